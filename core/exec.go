@@ -1,0 +1,188 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+)
+
+// drain is how long output is still read after a command's own process has
+// ended while a background child holds its pipes (contract, section 3).
+const drain = 200 * time.Millisecond
+
+// OutputBuffer is the size of buffer to hand to [Exec.Stream]: what a pipe holds.
+const OutputBuffer = 64 << 10
+
+// Exec is a command in a box. Stream is called once, by one goroutine; the
+// other methods may be called beside it. Close ends the use of it.
+type Exec struct {
+	p      *Process
+	errors *atomic.Int64
+}
+
+// ID gives the exec's id.
+func (e *Exec) ID() string { return e.p.ID }
+
+// Stdin is the command's input: close it to give EOF. Nil unless asked for.
+// With a terminal it is the terminal.
+func (e *Exec) Stdin() *os.File { return e.p.Stdin }
+
+// Signal sends a signal to the command's own process. Errors: InvalidState.
+func (e *Exec) Signal(ctx context.Context, sig int) error { return e.p.Signal(ctx, sig) }
+
+// Cancel ends the command's whole process tree: SIGTERM, SIGKILL after grace.
+func (e *Exec) Cancel(ctx context.Context, grace time.Duration) error {
+	return e.p.Cancel(ctx, grace)
+}
+
+// Resize sets the size of the terminal.
+func (e *Exec) Resize(ctx context.Context, cols, rows int) error { return e.p.Resize(ctx, cols, rows) }
+
+// Close gives the exec up. The command is not ended.
+func (e *Exec) Close() error { return e.p.Release() }
+
+// Stream reads all output into buf, hands each piece to sink, and gives the
+// end of the command. sink runs on the caller's goroutine and thread, and the
+// command waits for it; p is valid until sink returns. It ends early with
+// sink's error, or with ctx's; the command then goes on and its output waits.
+//
+// Waiting is one poll(2) on the caller's own thread: no other goroutine, so
+// that a callback into C stays on the thread that C called from.
+func (e *Exec) Stream(ctx context.Context, buf []byte, sink func(stderr bool, p []byte) error) (ExecStatus, error) {
+	wake, err := newWaker(ctx)
+	if err != nil {
+		return ExecStatus{}, err
+	}
+	defer wake.close()
+	s := streamer{p: e.p, buf: buf, sink: sink, out: fdOf(e.p.Stdout), err: fdOf(e.p.Stderr), exit: e.p.ExitFD()}
+	for s.reading() {
+		if err := s.step(wake.fd); err != nil {
+			return ExecStatus{}, err
+		}
+		if err := ctx.Err(); err != nil {
+			return ExecStatus{}, fault.Of(err)
+		}
+	}
+	if s.status.Reason == ReasonNotFound || s.status.Reason == ReasonNotExecutable {
+		e.errors.Add(1)
+	}
+	return s.status, nil
+}
+
+// streamer is the state of one Stream: descriptors turn -1 once they ended.
+type streamer struct {
+	p              *Process
+	buf            []byte
+	sink           func(bool, []byte) error
+	out, err, exit int
+	status         ExecStatus
+	deadline       time.Time // of what is still read after the exit
+}
+
+// reading tells whether there is something left to wait for.
+func (s *streamer) reading() bool {
+	if s.exit >= 0 {
+		return true
+	}
+	return (s.out >= 0 || s.err >= 0) && time.Now().Before(s.deadline)
+}
+
+// step waits once and takes what is there. poll(2) ignores descriptors of -1.
+func (s *streamer) step(wake int) error {
+	fds := [4]unix.PollFd{
+		{Fd: int32(s.out), Events: unix.POLLIN}, {Fd: int32(s.err), Events: unix.POLLIN},
+		{Fd: int32(s.exit), Events: unix.POLLIN}, {Fd: int32(wake), Events: unix.POLLIN},
+	}
+	if _, err := unix.Poll(fds[:], s.timeout()); err != nil {
+		if errors.Is(err, unix.EINTR) {
+			return nil
+		}
+		return fault.Wrap(fault.Internal, err, "wait for output")
+	}
+	if fds[0].Revents != 0 {
+		if err := s.read(&s.out, false); err != nil {
+			return err
+		}
+	}
+	if fds[1].Revents != 0 {
+		if err := s.read(&s.err, true); err != nil {
+			return err
+		}
+	}
+	if fds[2].Revents != 0 {
+		return s.ended()
+	}
+	return nil
+}
+
+// timeout is how long poll may wait, in ms; -1 for ever.
+func (s *streamer) timeout() int {
+	if s.exit >= 0 {
+		return -1
+	}
+	return int(time.Until(s.deadline).Milliseconds()) + 1
+}
+
+func (s *streamer) read(fd *int, stderr bool) error {
+	n, err := unix.Read(*fd, s.buf)
+	switch {
+	case n > 0:
+		return s.sink(stderr, s.buf[:n])
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return nil
+	case err == nil, errors.Is(err, unix.EIO): // EIO: the last user of a terminal has gone
+		*fd = -1
+		return nil
+	}
+	return fault.Wrap(fault.Internal, err, "read output")
+}
+
+func (s *streamer) ended() error {
+	status, err := s.p.Exit()
+	if err != nil {
+		return err
+	}
+	s.status, s.exit, s.deadline = status, -1, time.Now().Add(drain)
+	return nil
+}
+
+func fdOf(f *os.File) int {
+	if f == nil {
+		return -1
+	}
+	return int(f.Fd())
+}
+
+// waker turns the end of a context into something that poll sees.
+type waker struct {
+	fd   int
+	w    io.Closer
+	stop func() bool
+}
+
+func newWaker(ctx context.Context) (*waker, error) {
+	if ctx.Done() == nil {
+		return &waker{fd: -1}, nil
+	}
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fault.Wrap(fault.ResourceExhausted, err, "make an eventfd")
+	}
+	f := os.NewFile(uintptr(fd), "eventfd")
+	stop := context.AfterFunc(ctx, func() { _, _ = f.Write([]byte{1, 0, 0, 0, 0, 0, 0, 0}) })
+	return &waker{fd: fd, w: f, stop: stop}, nil
+}
+
+func (w *waker) close() {
+	if w.w != nil {
+		w.stop()
+		_ = w.w.Close()
+	}
+}

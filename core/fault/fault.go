@@ -1,0 +1,120 @@
+// Package fault holds every class of failure, once, with the number it has in
+// C, the status it has over HTTP and the exit code it has on the command line.
+//
+// A failure is classified where its cause is understood, with [New] or [Wrap].
+// In between, callers add what they were doing with fmt.Errorf("...: %w").
+// Boundaries (C, HTTP, command line) translate with [Of]; nothing else looks
+// at a Kind but to decide what to do next, with [Is].
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Kind is one row of the table of failures.
+type Kind uint8
+
+// Row is what a Kind means at each boundary.
+type Row struct {
+	Code  string // in JSON, never changed
+	C     int    // SandboxErrorCode
+	HTTP  int    // status
+	Exit  int    // exit code of the command line
+	Class string // one line for the documentation
+}
+
+// Error is a classified failure.
+type Error struct {
+	Kind    Kind
+	Message string  // lower case, names the thing and what to do; no secrets
+	Fields  []Field // what is wrong with which member, for documents
+	Err     error   // the cause, or nil
+}
+
+// Field names one member of a document and what is wrong with it.
+type Field struct {
+	Field   string `json:"field"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// New makes a failure of kind k. It never returns nil.
+func New(k Kind, format string, args ...any) error {
+	return &Error{Kind: k, Message: fmt.Sprintf(format, args...)}
+}
+
+// Wrap classifies err as k and says what was being done. Wrap of nil is nil.
+func Wrap(k Kind, err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Kind: k, Message: fmt.Sprintf(format, args...), Err: err}
+}
+
+// Error gives the message and, behind a colon, the cause.
+func (e *Error) Error() string {
+	switch {
+	case e.Err == nil:
+		return e.Message
+	case e.Message == "":
+		return e.Err.Error()
+	}
+	return e.Message + ": " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Of gives err as a classified failure whose Message is err's whole text.
+// What nobody classified is Canceled or Timeout where a context ended it, and
+// Internal otherwise. Of nil is nil.
+func Of(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return &Error{Kind: e.Kind, Message: err.Error(), Fields: e.Fields}
+	}
+	kind := Internal
+	switch {
+	case errors.Is(err, context.Canceled):
+		kind = Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		kind = Timeout
+	}
+	return &Error{Kind: kind, Message: err.Error()}
+}
+
+// Is tells whether err is a failure of kind k.
+func Is(err error, k Kind) bool { return err != nil && Of(err).Kind == k }
+
+// Row gives the kind's row of the table; an unknown kind has Internal's.
+func (k Kind) Row() Row {
+	if int(k) >= len(table) {
+		return table[Internal]
+	}
+	return table[k]
+}
+
+// String gives the code.
+func (k Kind) String() string { return k.Row().Code }
+
+// MarshalText writes the code.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads a code; one that this build does not know is Internal.
+func (k *Kind) UnmarshalText(text []byte) error {
+	*k = Internal
+	for i, row := range table {
+		if row.Code == string(text) {
+			*k = Kind(i)
+		}
+	}
+	return nil
+}
+
+// Table gives all rows, in the order of the contract.
+func Table() []Row { return append([]Row(nil), table[:]...) }

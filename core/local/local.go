@@ -1,0 +1,74 @@
+// Package local is the composition root: it builds a [core.Runtime] from the
+// real engine and the real image store of a home. The C library, the command
+// line and the daemon start here.
+package local
+
+import (
+	"os"
+	"path/filepath"
+
+	"sandbox/core"
+	"sandbox/core/engine"
+	"sandbox/core/fault"
+	"sandbox/core/image"
+)
+
+// Config says which home to use, and how.
+type Config struct {
+	// Home is the folder of all state; "" is SANDBOX_HOME, else
+	// /var/lib/sandbox for root and ~/.sandbox for others.
+	Home string
+	// Registries is nil or the registries_json document of the contract.
+	Registries []byte
+	// Beside is the folder of the library or program in use; the helpers
+	// are looked for around it. "" leaves it out.
+	Beside string
+	// Owned: see [core.Config].
+	Owned bool
+}
+
+// Host is all that a home offers in process.
+type Host struct {
+	*core.Runtime
+	Images *image.Store
+	Engine *engine.Client
+	Home   string
+}
+
+// Open checks the home and the helpers and starts nothing. Errors: Config,
+// Storage, Engine (a helper is missing; names every place tried), Unsupported.
+func Open(c Config) (*Host, error) {
+	home, err := Home(c.Home)
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: os.Getenv("SANDBOX_HELPER_DIR"), Version: core.Version})
+	if err != nil {
+		return nil, err
+	}
+	images, err := image.Open(home, e)
+	if err != nil {
+		return nil, err
+	}
+	rt := core.New(core.Config{Engine: e, Images: images, Owned: c.Owned})
+	return &Host{Runtime: rt, Images: images, Engine: e, Home: home}, nil
+}
+
+// Home gives the absolute path of the home that dir names; see [Config].
+func Home(dir string) (string, error) {
+	if dir == "" {
+		dir = os.Getenv("SANDBOX_HOME")
+	}
+	if dir == "" && os.Geteuid() == 0 {
+		dir = "/var/lib/sandbox"
+	}
+	if dir == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", fault.Wrap(fault.Config, err, "no home: set SANDBOX_HOME")
+		}
+		dir = filepath.Join(user, ".sandbox")
+	}
+	abs, err := filepath.Abs(dir)
+	return abs, fault.Wrap(fault.Config, err, "home %q", dir)
+}

@@ -1,0 +1,86 @@
+// Package options holds what a caller can ask for: of a box ([Box]) and of a
+// command in it ([Exec]). Each has one reader per document and one flat list
+// of checks, so that C, REST and the command line refuse the same things with
+// the same words. What depends on the host (does the folder exist, how many
+// CPUs are there) is checked where it is used.
+package options
+
+import "time"
+
+// Networks that a box can have.
+const (
+	NetworkIsolated = "Isolated" // own network namespace
+	NetworkNone     = "None"     // loopback only
+)
+
+// Defaults of the box options document.
+const (
+	DefaultCPUs      = 2
+	DefaultMemoryMiB = 512
+	DefaultImage     = "default" // an alias of the image store
+)
+
+// Limits of the contract (section 1). MaxCPUs and MaxMemoryMiB are the host's.
+const (
+	MinMemoryMiB   = 16
+	MaxDiskSizeGB  = 65536
+	MaxVolumes     = 64
+	MaxPorts       = 256
+	MaxEnvPairs    = 1000
+	MaxEnvBytes    = 128 << 10
+	MaxCmdBytes    = 128 << 10
+	MaxLabels      = 64
+	MaxProcesses   = 4096
+	MaxBoxDocument = 1 << 20 // bytes of a box options document
+)
+
+// Box says how a box shall be. The zero value is not valid: start from
+// [Defaults] or a Decode function. Exactly one of Image and RootfsPath is set.
+type Box struct {
+	Name       string // "" for none
+	Image      string
+	RootfsPath string // absolute; used read-only
+	CPUs       int
+	MemoryMiB  int
+	DiskSizeGB int // 0: no limit of its own
+	WorkingDir string
+	User       string
+	Env        map[string]string
+	Volumes    []Volume
+	Network    string
+	Ports      []Port
+	Labels     map[string]string
+	AutoRemove bool
+}
+
+// Volume is a host folder or file that the box sees.
+type Volume struct {
+	HostPath  string `json:"host_path"`
+	GuestPath string `json:"guest_path"`
+	ReadOnly  bool   `json:"read_only"`
+}
+
+// Port is a port of the box that the host publishes.
+type Port struct {
+	HostIP    string `json:"host_ip,omitempty"`
+	HostPort  int    `json:"host_port"` // 0: a free one is chosen
+	GuestPort int    `json:"guest_port"`
+	Protocol  string `json:"protocol"` // Tcp or Udp
+}
+
+// Exec says how a command shall be run in a box.
+type Exec struct {
+	Cmd        []string // argv, argv[0] included
+	Env        map[string]string
+	WorkingDir string
+	User       string
+	TTY        bool
+	Cols, Rows int           // with TTY; 0 means 80 and 24
+	Stdin      bool          // a pipe (or the terminal) instead of /dev/null
+	Timeout    time.Duration // 0: none
+}
+
+// Defaults gives a box of the contract's defaults, with no root file system.
+func Defaults() Box {
+	return Box{CPUs: DefaultCPUs, MemoryMiB: DefaultMemoryMiB, Network: NetworkIsolated, AutoRemove: true}
+}

@@ -1,0 +1,276 @@
+// Package core is the domain: a [Runtime] makes boxes, a [Box] runs commands,
+// an [Exec] is one of them. It decides what may happen; the work is done by
+// the small interfaces it declares ([Engine], [Images]), which package
+// core/local fills with the real ones.
+package core
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// Version is the version of the library, the command line and the helpers.
+const Version = "0.1.0"
+
+// DefaultGrace is how long a stop waits between SIGTERM and SIGKILL.
+const DefaultGrace = 10 * time.Second
+
+// Config is what a Runtime is made of.
+type Config struct {
+	Engine Engine
+	Images Images
+	// Owned ties this runtime's auto_remove boxes to this process: Close,
+	// or the end of the process however it comes, removes them.
+	Owned bool
+}
+
+// Runtime makes and finds boxes. It is safe for concurrent use.
+type Runtime struct {
+	engine Engine
+	images Images
+	owned  bool
+	stats  counters
+
+	mu       sync.Mutex
+	shutdown bool
+	made     map[string]bool // boxes this runtime created: id -> auto_remove
+}
+
+type counters struct {
+	created, failed, execs, execErrors atomic.Int64
+}
+
+// Metrics counts what a runtime has done since it was made.
+type Metrics struct {
+	BoxesCreated int64 `json:"boxes_created_total"`
+	BoxesFailed  int64 `json:"boxes_failed_total"`
+	Running      int64 `json:"num_running_boxes"`
+	Commands     int64 `json:"total_commands_executed"`
+	ExecErrors   int64 `json:"total_exec_errors"`
+}
+
+// New makes a runtime. It starts nothing.
+func New(c Config) *Runtime {
+	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, made: map[string]bool{}}
+}
+
+// Create makes a box and starts it. o comes from a Decode function or has
+// passed its Check. Errors: Stopped, Image, InvalidArgument (a limit of the
+// host, the root file system), AlreadyExists, and those of [Engine].
+func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
+	rec, err := r.create(ctx, o)
+	if err != nil {
+		r.stats.failed.Add(1)
+		return nil, err
+	}
+	r.stats.created.Add(1)
+	return r.box(rec), nil
+}
+
+func (r *Runtime) create(ctx context.Context, o options.Box) (Record, error) {
+	if err := r.refuseAfterShutdown(); err != nil {
+		return Record{}, err
+	}
+	if err := checkHost(o); err != nil {
+		return Record{}, err
+	}
+	img := Image{Layers: []string{o.RootfsPath}}
+	if o.RootfsPath == "" {
+		var err error
+		if img, err = r.images.Resolve(ctx, o.Image); err != nil {
+			return Record{}, err
+		}
+	}
+	start := time.Now()
+	rec, err := r.engine.Create(ctx, CreateRequest{
+		ID: newID("box_"), Options: o, Image: img, Owned: r.owned && o.AutoRemove,
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	r.remember(rec, time.Since(start))
+	return rec, nil
+}
+
+// Get finds a box by full id, by name, or by a unique id prefix of at least 4
+// characters after "box_". Errors: BoxNotFound, Ambiguous.
+func (r *Runtime) Get(ctx context.Context, ref string) (*Box, error) {
+	rec, err := r.find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return r.box(rec), nil
+}
+
+// List gives the records of all boxes of the home, newest first.
+func (r *Runtime) List(ctx context.Context) ([]Record, error) { return r.engine.List(ctx) }
+
+// Remove removes a box; a running one only with force. Errors: as Get, and
+// InvalidState.
+func (r *Runtime) Remove(ctx context.Context, ref string, force bool) error {
+	rec, err := r.find(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return r.engine.Remove(ctx, rec.ID, force)
+}
+
+// Metrics counts; the number of running boxes is the whole home's.
+func (r *Runtime) Metrics(ctx context.Context) (Metrics, error) {
+	recs, err := r.engine.List(ctx)
+	if err != nil {
+		return Metrics{}, err
+	}
+	m := Metrics{
+		BoxesCreated: r.stats.created.Load(), BoxesFailed: r.stats.failed.Load(),
+		Commands: r.stats.execs.Load(), ExecErrors: r.stats.execErrors.Load(),
+	}
+	for _, rec := range recs {
+		if rec.State == Running {
+			m.Running++
+		}
+	}
+	return m, nil
+}
+
+// Shutdown stops the boxes that this runtime created, all at once, and refuses
+// further ones. grace is each box's time between SIGTERM and SIGKILL. A second
+// call does nothing.
+func (r *Runtime) Shutdown(ctx context.Context, grace time.Duration) error {
+	r.mu.Lock()
+	done := r.shutdown
+	r.shutdown = true
+	ids := r.takeMade(func(bool) bool { return true })
+	r.mu.Unlock()
+	if done {
+		return nil
+	}
+	return forEach(ids, func(id string) error {
+		_, err := r.engine.Stop(ctx, id, grace)
+		if fault.Is(err, fault.BoxNotFound) || fault.Is(err, fault.InvalidState) {
+			return nil // gone or stopped already
+		}
+		return err
+	})
+}
+
+// Close removes the boxes that this runtime created with auto_remove when it
+// owns them, and lets go of the engine. Other boxes live on.
+func (r *Runtime) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.shutdown = true
+	ids := r.takeMade(func(autoRemove bool) bool { return autoRemove && r.owned })
+	r.mu.Unlock()
+	err := forEach(ids, func(id string) error {
+		err := r.engine.Remove(ctx, id, true)
+		if fault.Is(err, fault.BoxNotFound) {
+			return nil
+		}
+		return err
+	})
+	return errors.Join(err, r.engine.Close())
+}
+
+func (r *Runtime) refuseAfterShutdown() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.shutdown {
+		return fault.New(fault.Stopped, "the runtime was shut down")
+	}
+	return nil
+}
+
+func (r *Runtime) remember(rec Record, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made[rec.ID] = rec.Options.AutoRemove
+	_ = took
+}
+
+// takeMade removes and gives the remembered boxes that want picks. r.mu is held.
+func (r *Runtime) takeMade(want func(autoRemove bool) bool) []string {
+	var ids []string
+	for id, autoRemove := range r.made {
+		if want(autoRemove) {
+			ids = append(ids, id)
+			delete(r.made, id)
+		}
+	}
+	return ids
+}
+
+// minPrefix is how much of an id must be given behind "box_".
+const minPrefix = 4
+
+func (r *Runtime) find(ctx context.Context, ref string) (Record, error) {
+	recs, err := r.engine.List(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	var found []Record
+	for _, rec := range recs {
+		if rec.ID == ref || rec.Options.Name == ref {
+			return rec, nil
+		}
+		if len(ref) >= len("box_")+minPrefix && strings.HasPrefix(ref, "box_") && strings.HasPrefix(rec.ID, ref) {
+			found = append(found, rec)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Record{}, fault.New(fault.BoxNotFound, "no box %q", ref)
+	case 1:
+		return found[0], nil
+	}
+	return Record{}, fault.New(fault.Ambiguous, "%q is the beginning of %d box ids; give more of it", ref, len(found))
+}
+
+// checkHost refuses what this host can't give.
+func checkHost(o options.Box) error {
+	if n := runtime.NumCPU(); o.CPUs > n {
+		return fault.New(fault.InvalidArgument, "cpus is %d and this host has %d", o.CPUs, n)
+	}
+	var si unix.Sysinfo_t
+	if err := unix.Sysinfo(&si); err != nil {
+		return fault.Wrap(fault.Internal, err, "read the host's memory")
+	}
+	if mib := int(uint64(si.Totalram) * uint64(si.Unit) >> 20); o.MemoryMiB > mib {
+		return fault.New(fault.InvalidArgument, "memory_mib is %d and this host has %d", o.MemoryMiB, mib)
+	}
+	return nil
+}
+
+// idAlphabet is base32 in lower case (RFC 4648).
+const idAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
+
+// newID gives prefix and 20 random characters: 100 bits.
+func newID(prefix string) string {
+	b := make([]byte, 20)
+	_, _ = rand.Read(b) // never fails
+	for i := range b {
+		b[i] = idAlphabet[b[i]&31]
+	}
+	return prefix + string(b)
+}
+
+// forEach runs do for every id at once and joins the failures.
+func forEach(ids []string, do func(id string) error) error {
+	errs := make([]error, len(ids))
+	var wg sync.WaitGroup
+	for i, id := range ids {
+		wg.Go(func() { errs[i] = do(id) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
