@@ -2,4 +2,7 @@ module sandbox
 
 go 1.26.0
 
-require golang.org/x/sys v0.49.0 // indirect
+require (
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
+	golang.org/x/sys v0.49.0
+)
