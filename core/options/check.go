@@ -100,7 +100,7 @@ func (p *problems) when(bad bool, field, code, message string) {
 	}
 }
 
-// err gives the problems as one failure behind prefix, or nil if there are none.
+// err gives the problems as one failure behind prefix.
 func (p problems) err(kind fault.Kind, prefix string) error {
 	if len(p) == 0 {
 		return nil
