@@ -6,3 +6,5 @@ require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	golang.org/x/sys v0.49.0
 )
+
+require go.uber.org/goleak v1.3.0
