@@ -9,4 +9,4 @@ require (
 
 require go.uber.org/goleak v1.3.0
 
-require github.com/creack/pty v1.1.24 // indirect
+require github.com/creack/pty v1.1.24
