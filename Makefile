@@ -1,0 +1,110 @@
+# `make` alone prints the targets. Parts of the project add theirs in mk/*.mk:
+# a part appends its targets to BUILDS, TESTS, CHECKS or INSTALLS, and its
+# Debian packages to PACKAGES.
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-builtin-rules --no-print-directory
+
+BUILD  := build
+PREFIX ?= /usr/local
+GO     ?= go
+
+# Every run on the working tree uses the helpers of that tree.
+export SANDBOX_HELPER_DIR ?= $(CURDIR)/$(BUILD)
+
+# Tools run at a pinned version and are never installed.
+GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+PACKAGES := gcc g++ libc6-dev python3 pkg-config mmdebstrap busybox-static
+BUILDS   := helpers
+TESTS    := gotest
+CHECKS   := format vet lint
+INSTALLS := install-programs
+-include mk/*.mk
+
+.PHONY: help deps build helpers demo image test gotest race fuzz check format vet tidy clean-tree lint fmt docs install install-programs clean
+
+help: ## print the targets
+	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
+
+deps: ## install the Debian packages that are missing, naming them first
+	@missing=; for p in $(PACKAGES); do \
+	  dpkg-query -W -f='$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || missing="$$missing $$p"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	echo "installing Debian packages:$$missing"; \
+	root=; [ "$$(id -u)" = 0 ] || root=sudo; \
+	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing
+
+build: $(BUILDS) ## build the library, the program and its helpers into build/
+
+# Go's cache decides what is to be done. The shim is linked statically, so that
+# it runs in whatever file system it finds; osusergo and netgo keep libc's
+# loadable parts out of it.
+helpers:
+	@mkdir -p $(BUILD)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox-init ./cmd/sandbox-init
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox ./cmd/sandbox
+	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox-shim ./cmd/sandbox-shim
+
+image: $(BUILD)/debian.tar build ## make a small Debian image and import it as the alias "default"
+	$(BUILD)/sandbox images import default $(BUILD)/debian.tar
+
+# Debian with bash and python3; made anew when its recipe changes.
+$(BUILD)/debian.tar: test/image/debian.sh
+	@rm -f $@
+	test/image/debian.sh $@
+
+demo: deps build image ## from nothing to Python computing in a box, from C and from the command line
+	$(CC) -std=c99 -Wall -Wextra -Iinclude -o $(BUILD)/hello examples_c/hello.c -L$(BUILD) -lsandbox -Wl,-rpath,'$$ORIGIN'
+	$(BUILD)/hello
+	$(BUILD)/sandbox run default -- python3 -c 'print("from the command line: 2**100 =", 2**100)'
+
+test: deps build $(TESTS) ## run all tests (needs root)
+
+gotest:
+	$(GO) test ./...
+
+race: deps build ## run the Go tests under the race detector
+	$(GO) test -race ./...
+
+FUZZTIME ?= 20s
+fuzz: ## run every fuzz target for FUZZTIME (20s)
+	@$(GO) list ./... | while read -r pkg; do \
+	  $(GO) test -list '^Fuzz' $$pkg | { grep '^Fuzz' || true; } | while read -r target; do \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+
+check: ## all that must hold before a change goes in: format, vet, lint, tests, abi, docs, tidy tree
+	$(MAKE) $(CHECKS) test tidy clean-tree
+
+format:
+	@left=$$(gofmt -s -l $$(git ls-files '*.go')); [ -z "$$left" ] || { echo "not formatted (make fmt):"; echo "$$left"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+
+lint: ## run golangci-lint, at the pinned version
+	$(GOLANGCI) run ./...
+
+fmt: ## format the Go sources
+	gofmt -s -w $$(git ls-files '*.go')
+
+docs: ## write the generated documents anew
+	$(GO) test ./core/fault -run TestDocument -update
+
+tidy:
+	$(GO) mod tidy -diff
+
+clean-tree:
+	@left=$$(git status --porcelain); [ -z "$$left" ] || { echo "the tree is not clean:"; echo "$$left"; exit 1; }
+
+install: build $(INSTALLS) ## install under PREFIX (/usr/local), below DESTDIR when given
+
+install-programs:
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/libexec/sandbox' '$(DESTDIR)$(PREFIX)/share/doc/sandbox'
+	install -m 755 $(BUILD)/sandbox '$(DESTDIR)$(PREFIX)/bin/'
+	install -m 755 $(BUILD)/sandbox-shim $(BUILD)/sandbox-init '$(DESTDIR)$(PREFIX)/libexec/sandbox/'
+	install -m 644 LICENSE NOTICE '$(DESTDIR)$(PREFIX)/share/doc/sandbox/'
+
+clean: ## remove what the build made
+	rm -rf $(BUILD)
