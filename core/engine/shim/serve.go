@@ -41,6 +41,9 @@ func Serve(home string) error {
 		return err
 	}
 	defer held.Close()
+	if err := openStage(); err != nil {
+		return err
+	}
 	own := ownGroup(home)
 	if err := own.enter(); err != nil {
 		log.Warn("stay in the starter's cgroup", "error", err)
