@@ -8,3 +8,5 @@ require (
 )
 
 require go.uber.org/goleak v1.3.0
+
+require github.com/mattn/go-pointer v0.0.1 // indirect
