@@ -9,4 +9,7 @@ require (
 
 require go.uber.org/goleak v1.3.0
 
-require github.com/mattn/go-pointer v0.0.1 // indirect
+require (
+	github.com/creack/pty v1.1.24 // indirect
+	github.com/mattn/go-pointer v0.0.1 // indirect
+)
