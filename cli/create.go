@@ -42,7 +42,7 @@ is then kept; with --rm it is removed.`,
 			if err != nil {
 				return err
 			}
-			return writeJSON(a.Out, rec.InfoWithEnv())
+			return writeJSON(a.Out, rec.Info())
 		})
 	}
 	return cmd

@@ -41,12 +41,13 @@ func printable(s string) string {
 	}, s)
 }
 
-// orDash fills an empty cell.
-func orDash(s string) string {
-	if s == "" {
-		return "-"
+// rows makes a table's row of each thing.
+func rows[T any](things []T, row func(T) []any) [][]any {
+	all := make([][]any, len(things))
+	for i, thing := range things {
+		all[i] = row(thing)
 	}
-	return s
+	return all
 }
 
 // age says how long ago t was, in its largest unit.

@@ -30,7 +30,7 @@ func (a *app) infoCmd() *cobra.Command {
 					return err
 				}
 				if a.asJSON() {
-					return writeJSON(a.Out, rec.InfoWithEnv())
+					return writeJSON(a.Out, rec.Info())
 				}
 				return writeTable(a.Out, describe(rec)...)
 			})
@@ -41,8 +41,8 @@ func (a *app) infoCmd() *cobra.Command {
 // describe is a box for people: what is not set is left out.
 func describe(rec core.Record) [][]any {
 	o := rec.Options
-	rows := [][]any{
-		{"id", rec.ID}, {"name", orDash(o.Name)}, {"status", rec.State},
+	table := [][]any{
+		{"id", rec.ID}, {"name", o.Name}, {"status", rec.State},
 		{"image", o.Image}, {"rootfs", o.RootfsPath},
 		{"cpus", o.CPUs}, {"memory", fmt.Sprintf("%d MiB", o.MemoryMiB)}, {"network", o.Network},
 		{"removed on stop", o.AutoRemove}, {"user", o.User}, {"working dir", o.WorkingDir},
@@ -50,31 +50,31 @@ func describe(rec core.Record) [][]any {
 		{"reason", rec.Reason},
 	}
 	if rec.PID != 0 {
-		rows = append(rows, []any{"pid", rec.PID})
+		table = append(table, []any{"pid", rec.PID})
 	}
 	if o.DiskSizeGB != 0 {
-		rows = append(rows, []any{"disk", fmt.Sprintf("%d GB", o.DiskSizeGB)})
+		table = append(table, []any{"disk", fmt.Sprintf("%d GB", o.DiskSizeGB)})
 	}
 	if rec.Error != nil {
-		rows = append(rows, []any{"error", rec.Error.Message})
+		table = append(table, []any{"error", rec.Error.Message})
 	}
 	for _, v := range o.Volumes {
-		rows = append(rows, []any{"volume", v.HostPath + ":" + v.GuestPath + readOnly(v.ReadOnly)})
+		table = append(table, []any{"volume", v.HostPath + ":" + v.GuestPath + readOnly(v.ReadOnly)})
 	}
 	for _, p := range o.Ports {
-		rows = append(rows, []any{"port", fmt.Sprintf("%d -> %d/%s", p.HostPort, p.GuestPort, strings.ToLower(p.Protocol))})
+		table = append(table, []any{"port", fmt.Sprintf("%d -> %d/%s", p.HostPort, p.GuestPort, strings.ToLower(p.Protocol))})
 	}
-	rows = append(rows, settings("env", o.Env)...)
-	rows = append(rows, settings("label", o.Labels)...)
-	return slices.DeleteFunc(rows, func(row []any) bool { return row[1] == "" })
+	table = append(table, settings("env", o.Env)...)
+	table = append(table, settings("label", o.Labels)...)
+	return slices.DeleteFunc(table, func(row []any) bool { return row[1] == "" })
 }
 
 func settings(what string, m map[string]string) [][]any {
-	var rows [][]any
+	var table [][]any
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		rows = append(rows, []any{what, key + "=" + m[key]})
+		table = append(table, []any{what, key + "=" + m[key]})
 	}
-	return rows
+	return table
 }
 
 func readOnly(yes bool) string {

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,41 +28,35 @@ func (a *app) lsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			boxes := []core.Info{} // [] in JSON, also when there are none
-			for _, rec := range all {
-				if status == "" || status == string(rec.State) {
-					boxes = append(boxes, rec.Info())
-				}
-			}
+			boxes := slices.DeleteFunc(all, func(rec core.Record) bool { return status != "" && status != string(rec.State) })
 			return a.printBoxes(boxes, quiet)
 		})
 	}
 	return cmd
 }
 
-func (a *app) printBoxes(boxes []core.Info, quiet bool) error {
-	if a.asJSON() {
-		return writeJSON(a.Out, map[string]any{"boxes": boxes})
-	}
-	var rows [][]any
-	if !quiet {
-		rows = append(rows, []any{"ID", "NAME", "STATUS", "IMAGE", "CPUS", "MEMORY", "AGE"})
+func (a *app) printBoxes(boxes []core.Record, quiet bool) error {
+	switch {
+	case a.asJSON():
+		return writeJSON(a.Out, map[string]any{"boxes": infos(boxes, core.Record.Summary)})
+	case quiet:
+		return writeTable(a.Out, rows(boxes, func(b core.Record) []any { return []any{b.ID} })...)
 	}
 	now := time.Now()
-	for _, b := range boxes {
-		if quiet {
-			rows = append(rows, []any{b.ID})
-			continue
-		}
-		rows = append(rows, []any{b.ID, orDash(b.Name), b.Status, origin(b), b.CPUs, fmt.Sprintf("%d MiB", b.MemoryMiB), age(b.CreatedAt, now)})
-	}
-	return writeTable(a.Out, rows...)
+	table := rows(boxes, func(b core.Record) []any {
+		o := b.Options
+		memory := fmt.Sprintf("%d MiB", o.MemoryMiB)
+		return []any{b.ID, cmp.Or(o.Name, "-"), b.State, cmp.Or(o.Image, o.RootfsPath), o.CPUs, memory, age(b.CreatedAt, now)}
+	})
+	head := []any{"ID", "NAME", "STATUS", "IMAGE", "CPUS", "MEMORY", "AGE"}
+	return writeTable(a.Out, append([][]any{head}, table...)...)
 }
 
-// origin is where the box's files came from.
-func origin(b core.Info) string {
-	if b.Image != "" {
-		return b.Image
+// infos is the boxes in JSON: [] when there are none.
+func infos(recs []core.Record, view func(core.Record) core.Info) []core.Info {
+	all := make([]core.Info, len(recs))
+	for i, rec := range recs {
+		all[i] = view(rec)
 	}
-	return b.RootfsPath
+	return all
 }

@@ -24,7 +24,7 @@ func (a *app) startCmd() *cobra.Command {
 // change does something to each box and prints what became of them.
 func (a *app) change(ctx context.Context, refs []string, do func(*core.Box, context.Context) (core.Record, error)) error {
 	return a.with(ctx, false, func(host *local.Host) error {
-		changed := []core.Info{}
+		var changed []core.Record
 		err := each(refs, func(ref string) error {
 			box, err := host.Get(ctx, ref)
 			if err != nil {
@@ -34,7 +34,7 @@ func (a *app) change(ctx context.Context, refs []string, do func(*core.Box, cont
 			if err != nil {
 				return err
 			}
-			changed = append(changed, rec.Info())
+			changed = append(changed, rec)
 			if a.asJSON() {
 				return nil
 			}
@@ -42,7 +42,7 @@ func (a *app) change(ctx context.Context, refs []string, do func(*core.Box, cont
 			return err
 		})
 		if a.asJSON() {
-			return joined(writeJSON(a.Out, map[string]any{"boxes": changed}), err)
+			return joined(writeJSON(a.Out, map[string]any{"boxes": infos(changed, core.Record.Info)}), err)
 		}
 		return err
 	})

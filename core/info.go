@@ -1,26 +1,27 @@
 package core
 
 import (
+	"context"
 	"time"
 
 	"sandbox/core/options"
 )
 
-// Info is a box as callers see it, in JSON and elsewhere: null where nothing
-// is set.
+// Info is a box as JSON shows it, in C and over HTTP (contract, section 2).
+// What is not set is null.
 type Info struct {
 	ID         string            `json:"id"`
-	Name       string            `json:"name"`
-	Status     State             `json:"status"` // same as State.Status
+	Name       *string           `json:"name"`
+	Status     State             `json:"status"`
 	State      StateInfo         `json:"state"`
-	Image      string            `json:"image"`
-	RootfsPath string            `json:"rootfs_path"`
+	Image      *string           `json:"image"`
+	RootfsPath *string           `json:"rootfs_path"`
 	CPUs       int               `json:"cpus"`
 	MemoryMiB  int               `json:"memory_mib"`
 	DiskSizeGB *int              `json:"disk_size_gb"`
 	Network    string            `json:"network"`
-	WorkingDir string            `json:"working_dir"`
-	Env        map[string]string `json:"env,omitempty"` // only of one box, not in lists
+	WorkingDir *string           `json:"working_dir"`
+	Env        map[string]string `json:"env,omitzero"` // nil in listings
 	Volumes    []options.Volume  `json:"volumes"`
 	Ports      []options.Port    `json:"ports"`
 	AutoRemove bool              `json:"auto_remove"`
@@ -32,38 +33,92 @@ type Info struct {
 	Error      *Failure          `json:"error"`
 }
 
-// StateInfo is the state of a box in an [Info].
+// StateInfo is where a box is in its life.
 type StateInfo struct {
 	Status  State  `json:"status"`
 	Running bool   `json:"running"`
-	PID     int    `json:"pid"`
+	PID     *int   `json:"pid"` // of its init, on the host
 	Reason  string `json:"reason,omitempty"`
 }
 
-// Info gives the box without its environment, which may hold secrets.
+// Info shows the box by itself.
 func (r Record) Info() Info {
-	o := r.Options
-	i := Info{
-		ID: r.ID, Name: o.Name, Status: r.State,
-		State: StateInfo{Status: r.State, Running: r.State == Running, PID: r.PID, Reason: r.Reason},
-		Image: o.Image, RootfsPath: o.RootfsPath, CPUs: o.CPUs, MemoryMiB: o.MemoryMiB,
-		Network: o.Network, WorkingDir: o.WorkingDir, AutoRemove: o.AutoRemove,
-		Volumes: append([]options.Volume{}, o.Volumes...), Ports: append([]options.Port{}, o.Ports...),
-		Labels:    map[string]string{},
-		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, StartedAt: r.StartedAt, StoppedAt: r.StoppedAt, Error: r.Error,
-	}
-	if o.Labels != nil {
-		i.Labels = o.Labels
-	}
-	if o.DiskSizeGB != 0 {
-		i.DiskSizeGB = &o.DiskSizeGB
-	}
+	i := r.Summary()
+	i.Env = orEmpty(r.Options.Env)
 	return i
 }
 
-// InfoWithEnv gives the box with its environment.
-func (r Record) InfoWithEnv() Info {
-	i := r.Info()
-	i.Env = r.Options.Env
-	return i
+// Summary shows the box in a listing: without its environment, which may hold
+// what is not for every reader of a list.
+func (r Record) Summary() Info {
+	o := r.Options
+	running := r.State == Running
+	state := StateInfo{Status: r.State, Running: running, Reason: r.Reason}
+	if running {
+		state.PID = orNull(r.PID)
+	}
+	return Info{
+		ID: r.ID, Name: orNull(o.Name), Status: r.State, State: state,
+		Image: orNull(o.Image), RootfsPath: orNull(o.RootfsPath),
+		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: orNull(o.DiskSizeGB),
+		Network: o.Network, WorkingDir: orNull(o.WorkingDir),
+		Volumes: append([]options.Volume{}, o.Volumes...), Ports: append([]options.Port{}, o.Ports...),
+		AutoRemove: o.AutoRemove, Labels: orEmpty(o.Labels),
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		StartedAt: utc(r.StartedAt), StoppedAt: utc(r.StoppedAt), Error: r.Error,
+	}
+}
+
+// BoxMetrics is what is measured of a box. What is unknown is null.
+type BoxMetrics struct {
+	CPUPercent     *float64 `json:"cpu_percent"` // mean since the start; 100 is one CPU
+	MemoryBytes    *int64   `json:"memory_bytes"`
+	Commands       int64    `json:"commands_executed_total"`
+	ExecErrors     int64    `json:"exec_errors_total"`
+	BytesSent      *int64   `json:"bytes_sent_total"`
+	BytesReceived  *int64   `json:"bytes_received_total"`
+	CreateDuration *int64   `json:"total_create_duration_ms"`
+	NetSent        *int64   `json:"network_bytes_sent"`
+	NetReceived    *int64   `json:"network_bytes_received"`
+}
+
+// Metrics measures the box. Errors: BoxNotFound.
+func (b *Box) Metrics(ctx context.Context) (BoxMetrics, error) {
+	rec, err := b.Record(ctx)
+	if err != nil {
+		return BoxMetrics{}, err
+	}
+	u, err := b.Usage(ctx)
+	if err != nil {
+		return BoxMetrics{}, err
+	}
+	m := BoxMetrics{Commands: u.Commands, ExecErrors: u.ExecErrors}
+	if rec.State == Running && rec.StartedAt != nil {
+		percent := 100 * u.CPU.Seconds() / time.Since(*rec.StartedAt).Seconds()
+		m.CPUPercent, m.MemoryBytes = &percent, &u.MemoryBytes
+	}
+	return m, nil
+}
+
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
 }
