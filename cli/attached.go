@@ -29,7 +29,7 @@ func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error
 	defer func() { _ = e.Close() }() // nothing of it is needed any more
 	defer context.AfterFunc(ctx, func() { cancel(ctx, e) })()
 	defer term.follow(ctx, e)()
-	if o.Stdin {
+	if e.Stdin() != nil { // as it is when asked for, but if the command can't be started
 		defer feed(a.In, e.Stdin(), o.TTY)()
 	}
 	status, err := e.Stream(context.WithoutCancel(ctx), make([]byte, core.OutputBuffer), a.write)
