@@ -69,23 +69,33 @@ func cgroups(context.Context, engine.Config) (string, *lack) {
 	if h.layout() == "none" {
 		return "", &lack{"no cgroups are mounted", "mount -t cgroup2 cgroup2 /sys/fs/cgroup"}
 	}
-	var have, absent []string
-	for _, name := range controllers {
+	have, absent := h.split()
+	found := h.layout() + " with " + cmp.Or(strings.Join(have, ", "), "no controller of use")
+	if absent == nil {
+		return found, nil
+	}
+	return found, &lack{"no controller for " + strings.Join(absent, ", "), h.enable(absent)}
+}
+
+// split parts the controllers that boxes need into those that the host has and
+// those that it has not.
+func (h hierarchy) split() (have, absent []string) {
+	need := controllers
+	if h.unified == nil {
+		need = append(slices.Clone(need), "freezer") // what cgroup2 can by itself
+	}
+	for _, name := range need {
 		if slices.Contains(h.v1, name) || slices.Contains(h.v2, name) {
 			have = append(have, name)
 		} else {
 			absent = append(absent, name)
 		}
 	}
-	found := h.layout() + " with " + cmp.Or(strings.Join(have, ", "), "no controller of use")
-	if absent == nil {
-		return found, nil
-	}
-	return found, &lack{"no controller for " + strings.Join(absent, ", "), enable(h, absent)}
+	return have, absent
 }
 
 // enable is the line that gives the host the absent controllers.
-func enable(h hierarchy, absent []string) string {
+func (h hierarchy) enable(absent []string) string {
 	if h.layout() == "v1" || h.layout() == "hybrid" {
 		c := absent[0]
 		return fmt.Sprintf("mkdir -p /sys/fs/cgroup/%s && mount -t cgroup -o %s cgroup /sys/fs/cgroup/%s", c, c, c)

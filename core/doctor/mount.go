@@ -14,29 +14,17 @@ import (
 	"sandbox/core/engine"
 )
 
-// The mounts that are tried here are detached: they are in no mount namespace,
-// and are gone when their descriptor is closed.
-
 func overlay(_ context.Context, c engine.Config) (string, *lack) {
-	err := inScratch(c.Home, func(dir string) error {
-		lower, err := unix.Open(filepath.Join(dir, "lower"), unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("open a layer: %w", err)
-		}
-		defer func() { _ = unix.Close(lower) }()
-		return tryOverlay(dir, lower)
-	})
+	err := inScratch(c.Home, func(dir string) error { return tryOverlay(dir) })
 	return tried(c, err, unix.ENODEV, "modprobe overlay")
 }
 
 func idMapped(_ context.Context, c engine.Config) (string, *lack) {
 	err := inScratch(c.Home, func(dir string) error {
-		lower, err := idMappedTree(filepath.Join(dir, "lower"))
-		if err != nil {
+		if err := mapIDs(filepath.Join(dir, "lower")); err != nil {
 			return err
 		}
-		defer func() { _ = unix.Close(lower) }()
-		return tryOverlay(dir, lower)
+		return tryOverlay(dir)
 	})
 	return tried(c, err, unix.ENOSYS, "apt-get install linux-image-amd64 && reboot")
 }
@@ -56,72 +44,97 @@ func tried(c engine.Config, err error, errno unix.Errno, fix string) (string, *l
 	return "", &lack{fmt.Sprintf("tried at %s: %v", existing(c.Home), err), fix}
 }
 
-// inScratch runs do with a folder that has lower/, upper/ and work/, in the
-// home's file system.
+// inScratch runs do with a folder that has lower/, upper/, work/ and root/, in
+// the home's file system, and in a mount namespace of its own: what do mounts
+// is gone with it.
 func inScratch(home string, do func(dir string) error) (err error) {
 	dir, err := os.MkdirTemp(existing(home), ".sandbox-doctor-")
 	if err != nil {
 		return fmt.Errorf("make a folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	for _, sub := range []string{"lower", "upper", "work"} {
+	for _, sub := range []string{"lower", "upper", "work", "root"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
 			return fmt.Errorf("make a folder: %w", err)
 		}
 	}
-	return do(dir)
+	done := make(chan error)
+	go onThrownAwayThread(func() { done <- withOwnMounts(func() error { return do(dir) }) })
+	return <-done
 }
 
-// tryOverlay mounts a writable layer on lower and writes to it: an overlay can
+// onThrownAwayThread runs do on a thread that ends with it. The process's first
+// thread can't end: it is kept busy while another one does the work.
+func onThrownAwayThread(do func()) {
+	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	if unix.Gettid() != unix.Getpid() {
+		do()
+		return
+	}
+	defer runtime.UnlockOSThread()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		onThrownAwayThread(do)
+	}()
+	<-done
+}
+
+// withOwnMounts gives this thread a mount namespace of its own for good.
+func withOwnMounts(do func() error) error {
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("make a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make the mounts private: %w", err)
+	}
+	return do()
+}
+
+// tryOverlay mounts a writable layer on lower/ and writes to it: an overlay can
 // come up silently read-only.
-func tryOverlay(dir string, lower int) error {
-	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("open overlayfs: %w", err)
-	}
-	defer func() { _ = unix.Close(fs) }()
-	if err := unix.FsconfigSetFd(fs, "lowerdir+", lower); err != nil {
-		return fmt.Errorf("give an overlay its layer: %w", err)
-	}
-	for key, name := range map[string]string{"upperdir": "upper", "workdir": "work"} {
-		if err := unix.FsconfigSetString(fs, key, filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("give an overlay its %s: %w", key, err)
-		}
-	}
-	if err := unix.FsconfigCreate(fs); err != nil {
-		return fmt.Errorf("make an overlay: %w", err)
-	}
-	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
-	if err != nil {
+func tryOverlay(dir string) error {
+	root := filepath.Join(dir, "root")
+	options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work,userxattr", dir, dir, dir)
+	if err := unix.Mount("overlay", root, "overlay", 0, options); err != nil {
 		return fmt.Errorf("mount an overlay: %w", err)
 	}
-	defer func() { _ = unix.Close(mount) }()
-	fd, err := unix.Openat(mount, "written", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(root, "written"), nil, 0o600); err != nil {
 		return fmt.Errorf("write to an overlay: %w", err)
 	}
-	return unix.Close(fd)
+	return nil
 }
 
 // firstID is where the tried range of ids begins on the host.
 const firstID = 1 << 20
 
-// idMappedTree gives a detached mount of dir whose files belong to the range.
-func idMappedTree(dir string) (int, error) {
+// mapIDs mounts dir on itself so that its files belong to the range.
+func mapIDs(dir string) error {
 	ns, err := userNamespace()
 	if err != nil {
-		return -1, err
+		return err
 	}
 	defer func() { _ = ns.Close() }()
 	tree, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return -1, fmt.Errorf("copy a mount: %w", err)
+		return fmt.Errorf("copy a mount: %w", err)
 	}
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
+	defer func() { _ = unix.Close(tree) }()
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY, Userns_fd: uint64(ns.Fd())}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		return -1, errors.Join(fmt.Errorf("map a mount's ids: %w", err), unix.Close(tree))
+		return fmt.Errorf("map a mount's ids: %w", err)
 	}
-	return tree, nil
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount a layer: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return err
+	}
+	if st.Uid != firstID {
+		return fmt.Errorf("a mapped owner is %d and should be %d", st.Uid, firstID)
+	}
+	return nil
 }
 
 // userNamespace makes a user namespace that maps a range of ids. A namespace
