@@ -13,8 +13,9 @@ import (
 // cancelGrace is how long a command has to end itself before it is killed.
 const cancelGrace = 2 * time.Second
 
-// attached runs a command with our streams as its own. It gives the command's
-// exit code as an [exit]. When ctx ends, it ends the command and waits for it.
+// attached runs a command with our streams as its own; with -o json its output
+// goes into one [result]. It gives the command's exit code as an [exit]. When
+// ctx ends, it ends the command and waits for it.
 func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error {
 	term, err := a.openTerminal(o)
 	if err != nil {
@@ -32,7 +33,11 @@ func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error
 	if e.Stdin() != nil { // as it is when asked for, but if the command can't be started
 		defer feed(a.In, e.Stdin(), o.TTY)()
 	}
-	status, err := e.Stream(context.WithoutCancel(ctx), make([]byte, core.OutputBuffer), a.write)
+	kept, sink := capture{start: time.Now()}, a.write
+	if a.asJSON() {
+		sink = kept.take
+	}
+	status, err := e.Stream(context.WithoutCancel(ctx), make([]byte, core.OutputBuffer), sink)
 	if err != nil {
 		cancel(ctx, e)
 		return err
@@ -41,7 +46,14 @@ func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error
 		return fault.Wrap(fault.Canceled, ctx.Err(), "the command was ended")
 	}
 	term.restore() // before a line of ours
-	return a.ended(o, status)
+	if status.State == core.ExecLost {
+		return fault.New(fault.Engine, "the box died under the command")
+	}
+	if a.asJSON() {
+		return joined(exit(status.ExitCode), writeJSON(a.Out, kept.result(status)))
+	}
+	a.explain(o, status)
+	return exit(status.ExitCode)
 }
 
 // cancel ends the command; a command that has ended is none of its business.
@@ -63,11 +75,8 @@ func (a *app) write(stderr bool, p []byte) error {
 	return nil
 }
 
-// ended gives the command's exit code, and says why where the command can't.
-func (a *app) ended(o options.Exec, status core.ExecStatus) error {
-	if status.State == core.ExecLost {
-		return fault.New(fault.Engine, "the box died under the command")
-	}
+// explain says why the command ended where its exit code can't.
+func (a *app) explain(o options.Exec, status core.ExecStatus) {
 	switch status.Reason {
 	case core.ReasonTimedOut:
 		fmt.Fprintf(a.Err, "sandbox: the command was ended after its --timeout of %v\n", o.Timeout)
@@ -76,5 +85,4 @@ func (a *app) ended(o options.Exec, status core.ExecStatus) error {
 	case core.ReasonBoxStopped:
 		fmt.Fprintln(a.Err, "sandbox: the command was ended: its box was stopped")
 	}
-	return exit(status.ExitCode)
 }
