@@ -44,16 +44,16 @@ build: $(BUILDS) ## build the library, the program and its helpers into build/
 helpers:
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox-init ./cmd/sandbox-init
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox ./cmd/sandbox
+	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox ./cmd/sandbox
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox-shim ./cmd/sandbox-shim
 
 image: $(BUILD)/debian.tar build ## make a small Debian image and import it as the alias "default"
 	$(BUILD)/sandbox images import default $(BUILD)/debian.tar
 
 # Debian with bash and python3; made anew when its recipe changes.
-$(BUILD)/debian.tar: mk/debian-image
-	@mkdir -p $(BUILD)
-	mk/debian-image $@
+$(BUILD)/debian.tar: test/image/debian.sh
+	@rm -f $@
+	test/image/debian.sh $@
 
 demo: deps build image ## from nothing to Python computing in a box, from C and from the command line
 	$(CC) -std=c99 -Wall -Wextra -Iinclude -o $(BUILD)/hello examples_c/hello.c -L$(BUILD) -lsandbox -Wl,-rpath,'$$ORIGIN'

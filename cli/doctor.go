@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandbox/core"
 	"sandbox/core/doctor"
 	"sandbox/core/engine"
 	"sandbox/core/fault"
@@ -29,7 +28,7 @@ changed.`,
 				return err
 			}
 			checks := doctor.Run(cmd.Context(), engine.Config{
-				Home: home, Beside: programFolder(), HelperDir: os.Getenv("SANDBOX_HELPER_DIR"), Version: core.Version,
+				Home: home, Beside: programFolder(), HelperDir: os.Getenv("SANDBOX_HELPER_DIR"),
 			})
 			return a.printChecks(checks)
 		},

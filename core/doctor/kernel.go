@@ -117,10 +117,18 @@ func network(context.Context, engine.Config) (string, *lack) {
 }
 
 func helpers(_ context.Context, c engine.Config) (string, *lack) {
+	c.Home = existing(c.Home) // Open makes the home; a check does not
 	e, err := engine.Open(c)
 	if err != nil {
 		return "", &lack{err.Error(), "make install, or SANDBOX_HELPER_DIR=FOLDER of sandbox-shim and sandbox-init"}
 	}
-	_ = e.Close()
-	return "version " + c.Version, nil
+	return "sandbox-shim and sandbox-init", wrapped(e.Close())
+}
+
+// wrapped is a lack of which no more is known than its error.
+func wrapped(err error) *lack {
+	if err == nil {
+		return nil
+	}
+	return &lack{err.Error(), ""}
 }
