@@ -13,6 +13,18 @@ import (
 	"sandbox/core/fault"
 )
 
+// stage is where the helper mounts boxes' root file systems, in its own mount
+// namespace, for libcontainer to take over. A box's root has to be able to go
+// there, and the home is closed to it. This folder is on every host, open to
+// all, and of no use to the helper: covering it hides nothing and makes no
+// folder on the host.
+const stage = "/dev/pts"
+
+func openStage() error {
+	err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=1m")
+	return fault.Wrap(fault.Unsupported, err, "mount the stage for boxes on %s", stage)
+}
+
 // tree is the root file system of a box before its init has taken it over.
 type tree struct {
 	root   string // where it is mounted, in the helper's own mount namespace
@@ -24,7 +36,7 @@ type tree struct {
 // writable folder upper. The writable folder belongs to the box's range on
 // disk: an id-mapped one comes up silently read-only.
 func mountTree(folder string, layers []string, base int) (t tree, err error) {
-	t.root = filepath.Join(folder, "root")
+	t.root = filepath.Join(stage, filepath.Base(folder))
 	upper, work := filepath.Join(folder, "upper"), filepath.Join(folder, "work")
 	if err := makeFolders(t.root, upper, work); err != nil {
 		return t, err
@@ -122,6 +134,7 @@ func (t *tree) unmount() {
 	for ; t.mounts > 0; t.mounts-- {
 		_ = unix.Unmount(t.root, unix.MNT_DETACH)
 	}
+	_ = os.Remove(t.root)
 }
 
 func makeFolders(paths ...string) error {
