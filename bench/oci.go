@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -23,7 +22,7 @@ type oci struct {
 	seq                      atomic.Int64
 }
 
-const ociIsolation = "mount, pid, net, ipc, uts namespaces; cgroup; few capabilities; masked paths; no overlay, user namespace, seccomp"
+const ociIsolation = "mount pid net ipc uts ns, cgroup, caps, masked paths; no user ns, overlay, seccomp"
 
 func (o *oci) contestant(run func(context.Context) (time.Duration, error)) contestant {
 	return contestant{name: o.name, version: o.version, isolation: ociIsolation, why: o.why, run: run}
@@ -64,9 +63,8 @@ func (o *oci) run(ctx context.Context, bundle string) (timing, error) {
 	return o.command("run", "--bundle", bundle, o.newID()).run(ctx)
 }
 
-// start starts a container that lives until its conversation is closed. runc
-// and crun stay its parent: where PID 1 of the host reaps late, the cgroup of
-// a detached container can't be removed for seconds.
+// start starts a container that lives until its conversation is closed, and
+// is then removed by the runc or crun that runs it.
 func (o *oci) start(ctx context.Context) (*conversation, string, error) {
 	dir, err := o.bundle(ctx, "idle", "/bin/sh", "-c", "echo ready; exec cat")
 	if err != nil {
@@ -90,9 +88,7 @@ func (o *oci) close(ctx context.Context) error {
 	}
 	var errs []error
 	for _, c := range left {
-		if strings.HasPrefix(c.Name(), idPrefix()) {
-			errs = append(errs, o.do(ctx, "delete", "--force", c.Name()))
-		}
+		errs = append(errs, o.do(ctx, "delete", "--force", c.Name()))
 	}
 	return errors.Join(append(errs, os.RemoveAll(o.root), o.ns.close())...)
 }
@@ -107,7 +103,5 @@ func (o *oci) do(ctx context.Context, args ...string) error {
 	return err
 }
 
-func (o *oci) newID() string { return fmt.Sprintf("%s%d", idPrefix(), o.seq.Add(1)) }
-
-// idPrefix marks the containers of this run.
-func idPrefix() string { return fmt.Sprintf("sandbox-bench-%d-", os.Getpid()) }
+// newID gives an id that names a cgroup too: no two tools may share one.
+func (o *oci) newID() string { return fmt.Sprintf("%s-%d", filepath.Base(o.root), o.seq.Add(1)) }

@@ -22,7 +22,7 @@ type ours struct {
 	shim         helper // known from the first box on
 }
 
-const ourIsolation = "user, mount, pid, net, ipc, uts, cgroup namespaces; own uid range; id-mapped overlay; cgroup limits; seccomp; no_new_privs; few capabilities; masked paths"
+const ourIsolation = "user mount pid net ipc uts cgroup ns, cgroup, caps, masked paths, id-mapped overlay, seccomp"
 
 func openOurs(b *bench) *ours {
 	o := &ours{home: filepath.Join(b.dir, "home"), rootfs: b.rootfs}

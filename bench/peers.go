@@ -80,7 +80,7 @@ func newBwrap(ctx context.Context, b *bench) bwrap {
 func (w bwrap) contestant(run func(context.Context) (time.Duration, error)) contestant {
 	return contestant{
 		name: "bwrap", version: w.version, why: w.why, run: run,
-		isolation: "user, mount, pid, net, ipc, uts, cgroup namespaces; no capabilities; no overlay, cgroup limits, seccomp, masked paths",
+		isolation: "user mount pid net ipc uts cgroup ns, caps; no cgroup, overlay, seccomp, masked paths",
 	}
 }
 
