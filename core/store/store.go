@@ -1,0 +1,207 @@
+// Package store keeps records on disk, one JSON file each.
+//
+// A record is written whole to a temporary file and renamed over the old one:
+// a reader, or a process that comes after kill -9, sees the old record or the
+// new one and never a part of either. After a power cut that holds only for
+// what was put durably; other records may be lost or empty then, and [Dir.Get]
+// says so as a damaged record. What a killed writer leaves behind is a
+// temporary file, which readers ignore and [Dir.Sweep] removes.
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"sandbox/core/fault"
+)
+
+const (
+	suffix    = ".json"
+	temporary = ".tmp-" // no key begins with a dot
+	maxKey    = 200     // with suffix and temporary name below NAME_MAX
+)
+
+// Dir is a folder of records of one type. The zero value with a Path is ready;
+// Put makes the folder. It is safe for concurrent use, also by several
+// processes; of two Puts under one key the later rename wins.
+type Dir[T any] struct {
+	Path string
+}
+
+// Put writes v under key, and makes it outlive a power cut if durable.
+// Errors: Storage; InvalidArgument for a key that can't be a file name.
+func (d Dir[T]) Put(key string, v T, durable bool) error {
+	name, err := d.file(key)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "encode record %q", key)
+	}
+	if err := os.MkdirAll(d.Path, 0o700); err != nil {
+		return Fault(err, "make the folder of record %q", key)
+	}
+	return Fault(replace(name, data, durable), "write record %q", key)
+}
+
+// Get reads the record under key. Errors: one that errors.Is os.ErrNotExist,
+// unclassified, when there is none; Storage, naming the file, when it can't be
+// read or is damaged; InvalidArgument as in Put.
+func (d Dir[T]) Get(key string) (T, error) {
+	name, err := d.file(key)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return read[T](name)
+}
+
+// List reads all records, in the order of their keys. One that can't be read
+// does not hide the others: List gives those together with an error of class
+// Storage that names the damaged files.
+func (d Dir[T]) List() ([]T, error) {
+	entries, err := os.ReadDir(d.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, Fault(err, "list records")
+	}
+	var all []T
+	var damaged []error
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), temporary) || !strings.HasSuffix(e.Name(), suffix) {
+			continue
+		}
+		v, err := read[T](filepath.Join(d.Path, e.Name()))
+		switch {
+		case err == nil:
+			all = append(all, v)
+		case !errors.Is(err, fs.ErrNotExist): // else: deleted since ReadDir
+			damaged = append(damaged, err)
+		}
+	}
+	return all, errors.Join(damaged...)
+}
+
+// Delete removes the record under key; one that is not there is no error.
+// Errors: Storage, InvalidArgument.
+func (d Dir[T]) Delete(key string) error {
+	name, err := d.file(key)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Fault(err, "delete record %q", key)
+	}
+	return nil
+}
+
+// Sweep removes what killed writers left behind. Only for a time when nobody
+// else writes to the folder: it can't tell a dead writer's file from a live
+// one's, whose Put would fail. Errors: Storage.
+func (d Dir[T]) Sweep() error {
+	left, err := filepath.Glob(filepath.Join(globQuote(d.Path), temporary+"*"))
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "sweep records")
+	}
+	for _, name := range left {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Fault(err, "sweep records")
+		}
+	}
+	return nil
+}
+
+// Fault classifies what the file system said as Storage and adds what to do
+// where the user can help. A failure that has its class keeps it; nil is nil.
+func Fault(err error, format string, args ...any) error {
+	var classified *fault.Error
+	if err == nil || errors.As(err, &classified) {
+		return err
+	}
+	what := fmt.Sprintf(format, args...)
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		what += ": the disk is full, free some space or set SANDBOX_HOME to another disk"
+	case errors.Is(err, syscall.EROFS):
+		what += ": the disk is read-only, set SANDBOX_HOME to another one"
+	}
+	return fault.Wrap(fault.Storage, err, "%s", what)
+}
+
+func (d Dir[T]) file(key string) (string, error) {
+	if key == "" || key[0] == '.' || len(key) > maxKey || strings.ContainsFunc(key, notInKey) {
+		return "", fault.New(fault.InvalidArgument, "record key %q: want 1 to %d letters, digits, '_', '-', '.', not '.' first", key, maxKey)
+	}
+	return filepath.Join(d.Path, key+suffix), nil
+}
+
+func notInKey(r rune) bool {
+	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
+}
+
+func read[T any](name string) (T, error) {
+	var v T
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return v, fmt.Errorf("no record: %w", err)
+	}
+	if err != nil {
+		return v, Fault(err, "read record")
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return v, fault.Wrap(fault.Storage, err, "record %s is damaged, mend or remove the file", name)
+	}
+	return v, nil
+}
+
+// replace makes name hold data in one step.
+func replace(name string, data []byte, durable bool) (err error) {
+	dir := filepath.Dir(name)
+	f, err := os.CreateTemp(dir, temporary)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err == nil && durable {
+		err = syncFolder(dir)
+	}
+	return err
+}
+
+// syncFolder makes the names in dir outlive a power cut.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+func globQuote(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
