@@ -27,7 +27,7 @@ func measureBatch(ctx context.Context, b *bench) ([]row, error) {
 			})
 		})
 	}
-	all := interleave(ctx, batchRounds, b.ours.contestant(b.ours.batch), peer(b.peers.runc), peer(b.peers.crun))
+	all := pace{rounds: batchRounds}.interleave(ctx, b.ours.contestant(b.ours.batch), peer(b.peers.runc), peer(b.peers.crun))
 	return rows(seconds, all, bar{contestant: "ours", peer: "runc", percentile: 50, limit: 1.3}), nil
 }
 

@@ -10,7 +10,7 @@ var hello = []string{"/bin/echo", "hi"}
 
 // measureCreate makes boxes, one at a time.
 func measureCreate(ctx context.Context, b *bench) ([]row, error) {
-	all := interleave(ctx, b.rounds,
+	all := b.interleave(ctx,
 		b.ours.contestant(b.ours.createToOutput),
 		b.peers.runc.creates(ctx),
 		b.peers.crun.creates(ctx),

@@ -36,7 +36,7 @@ type measurement struct {
 
 // bench is what all measurements share.
 type bench struct {
-	rounds int
+	pace
 	tools  string // folder of the built helpers, programs and peers
 	dir    string // of all state of this run; removed at the end
 	rootfs string // the same for everyone
@@ -59,23 +59,27 @@ func run(ctx context.Context) error {
 	for _, m := range measurements {
 		names = append(names, m.name)
 	}
-	rounds := flag.Int("rounds", 100, "interleaved `rounds` of the short measurements (the bars want 30 or more)")
+	var p pace
+	flag.IntVar(&p.rounds, "rounds", 100, "interleaved `rounds` of the short measurements (the bars want 30 or more)")
+	flag.DurationVar(&p.pause, "pause", 0, "idle `time` before each run: a host on which nobody else makes boxes")
 	only := flag.String("only", strings.Join(names, ","), "`measurements` to make, separated by commas")
 	tools := flag.String("build", "build", "`folder` of what make built")
 	out := flag.String("json", "build/bench.json", "`file` for the report as JSON")
 	flag.Parse()
-	b, err := setUp(ctx, *tools, *rounds)
+	b, err := setUp(ctx, *tools, p)
 	if err != nil {
 		return err
 	}
-	rep := report{Machine: machine(b.dir), Rounds: *rounds}
+	rep := report{Machine: machine(b.dir), Rounds: p.rounds, PauseMS: p.pause.Milliseconds()}
 	rep.Machine.print(os.Stdout)
 	err = b.measure(ctx, strings.Split(*only, ","), &rep)
 	return errors.Join(err, b.close(context.WithoutCancel(ctx)), rep.save(*out))
 }
 
-// measure makes the named measurements and prints each as it is ready.
+// measure makes the named measurements and prints each as it is ready. That
+// ours did not run is a failure; that a bar is missed is a result.
 func (b *bench) measure(ctx context.Context, names []string, rep *report) error {
+	var errs []error
 	for _, m := range measurements {
 		if !slices.Contains(names, m.name) {
 			continue
@@ -84,16 +88,21 @@ func (b *bench) measure(ctx context.Context, names []string, rep *report) error 
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
-		if err != nil {
-			return fmt.Errorf("measuring %s: %w", m.name, err)
-		}
 		rep.add(os.Stdout, m, rows)
+		for _, r := range rows {
+			if r.DidNotRun != "" && strings.HasPrefix(r.Contestant, "ours") {
+				err = errors.Join(err, errors.New("ours did not run"))
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("measuring %s: %w", m.name, err))
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // setUp makes the folder of this run, the root file system, the peers and a home.
-func setUp(ctx context.Context, tools string, rounds int) (*bench, error) {
+func setUp(ctx context.Context, tools string, p pace) (*bench, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("needs root: boxes, runc and crun make namespaces and cgroups")
 	}
@@ -105,7 +114,7 @@ func setUp(ctx context.Context, tools string, rounds int) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{rounds: rounds, tools: tools, dir: dir, rootfs: filepath.Join(dir, "rootfs")}
+	b := &bench{pace: p, tools: tools, dir: dir, rootfs: filepath.Join(dir, "rootfs")}
 	if err := makeRootfs(b.rootfs, filepath.Join(tools, "bench", "text")); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -11,21 +11,16 @@ const idleBoxes = 50
 
 // measureMemory keeps boxes idle and measures all processes of ours.
 func measureMemory(ctx context.Context, b *bench) ([]row, error) {
-	r := row{Contestant: "ours", Version: core.Version, Isolation: ourIsolation, Unit: "MiB", N: idleBoxes, DidNotRun: b.ours.why}
-	if r.DidNotRun != "" {
-		return []row{r}, nil
-	}
-	boxes, err := b.ours.idle(ctx, idleBoxes)
-	if err == nil {
-		err = r.weigh(b.ours.shim)
-	}
-	for _, box := range boxes {
-		err = errors.Join(err, b.ours.remove(ctx, box))
-	}
-	if err != nil {
-		r.DidNotRun = err.Error()
-	}
-	return []row{r}, nil
+	return b.ours.alone("MiB", idleBoxes, func(r *row) error {
+		boxes, err := b.ours.idle(ctx, idleBoxes)
+		if err == nil {
+			err = weigh(b.ours.shim, r)
+		}
+		for _, box := range boxes {
+			err = errors.Join(err, b.ours.remove(ctx, box))
+		}
+		return err
+	}), nil
 }
 
 // idle makes n boxes and uses each once: memory that init needs for its first
@@ -45,8 +40,8 @@ func (o *ours) idle(ctx context.Context, n int) ([]*core.Box, error) {
 	return boxes, nil
 }
 
-// weigh fills the row in: one shim and one init a box is all there may be.
-func (r *row) weigh(shim helper) error {
+// weigh fills in the row: one shim and one init a box is all there may be.
+func weigh(shim helper, r *row) error {
 	pids, err := shim.family()
 	if err != nil {
 		return err

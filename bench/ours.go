@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"sandbox/core"
@@ -36,6 +34,18 @@ func openOurs(b *bench) *ours {
 
 func (o *ours) contestant(run func(context.Context) (time.Duration, error)) contestant {
 	return contestant{name: "ours", version: core.Version, isolation: ourIsolation, why: o.why, run: run}
+}
+
+// alone makes the one row of a measurement that has no peers. measure fills in
+// what it found.
+func (o *ours) alone(unit string, n int, measure func(*row) error) []row {
+	r := row{Contestant: "ours", Version: core.Version, Isolation: ourIsolation, Unit: unit, N: n, DidNotRun: o.why}
+	if r.DidNotRun == "" {
+		if err := measure(&r); err != nil {
+			r.DidNotRun = err.Error()
+		}
+	}
+	return []row{r}
 }
 
 // create makes a box with all isolation on.
@@ -114,15 +124,4 @@ func (o *ours) close(ctx context.Context) error {
 		return err
 	}
 	return o.shim.wait(30 * time.Second)
-}
-
-// boxes gives the ids that the home has a folder for.
-func (o *ours) boxes() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(o.home, "boxes"))
-	var ids []string
-	for _, e := range entries {
-		ids = append(ids, e.Name())
-	}
-	slices.Sort(ids)
-	return ids, err
 }

@@ -25,30 +25,47 @@ type series struct {
 	samples []time.Duration
 }
 
+// pace is how often and how fast contestants run.
+type pace struct {
+	rounds int
+	// pause is waited before each run. A process that is moved into a cgroup
+	// waits for an RCU grace period (10 ms and more), unless someone else on
+	// the host was moved in the 20 ms before: without a pause the neighbours
+	// in a round pay for each other.
+	pause time.Duration
+}
+
 // interleave runs all contestants once a round, in a new order each round, so
 // that nobody always runs first or always behind the same neighbour. A
 // contestant that fails is out.
-func interleave(ctx context.Context, rounds int, cs ...contestant) []series {
+func (p pace) interleave(ctx context.Context, cs ...contestant) []series {
 	out := make([]series, len(cs))
 	for i, c := range cs {
 		out[i].contestant = c
 	}
-	for round := -warmup; round < rounds; round++ {
+	for round := -warmup; round < p.rounds; round++ {
 		for _, i := range rand.Perm(len(cs)) {
-			s := &out[i]
-			if s.why != "" || ctx.Err() != nil {
-				continue
-			}
-			took, err := s.run(ctx)
-			switch {
-			case err != nil:
-				s.why = err.Error()
-			case round >= 0:
-				s.samples = append(s.samples, took)
+			if ctx.Err() == nil {
+				out[i].once(ctx, p.pause, round >= 0)
 			}
 		}
 	}
 	return out
+}
+
+// once runs the contestant, after a pause.
+func (s *series) once(ctx context.Context, pause time.Duration, counts bool) {
+	if s.why != "" {
+		return
+	}
+	time.Sleep(pause)
+	took, err := s.run(ctx)
+	switch {
+	case err != nil:
+		s.why = err.Error()
+	case counts:
+		s.samples = append(s.samples, took)
+	}
 }
 
 // percentile gives the nearest-rank percentile p of samples: one that was

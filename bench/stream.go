@@ -27,7 +27,7 @@ func measureStream(ctx context.Context, b *bench) ([]row, error) {
 			return t.end, err
 		},
 	})
-	shown := interleave(ctx, min(b.rounds, streamRounds), all...)
+	shown := pace{rounds: min(b.rounds, streamRounds)}.interleave(ctx, all...)
 	rate := unit{"MB/s", func(d time.Duration) float64 { return streamed / d.Seconds() / 1e6 }}
 	return rows(rate, shown,
 		bar{contestant: "ours, reader", peer: "bare pipe", percentile: 50, limit: 0.6, rate: true},

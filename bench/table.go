@@ -13,6 +13,7 @@ import (
 type report struct {
 	Machine facts `json:"machine"`
 	Rounds  int   `json:"rounds"`
+	PauseMS int64 `json:"pause_ms"`
 	Rows    []row `json:"rows"`
 }
 

@@ -21,6 +21,6 @@ $(BUILD)/bench/text: bench/c/text.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -Wall -Wextra -static -o $@ $<
 
-$(BUILD)/bench/stream $(BUILD)/bench/hammer: $(BUILD)/bench/%: bench/c/%.c include/sandbox.h $(BUILD)/libsandbox.so
+$(BUILD)/bench/stream $(BUILD)/bench/hammer: $(BUILD)/bench/%: bench/c/%.c include/sandbox.h | $(BUILD)/libsandbox.so
 	@mkdir -p $(@D)
 	$(CC) -O2 -Wall -Wextra -Iinclude -pthread -o $@ $< -L$(BUILD) -lsandbox -Wl,-rpath,'$$ORIGIN/..'
