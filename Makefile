@@ -51,9 +51,9 @@ image: $(BUILD)/debian.tar build ## make a small Debian image and import it as t
 	$(BUILD)/sandbox images import default $(BUILD)/debian.tar
 
 # Debian with bash and python3; made anew when its recipe changes.
-$(BUILD)/debian.tar: mk/debian-image
-	@mkdir -p $(BUILD)
-	mk/debian-image $@
+$(BUILD)/debian.tar: test/image/debian.sh
+	@rm -f $@
+	test/image/debian.sh $@
 
 demo: deps build image ## from nothing to Python computing in a box, from C and from the command line
 	$(CC) -std=c99 -Wall -Wextra -Iinclude -o $(BUILD)/hello examples_c/hello.c -L$(BUILD) -lsandbox -Wl,-rpath,'$$ORIGIN'

@@ -42,7 +42,7 @@ func Open(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: os.Getenv("SANDBOX_HELPER_DIR"), Version: core.Version})
+	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: os.Getenv("SANDBOX_HELPER_DIR")})
 	if err != nil {
 		return nil, err
 	}

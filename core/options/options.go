@@ -13,6 +13,12 @@ const (
 	NetworkNone     = "None"     // loopback only
 )
 
+// Protocols of a published port.
+const (
+	ProtocolTCP = "Tcp"
+	ProtocolUDP = "Udp"
+)
+
 // Defaults of the box options document.
 const (
 	DefaultCPUs      = 2
@@ -36,21 +42,22 @@ const (
 
 // Box says how a box shall be. The zero value is not valid: start from
 // [Defaults] or a Decode function. Exactly one of Image and RootfsPath is set.
+// Its JSON is how records keep it; documents of callers are read by [Decode].
 type Box struct {
-	Name       string // "" for none
-	Image      string
-	RootfsPath string // absolute; used read-only
-	CPUs       int
-	MemoryMiB  int
-	DiskSizeGB int // 0: no limit of its own
-	WorkingDir string
-	User       string
-	Env        map[string]string
-	Volumes    []Volume
-	Network    string
-	Ports      []Port
-	Labels     map[string]string
-	AutoRemove bool
+	Name       string            `json:"name,omitempty"` // "" for none
+	Image      string            `json:"image,omitempty"`
+	RootfsPath string            `json:"rootfs_path,omitempty"` // absolute; used read-only
+	CPUs       int               `json:"cpus"`
+	MemoryMiB  int               `json:"memory_mib"`
+	DiskSizeGB int               `json:"disk_size_gb,omitempty"` // 0: no limit of its own
+	WorkingDir string            `json:"working_dir,omitempty"`
+	User       string            `json:"user,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	Volumes    []Volume          `json:"volumes,omitempty"`
+	Network    string            `json:"network"`
+	Ports      []Port            `json:"ports,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	AutoRemove bool              `json:"auto_remove"`
 }
 
 // Volume is a host folder or file that the box sees.

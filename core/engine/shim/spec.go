@@ -2,7 +2,6 @@ package shim
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // without it the rules for devices are not applied
@@ -20,9 +19,6 @@ const (
 	initProcesses = 64       // its threads count as processes
 	initMemory    = 16 << 20 // bytes, where limits are set per thread
 )
-
-// groupParent is where the boxes' cgroups are, in each hierarchy.
-const groupParent = "/sandbox"
 
 // config gives libcontainer's configuration of a box.
 func config(b record.Box, root string) (*configs.Config, error) {
@@ -53,13 +49,12 @@ func config(b record.Box, root string) (*configs.Config, error) {
 	return c, nil
 }
 
-// hostname is the box's name where that is a valid one, else its id, in which
-// the one character that host names lack is replaced.
+// hostname is the box's name where that is a valid one, else the id.
 func hostname(b record.Box) string {
 	if validHostname(b.Options.Name) {
 		return b.Options.Name
 	}
-	return "box-" + b.ID[len("box_"):]
+	return b.ID
 }
 
 func validHostname(name string) bool {
@@ -123,26 +118,22 @@ func resources(o options.Box) *specs.LinuxResources {
 	}
 }
 
-// swapLimit closes swap where the kernel accounts for it.
+// swapLimit closes swap: on v1 only where the kernel accounts for it.
 func swapLimit(memory int64) *int64 {
-	file := "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes"
-	if cgroups.IsCgroup2UnifiedMode() {
-		file = filepath.Join("/sys/fs/cgroup", "cgroup.controllers")
-	}
-	if unix.Access(file, unix.F_OK) != nil {
+	const v1 = "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes"
+	if !cgroups.IsCgroup2UnifiedMode() && unix.Access(v1, unix.F_OK) != nil {
 		return nil
 	}
 	return &memory
 }
 
-// initCapabilities are all of them, within the box's user namespace: init
-// takes from commands what they must not have.
+// initCapabilities are what init has, within the box's user namespace: what
+// commands have, and what it takes to look after them.
 func initCapabilities() *specs.LinuxCapabilities {
-	return &specs.LinuxCapabilities{Bounding: allCapabilities, Effective: allCapabilities, Permitted: allCapabilities}
-}
-
-var allCapabilities = []string{
-	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL",
-	"CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP",
-	"CAP_SETUID", "CAP_SYS_ADMIN", "CAP_SYS_CHROOT", "CAP_SYS_RESOURCE", "CAP_SYS_TTY_CONFIG",
+	c := []string{
+		"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL",
+		"CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP",
+		"CAP_SETUID", "CAP_SYS_ADMIN", "CAP_SYS_CHROOT", "CAP_SYS_RESOURCE", "CAP_SYS_TTY_CONFIG",
+	}
+	return &specs.LinuxCapabilities{Bounding: c, Effective: c, Permitted: c}
 }

@@ -1,0 +1,96 @@
+package fault_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sandbox/core/fault"
+)
+
+var update = flag.Bool("update", false, "write docs/ERRORS.md anew")
+
+func TestRows(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, row := range fault.Table() {
+		if seen[row.Code] {
+			t.Errorf("code %s stands twice", row.Code)
+		}
+		seen[row.Code] = true
+		if row.Code == "" || row.Class == "" || row.C <= 0 || row.HTTP < 400 || row.HTTP > 599 || row.Exit <= 0 {
+			t.Errorf("incomplete row %+v", row)
+		}
+	}
+}
+
+// TestDocument holds docs/ERRORS.md to the table; -update writes it.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	const path = "../../docs/ERRORS.md"
+	var b strings.Builder
+	b.WriteString("# Failures\n\nWritten by `make docs` from the table in `core/fault/table.go`.\n\n" +
+		"A code is never renamed and a number never changed. Treat one that you don't know as `internal`.\n\n" +
+		"| code | C | HTTP | exit | means |\n|---|---|---|---|---|\n")
+	for _, row := range fault.Table() {
+		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %s |\n", row.Code, row.C, row.HTTP, row.Exit, row.Class)
+	}
+	b.WriteString("\nThe exit code of `sandbox exec` and `sandbox run` is the command's own: 128 and the number of the signal\n" +
+		"after death by one, 127 for a command that is not there, 126 for one that can't be executed; our own failure there is 125.\n")
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != b.String() {
+		t.Errorf("docs/ERRORS.md is not what the table says (%v): run make docs", err)
+	}
+}
+
+// TestHeader holds the enumerators of the C header to the table.
+func TestHeader(t *testing.T) {
+	t.Parallel()
+	header, err := os.ReadFile("../../include/sandbox.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := map[int]string{}
+	for _, m := range regexp.MustCompile(`\bSANDBOX_([A-Z_]+)\s*=\s*(\d+)`).FindAllStringSubmatch(string(header), -1) {
+		n, err := strconv.Atoi(m[2])
+		if err != nil || numbers[n] != "" {
+			t.Errorf("SANDBOX_%s = %s: used by SANDBOX_%s too (%v)", m[1], m[2], numbers[n], err)
+		}
+		numbers[n] = m[1]
+	}
+	if numbers[0] != "OK" {
+		t.Errorf("0 is SANDBOX_%s", numbers[0])
+	}
+	delete(numbers, 0)
+	for _, row := range fault.Table() {
+		if numbers[row.C] == "" {
+			t.Errorf("%s: the header has no code %d", row.Code, row.C)
+		}
+	}
+	for n, name := range numbers {
+		if !named(n, name) {
+			t.Errorf("SANDBOX_%s = %d: no row of the table has that number and a code like it", name, n)
+		}
+	}
+}
+
+// named tells whether a row with the number n has a code that begins as the
+// enumerator does: SANDBOX_IMAGE is image_error. Network failures have codes
+// that say more.
+func named(n int, name string) bool {
+	for _, row := range fault.Table() {
+		if row.C == n && (name == "NETWORK" || strings.HasPrefix(row.Code+"_", strings.ToLower(name)+"_")) {
+			return true
+		}
+	}
+	return false
+}

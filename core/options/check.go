@@ -1,0 +1,173 @@
+package options
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"sandbox/core/fault"
+)
+
+// Check tells everything that is wrong with b at once. Errors:
+// InvalidArgument, with fields.
+func (b Box) Check() error {
+	var p problems
+	b.check(&p)
+	return p.err(fault.InvalidArgument, "")
+}
+
+func (b Box) check(p *problems) {
+	p.name("name", b.Name)
+	p.when((b.Image == "") == (b.RootfsPath == ""), "rootfs", "one_of", "must be exactly one of Image and RootfsPath")
+	p.text("rootfs.Image", b.Image)
+	p.hostPath("rootfs.RootfsPath", b.RootfsPath)
+	p.within("cpus", b.CPUs, 1, maxInt32)
+	p.within("memory_mib", b.MemoryMiB, MinMemoryMiB, maxInt32)
+	p.within("disk_size_gb", b.DiskSizeGB, 0, MaxDiskSizeGB)
+	p.absolute("working_dir", b.WorkingDir)
+	p.text("user", b.User)
+	p.env("env", b.Env)
+	p.atMost("volumes", len(b.Volumes), MaxVolumes)
+	for i, v := range b.Volumes {
+		v.check(p, fmt.Sprintf("volumes[%d].", i))
+	}
+	p.oneOf("network", b.Network, NetworkIsolated, NetworkNone)
+	p.atMost("ports", len(b.Ports), MaxPorts)
+	for i, port := range b.Ports {
+		port.check(p, fmt.Sprintf("ports[%d].", i))
+	}
+	p.atMost("labels", len(b.Labels), MaxLabels)
+	for key, value := range b.Labels {
+		p.when(key == "", "labels", "empty", "must not have an empty key")
+		p.text("labels", key)
+		p.text("labels."+key, value)
+	}
+}
+
+func (v Volume) check(p *problems, at string) {
+	p.when(v.HostPath == "", at+"host_path", "empty", "must not be empty")
+	p.hostPath(at+"host_path", v.HostPath)
+	p.when(v.GuestPath == "", at+"guest_path", "empty", "must not be empty")
+	p.absolute(at+"guest_path", v.GuestPath)
+	p.when(v.GuestPath == "/", at+"guest_path", "root", "must not be the box's whole file system")
+}
+
+func (port Port) check(p *problems, at string) {
+	if port.HostIP != "" {
+		_, err := netip.ParseAddr(port.HostIP)
+		p.when(err != nil, at+"host_ip", "address", "must be an IP address")
+	}
+	p.within(at+"host_port", port.HostPort, 0, maxPort)
+	p.within(at+"guest_port", port.GuestPort, 1, maxPort)
+	p.oneOf(at+"protocol", port.Protocol, ProtocolTCP, ProtocolUDP)
+}
+
+// Check tells everything that is wrong with e at once. Errors:
+// InvalidArgument, with fields.
+func (e Exec) Check() error {
+	var p problems
+	p.when(len(e.Cmd) == 0 || e.Cmd[0] == "", "cmd", "empty", "must name a command")
+	size := 0
+	for i, arg := range e.Cmd {
+		size += len(arg) + 1
+		p.when(strings.ContainsRune(arg, 0), fmt.Sprintf("cmd[%d]", i), "nul", "must not contain a NUL byte")
+	}
+	p.when(size > MaxCmdBytes, "cmd", "size", fmt.Sprintf("has %d bytes and may have %d", size, MaxCmdBytes))
+	p.env("env", e.Env)
+	p.absolute("working_dir", e.WorkingDir)
+	p.text("user", e.User)
+	p.within("cols", e.Cols, 0, maxPort)
+	p.within("rows", e.Rows, 0, maxPort)
+	p.when(e.Timeout < 0, "timeout_ms", "range", "must not be negative")
+	return p.err(fault.InvalidArgument, "")
+}
+
+const (
+	maxInt32   = 1<<31 - 1
+	maxPort    = 1<<16 - 1 // also of a terminal's columns and rows
+	maxNameLen = 128
+)
+
+// problems collects what is wrong, so that a caller sees all of it at once.
+type problems []fault.Field
+
+func (p *problems) when(bad bool, field, code, message string) {
+	if bad {
+		*p = append(*p, fault.Field{Field: field, Code: code, Message: message})
+	}
+}
+
+// err gives the problems as one failure behind prefix.
+func (p problems) err(kind fault.Kind, prefix string) error {
+	if len(p) == 0 {
+		return nil
+	}
+	parts := make([]string, len(p))
+	for i, f := range p {
+		parts[i] = f.Field + " " + f.Message
+	}
+	return &fault.Error{Kind: kind, Message: prefix + strings.Join(parts, "; "), Fields: p}
+}
+
+func (p *problems) within(field string, n, low, high int) {
+	message := fmt.Sprintf("is %d and must be at most %d", n, high)
+	if n < low {
+		message = fmt.Sprintf("is %d and must be at least %d", n, low)
+	}
+	p.when(n < low || n > high, field, "range", message)
+}
+
+func (p *problems) atMost(field string, n, high int) {
+	p.when(n > high, field, "too_many", fmt.Sprintf("has %d entries and may have %d", n, high))
+}
+
+func (p *problems) oneOf(field, s string, allowed ...string) {
+	p.when(!slices.Contains(allowed, s), field, "value", fmt.Sprintf("is %q and must be one of %s", s, strings.Join(allowed, ", ")))
+}
+
+// text refuses what no path, record or environment can carry.
+func (p *problems) text(field, s string) {
+	p.when(strings.ContainsRune(s, 0), field, "nul", "must not contain a NUL byte")
+	p.when(!utf8.ValidString(s), field, "utf8", "must be UTF-8")
+}
+
+// absolute takes "" for a path that was left out.
+func (p *problems) absolute(field, s string) {
+	p.text(field, s)
+	p.when(s != "" && !path.IsAbs(s), field, "absolute", "must be an absolute path")
+	p.when(slices.Contains(strings.Split(s, "/"), ".."), field, "dot_dot", "must not contain ..")
+}
+
+// hostPath is absolute, and never the host's whole file system.
+func (p *problems) hostPath(field, s string) {
+	p.absolute(field, s)
+	p.when(s != "" && path.Clean(s) == "/", field, "root", "must not be the host's root folder")
+}
+
+func (p *problems) env(field string, env map[string]string) {
+	p.atMost(field, len(env), MaxEnvPairs)
+	size := 0
+	for name, value := range env {
+		size += len(name) + len(value) + 2
+		p.when(name == "" || strings.ContainsRune(name, '='), field, "name", fmt.Sprintf("has %q, which can't name a variable", name))
+		p.text(field, name)
+		p.text(field+"."+name, value)
+	}
+	p.when(size > MaxEnvBytes, field, "size", fmt.Sprintf("has %d bytes and may have %d", size, MaxEnvBytes))
+}
+
+func (p *problems) name(field, s string) {
+	p.when(s != "" && !validName(s), field, "name",
+		fmt.Sprintf("must be 1 to %d letters, digits, _, . or -, and begin with a letter or digit", maxNameLen))
+	p.when(strings.HasPrefix(s, "box_") || strings.HasPrefix(s, "exec_"), field, "reserved", "must not begin with box_ or exec_")
+}
+
+func validName(s string) bool {
+	rest := strings.TrimLeft(s, alphanumeric+"_.-")
+	return rest == "" && len(s) <= maxNameLen && strings.ContainsRune(alphanumeric, rune(s[0]))
+}
+
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

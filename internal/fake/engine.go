@@ -1,0 +1,217 @@
+// Package fake is an engine for tests that need neither root nor helpers: its
+// boxes are entries of a map, and their commands plain processes of the host.
+// The suite in core/enginetest runs on it and on the real engine, so that it
+// does not lie.
+package fake
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// Engine is a [core.Engine] in memory. It is safe for concurrent use.
+type Engine struct {
+	mu    sync.Mutex
+	boxes map[string]*box
+	order []string // ids, oldest first
+}
+
+var _ core.Engine = (*Engine)(nil)
+
+type box struct {
+	record core.Record
+	image  core.Image
+	execs  []*control // since the last start
+	usage  core.Usage
+}
+
+// NewEngine makes an engine whose commands are ended with the test.
+func NewEngine(t testing.TB) *Engine {
+	e := &Engine{boxes: map[string]*box{}}
+	t.Cleanup(func() {
+		for _, id := range slices.Clone(e.order) {
+			_ = e.Remove(context.Background(), id, true)
+		}
+	})
+	return e
+}
+
+// Create takes any folder for a root file system.
+func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record, error) {
+	for _, dir := range req.Image.Layers {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return core.Record{}, fault.New(fault.InvalidArgument, "rootfs %q is not a folder", dir)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, b := range e.boxes {
+		if req.Options.Name != "" && b.record.Options.Name == req.Options.Name {
+			return core.Record{}, fault.New(fault.AlreadyExists, "a box %q exists", req.Options.Name)
+		}
+	}
+	now := time.Now().UTC()
+	b := &box{image: req.Image, record: core.Record{
+		ID: req.ID, Options: req.Options, ImageID: req.Image.ID, State: core.Running, PID: os.Getpid(),
+		CreatedAt: now, UpdatedAt: now, StartedAt: &now,
+	}}
+	e.boxes[req.ID] = b
+	e.order = append(e.order, req.ID)
+	return b.record, nil
+}
+
+// Start starts a stopped box.
+func (e *Engine) Start(_ context.Context, id string) (core.Record, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, err := e.in(id, core.Stopped)
+	if err != nil {
+		return core.Record{}, err
+	}
+	now := time.Now().UTC()
+	r := &b.record
+	r.State, r.PID, r.StartedAt, r.StoppedAt, r.UpdatedAt = core.Running, os.Getpid(), &now, nil, now
+	b.usage = core.Usage{}
+	return b.record, nil
+}
+
+// Stop ends the commands of a running box.
+func (e *Engine) Stop(_ context.Context, id string, grace time.Duration) (core.Record, error) {
+	e.mu.Lock()
+	b, err := e.in(id, core.Running)
+	if err != nil {
+		e.mu.Unlock()
+		return core.Record{}, err
+	}
+	execs := b.stopped()
+	record := b.record
+	if record.Options.AutoRemove {
+		e.forget(id)
+	}
+	e.mu.Unlock()
+	endAll(execs, grace)
+	return record, nil
+}
+
+// stopped marks the box and gives the execs that are now to be ended.
+func (b *box) stopped() []*control {
+	now := time.Now().UTC()
+	r := &b.record
+	r.State, r.PID, r.StoppedAt, r.UpdatedAt = core.Stopped, 0, &now, now
+	execs := b.execs
+	b.execs = nil
+	return execs
+}
+
+// Remove removes a box.
+func (e *Engine) Remove(_ context.Context, id string, force bool) error {
+	e.mu.Lock()
+	b, err := e.in(id, "")
+	if err == nil && b.record.State == core.Running && !force {
+		err = fault.New(fault.InvalidState, "box %s is running: stop it first, or use force", id)
+	}
+	if err != nil {
+		e.mu.Unlock()
+		return err
+	}
+	execs := b.stopped()
+	e.forget(id)
+	e.mu.Unlock()
+	endAll(execs, 0)
+	return nil
+}
+
+// List gives the boxes, newest first.
+func (e *Engine) List(context.Context) ([]core.Record, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	records := []core.Record{}
+	for _, id := range slices.Backward(e.order) {
+		records = append(records, e.boxes[id].record)
+	}
+	return records, nil
+}
+
+// Get gives one box.
+func (e *Engine) Get(_ context.Context, id string) (core.Record, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, err := e.in(id, "")
+	if err != nil {
+		return core.Record{}, err
+	}
+	return b.record, nil
+}
+
+// Exec starts a process of the host.
+func (e *Engine) Exec(_ context.Context, id string, o options.Exec) (*core.Process, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, err := e.in(id, core.Running)
+	if err != nil {
+		return nil, err
+	}
+	p, c, err := start(b, o)
+	if err != nil {
+		return nil, fault.Wrap(fault.Engine, err, "start %q", o.Cmd[0])
+	}
+	b.usage.Commands++
+	if c.group == 0 {
+		b.usage.ExecErrors++
+		return p, nil
+	}
+	b.execs = append(b.execs, c)
+	return p, nil
+}
+
+// Usage counts the commands alone.
+func (e *Engine) Usage(_ context.Context, id string) (core.Usage, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, err := e.in(id, "")
+	if err != nil {
+		return core.Usage{}, err
+	}
+	return b.usage, nil
+}
+
+// Close does nothing: boxes live on.
+func (e *Engine) Close() error { return nil }
+
+// in gives the box if it is in the state want, or in any for "". e.mu is held.
+func (e *Engine) in(id string, want core.State) (*box, error) {
+	b, ok := e.boxes[id]
+	if !ok {
+		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
+	if want != "" && b.record.State != want {
+		return nil, fault.New(fault.InvalidState, "box %s is %s, not %s", id, b.record.State, want)
+	}
+	return b, nil
+}
+
+// forget drops the box. e.mu is held.
+func (e *Engine) forget(id string) {
+	delete(e.boxes, id)
+	e.order = slices.DeleteFunc(e.order, func(other string) bool { return other == id })
+}
+
+// Images is [core.Images] with fixed images.
+type Images map[string]core.Image
+
+// Resolve looks ref up.
+func (i Images) Resolve(_ context.Context, ref string) (core.Image, error) {
+	img, ok := i[ref]
+	if !ok {
+		return core.Image{}, fault.New(fault.Image, "no image %q", ref)
+	}
+	return img, nil
+}

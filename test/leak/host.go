@@ -1,0 +1,86 @@
+package leak
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// warmUp makes the Go runtime open the descriptors that it opens only once.
+func warmUp() {
+	if r, w, err := os.Pipe(); err == nil {
+		_, _ = r.Close(), w.Close()
+	}
+}
+
+// descriptors names those of this process.
+func descriptors() []string {
+	const dir = "/proc/self/fd"
+	entries, _ := os.ReadDir(dir)
+	var list []string
+	for _, e := range entries {
+		target, err := os.Readlink(filepath.Join(dir, e.Name()))
+		if err == nil && !strings.HasPrefix(target, "/proc/") { // what reads this list
+			list = append(list, "descriptor "+e.Name()+" -> "+target)
+		}
+	}
+	return list
+}
+
+// mounts names those of this project in this process's mount namespace.
+func mounts() []string {
+	var list []string
+	for line := range strings.Lines(read("/proc/self/mountinfo")) {
+		if strings.Contains(line, os.TempDir()+"/") || strings.Contains(line, "sandbox") {
+			list = append(list, "mount "+strings.TrimSpace(line))
+		}
+	}
+	return list
+}
+
+// cgroups names those of boxes that no process is in: a living box has its
+// processes there, and those are looked at themselves.
+func cgroups() []string {
+	var list []string
+	for _, pattern := range []string{"/sys/fs/cgroup/sandbox/*", "/sys/fs/cgroup/*/sandbox/*"} {
+		found, _ := filepath.Glob(pattern)
+		for _, dir := range found {
+			if info, err := os.Stat(dir); err == nil && info.IsDir() && !populated(dir) {
+				list = append(list, "cgroup "+dir)
+			}
+		}
+	}
+	return list
+}
+
+func populated(cgroup string) bool {
+	found := false
+	_ = filepath.WalkDir(cgroup, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == "cgroup.procs" && read(path) != "" {
+			found = true
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	return found
+}
+
+// folders names what is left in the folder of all temporary folders.
+func folders(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, "in the temporary folder: "+e.Name())
+	}
+	return list
+}
+
+// read gives "" for what is gone meanwhile.
+func read(path string) string {
+	b, _ := os.ReadFile(path)
+	return string(b)
+}

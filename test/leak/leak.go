@@ -1,0 +1,104 @@
+// Package leak tells what a test left behind: goroutines, descriptors, mounts,
+// cgroups, processes and folders of this project. A namespace lives no longer
+// than the processes, descriptors and mounts that hold it, so those stand for
+// it.
+//
+// A suite that makes boxes has
+//
+//	func TestMain(m *testing.M) { leak.Main(m) }
+package leak
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience is how long something may take to go: a home's helper leaves
+// within 10 s of its last box and its last client.
+const patience = 20 * time.Second
+
+// Main runs the tests of a package, fails if they left something behind, and
+// exits. All temporary folders of the tests, and so their homes, lie in one
+// folder: that is how processes and mounts of this suite are told from those
+// of another that runs at the same time.
+func Main(m *testing.M) {
+	dir, err := os.MkdirTemp("", "leak-")
+	if err == nil {
+		err = os.Setenv("TMPDIR", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "leak:", err)
+		os.Exit(2)
+	}
+	before := look()
+	code := m.Run()
+	left := append(before.wait(patience), folders(dir)...)
+	for _, line := range left {
+		fmt.Fprintln(os.Stderr, "left behind:", line)
+	}
+	if len(left) > 0 && code == 0 {
+		code = 1
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// Check fails t if, at its end, something is there that is not there now. It
+// is for tests that run alone: what a parallel test uses looks like a leak.
+func Check(t *testing.T) {
+	t.Helper()
+	before := look()
+	t.Cleanup(func() {
+		for _, line := range before.wait(patience) {
+			t.Errorf("left behind: %s", line)
+		}
+	})
+}
+
+// seen is what there was at one time.
+type seen struct {
+	goroutines goleak.Option
+	things     map[string]bool
+}
+
+func look() seen {
+	warmUp()
+	return seen{goleak.IgnoreCurrent(), things()}
+}
+
+// things names everything that can be left behind but goroutines.
+func things() map[string]bool {
+	all := map[string]bool{}
+	for _, list := range [][]string{descriptors(), mounts(), cgroups(), processes()} {
+		for _, thing := range list {
+			all[thing] = true
+		}
+	}
+	return all
+}
+
+// wait gives what is there now, was not there then, and does not go in time.
+// What comes and goes meanwhile is another suite's.
+func (s seen) wait(patience time.Duration) []string {
+	deadline := time.Now().Add(patience)
+	left := things()
+	maps.DeleteFunc(left, func(thing string, _ bool) bool { return s.things[thing] })
+	for len(left) > 0 && time.Now().Before(deadline) {
+		// Nothing tells of all these together: look again and again.
+		time.Sleep(10 * time.Millisecond)
+		now := things()
+		maps.DeleteFunc(left, func(thing string, _ bool) bool { return !now[thing] })
+	}
+	lines := slices.Sorted(maps.Keys(left))
+	if err := goleak.Find(s.goroutines); err != nil {
+		lines = append(lines, strings.TrimSpace(err.Error()))
+	}
+	return lines
+}

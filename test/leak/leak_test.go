@@ -1,0 +1,107 @@
+package leak
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestFinds leaves one thing of each kind behind, and then takes it away.
+func TestFinds(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T) (word string, tidy func()){
+		"goroutine":  goroutine,
+		"descriptor": descriptor,
+		"child":      child,
+		"mount":      mount,
+		"cgroup":     cgroup,
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := look()
+			word, tidy := leave(t)
+			left := before.wait(0)
+			if !slices.ContainsFunc(left, func(line string) bool { return strings.Contains(line, word) }) {
+				t.Errorf("%q does not name %q", left, word)
+			}
+			tidy()
+			if left := before.wait(patience); len(left) > 0 {
+				t.Errorf("still names %q", left)
+			}
+		})
+	}
+}
+
+func TestWaits(t *testing.T) {
+	before := look()
+	cmd := exec.Command("sleep", "0.2")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go cmd.Wait()
+	if left := before.wait(patience); len(left) > 0 {
+		t.Errorf("did not wait for the child: %q", left)
+	}
+}
+
+func TestFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if left := folders(dir); len(left) != 0 {
+		t.Errorf("empty folder: %q", left)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "home"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if left := folders(dir); len(left) != 1 || !strings.HasSuffix(left[0], "home") {
+		t.Errorf("got %q", left)
+	}
+}
+
+func goroutine(*testing.T) (string, func()) {
+	stop := make(chan struct{})
+	go func() { <-stop }()
+	return "leak.goroutine", func() { close(stop) }
+}
+
+func descriptor(t *testing.T) (string, func()) {
+	f, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "/dev/null", func() { _ = f.Close() }
+}
+
+func child(t *testing.T) (string, func()) {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return "sleep 1000", func() { _, _ = cmd.Process.Kill(), cmd.Wait() }
+}
+
+func mount(t *testing.T) (string, func()) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
+		t.Fatal("needs root to mount: ", err)
+	}
+	return dir, func() { _ = unix.Unmount(dir, 0) }
+}
+
+func cgroup(t *testing.T) (string, func()) {
+	parents, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")
+	parents = append(parents, "/sys/fs/cgroup/cgroup.procs")
+	group := filepath.Join(filepath.Dir(parents[0]), "sandbox", "leak-test")
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal("needs root to make a cgroup: ", err)
+	}
+	return group, func() {
+		_ = os.Remove(group)
+		_ = os.Remove(filepath.Dir(group)) // stays if boxes are below it
+	}
+}
+
+func TestMain(m *testing.M) { Main(m) }

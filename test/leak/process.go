@@ -1,0 +1,88 @@
+package leak
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// processes names the children of this process, and the helpers and inits of
+// homes in its temporary folder, with their children.
+func processes() []string {
+	all := map[int]process{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			all[pid] = inspect(dir)
+		}
+	}
+	var list []string
+	for pid, p := range all {
+		if pid != os.Getpid() && mine(all, pid) {
+			list = append(list, fmt.Sprintf("process %d (%s, parent %d, state %s): %s", pid, p.name, p.parent, p.state, p.command))
+		}
+	}
+	return list
+}
+
+type process struct {
+	parent        int
+	name, state   string
+	command       string
+	ours          bool // a helper or an init, of whatever home
+	inTempFolders bool
+}
+
+func inspect(dir string) process {
+	var p process
+	for line := range strings.Lines(read(dir + "/status")) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":\t")
+		switch key {
+		case "Name":
+			p.name = value
+		case "State":
+			p.state = value
+		case "PPid":
+			p.parent, _ = strconv.Atoi(value)
+		}
+	}
+	p.command = strings.TrimSpace(strings.ReplaceAll(read(dir+"/cmdline"), "\x00", " "))
+	exe, _ := os.Readlink(dir + "/exe")
+	p.ours = strings.Contains(exe, "sandbox-shim") || strings.Contains(exe, "sandbox-init")
+	p.inTempFolders = p.ours && mentions(dir, os.TempDir()+"/")
+	return p
+}
+
+// mentions tells whether a process has to do with files below folder: by its
+// arguments, environment, open files or the layers of its root.
+func mentions(dir, folder string) bool {
+	for _, name := range []string{"cmdline", "environ", "mountinfo"} {
+		if strings.Contains(read(dir+"/"+name), folder) {
+			return true
+		}
+	}
+	links, _ := filepath.Glob(dir + "/fd/*")
+	for _, link := range links {
+		if target, _ := os.Readlink(link); strings.HasPrefix(target, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+// mine tells whether pid, or one that it descends from, belongs to this suite.
+func mine(all map[int]process, pid int) bool {
+	for range len(all) { // parents read at different times could form a ring
+		p, ok := all[pid]
+		if !ok {
+			return false
+		}
+		if pid == os.Getpid() || p.inTempFolders {
+			return true
+		}
+		pid = p.parent
+	}
+	return false
+}
