@@ -11,6 +11,7 @@ import (
 	_ "github.com/opencontainers/runc/libcontainer/nsenter" // makes the namespaces before Go's runtime starts
 
 	"sandbox/core/engine/shim"
+	"sandbox/core/image/layer"
 )
 
 func init() {
@@ -35,7 +36,7 @@ func run(args []string) error {
 	case len(args) == 2 && args[0] == "serve":
 		return shim.Serve(args[1])
 	case len(args) == 1 && args[0] == "unpack":
-		return shim.Unpack()
+		os.Exit(layer.Child())
 	}
 	return errors.New("this program is started by the sandbox library; see the command sandbox")
 }

@@ -5,7 +5,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -131,7 +130,3 @@ func (c *Client) get(id string) (record.Box, error) {
 // Close lets go of the helper, which leaves once nobody needs it.
 func (c *Client) Close() error { return c.helper.close() }
 
-// Unpack extracts a layer in a child of the helper; see [image.Unpacker].
-func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
-	return fault.New(fault.Unsupported, "not yet")
-}

@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -29,16 +28,14 @@ func (g group) enter() error {
 	return m.Apply(os.Getpid())
 }
 
-// leave removes the group, and the boxes' common one if this was the last home.
+// leave removes the group, and the boxes' common folder with the last home.
 func (g group) leave() {
-	roots, _ := filepath.Glob(groupRoot + "/*")
+	roots, _ := filepath.Glob(groupRoot + "/*") // only a bad pattern fails
 	for _, root := range append(roots, groupRoot) {
-		if existing(filepath.Join(root, g.path)) == "" {
-			continue
+		if own := existing(filepath.Join(root, g.path)); own != "" {
+			_ = cgroups.WriteCgroupProc(root, os.Getpid())
+			_ = cgroups.RemovePath(own)
 		}
-		err := cgroups.WriteCgroupProc(root, os.Getpid())
-		if err = errors.Join(err, cgroups.RemovePath(filepath.Join(root, g.path))); err == nil {
-			_ = os.Remove(filepath.Join(root, groupParent)) // fails while others are in it
-		}
+		_ = os.Remove(filepath.Join(root, groupParent)) // fails while others are in it
 	}
 }

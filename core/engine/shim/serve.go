@@ -130,7 +130,7 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		rec, err := k.answerCreate(conn, f)
 		return wire.TypeRecord, rec, err
 	case wire.TypeUnpack:
-		return wire.TypeDone, nil, k.answerUnpack(f)
+		return wire.TypeDone, nil, k.unpack(f)
 	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox:
 		if err := f.Decode(&r); err != nil {
 			return 0, nil, err

@@ -51,10 +51,13 @@ func (f Frame) Decode(v any) error {
 	return nil
 }
 
-// CloseFDs closes the descriptors of a frame that nobody wants.
+// CloseFDs closes the descriptors of a frame that nobody wants; one that was
+// taken is -1.
 func (f Frame) CloseFDs() {
 	for _, fd := range f.FDs {
-		_ = unix.Close(fd)
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
 	}
 }
 
