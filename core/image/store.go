@@ -171,6 +171,11 @@ func normal(ref string) (string, error) {
 	if err != nil {
 		return "", fault.Wrap(fault.InvalidArgument, err, "image name %q", ref)
 	}
+	for part := range strings.SplitSeq(ref, "/") { // the library takes /x and ../x
+		if part == "" || strings.ContainsRune("._-:", rune(part[0])) {
+			return "", fault.New(fault.InvalidArgument, "image name %q: each part begins with a letter or digit", ref)
+		}
+	}
 	return tag.Name(), nil
 }
 
