@@ -44,16 +44,16 @@ build: $(BUILDS) ## build the library, the program and its helpers into build/
 helpers:
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox-init ./cmd/sandbox-init
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox ./cmd/sandbox
+	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox ./cmd/sandbox
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox-shim ./cmd/sandbox-shim
 
 image: $(BUILD)/debian.tar build ## make a small Debian image and import it as the alias "default"
 	$(BUILD)/sandbox images import default $(BUILD)/debian.tar
 
 # Debian with bash and python3; made anew when its recipe changes.
-$(BUILD)/debian.tar: mk/debian-image
-	@mkdir -p $(BUILD)
-	mk/debian-image $@
+$(BUILD)/debian.tar: test/image/debian.sh
+	@rm -f $@
+	test/image/debian.sh $@
 
 demo: deps build image ## from nothing to Python computing in a box, from C and from the command line
 	$(CC) -std=c99 -Wall -Wextra -Iinclude -o $(BUILD)/hello examples_c/hello.c -L$(BUILD) -lsandbox -Wl,-rpath,'$$ORIGIN'
@@ -63,10 +63,10 @@ demo: deps build image ## from nothing to Python computing in a box, from C and 
 test: deps build $(TESTS) ## run all tests (needs root)
 
 gotest:
-	$(GO) test ./...
+	$(GO) test $(GOTESTFLAGS) ./...
 
 race: deps build ## run the Go tests under the race detector
-	$(GO) test -race ./...
+	$(MAKE) gotest GOTESTFLAGS=-race
 
 FUZZTIME ?= 20s
 fuzz: ## run every fuzz target for FUZZTIME (20s)
@@ -75,7 +75,9 @@ fuzz: ## run every fuzz target for FUZZTIME (20s)
 	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; done; done
 
 check: ## all that must hold before a change goes in: format, vet, lint, tests, abi, docs, tidy tree
-	$(MAKE) $(CHECKS) test tidy clean-tree
+	$(MAKE) $(CHECKS) tidy
+	$(MAKE) test GOTESTFLAGS=-race
+	$(MAKE) clean-tree
 
 format:
 	@left=$$(gofmt -s -l $$(git ls-files '*.go')); [ -z "$$left" ] || { echo "not formatted (make fmt):"; echo "$$left"; exit 1; }
@@ -89,8 +91,9 @@ lint: ## run golangci-lint, at the pinned version
 fmt: ## format the Go sources
 	gofmt -s -w $$(git ls-files '*.go')
 
-docs: ## write the generated documents anew
+docs: ## write the generated documents, and what documents quote, anew
 	$(GO) test ./core/fault -run TestDocument -update
+	$(GO) test ./test -run TestQuoted -update
 
 tidy:
 	$(GO) mod tidy -diff

@@ -88,8 +88,8 @@ type Process struct {
 type Control interface {
 	// ExitFD is a descriptor that polls readable once Exit has its answer.
 	ExitFD() int
-	// Exit waits for the end of the command's own process. It does not
-	// wait for the output to be read. Called by one goroutine at a time.
+	// Exit gives the end of the command's own process, once ExitFD is
+	// readable. Called by one goroutine at a time.
 	Exit() (ExecStatus, error)
 	// Signal sends sig to the command's own process; InvalidState when it
 	// has ended.

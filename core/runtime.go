@@ -66,8 +66,9 @@ func New(c Config) *Runtime {
 }
 
 // Create makes a box and starts it. o comes from a Decode function or has
-// passed its Check. Errors: Stopped, Image, InvalidArgument (a limit of the
-// host, the root file system), AlreadyExists, and those of [Engine].
+// passed its Check. Errors: Stopped, Unsupported (volumes, ports,
+// disk_size_gb), Image, InvalidArgument (a limit of the host, the root file
+// system), AlreadyExists, and those of [Engine].
 func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
 	rec, err := r.create(ctx, o)
 	if err != nil {
@@ -80,6 +81,9 @@ func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
 
 func (r *Runtime) create(ctx context.Context, o options.Box) (Record, error) {
 	if err := r.refuseAfterShutdown(); err != nil {
+		return Record{}, err
+	}
+	if err := checkSupported(o); err != nil {
 		return Record{}, err
 	}
 	if err := checkHost(o); err != nil {
@@ -220,7 +224,7 @@ func (r *Runtime) find(ctx context.Context, ref string) (Record, error) {
 	}
 	var found []Record
 	for _, rec := range recs {
-		if rec.ID == ref || rec.Options.Name == ref {
+		if rec.ID == ref || rec.Options.Name == ref && ref != "" {
 			return rec, nil
 		}
 		if len(ref) >= len("box_")+minPrefix && strings.HasPrefix(ref, "box_") && strings.HasPrefix(rec.ID, ref) {
@@ -234,6 +238,19 @@ func (r *Runtime) find(ctx context.Context, ref string) (Record, error) {
 		return found[0], nil
 	}
 	return Record{}, fault.New(fault.Ambiguous, "%q is the beginning of %d box ids; give more of it", ref, len(found))
+}
+
+// checkSupported refuses what the engine has no part for yet.
+func checkSupported(o options.Box) error {
+	switch {
+	case len(o.Volumes) > 0:
+		return fault.New(fault.Unsupported, "volumes: this version has none; leave the list empty")
+	case len(o.Ports) > 0:
+		return fault.New(fault.Unsupported, "ports: this version publishes none; leave the list empty")
+	case o.DiskSizeGB != 0:
+		return fault.New(fault.Unsupported, "disk_size_gb: this version can't limit a disk; leave it out")
+	}
+	return nil
 }
 
 // checkHost refuses what this host can't give.

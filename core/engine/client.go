@@ -4,51 +4,131 @@ package engine
 
 import (
 	"context"
-	"io"
+	"errors"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/core"
+	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
-	"sandbox/core/options"
+	"sandbox/core/store"
 )
 
 // Config says where the engine's home and helpers are.
 type Config struct {
 	Home      string // absolute
 	HelperDir string // where the helpers are; "" looks around
-	Beside    string // folder of the library or program in use
-	Version   string // that the helpers must have
+	Beside    string // folder of the library or program in use; "" for none
 }
 
-// Client is the real [core.Engine].
-type Client struct{ c Config }
+// Client is the real [core.Engine]: boxes of Linux namespaces, made by the
+// helper of the home. It is safe for concurrent use.
+type Client struct {
+	home    string
+	records store.Dir[record.Box]
+	helper  helper
+}
 
-var errNotYet = fault.New(fault.Unsupported, "not yet")
+var _ core.Engine = (*Client)(nil)
 
-// Open checks the home and finds the helpers.
-func Open(c Config) (*Client, error) { return &Client{c}, nil }
+// Open checks the home and finds the helpers; it starts nothing. Errors:
+// Storage (the home can't be made or written), Engine (a helper is missing:
+// names every place tried).
+func Open(c Config) (*Client, error) {
+	if err := checkHome(c.Home); err != nil {
+		return nil, err
+	}
+	programs, err := findHelpers(c.HelperDir, c.Beside)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{home: c.Home, records: record.Open(c.Home), helper: helper{home: c.Home, programs: programs}}, nil
+}
 
+func checkHome(home string) error {
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return store.Fault(err, "make the home %s", home)
+	}
+	if err := unix.Access(home, unix.W_OK|unix.X_OK); err != nil {
+		return store.Fault(err, "use the home %s", home)
+	}
+	return nil
+}
+
+// Create makes a box and starts it; see [core.Engine].
 func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
-	return core.Record{}, errNotYet
+	var rec core.Record
+	err := c.helper.ask(ctx, wire.TypeCreate, req, &rec)
+	if err != nil && ctx.Err() != nil {
+		// The helper may finish it all the same: nobody would know of the box.
+		_ = c.Remove(context.WithoutCancel(ctx), req.ID, true)
+	}
+	return rec, err
 }
-func (c *Client) Start(ctx context.Context, id string) (core.Record, error) {
-	return core.Record{}, errNotYet
-}
-func (c *Client) Stop(ctx context.Context, id string, grace time.Duration) (core.Record, error) {
-	return core.Record{}, errNotYet
-}
-func (c *Client) Remove(ctx context.Context, id string, force bool) error { return errNotYet }
-func (c *Client) List(ctx context.Context) ([]core.Record, error)         { return nil, errNotYet }
-func (c *Client) Get(ctx context.Context, id string) (core.Record, error) {
-	return core.Record{}, errNotYet
-}
-func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Process, error) {
-	return nil, errNotYet
-}
-func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
-	return core.Usage{}, errNotYet
-}
-func (c *Client) Close() error { return nil }
 
-// Unpack is the image store's Unpacker.
-func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error { return errNotYet }
+// Start starts a stopped box; see [core.Engine].
+func (c *Client) Start(ctx context.Context, id string) (core.Record, error) {
+	var rec core.Record
+	err := c.helper.ask(ctx, wire.TypeStartBox, wire.BoxRequest{ID: id}, &rec)
+	return rec, err
+}
+
+// Stop stops a running box; see [core.Engine].
+func (c *Client) Stop(ctx context.Context, id string, grace time.Duration) (core.Record, error) {
+	var rec core.Record
+	err := c.helper.ask(ctx, wire.TypeStopBox, wire.BoxRequest{ID: id, GraceMS: grace.Milliseconds()}, &rec)
+	return rec, err
+}
+
+// Remove removes a box; see [core.Engine].
+func (c *Client) Remove(ctx context.Context, id string, force bool) error {
+	return c.helper.ask(ctx, wire.TypeRemoveBox, wire.BoxRequest{ID: id, Force: force}, nil)
+}
+
+// List reads the records of the home; no helper is needed.
+func (c *Client) List(context.Context) ([]core.Record, error) {
+	boxes, err := c.records.List()
+	if err != nil {
+		return nil, err
+	}
+	recs := make([]core.Record, len(boxes))
+	for i := range boxes {
+		boxes[i].Settle()
+		recs[i] = boxes[i].Record
+	}
+	slices.SortFunc(recs, func(a, b core.Record) int {
+		if n := b.CreatedAt.Compare(a.CreatedAt); n != 0 {
+			return n
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return recs, nil
+}
+
+// Get reads one box's record.
+func (c *Client) Get(_ context.Context, id string) (core.Record, error) {
+	b, err := c.get(id)
+	return b.Record, err
+}
+
+func (c *Client) get(id string) (record.Box, error) {
+	if !record.ValidID(id) {
+		return record.Box{}, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
+	b, err := c.records.Get(id)
+	if errors.Is(err, os.ErrNotExist) {
+		return b, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
+	if err == nil {
+		b.Settle()
+	}
+	return b, err
+}
+
+// Close lets go of the helper, which leaves once nobody needs it.
+func (c *Client) Close() error { return c.helper.close() }

@@ -55,7 +55,7 @@ func Open(c Config) (*Host, error) {
 	if c.HelperDir == "" {
 		c.HelperDir = os.Getenv("SANDBOX_HELPER_DIR")
 	}
-	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: c.HelperDir, Version: core.Version})
+	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: c.HelperDir})
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (e Exec) Check() error {
 	size := 0
 	for i, arg := range e.Cmd {
 		size += len(arg) + 1
-		p.when(strings.ContainsRune(arg, 0), fmt.Sprintf("cmd[%d]", i), "nul", "must not contain a NUL byte")
+		p.text(fmt.Sprintf("cmd[%d]", i), arg)
 	}
 	p.when(size > MaxCmdBytes, "cmd", "size", fmt.Sprintf("has %d bytes and may have %d", size, MaxCmdBytes))
 	p.env("env", e.Env)
@@ -128,7 +128,8 @@ func (p *problems) oneOf(field, s string, allowed ...string) {
 	p.when(!slices.Contains(allowed, s), field, "value", fmt.Sprintf("is %q and must be one of %s", s, strings.Join(allowed, ", ")))
 }
 
-// text refuses what no path, record or environment can carry.
+// text refuses what no path, argument, environment or record can carry. (They
+// travel and are kept as JSON, which would change other bytes silently.)
 func (p *problems) text(field, s string) {
 	p.when(strings.ContainsRune(s, 0), field, "nul", "must not contain a NUL byte")
 	p.when(!utf8.ValidString(s), field, "utf8", "must be UTF-8")

@@ -56,6 +56,7 @@ func TestExecCheck(t *testing.T) {
 		"no command":  {options.Exec{}, "cmd"},
 		"empty name":  {options.Exec{Cmd: []string{""}}, "cmd"},
 		"NUL":         {options.Exec{Cmd: []string{"a", "b\x00"}}, "cmd[1]"},
+		"not UTF-8":   {options.Exec{Cmd: []string{"a", "\xff"}}, "cmd[1]"},
 		"2 MB":        {options.Exec{Cmd: []string{"a", strings.Repeat("b", 2<<20)}}, "cmd"},
 		"env":         {options.Exec{Cmd: []string{"a"}, Env: map[string]string{"A=": ""}}, "env"},
 		"working_dir": {options.Exec{Cmd: []string{"a"}, WorkingDir: "tmp"}, "working_dir"},

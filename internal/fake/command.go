@@ -56,11 +56,20 @@ func environment(image []string, who *user.User, box map[string]string, o option
 	return env
 }
 
+// account gives the user that "name", "uid" or "uid:gid" means. A number needs
+// no entry in passwd.
 func account(name string) (*user.User, error) {
-	if _, err := strconv.Atoi(name); err == nil {
-		return user.LookupId(name)
+	uid, gid, hasGID := strings.Cut(name, ":")
+	who, err := user.Lookup(uid)
+	if _, bad := strconv.ParseUint(uid, 10, 32); bad == nil {
+		if who, err = user.LookupId(uid); err != nil {
+			who, err = &user.User{Uid: uid, Gid: "0", HomeDir: "/"}, nil
+		}
 	}
-	return user.Lookup(name)
+	if err == nil && hasGID {
+		who.Gid = gid
+	}
+	return who, err
 }
 
 func credential(who *user.User) *syscall.Credential {

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// cancelGrace is how long a command has to end itself before it is killed.
+const cancelGrace = 2 * time.Second
+
+// attached runs a command with our streams as its own; with -o json its output
+// goes into one [result]. It gives the command's exit code as an [exit]. When
+// ctx ends, it ends the command and waits for it.
+func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error {
+	term, err := a.openTerminal(o)
+	if err != nil {
+		return err
+	}
+	defer term.restore()
+	term.describe(&o)
+	e, err := box.Exec(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.Close() }() // nothing of it is needed any more
+	defer context.AfterFunc(ctx, func() { cancel(ctx, e) })()
+	defer term.follow(ctx, e)()
+	if e.Stdin() != nil { // as it is when asked for, but if the command can't be started
+		defer feed(a.In, e.Stdin(), o.TTY)()
+	}
+	kept, sink := capture{start: time.Now()}, a.write
+	if a.asJSON() {
+		sink = kept.take
+	}
+	status, err := e.Stream(context.WithoutCancel(ctx), make([]byte, core.OutputBuffer), sink)
+	if err != nil {
+		cancel(ctx, e)
+		return err
+	}
+	if ctx.Err() != nil {
+		return fault.Wrap(fault.Canceled, ctx.Err(), "the command was ended")
+	}
+	term.restore() // before a line of ours
+	if status.State == core.ExecLost {
+		return fault.New(fault.Engine, "the box died under the command")
+	}
+	if a.asJSON() {
+		return joined(exit(status.ExitCode), writeJSON(a.Out, kept.result(status)))
+	}
+	a.explain(o, status)
+	return exit(status.ExitCode)
+}
+
+// cancel ends the command; a command that has ended is none of its business.
+func cancel(ctx context.Context, e *core.Exec) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer stop()
+	_ = e.Cancel(ctx, cancelGrace)
+}
+
+// write passes output on.
+func (a *app) write(stderr bool, p []byte) error {
+	w := a.Out
+	if stderr {
+		w = a.Err
+	}
+	if _, err := w.Write(p); err != nil {
+		return fmt.Errorf("pass the command's output on: %w", err)
+	}
+	return nil
+}
+
+// explain says why the command ended where its exit code can't.
+func (a *app) explain(o options.Exec, status core.ExecStatus) {
+	switch status.Reason {
+	case core.ReasonTimedOut:
+		fmt.Fprintf(a.Err, "sandbox: the command was ended after its --timeout of %v\n", o.Timeout)
+	case core.ReasonOOMKilled:
+		fmt.Fprintln(a.Err, "sandbox: the command was killed: the box has no more memory; see --memory")
+	case core.ReasonBoxStopped:
+		fmt.Fprintln(a.Err, "sandbox: the command was ended: its box was stopped")
+	}
+}

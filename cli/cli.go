@@ -1,0 +1,144 @@
+// Package cli is the command line: one file per verb, behind [Run].
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/local"
+)
+
+// Stdio is what a run of the command line reads and writes. Where In and Out
+// are *os.File of a terminal, -t makes use of it.
+type Stdio struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Run runs one command line (args without the program's name) and gives its
+// exit code. It ends early when ctx does: with a [Signal] as the cause the
+// exit code is that signal's.
+func Run(ctx context.Context, args []string, std Stdio) int {
+	return (&app{Stdio: std, open: openHost}).run(ctx, args)
+}
+
+// app is one run of the command line.
+type app struct {
+	Stdio
+	// open gives the boxes that commands work on; owned: those that this
+	// command makes end with it. Tests put another one here.
+	open func(owned bool) (*local.Host, error)
+
+	output  string // of -o
+	running bool   // flags and arguments were fine: a failure is the verb's
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.running {
+		err = fault.Wrap(fault.InvalidArgument, err, "")
+	}
+	return a.finish(ctx, cmd, err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Isolated Linux boxes for code you don't trust",
+		Long: `Isolated Linux boxes for code you don't trust.
+
+State is kept in the folder that SANDBOX_HOME names; by default that is
+/var/lib/sandbox for root and ~/.sandbox for others.`,
+		Version:       core.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs, // or cobra words the error itself
+		RunE:          noVerb,
+
+		SuggestionsMinimumDistance: 2,
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	flags := root.PersistentFlags()
+	flags.VarP(&choice{value: &a.output, allowed: []string{"text", "json"}}, "output", "o", "how to print: text or json")
+	flags.Bool("local", false, "work on the boxes of this host, in process (today the only way)")
+	root.AddCommand(
+		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.rmCmd(),
+		a.execCmd(), a.imagesCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(),
+	)
+	a.mark(root)
+	return root
+}
+
+// mark makes every verb note that it was reached.
+func (a *app) mark(cmd *cobra.Command) {
+	cmd.DisableFlagsInUseLine = true // or "[flags]" comes behind the arguments
+	if verb := cmd.RunE; verb != nil && cmd.HasParent() {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.running = true
+			return verb(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		a.mark(sub)
+	}
+}
+
+// noVerb is the program without a verb, or with one it does not have.
+func noVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	err := fault.New(fault.InvalidArgument, "no command %q", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fault.New(fault.InvalidArgument, "no command %q; did you mean %q?", args[0], near[0])
+	}
+	return err
+}
+
+// asJSON tells whether -o json was given.
+func (a *app) asJSON() bool { return a.output == "json" }
+
+// with opens the host for the time of do; see open for owned.
+func (a *app) with(ctx context.Context, owned bool, do func(*local.Host) error) (err error) {
+	host, err := a.open(owned)
+	if err != nil {
+		return err
+	}
+	defer func() { err = joined(err, closeHost(ctx, host)) }()
+	return do(host)
+}
+
+// closing is how long the end of a command may take after a signal.
+const closing = 15 * time.Second
+
+// closeHost removes what this command has to remove, also when ctx has ended.
+func closeHost(ctx context.Context, host *local.Host) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	return host.Close(ctx)
+}
+
+// openHost opens the default home.
+func openHost(owned bool) (*local.Host, error) {
+	return local.Open(local.Config{Beside: programFolder(), Owned: owned})
+}
+
+// programFolder is where this program lies, links resolved; "" if unknown.
+func programFolder() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return filepath.Dir(self)
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/core/local"
+)
+
+func (a *app) createCmd() *cobra.Command {
+	var f boxFlags
+	cmd := &cobra.Command{
+		Use:   "create [FLAGS] [IMAGE]",
+		Short: "Make a box, start it and print its id",
+		Long: `Make a box, start it and print its id.
+
+IMAGE is an image of the store ('sandbox images ls'), "default" if left out;
+--rootfs DIR takes a folder in its place. The box runs until it is stopped and
+is then kept; with --rm it is removed.`,
+		Example: "  sandbox create -n web --memory 256 debian",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	f.register(cmd.Flags())
+	keepFlags(cmd, &f.AutoRemove, false)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		box, err := f.box(argument(args))
+		if err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		return a.with(ctx, false, func(host *local.Host) error {
+			b, err := host.Create(ctx, box)
+			if err != nil {
+				return err
+			}
+			if !a.asJSON() {
+				_, err = fmt.Fprintln(a.Out, b.ID())
+				return err
+			}
+			rec, err := b.Record(ctx)
+			if err != nil {
+				return err
+			}
+			return writeJSON(a.Out, rec.Info())
+		})
+	}
+	return cmd
+}
+
+// argument is the one optional argument of a verb, or "".
+func argument(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}

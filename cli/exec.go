@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/local"
+	"sandbox/core/options"
+)
+
+// execFlags are the flags of a command that run and exec share.
+type execFlags struct {
+	options.Exec
+	timeout seconds
+}
+
+func (f *execFlags) register(fs *pflag.FlagSet) {
+	fs.SetInterspersed(false) // what follows the first argument may be the command's own flags
+	fs.BoolVarP(&f.Stdin, "interactive", "i", false, "give the command our standard input")
+	fs.BoolVarP(&f.TTY, "tty", "t", false, "give the command a terminal")
+	fs.Var(&f.timeout, "timeout", "end the command after this time (0: never)")
+}
+
+// exec is the command that the flags and arguments ask for.
+func (f *execFlags) exec(argv []string) (options.Exec, error) {
+	o := f.Exec
+	o.Cmd, o.Timeout = argv, time.Duration(f.timeout)
+	return o, o.Check()
+}
+
+func (a *app) execCmd() *cobra.Command {
+	var f execFlags
+	var env []string
+	var detach bool
+	cmd := &cobra.Command{
+		Use:   "exec [FLAGS] BOX -- CMD...",
+		Short: "Run a command in a box",
+		Long: `Run a command in a box, with its output as ours.
+
+The exit code is the command's own (128+N if signal N ended it); 125 means that
+not the command failed but sandbox did. Ctrl-C ends the command, or with -it
+goes to the terminal of the command.`,
+		Example: `  sandbox exec -it web -- bash
+  echo hello | sandbox exec -i web -- cat`,
+		Args:        cobra.MinimumNArgs(1),
+		Annotations: map[string]string{runsCommand: "true"},
+	}
+	f.register(cmd.Flags())
+	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "print the exec's id and leave the command running")
+	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "set `KEY=VALUE` in the environment (repeatable)")
+	cmd.Flags().StringVarP(&f.WorkingDir, "workdir", "w", "", "working directory")
+	cmd.Flags().StringVarP(&f.User, "user", "u", "", "user: a name or id, with :group if wanted")
+	cmd.MarkFlagsMutuallyExclusive("detach", "interactive")
+	cmd.MarkFlagsMutuallyExclusive("detach", "tty")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if f.Env, err = pairs("-e", env); err != nil {
+			return err
+		}
+		ref, argv, err := split(cmd, args)
+		if err != nil {
+			return err
+		}
+		if ref == "" {
+			return fault.New(fault.InvalidArgument, "no box is named in front of the command")
+		}
+		o, err := f.exec(argv)
+		if err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		return a.with(ctx, false, func(host *local.Host) error {
+			box, err := host.Get(ctx, ref)
+			if err != nil {
+				return err
+			}
+			if detach {
+				return a.detached(ctx, box, o)
+			}
+			return a.attached(ctx, box, o)
+		})
+	}
+	return cmd
+}
+
+// split parts what the command is run in from the command: NAME -- CMD...,
+// NAME CMD..., or -- CMD... with no name.
+func split(cmd *cobra.Command, args []string) (name string, argv []string, err error) {
+	if cmd.ArgsLenAtDash() != 0 { // 0: the dashes stood where the name stands
+		name, args = args[0], args[1:]
+	}
+	switch {
+	case len(args) > 0 && args[0] == "--":
+		args = args[1:]
+	case len(args) > 0 && strings.HasPrefix(args[0], "-"):
+		return "", nil, fault.New(fault.InvalidArgument, "%s behind %q: flags come before it, the command behind --", args[0], name)
+	}
+	if len(args) == 0 {
+		return "", nil, fault.New(fault.InvalidArgument, "no command is given: %s", cmd.UseLine())
+	}
+	return name, args, nil
+}
+
+// detached starts a command and leaves it alone.
+func (a *app) detached(ctx context.Context, box *core.Box, o options.Exec) error {
+	e, err := box.Exec(ctx, o)
+	if err != nil {
+		return err
+	}
+	if a.asJSON() {
+		err = writeJSON(a.Out, map[string]string{"id": e.ID(), "box_id": box.ID()})
+	} else {
+		_, err = fmt.Fprintln(a.Out, e.ID())
+	}
+	return joined(err, e.Close())
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/core/fault"
+)
+
+// Exit codes that are not a class of failure. Those are in [fault.Table].
+const (
+	exitOwn    = 125 // run and exec: not the command failed but we did
+	exitSignal = 128 // plus the number of the signal
+)
+
+// Signal is the cause of a context that a signal has ended.
+type Signal syscall.Signal
+
+// Error names the signal.
+func (s Signal) Error() string { return syscall.Signal(s).String() }
+
+// exit ends the program with a code and without a word.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// runsCommand is the annotation of the verbs that end with the exit code of
+// the command they run.
+const runsCommand = "runs-command"
+
+// finish reports err and gives the exit code: the one place where a failure
+// becomes a number.
+func (a *app) finish(ctx context.Context, cmd *cobra.Command, err error) int {
+	var code exit
+	var sig Signal
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	case errors.Is(err, syscall.EPIPE): // who reads our output has gone, and knows it
+		return exitSignal + int(syscall.SIGPIPE)
+	case fault.Is(err, fault.Canceled) && errors.As(context.Cause(ctx), &sig):
+		return exitSignal + int(sig)
+	}
+	a.report(cmd, err)
+	if cmd.Annotations[runsCommand] != "" {
+		return exitOwn
+	}
+	return fault.Of(err).Kind.Row().Exit
+}
+
+// report writes err for people, a line each, or as one JSON document.
+func (a *app) report(cmd *cobra.Command, err error) {
+	f := fault.Of(err)
+	if a.asJSON() {
+		_ = writeJSON(a.Err, map[string]any{"error": failure{f.Kind.String(), f.Message, f.Fields}})
+		return
+	}
+	for _, err := range apart(err) {
+		fmt.Fprintf(a.Err, "sandbox: %v\n", err)
+	}
+	if next := nextStep(cmd, f.Kind); next != "" {
+		fmt.Fprintf(a.Err, "  %s\n", next)
+	}
+}
+
+// failure is a failure in JSON.
+type failure struct {
+	Code    string        `json:"code"`
+	Message string        `json:"message"`
+	Fields  []fault.Field `json:"fields,omitempty"`
+}
+
+// nextStep is what to try after a failure of kind k.
+func nextStep(cmd *cobra.Command, k fault.Kind) string {
+	switch k {
+	case fault.InvalidArgument, fault.Malformed:
+		return fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+	case fault.BoxNotFound, fault.Ambiguous:
+		return "'sandbox ls' lists the boxes"
+	case fault.ImageNotFound, fault.Image:
+		return "'sandbox images ls' lists the images, 'sandbox images import NAME SOURCE' adds one"
+	case fault.Engine, fault.Unsupported:
+		return "'sandbox doctor' checks this host"
+	}
+	return ""
+}
+
+// joined is errors.Join that leaves a single error as it is.
+func joined(errs ...error) error {
+	var kept []error
+	for _, err := range errs {
+		if err != nil {
+			kept = append(kept, err)
+		}
+	}
+	if len(kept) == 1 {
+		return kept[0]
+	}
+	return errors.Join(kept...)
+}
+
+// apart is the inverse of joined.
+func apart(err error) []error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only the outermost is a list
+		return many.Unwrap()
+	}
+	return []error{err}
+}
+
+// each runs do for every ref, also after a failure of one.
+func each(refs []string, do func(ref string) error) error {
+	var errs []error
+	for _, ref := range refs {
+		errs = append(errs, do(ref))
+	}
+	return joined(errs...)
+}
+
+// exitCodesTopic is 'sandbox help exit-codes'.
+func exitCodesTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString(`Exit codes:
+
+  0     it worked
+  125   run and exec: not the command failed but sandbox did
+  126   run and exec: the command is not executable
+  127   run and exec: the command does not exist
+  128+N ended by signal N, as 130 by Ctrl-C; for run and exec also: the
+        command died by it, as 143 or 137 after --timeout
+        run and exec end with the command's own exit code otherwise
+
+`)
+	for _, row := range fault.Table() {
+		if row.Exit < exitOwn {
+			fmt.Fprintf(&b, "  %-5d %s: %s\n", row.Exit, row.Code, row.Class)
+		}
+	}
+	return &cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: strings.TrimRight(b.String(), "\n")}
+}

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// boxFlags are the flags that say how a box shall be: those of run and create.
+type boxFlags struct {
+	options.Box
+	env, labels    []string
+	volumes, ports []string
+}
+
+// register adds the flags. What is not given keeps the default.
+func (f *boxFlags) register(fs *pflag.FlagSet) {
+	f.Box = options.Defaults()
+	fs.StringVarP(&f.Name, "name", "n", "", "name of the box")
+	fs.IntVar(&f.CPUs, "cpus", f.CPUs, "number of CPUs")
+	fs.IntVarP(&f.MemoryMiB, "memory", "m", f.MemoryMiB, "memory in MiB")
+	fs.IntVarP(&f.DiskSizeGB, "disk", "d", 0, "disk size in GB (0: no limit of its own)")
+	fs.StringArrayVarP(&f.env, "env", "e", nil, "set `KEY=VALUE` in the environment (repeatable)")
+	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "let the box see a host path: `HOST:GUEST[:ro]` (repeatable)")
+	fs.StringArrayVarP(&f.ports, "publish", "p", nil, "publish a port: `[IP:]HOST:GUEST[/udp]` (repeatable)")
+	fs.StringVarP(&f.WorkingDir, "workdir", "w", "", "working directory of commands")
+	fs.StringVarP(&f.User, "user", "u", "", "user of commands: a name or id, with :group if wanted")
+	fs.StringVar(&f.Network, "network", f.Network, "Isolated or None")
+	fs.StringArrayVar(&f.labels, "label", nil, "label the box `KEY=VALUE` (repeatable)")
+	fs.StringVar(&f.RootfsPath, "rootfs", "", "use the root file system in `DIR`, read-only, in place of an image")
+}
+
+// box is the box that the flags and the image ask for.
+func (f *boxFlags) box(image string) (options.Box, error) {
+	b := f.Box
+	if err := f.root(&b, image); err != nil {
+		return options.Box{}, err
+	}
+	var err error
+	if b.Env, err = pairs("-e", f.env); err != nil {
+		return options.Box{}, err
+	}
+	if b.Labels, err = pairs("--label", f.labels); err != nil {
+		return options.Box{}, err
+	}
+	if b.Volumes, err = all(f.volumes, volume); err != nil {
+		return options.Box{}, err
+	}
+	if b.Ports, err = all(f.ports, port); err != nil {
+		return options.Box{}, err
+	}
+	return b, b.Check()
+}
+
+// root sets where the box's files come from.
+func (f *boxFlags) root(b *options.Box, image string) error {
+	if b.RootfsPath == "" {
+		b.Image = image
+		if image == "" {
+			b.Image = options.DefaultImage
+		}
+		return nil
+	}
+	if image != "" {
+		return fault.New(fault.InvalidArgument, "give an image or --rootfs, not both")
+	}
+	abs, err := filepath.Abs(b.RootfsPath)
+	b.RootfsPath = abs
+	return fault.Wrap(fault.InvalidArgument, err, "--rootfs %q", b.RootfsPath)
+}
+
+// keepFlags are --rm and --keep; byDefault is what a verb does without them.
+func keepFlags(cmd *cobra.Command, autoRemove *bool, byDefault bool) {
+	rm := cmd.Flags().Bool("rm", byDefault, "remove the box when it stops")
+	keep := cmd.Flags().Bool("keep", !byDefault, "keep the box when it stops")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		*autoRemove = *rm
+		if !cmd.Flags().Changed("keep") {
+			return nil
+		}
+		*autoRemove = !*keep
+		if cmd.Flags().Changed("rm") && *rm == *keep {
+			return fault.New(fault.InvalidArgument, "--rm and --keep contradict each other: give one")
+		}
+		return nil
+	}
+}
+
+// pairs reads KEY=VALUE arguments of a flag; the last of a key counts.
+func pairs(flag string, args []string) (map[string]string, error) {
+	m := make(map[string]string, len(args))
+	for _, arg := range args {
+		key, value, ok := strings.Cut(arg, "=")
+		if !ok || key == "" {
+			return nil, fault.New(fault.InvalidArgument, "%s %q: want KEY=VALUE", flag, arg)
+		}
+		m[key] = value
+	}
+	return m, nil
+}
+
+// all reads every argument of a flag.
+func all[T any](args []string, read func(string) (T, error)) ([]T, error) {
+	var ts []T
+	for _, arg := range args {
+		t, err := read(arg)
+		if err != nil {
+			return nil, err
+		}
+		ts = append(ts, t)
+	}
+	return ts, nil
+}
+
+// volume reads HOST:GUEST[:ro]. A relative HOST is relative to where we are.
+func volume(arg string) (options.Volume, error) {
+	parts := strings.Split(arg, ":")
+	readOnly := len(parts) == 3 && parts[2] == "ro"
+	if !readOnly && len(parts) != 2 || parts[0] == "" {
+		return options.Volume{}, fault.New(fault.InvalidArgument, "-v %q: want HOST:GUEST or HOST:GUEST:ro", arg)
+	}
+	host, err := filepath.Abs(parts[0])
+	return options.Volume{HostPath: host, GuestPath: parts[1], ReadOnly: readOnly},
+		fault.Wrap(fault.InvalidArgument, err, "-v %q", arg)
+}
+
+// port reads [IP:]HOST:GUEST[/udp]; an IPv6 address stands in brackets.
+func port(arg string) (options.Port, error) {
+	bad := fault.New(fault.InvalidArgument, "-p %q: want [IP:]HOST:GUEST, with /udp if wanted", arg)
+	p := options.Port{Protocol: "Tcp"}
+	rest, protocol, _ := strings.Cut(arg, "/")
+	switch protocol {
+	case "udp":
+		p.Protocol = "Udp"
+	case "tcp", "":
+	default:
+		return p, bad
+	}
+	host, guest, ok := cutLast(rest)
+	if !ok {
+		return p, bad
+	}
+	if ip, number, ok := cutLast(host); ok {
+		p.HostIP, host = strings.Trim(ip, "[]"), number
+		if net.ParseIP(p.HostIP) == nil {
+			return p, bad
+		}
+	}
+	var errHost, errGuest error
+	p.HostPort, errHost = strconv.Atoi(host)
+	p.GuestPort, errGuest = strconv.Atoi(guest)
+	if errHost != nil || errGuest != nil {
+		return p, bad
+	}
+	return p, nil
+}
+
+// cutLast cuts at the last colon.
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// seconds is a flag's value: a number of seconds, parts of one too.
+type seconds time.Duration
+
+// String gives the number.
+func (s *seconds) String() string {
+	return strconv.FormatFloat(time.Duration(*s).Seconds(), 'g', -1, 64)
+}
+
+// Type is what --help calls the value.
+func (s *seconds) Type() string { return "SECONDS" }
+
+// Set reads the number.
+func (s *seconds) Set(arg string) error {
+	f, err := strconv.ParseFloat(arg, 64)
+	if err != nil || !(f >= 0 && f <= math.MaxInt32) {
+		return fmt.Errorf("%q is not a number of seconds", arg)
+	}
+	*s = seconds(f * float64(time.Second))
+	return nil
+}
+
+// choice is a flag's value: one of a few words.
+type choice struct {
+	value   *string
+	allowed []string
+}
+
+// String gives the word.
+func (c *choice) String() string {
+	if c.value == nil {
+		return ""
+	}
+	return *c.value
+}
+
+// Type is what --help calls the value.
+func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
+
+// Set takes one of the words.
+func (c *choice) Set(arg string) error {
+	if !slices.Contains(c.allowed, arg) {
+		return fmt.Errorf("want %s", strings.Join(c.allowed, " or "))
+	}
+	*c.value = arg
+	return nil
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// endOfInput is what a terminal takes for the end of input: once for what is
+// left of a line, once for the end.
+const endOfInput = "\x04\x04"
+
+// feed copies in to a command's input and closes that at the end of in; a
+// terminal is told the end and stays open. stop ends the copying: of a file or
+// terminal no byte is taken after it, and any other reader's goroutine lives
+// until its Read returns.
+func feed(in io.Reader, to *os.File, tty bool) (stop func()) {
+	finish := to.Close
+	if tty {
+		finish = func() error { _, err := to.WriteString(endOfInput); return err }
+	}
+	stop = func() {}
+	if f, ok := in.(*os.File); ok {
+		if w, err := waitable(f); err == nil {
+			in, stop = w, w.stop
+		}
+	}
+	go func() {
+		// A failure means that the command has closed its input: its right.
+		_, _ = io.Copy(writerOnly{to}, in)
+		_ = finish()
+	}()
+	return stop
+}
+
+// writerOnly keeps io.Copy from handing the work to the file, which would
+// read past a stop.
+type writerOnly struct{ io.Writer }
+
+// waitableFile reads a file only when there is something to read, so that the
+// wait can be ended.
+type waitableFile struct {
+	fd         int
+	wait, wake *os.File // ends of a pipe: closing wake ends the wait
+}
+
+func waitable(f *os.File) (*waitableFile, error) {
+	wait, wake, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &waitableFile{fd: int(f.Fd()), wait: wait, wake: wake}, nil
+}
+
+// Read gives io.EOF at the end of the file and after stop.
+func (w *waitableFile) Read(p []byte) (int, error) {
+	for {
+		fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}, {Fd: int32(w.wait.Fd())}}
+		_, err := unix.Poll(fds, -1)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || fds[1].Revents != 0 {
+			_ = w.wait.Close()
+			return 0, io.EOF
+		}
+		n, err := unix.Read(w.fd, p)
+		switch {
+		case n > 0:
+			return n, nil
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+			continue
+		}
+		return 0, io.EOF // EIO: the terminal has gone
+	}
+}
+
+func (w *waitableFile) stop() { _ = w.wake.Close() }

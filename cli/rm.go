@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/core/local"
+)
+
+func (a *app) rmCmd() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "rm [-f] BOX...",
+		Short: "Remove boxes and their disks",
+		Args:  cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "also boxes that are running")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.with(ctx, false, func(host *local.Host) error {
+			return a.eachRemoved(args, func(ref string) (string, error) {
+				box, err := host.Get(ctx, ref)
+				if err != nil {
+					return "", err
+				}
+				return box.ID(), host.Remove(ctx, box.ID(), force)
+			})
+		})
+	}
+	return cmd
+}
+
+// eachRemoved removes each thing that is named and prints the names, or in
+// JSON what remove gave for them.
+func (a *app) eachRemoved(refs []string, remove func(ref string) (string, error)) error {
+	removed := []string{} // [] in JSON, also when there are none
+	err := each(refs, func(ref string) error {
+		id, err := remove(ref)
+		if err != nil {
+			return err
+		}
+		removed = append(removed, id)
+		if a.asJSON() {
+			return nil
+		}
+		_, err = fmt.Fprintln(a.Out, ref)
+		return err
+	})
+	if a.asJSON() {
+		return joined(writeJSON(a.Out, map[string]any{"removed": removed}), err)
+	}
+	return err
+}

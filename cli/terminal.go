@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// terminal is our side of a command's terminal: the one we run on, or none.
+type terminal struct {
+	screen  *os.File // nil: we have none or the command has none
+	restore func()   // gives our terminal its mode back; may be called twice
+}
+
+// openTerminal makes our terminal pass every key on to a command that has a
+// terminal and our input. Without those it stays as it is, so that Ctrl-C
+// ends us and thereby the command.
+func (a *app) openTerminal(o options.Exec) (*terminal, error) {
+	t := &terminal{restore: func() {}}
+	if !o.TTY {
+		return t, nil
+	}
+	keys := asTerminal(a.In)
+	if t.screen = keys; keys == nil {
+		t.screen = asTerminal(a.Out)
+	}
+	if keys == nil || !o.Stdin {
+		return t, nil
+	}
+	mode, err := term.MakeRaw(int(keys.Fd()))
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "switch the terminal to raw mode")
+	}
+	t.restore = sync.OnceFunc(func() { _ = term.Restore(int(keys.Fd()), mode) })
+	return t, nil
+}
+
+// asTerminal gives stream if it is a terminal, or nil.
+func asTerminal(stream any) *os.File {
+	f, ok := stream.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return f
+}
+
+// describe lets the command's terminal be as large as ours and of its kind.
+func (t *terminal) describe(o *options.Exec) {
+	if t.screen == nil {
+		return
+	}
+	if cols, rows, err := term.GetSize(int(t.screen.Fd())); err == nil {
+		o.Cols, o.Rows = cols, rows
+	}
+	if kind := os.Getenv("TERM"); kind != "" && o.Env["TERM"] == "" {
+		env := map[string]string{"TERM": kind}
+		for key, value := range o.Env {
+			env[key] = value
+		}
+		o.Env = env
+	}
+}
+
+// follow passes every new size of our terminal on until stop is called.
+func (t *terminal) follow(ctx context.Context, e *core.Exec) (stop func()) {
+	if t.screen == nil {
+		return func() {}
+	}
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, unix.SIGWINCH)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range changed {
+			if cols, rows, err := term.GetSize(int(t.screen.Fd())); err == nil {
+				_ = e.Resize(ctx, cols, rows) // fails only when the command has ended
+			}
+		}
+	}()
+	changed <- unix.SIGWINCH // a change since the command was started
+	return func() {
+		signal.Stop(changed)
+		close(changed)
+		<-done
+	}
+}

@@ -1,0 +1,42 @@
+// Command sandbox-shim makes and keeps the boxes of a home. The library starts
+// it when it is needed; it is of no use to start by hand.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/opencontainers/runc/libcontainer"
+	_ "github.com/opencontainers/runc/libcontainer/nsenter" // makes the namespaces before Go's runtime starts
+
+	"sandbox/core/engine/shim"
+	"sandbox/core/image/layer"
+)
+
+func init() {
+	// libcontainer starts this very program as the first process of a box.
+	if len(os.Args) > 1 && os.Args[1] == "init" {
+		libcontainer.Init() // does not return
+	}
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "sandbox-shim:", err)
+		if errors.Is(err, shim.ErrOther) {
+			os.Exit(3)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	switch {
+	case len(args) == 2 && args[0] == "serve":
+		return shim.Serve(args[1])
+	case len(args) == 1 && args[0] == "unpack":
+		os.Exit(layer.Child())
+	}
+	return errors.New("this program is started by the sandbox library; see the command sandbox")
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"sandbox/core/local"
+	"sandbox/test/rootfs"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"sandbox": main})
+}
+
+// TestScripts runs the command line with real boxes, one script a verb. Each
+// has a home of its own, and $ROOTFS is a root file system of busybox.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	root := rootfs.Busybox(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "../../test/script",
+		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			env.Setenv("SANDBOX_HOME", home)
+			env.Setenv("SANDBOX_HELPER_DIR", helpers(t))
+			env.Setenv("ROOTFS", root)
+			env.Defer(func() { removeBoxes(t, home) })
+			return nil
+		},
+	})
+}
+
+// helpers is where 'make build' has put the helpers.
+func helpers(t *testing.T) string {
+	dir := os.Getenv("SANDBOX_HELPER_DIR")
+	if dir == "" {
+		dir = "../../build"
+	}
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, "sandbox-shim"))
+	}
+	if err != nil {
+		t.Fatal("needs the helpers (make build): ", err)
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("needs root: boxes are made by root")
+	}
+	return dir
+}
+
+// removeBoxes ends what a script, also one that failed, has left.
+func removeBoxes(t *testing.T, home string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	host, err := local.Open(local.Config{Home: home, Beside: helpers(t)})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	boxes, err := host.List(ctx)
+	for _, box := range boxes {
+		err = errors.Join(err, host.Remove(ctx, box.ID, true))
+	}
+	if err := errors.Join(err, host.Close(ctx)); err != nil {
+		t.Error(err)
+	}
+}
+
+// exits runs a command that must end with the exit code given: exits 3 CMD...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE CMD...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	var failed *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &failed) {
+		code = failed.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if code != want {
+		ts.Fatalf("exit %d, want %d", code, want)
+	}
+}

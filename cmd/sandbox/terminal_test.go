@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"sandbox/test/rootfs"
+)
+
+// TestTerminal is a user at a terminal with a shell in a box.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	t.Cleanup(func() { removeBoxes(t, home) })
+	cmd := exec.Command("sandbox", "run", "-it", "-n", "term", "-e", "PS1=ready> ", "--rootfs", rootfs.Busybox(t), "--", "sh")
+	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+home, "SANDBOX_HELPER_DIR="+helpers(t), "TERM=vt100")
+	user, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 100, Rows: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close()
+	k := &keyboard{t: t, user: user}
+	k.expect("ready> ")
+	k.enter("stty size; echo $TERM")
+	k.expect("30 100\r\nvt100\r\n")
+	if err := pty.Setsize(user, &pty.Winsize{Cols: 120, Rows: 40}); err != nil {
+		t.Fatal(err)
+	}
+	k.enter(`until [ "$(stty size)" = '40 120' ]; do :; done; echo re''sized`)
+	k.expect("resized\r\n")
+	k.enter(`sh -c "echo sl''eeping; exec sleep 60"`)
+	k.expect("sleeping\r\n")
+	k.keys("\x03")
+	k.expect("ready> ")
+	k.enter("echo code $?")
+	k.expect("code 130\r\n")
+	k.keys("\x04") // the end of input ends the shell, and with it the box
+	if err := cmd.Wait(); code(err) != 130 && code(err) != 0 {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+func code(err error) int {
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return failed.ExitCode()
+	}
+	return 0
+}
+
+// keyboard is the user's side of a terminal.
+type keyboard struct {
+	t    *testing.T
+	user *os.File
+	seen strings.Builder
+}
+
+func (k *keyboard) enter(line string) { k.keys(line + "\n") }
+
+func (k *keyboard) keys(keys string) {
+	k.t.Helper()
+	if _, err := k.user.WriteString(keys); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// expect reads until text was seen since the last expect.
+func (k *keyboard) expect(text string) {
+	k.t.Helper()
+	if err := k.user.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		k.t.Fatal(err)
+	}
+	p := make([]byte, 4096)
+	for !strings.Contains(k.seen.String(), text) {
+		n, err := k.user.Read(p)
+		if err != nil {
+			k.t.Fatalf("want %q, saw %q: %v", text, k.seen.String(), err)
+		}
+		k.seen.Write(p[:n])
+	}
+	_, rest, _ := strings.Cut(k.seen.String(), text)
+	k.seen.Reset()
+	k.seen.WriteString(rest)
+}

@@ -1,0 +1,81 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine"
+)
+
+// leastFree is how many bytes must be free for a box to be made.
+const leastFree = 128 << 20
+
+// existing is the home, or what is there of the path to it: the check makes no
+// home.
+func existing(home string) string {
+	for {
+		if info, err := os.Stat(home); err == nil && info.IsDir() {
+			return home
+		}
+		parent := filepath.Dir(home)
+		if parent == home {
+			return home
+		}
+		home = parent
+	}
+}
+
+// unfit are the file systems that can't hold a box's writable layer.
+var unfit = map[string]bool{"overlay": true, "nfs": true, "nfs4": true, "cifs": true, "smb3": true, "9p": true, "vfat": true, "squashfs": true, "iso9660": true}
+
+func home(_ context.Context, c engine.Config) (string, *lack) {
+	dir := existing(c.Home)
+	kind, err := fileSystem(dir)
+	if err != nil {
+		return c.Home, &lack{err.Error(), ""}
+	}
+	found := fmt.Sprintf("%s on %s", c.Home, kind)
+	if unfit[kind] {
+		return found, &lack{kind + " can't hold boxes", "SANDBOX_HOME=FOLDER on ext4, xfs, btrfs or tmpfs"}
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return found, &lack{fmt.Sprintf("%s can't be written: %v", dir, err), "SANDBOX_HOME=FOLDER that can"}
+	}
+	return found, nil
+}
+
+// fileSystem names the kind of file system that dir lies on.
+func fileSystem(dir string) (string, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_MNT_ID, &st); err != nil {
+		return "", fmt.Errorf("stat %s: %w", dir, err)
+	}
+	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		same := uint64(m.ID) == st.Mnt_id
+		return !same, same
+	})
+	if err != nil || len(mounts) == 0 {
+		return "", errors.Join(fmt.Errorf("find the mount of %s", dir), err)
+	}
+	return mounts[0].FSType, nil
+}
+
+func disk(_ context.Context, c engine.Config) (string, *lack) {
+	var st unix.Statfs_t
+	dir := existing(c.Home)
+	if err := unix.Statfs(dir, &st); err != nil {
+		return "", &lack{fmt.Sprintf("ask %s for its space: %v", dir, err), ""}
+	}
+	free := st.Bavail * uint64(st.Bsize)
+	found := fmt.Sprintf("%d MiB free", free>>20)
+	if free < leastFree {
+		return found, &lack{fmt.Sprintf("less than %d MiB", leastFree>>20), "sandbox rm boxes and sandbox images rm images, or SANDBOX_HOME=FOLDER elsewhere"}
+	}
+	return found, nil
+}

@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine"
+)
+
+// needs are the capabilities that making a box takes.
+var needs = []struct {
+	name string
+	bit  int
+}{
+	{"CAP_CHOWN", unix.CAP_CHOWN}, {"CAP_DAC_OVERRIDE", unix.CAP_DAC_OVERRIDE}, {"CAP_FOWNER", unix.CAP_FOWNER},
+	{"CAP_KILL", unix.CAP_KILL}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_SETUID", unix.CAP_SETUID},
+	{"CAP_NET_ADMIN", unix.CAP_NET_ADMIN}, {"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN},
+}
+
+// asRoot mends what only root may try.
+const asRoot = "sudo sandbox doctor"
+
+func root(context.Context, engine.Config) (string, *lack) {
+	if uid := os.Geteuid(); uid != 0 {
+		return fmt.Sprintf("uid %d", uid), &lack{"boxes are made by root", asRoot}
+	}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0]); err != nil {
+		return "uid 0", &lack{"the capabilities can't be read: " + err.Error(), ""}
+	}
+	var absent []string
+	for _, need := range needs {
+		if data[need.bit/32].Effective&(1<<(need.bit%32)) == 0 {
+			absent = append(absent, need.name)
+		}
+	}
+	if absent != nil {
+		return "uid 0, not all capabilities", &lack{strings.Join(absent, ", ") + " missing: this root is itself confined", "run on the host, or give its container --privileged"}
+	}
+	return "uid 0, all capabilities that are needed", nil
+}
+
+// Oldest kernel: 5.19 lets overlayfs have id-mapped layers.
+const (
+	oldestMajor = 5
+	oldestMinor = 19
+)
+
+func kernel(context.Context, engine.Config) (string, *lack) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", &lack{"the kernel's version can't be read: " + err.Error(), ""}
+	}
+	release := unix.ByteSliceToString(u.Release[:])
+	if !atLeast(release, oldestMajor, oldestMinor) {
+		return release, &lack{fmt.Sprintf("needs %d.%d or newer (overlays of id-mapped layers)", oldestMajor, oldestMinor), "apt-get install linux-image-amd64 && reboot"}
+	}
+	return release, nil
+}
+
+// atLeast tells whether a release such as 6.18.5-amd64 is major.minor or newer.
+func atLeast(release string, major, minor int) bool {
+	first, rest, _ := strings.Cut(release, ".")
+	second := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+	haveMajor, _ := strconv.Atoi(first) // what can't be read is 0: too old
+	haveMinor, _ := strconv.Atoi(second)
+	return haveMajor > major || haveMajor == major && haveMinor >= minor
+}
+
+func userNamespaces(context.Context, engine.Config) (string, *lack) {
+	const limit = "/proc/sys/user/max_user_namespaces"
+	text, err := os.ReadFile(limit)
+	if err != nil {
+		return "", &lack{"the kernel has no user namespaces (CONFIG_USER_NS)", "boot a kernel that has them"}
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	if n == 0 {
+		return "at most 0", &lack{limit + " is 0", "sysctl -w user.max_user_namespaces=15000"}
+	}
+	found := fmt.Sprintf("at most %d", n)
+	ns, err := userNamespace()
+	switch {
+	case err == nil:
+		_ = ns.Close()
+		return found, nil
+	case errors.Is(err, os.ErrPermission):
+		return found, &lack{"trying one: " + err.Error(), asRoot}
+	}
+	return found, &lack{"trying one: " + err.Error(), "sysctl -w user.max_user_namespaces=15000"}
+}
+
+func seccomp(context.Context, engine.Config) (string, *lack) {
+	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
+	if err != nil || !strings.Contains(string(actions), "errno") {
+		return "", &lack{"the kernel has no seccomp filters (CONFIG_SECCOMP_FILTER)", "boot a kernel that has them"}
+	}
+	return "filters", nil
+}
+
+func nft(context.Context, engine.Config) (string, *lack) {
+	path, err := exec.LookPath("nft")
+	if err != nil {
+		return "", &lack{"not in PATH; not used yet, the networks of the next version need it", "apt-get install nftables"}
+	}
+	return path, nil
+}
+
+func network(context.Context, engine.Config) (string, *lack) {
+	return "Isolated and None: a network of its own with loopback only; no way out and no published ports yet", nil
+}
+
+func helpers(_ context.Context, c engine.Config) (string, *lack) {
+	c.Home = existing(c.Home) // Open makes the home; a check does not
+	e, err := engine.Open(c)
+	if err != nil {
+		return "", &lack{err.Error(), "make install, or SANDBOX_HELPER_DIR=FOLDER of sandbox-shim and sandbox-init"}
+	}
+	return "sandbox-shim and sandbox-init", wrapped(e.Close())
+}
+
+// wrapped is a lack of which no more is known than its error.
+func wrapped(err error) *lack {
+	if err == nil {
+		return nil
+	}
+	return &lack{err.Error(), ""}
+}

@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// answerTimeout bounds what a box's init may take to answer; the box may be
+// hostile and must not hold its host.
+const answerTimeout = 60 * time.Second
+
+// Exec starts a command: one connection to the box's init, which stands for
+// the command until it is released; see [core.Engine].
+func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Process, error) {
+	conn, err := c.dialInit(id)
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(ctx, conn, o)
+	if err != nil {
+		_ = conn.Close()
+		return nil, c.explain(id, err)
+	}
+	return p, nil
+}
+
+func (c *Client) dialInit(id string) (*wire.Conn, error) {
+	if !record.ValidID(id) {
+		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
+	dir, err := os.OpenFile(record.Folder(c.home, id), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, c.explain(id, err)
+	}
+	defer dir.Close()
+	conn, err := wire.Dial(dir, wire.InitSocket)
+	if err != nil {
+		return nil, c.explain(id, err)
+	}
+	return conn, nil
+}
+
+// explain says why a box's init can't be reached: by the box's record.
+func (c *Client) explain(id string, err error) error {
+	if classified(err) {
+		return err
+	}
+	b, missing := c.get(id)
+	switch {
+	case missing != nil:
+		return missing
+	case b.State != core.Running:
+		return fault.New(fault.InvalidState, "box %s is %s: start it first", id, b.State)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fault.Of(err)
+	}
+	return fault.Wrap(fault.Engine, err, "the init of box %s does not answer", id)
+}
+
+func start(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process, error) {
+	if err := conn.SetTimeout(answerTimeout); err != nil {
+		return nil, err
+	}
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { _ = unix.Shutdown(conn.FD(), unix.SHUT_RDWR) })
+		defer stop()
+	}
+	if err := conn.Send(wire.TypeStart, startRequest(o)); err != nil {
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	f, err := conn.Recv()
+	if err != nil {
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	p, err := started(conn, f, o)
+	if err != nil {
+		f.CloseFDs()
+		return nil, err
+	}
+	return p, nil
+}
+
+func startRequest(o options.Exec) wire.Start {
+	r := wire.Start{
+		Cmd: o.Cmd, Env: o.Env, WorkingDir: o.WorkingDir, User: o.User,
+		TTY: o.TTY, Stdin: o.Stdin, TimeoutMS: o.Timeout.Milliseconds(),
+	}
+	if o.TTY {
+		r.Cols, r.Rows = orDefault(o.Cols, 80), orDefault(o.Rows, 24)
+	}
+	if o.Timeout > 0 && r.TimeoutMS == 0 {
+		r.TimeoutMS = 1
+	}
+	return r
+}
+
+func orDefault(n, d int) int {
+	if n == 0 {
+		return d
+	}
+	return n
+}
+
+// started takes the descriptors of a command. They come from a box: what is
+// not a pipe or a terminal is refused.
+func started(conn *wire.Conn, f wire.Frame, o options.Exec) (*core.Process, error) {
+	if f.Type == wire.TypeError {
+		return nil, failure(f)
+	}
+	var s wire.Started
+	if f.Type != wire.TypeStarted {
+		return nil, fmt.Errorf("%w: frame %d instead of a start", wire.ErrProtocol, f.Type)
+	}
+	if err := f.Decode(&s); err != nil {
+		return nil, err
+	}
+	p := &core.Process{ID: s.ID, PID: s.PID, Control: &control{conn: conn}}
+	slots := []**os.File{&p.Stdout}
+	if !o.TTY {
+		slots = append(slots, &p.Stderr)
+		if o.Stdin {
+			slots = append(slots, &p.Stdin)
+		}
+	}
+	// The kernel ends a read at a message with descriptors. Bytes behind it
+	// would be an end that poll does not show.
+	if len(f.FDs) != len(slots) || conn.Buffered() {
+		return nil, fmt.Errorf("%w: %d descriptors of a command", wire.ErrProtocol, len(f.FDs))
+	}
+	for i, fd := range f.FDs {
+		if err := checkStream(fd, o.TTY); err != nil {
+			return nil, err
+		}
+		*slots[i] = os.NewFile(uintptr(fd), "stream")
+	}
+	if o.TTY {
+		p.Stdin = p.Stdout
+	}
+	p.Control.(*control).files = []*os.File{p.Stdout, p.Stderr, p.Stdin}
+	return p, nil
+}
+
+// ptmxMajor and ptmxMinor are the device of a terminal's controlling side.
+const (
+	ptmxMajor = 5
+	ptmxMinor = 2
+)
+
+func checkStream(fd int, tty bool) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	pipe := st.Mode&unix.S_IFMT == unix.S_IFIFO
+	terminal := st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == ptmxMajor && unix.Minor(st.Rdev) == ptmxMinor
+	if (tty && !terminal) || (!tty && !pipe) {
+		return fmt.Errorf("%w: a descriptor of mode %o, which is no stream of a command", wire.ErrProtocol, st.Mode)
+	}
+	return nil
+}
+
+// control is the connection that stands for a command.
+type control struct {
+	conn  *wire.Conn
+	files []*os.File // stdout, stderr, stdin; nil where there is none
+	ended atomic.Bool
+}
+
+func (c *control) ExitFD() int {
+	return c.conn.FD()
+}
+
+// Exit is called once ExitFD is readable, so the connection's deadline bounds
+// only the frame itself.
+func (c *control) Exit() (core.ExecStatus, error) {
+	f, err := c.conn.Recv()
+	c.ended.Store(true)
+	if err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) {
+			// Init has gone, and the command with it.
+			return core.ExecStatus{State: core.ExecLost}, nil
+		}
+		return core.ExecStatus{}, fault.Wrap(fault.Engine, err, "wait for the end of a command")
+	}
+	f.CloseFDs()
+	if f.Type == wire.TypeError {
+		return core.ExecStatus{}, failure(f)
+	}
+	var e wire.Exited
+	if err := f.Decode(&e); err != nil {
+		return core.ExecStatus{}, fault.Wrap(fault.Engine, err, "the end of a command")
+	}
+	return core.ExecStatus{
+		State: core.ExecState(e.State), Reason: e.Reason, ExitCode: e.ExitCode, Signal: e.Signal, Message: e.Message,
+	}, nil
+}
+
+func (c *control) send(t wire.Type, body any) error {
+	if c.ended.Load() {
+		return fault.New(fault.InvalidState, "the command has ended")
+	}
+	if err := c.conn.Send(t, body); err != nil {
+		return fault.Wrap(fault.InvalidState, err, "the command has ended")
+	}
+	return nil
+}
+
+func (c *control) Signal(_ context.Context, sig int) error {
+	return c.send(wire.TypeSignal, wire.Signal{Signal: sig})
+}
+
+func (c *control) Cancel(_ context.Context, grace time.Duration) error {
+	return c.send(wire.TypeCancel, wire.Cancel{GraceMS: grace.Milliseconds()})
+}
+
+// Resize needs no init: this process holds the terminal.
+func (c *control) Resize(_ context.Context, cols, rows int) error {
+	size := unix.Winsize{Col: uint16(cols), Row: uint16(rows)}
+	if err := unix.IoctlSetWinsize(int(c.files[0].Fd()), unix.TIOCSWINSZ, &size); err != nil {
+		return fault.Wrap(fault.InvalidState, err, "the command has no terminal")
+	}
+	return nil
+}
+
+func (c *control) Release() error {
+	_ = c.conn.Send(wire.TypeRelease, nil) // init may be gone, which is as good
+	for i, f := range c.files {
+		if f != nil && (i != 2 || f != c.files[0]) {
+			_ = f.Close() // Stdin may have been closed by its user
+		}
+	}
+	return c.conn.Close()
+}
+
+// Usage measures a box: its groups on the host, and its init's counts.
+func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
+	if _, err := c.get(id); err != nil {
+		return core.Usage{}, err
+	}
+	u := groupUsage(id)
+	conn, err := c.dialInit(id)
+	if fault.Is(err, fault.InvalidState) {
+		return u, nil // stopped: nothing is used
+	}
+	if err != nil {
+		return u, err
+	}
+	defer conn.Close()
+	if err := conn.SetTimeout(answerTimeout); err != nil {
+		return u, err
+	}
+	var s wire.Stats
+	if err := exchange(ctx, conn, wire.TypeStats, nil, &s, nil); err != nil {
+		return u, c.explain(id, err)
+	}
+	u.Commands, u.ExecErrors = s.Execs, s.ExecErrors
+	return u, nil
+}

@@ -1,0 +1,8 @@
+package guest
+
+import "golang.org/x/sys/unix"
+
+const auditArch = unix.AUDIT_ARCH_AARCH64
+
+// deniedHere are the denied calls that only this machine has.
+var deniedHere = []int{unix.SYS_KEXEC_FILE_LOAD}

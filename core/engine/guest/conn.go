@@ -1,0 +1,147 @@
+package guest
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// handle serves one connection: one request, and the life of its exec.
+func (g *guest) handle(conn *wire.Conn) {
+	defer conn.Close()
+	f, err := conn.Recv()
+	if err != nil {
+		return
+	}
+	f.CloseFDs() // nobody sends any
+	switch f.Type {
+	case wire.TypeStart:
+		err = g.handleStart(conn, f)
+	case wire.TypeAttach:
+		err = g.handleAttach(conn, f)
+	case wire.TypeStop:
+		var r wire.Stop
+		if err = f.Decode(&r); err == nil {
+			g.stop(conn, milliseconds(r.GraceMS))
+		}
+	case wire.TypeStats:
+		err = conn.Send(wire.TypeStatsIs, wire.Stats{Execs: g.started.Load(), ExecErrors: g.failed.Load()})
+	default:
+		err = wire.ErrProtocol
+	}
+	if err != nil {
+		_ = conn.Send(wire.TypeError, wire.Error{Code: code(err), Message: err.Error()})
+	}
+}
+
+// code gives the class of a failure of init's, as package fault names it.
+func code(err error) string {
+	switch {
+	case errors.Is(err, errStopping), errors.Is(err, errTaken):
+		return "invalid_state"
+	case errors.Is(err, errUnknown):
+		return "exec_not_found"
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return "resource_exhausted"
+	}
+	return "engine_error"
+}
+
+func (g *guest) handleStart(conn *wire.Conn, f wire.Frame) error {
+	var r wire.Start
+	if err := f.Decode(&r); err != nil {
+		return err
+	}
+	if len(r.Cmd) == 0 {
+		return wire.ErrProtocol
+	}
+	e, err := g.start(r, conn)
+	if err != nil {
+		return err
+	}
+	g.follow(e, conn)
+	return nil
+}
+
+var (
+	errUnknown = errors.New("no such exec")
+	errTaken   = errors.New("the exec's output is being read by another")
+)
+
+func (g *guest) handleAttach(conn *wire.Conn, f wire.Frame) error {
+	var r wire.Attach
+	if err := f.Decode(&r); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	e := g.execs[r.ID]
+	g.mu.Unlock()
+	if e == nil {
+		return errUnknown
+	}
+	if !e.attach(conn) {
+		return errTaken
+	}
+	g.follow(e, conn)
+	return nil
+}
+
+// follow hands the exec to its reader and does what the reader asks for, until
+// it releases the exec or goes away; then another may attach.
+func (g *guest) follow(e *exec, conn *wire.Conn) {
+	defer e.detach()
+	if e.hand(conn) != nil {
+		return
+	}
+	for {
+		f, err := conn.Recv()
+		if err != nil {
+			return
+		}
+		f.CloseFDs()
+		if f.Type == wire.TypeRelease {
+			e.discard()
+			return
+		}
+		if e.control(f) != nil {
+			return
+		}
+	}
+}
+
+func (e *exec) control(f wire.Frame) error {
+	switch f.Type {
+	case wire.TypeSignal:
+		var r wire.Signal
+		if err := f.Decode(&r); err != nil {
+			return err
+		}
+		e.signal(unix.Signal(r.Signal))
+	case wire.TypeCancel:
+		var r wire.Cancel
+		if err := f.Decode(&r); err != nil {
+			return err
+		}
+		e.end(wire.ReasonCanceled, milliseconds(r.GraceMS))
+	default:
+		return wire.ErrProtocol
+	}
+	return nil
+}
+
+// signal reaches the command's own process; one that has ended has no pid any
+// more that could be another's.
+func (e *exec) signal(sig unix.Signal) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status == nil && e.pid > 0 {
+		_ = unix.Kill(e.pid, sig)
+	}
+}
+
+func milliseconds(n int64) time.Duration {
+	return time.Duration(min(max(n, 0), 24*3600*1000)) * time.Millisecond
+}

@@ -1,0 +1,312 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// keep is how many execs of a box are remembered (contract, section 3).
+const keep = 1024
+
+// timeoutGrace is what a command whose time is over gets between SIGTERM and
+// SIGKILL (contract, section 3).
+const timeoutGrace = 2 * time.Second
+
+// exec is one command. Its reader is the connection that has its descriptors.
+type exec struct {
+	id    string
+	group group
+	files files
+
+	mu      sync.Mutex
+	pid     int // 0 when it could not be started
+	status  *wire.Exited
+	ending  string      // the reason, once init began to end it
+	last    unix.Signal // that init sent to end it
+	reader  *wire.Conn
+	handed  bool // the reader has the descriptors
+	timeout *time.Timer
+	killer  *time.Timer
+}
+
+// files are init's own ends of an exec's descriptors. They stay open while the
+// output may still be wanted, also when the process that reads it has died.
+type files struct {
+	out, err, in int // -1 where there is none
+	tty          bool
+}
+
+func (f *files) given() []int {
+	var fds []int
+	for _, fd := range []int{f.out, f.err, f.in} {
+		if fd >= 0 {
+			fds = append(fds, fd)
+		}
+	}
+	return fds
+}
+
+// start starts a command. A command that can't be started is an exec that has
+// ended, with a line on its stderr.
+func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
+	id, err := newID()
+	if err != nil {
+		return nil, err
+	}
+	e := &exec{id: id, reader: reader}
+	child, err := e.open(g, r)
+	if err != nil {
+		return nil, fmt.Errorf("make the pipes of a command: %w", err)
+	}
+	defer child.close()
+	if err := g.add(e); err != nil {
+		e.discard()
+		return nil, err
+	}
+	g.started.Add(1)
+	if why := g.spawn(e, r, child); why != nil {
+		g.failed.Add(1)
+		child.say(why)
+		e.finish(why.exited())
+	}
+	return e, nil
+}
+
+// spawn brings the command up. The reaper learns of the child before it can
+// look for it: both hold g.mu.
+func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
+	plan, why := g.plan(r)
+	if why != nil {
+		return why
+	}
+	var err error
+	if e.files.tty { // so that the user may open /dev/tty's name
+		_ = unix.Fchown(child.in, int(plan.credential.Uid), -1)
+	}
+	if e.group, err = g.tree.make(e.id); err != nil {
+		return cannotRun(fmt.Errorf("make the group of a command: %w", err))
+	}
+	attr := &syscall.ProcAttr{Dir: plan.dir, Env: plan.env, Files: child.fds(), Sys: &syscall.SysProcAttr{
+		Setsid: true, Setctty: e.files.tty, Credential: plan.credential,
+	}}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.spawner.do(func() {
+		if err = e.group.enter(attr.Sys); err == nil {
+			e.pid, err = syscall.ForkExec(plan.path, r.Cmd, attr)
+		}
+		e.group.leave()
+	})
+	if err != nil {
+		_ = e.group.remove()
+		e.pid = 0
+		return plan.explain(err)
+	}
+	g.children[e.pid] = e
+	preferForOOM(e.pid)
+	e.arm(r.TimeoutMS)
+	return nil
+}
+
+// preferForOOM makes the kernel end a command rather than init when the box
+// is out of memory. What fails here only makes that choice less certain.
+func preferForOOM(pid int) {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	_, _ = unix.Write(fd, []byte("500"))
+	_ = unix.Close(fd)
+}
+
+func (e *exec) arm(ms int64) {
+	if ms <= 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.timeout = time.AfterFunc(time.Duration(ms)*time.Millisecond, func() {
+		e.end(wire.ReasonTimedOut, timeoutGrace)
+	})
+}
+
+// end ends the whole process tree, unless the command has ended already.
+func (e *exec) end(reason string, grace time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status != nil || e.pid == 0 {
+		return
+	}
+	if e.ending == "" {
+		e.ending = reason
+	}
+	e.last = unix.SIGTERM
+	_ = e.group.signal(unix.SIGTERM)
+	if e.killer != nil {
+		e.killer.Stop()
+	}
+	e.killer = time.AfterFunc(grace, e.kill)
+}
+
+func (e *exec) kill() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = unix.SIGKILL
+	_ = e.group.kill()
+}
+
+// exited turns the end of the own process into the exec's.
+func (e *exec) exited(ws unix.WaitStatus) {
+	end := wire.Exited{State: wire.StateFailed, Reason: wire.ReasonExited, ExitCode: ws.ExitStatus()}
+	switch {
+	case ws.Signaled():
+		end.Reason, end.Signal, end.ExitCode = wire.ReasonSignaled, int(ws.Signal()), 128+int(ws.Signal())
+	case ws.ExitStatus() == 0:
+		end.State = wire.StateSucceeded
+	}
+	e.mu.Lock()
+	reason, last := e.ending, e.last
+	e.mu.Unlock()
+	switch reason {
+	case "":
+	case wire.ReasonBoxStopped: // the rest of the tree has the box's grace
+		end.Reason, end.State = reason, wire.StateFailed
+	default: // what is left of the tree goes with it
+		_ = e.group.kill()
+		end = endedBy(reason, last)
+	}
+	e.finish(end)
+}
+
+// endedBy is the end of a command that init ended.
+func endedBy(reason string, last unix.Signal) wire.Exited {
+	state := wire.StateCanceled
+	if reason == wire.ReasonTimedOut {
+		state = wire.StateTimedOut
+	}
+	return wire.Exited{State: state, Reason: reason, Signal: int(last), ExitCode: 128 + int(last)}
+}
+
+// finish publishes the end to the reader, if there is one now.
+func (e *exec) finish(end wire.Exited) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status = &end
+	for _, t := range []*time.Timer{e.timeout, e.killer} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	if e.handed {
+		_ = e.reader.Send(wire.TypeExited, end)
+	}
+}
+
+// attach makes conn the reader; it fails while another one lives.
+func (e *exec) attach(conn *wire.Conn) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.reader != nil {
+		return false
+	}
+	e.reader = conn
+	return true
+}
+
+// hand gives the reader the descriptors, and the end when it is there already.
+func (e *exec) hand(conn *wire.Conn) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := conn.Send(wire.TypeStarted, wire.Started{ID: e.id, PID: e.pid}, e.files.given()...); err != nil {
+		return err
+	}
+	e.handed = true
+	// The reader alone holds the write end of stdin, so that its end is EOF.
+	closeFD(&e.files.in)
+	if e.status != nil {
+		return conn.Send(wire.TypeExited, e.status)
+	}
+	return nil
+}
+
+func (e *exec) detach() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reader, e.handed = nil, false
+}
+
+// discard gives the output up. What a background child still writes is read
+// and dropped, so that it neither blocks nor dies of it.
+func (e *exec) discard() {
+	e.mu.Lock()
+	f := e.files
+	e.files = files{out: -1, err: -1, in: -1}
+	e.mu.Unlock()
+	closeFD(&f.in)
+	if f.tty { // a terminal hangs up instead
+		closeFD(&f.out)
+		return
+	}
+	if f.err >= 0 {
+		go drop(f.err)
+	}
+	if f.out >= 0 {
+		go drop(f.out)
+	}
+}
+
+func drop(fd int) {
+	f := os.NewFile(uintptr(fd), "output")
+	_, _ = io.Copy(onlyWriter{io.Discard}, f)
+	_ = f.Close()
+}
+
+// onlyWriter keeps io.Copy from asking the discarder for a large buffer.
+type onlyWriter struct{ io.Writer }
+
+func closeFD(fd *int) {
+	if *fd >= 0 {
+		_ = unix.Close(*fd)
+		*fd = -1
+	}
+}
+
+// errStopping answers a start in a box that is going down.
+var errStopping = errors.New("the box is stopping")
+
+// add remembers an exec, and forgets the oldest one that has ended when there
+// are too many.
+func (g *guest) add(e *exec) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopping {
+		return errStopping
+	}
+	g.execs[e.id] = e
+	g.order = append(g.order, e)
+	for i := 0; len(g.order) > keep && i < len(g.order); i++ {
+		if old := g.order[i]; old.over() {
+			delete(g.execs, old.id)
+			g.order = append(g.order[:i], g.order[i+1:]...)
+			old.discard()
+		}
+	}
+	return nil
+}
+
+// over tells whether nobody needs the exec any more.
+func (e *exec) over() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.status != nil && e.reader == nil
+}

@@ -1,0 +1,143 @@
+// Package guest is the body of sandbox-init, process 1 of every box. It reaps
+// everything, starts commands as its children, each in a group of its own,
+// owns their terminals, and hands the ends of their pipes to host processes.
+//
+// It must outlive whatever the box does to it: every signal is caught and
+// dropped, its memory and descriptors are closed to the box (not dumpable),
+// and the capabilities it keeps are not those of its children.
+package guest
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// Descriptors that the helper starts init with.
+const (
+	selfFD    = 3 // init's own program, closed at once
+	controlFD = 4 // the pair with the helper
+)
+
+// guest is one box, seen from inside.
+type guest struct {
+	config  wire.Config
+	tree    tree     // where the execs' groups are made
+	ptmx    int      // O_PATH of the box's terminal multiplexer
+	null    *os.File // /dev/null
+	spawner *spawner
+
+	mu       sync.Mutex
+	execs    map[string]*exec // by id
+	order    []*exec          // oldest first
+	children map[int]*exec    // running own processes, by pid
+	left     []group          // groups that still have processes, though their exec has ended
+	stopping bool
+	empty    chan struct{} // closed when no child is left, for a stop that waits for it
+
+	started, failed atomic.Int64
+}
+
+// The main thread is the process in the eyes of cgroup v1, and the spawner's
+// must be another one: it is kept for Main.
+func init() { runtime.LockOSThread() }
+
+// Main runs the box until it is stopped. It returns only a failure to begin.
+func Main() error {
+	_ = unix.Close(selfFD)
+	// Ignoring signals would be inherited by commands; a Go program without
+	// a handler would die of some. So all are taken and dropped.
+	signal.Notify(make(chan os.Signal, 1)) // full after one, and never read
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("close init to the box: %w", err)
+	}
+	control, err := nonblocking(controlFD, "helper")
+	if err != nil {
+		return err
+	}
+	g, listener, err := begin(control)
+	if err != nil {
+		return err
+	}
+	go g.reap(children)
+	// Not on the main thread, which a goroutine of init's can't leave.
+	ended := make(chan error)
+	go func() { ended <- g.serve(listener) }()
+	return <-ended
+}
+
+// begin takes the configuration, starts the spawner and waits for the word to go.
+func begin(control *wire.Conn) (*guest, int, error) {
+	defer control.Close()
+	f, err := control.Recv()
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the configuration: %w", err)
+	}
+	if f.Type != wire.TypeConfig || len(f.FDs) != 2 {
+		return nil, 0, fmt.Errorf("%w: frame %d with %d descriptors instead of the configuration", wire.ErrProtocol, f.Type, len(f.FDs))
+	}
+	g := &guest{execs: map[string]*exec{}, children: map[int]*exec{}}
+	if err := f.Decode(&g.config); err != nil {
+		return nil, 0, err
+	}
+	if err := g.open(f.FDs[1]); err != nil {
+		return nil, 0, err
+	}
+	if g.spawner, err = startSpawner(); err != nil {
+		return nil, 0, err
+	}
+	if err := control.Send(wire.TypeReady, wire.Ready{SpawnerTID: g.spawner.tid}); err != nil {
+		return nil, 0, err
+	}
+	if f2, err := control.Recv(); err != nil || f2.Type != wire.TypeGo {
+		return nil, 0, fmt.Errorf("wait for the helper's word: frame %d, %w", f2.Type, err)
+	}
+	return g, f.FDs[0], nil
+}
+
+// open opens what every exec needs while nothing of the box has run yet: later
+// these names belong to the box.
+func (g *guest) open(treeFD int) (err error) {
+	if g.tree, err = newTree(treeFD); err != nil {
+		return err
+	}
+	if g.ptmx, err = unix.Open("/dev/pts/ptmx", unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("open /dev/pts/ptmx: %w", err)
+	}
+	if g.null, err = os.OpenFile("/dev/null", os.O_RDWR, 0); err != nil {
+		return err
+	}
+	return nil
+}
+
+// serve accepts connections for ever; each has a goroutine of its own.
+func (g *guest) serve(fd int) error {
+	l, err := wire.NewListener(fd)
+	if err != nil {
+		return err
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go g.handle(conn)
+	}
+}
+
+func nonblocking(fd int, name string) (*wire.Conn, error) {
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	return wire.NewConn(fd, name), nil
+}

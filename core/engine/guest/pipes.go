@@ -1,0 +1,102 @@
+package guest
+
+import (
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// childFiles are the command's ends; -1 where there is none of its own.
+type childFiles struct {
+	in, out, err int
+	own          []int // to close once the command has them
+}
+
+func (c childFiles) fds() []uintptr {
+	return []uintptr{uintptr(c.in), uintptr(c.out), uintptr(c.err)}
+}
+
+func (c childFiles) close() {
+	for _, fd := range c.own {
+		_ = unix.Close(fd)
+	}
+}
+
+// say tells on stderr why a command could not be started.
+func (c childFiles) say(why *startFailure) {
+	_, _ = unix.Write(c.err, []byte("sandbox: "+why.message+"\n"))
+}
+
+// open makes the pipes or the terminal of a command.
+func (e *exec) open(g *guest, r wire.Start) (childFiles, error) {
+	e.files = files{out: -1, err: -1, in: -1, tty: r.TTY}
+	c := childFiles{in: int(g.null.Fd())}
+	var err error
+	if r.TTY {
+		err = e.openTerminal(g, r, &c)
+	} else {
+		err = e.openPipes(r, &c)
+	}
+	if err != nil {
+		c.close()
+		e.discard()
+	}
+	return c, err
+}
+
+func (e *exec) openPipes(r wire.Start, c *childFiles) (err error) {
+	if e.files.out, c.out, err = outputPipe(c); err != nil {
+		return err
+	}
+	if e.files.err, c.err, err = outputPipe(c); err != nil {
+		return err
+	}
+	if !r.Stdin {
+		return nil
+	}
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	c.in, e.files.in = p[0], p[1]
+	c.own = append(c.own, p[0])
+	return nil
+}
+
+// outputPipe makes a pipe whose read end does not block: the reader polls, and
+// init may have to drop what nobody reads. The write end, the command's, blocks.
+func outputPipe(c *childFiles) (read, write int, err error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return -1, -1, err
+	}
+	c.own = append(c.own, p[1])
+	return p[0], p[1], unix.SetNonblock(p[0], true)
+}
+
+// openTerminal makes a terminal through the multiplexer that was opened before
+// the box ran anything: by now its name may lead elsewhere.
+func (e *exec) openTerminal(g *guest, r wire.Start, c *childFiles) error {
+	master, err := unix.Open("/proc/self/fd/"+strconv.Itoa(g.ptmx), unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open a terminal: %w", err)
+	}
+	e.files.out = master
+	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
+		return fmt.Errorf("unlock the terminal: %w", err)
+	}
+	slave, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return fmt.Errorf("open the terminal's other side: %w", errno)
+	}
+	c.in, c.out, c.err = int(slave), int(slave), int(slave)
+	c.own = append(c.own, int(slave))
+	size := unix.Winsize{Col: uint16(min(r.Cols, 65535)), Row: uint16(min(r.Rows, 65535))}
+	if err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &size); err != nil {
+		return fmt.Errorf("set the terminal's size: %w", err)
+	}
+	return nil
+}

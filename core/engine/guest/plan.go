@@ -1,0 +1,139 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// defaultPath is the PATH of commands whose image sets none.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// plan is how a command will be started.
+type plan struct {
+	path       string // of the program
+	dir        string
+	env        []string
+	credential *syscall.Credential
+}
+
+// startFailure says why a command can't be started, as a shell would:
+// 127 for a command that is not there, 126 for all else.
+type startFailure struct {
+	reason  string
+	code    int
+	message string
+}
+
+func notFound(name string) *startFailure {
+	return &startFailure{wire.ReasonNotFound, 127, fmt.Sprintf("%s: command not found", name)}
+}
+
+func cannotRun(err error) *startFailure {
+	return &startFailure{wire.ReasonNotExecutable, 126, err.Error()}
+}
+
+func (f *startFailure) exited() wire.Exited {
+	return wire.Exited{State: wire.StateFailed, Reason: f.reason, ExitCode: f.code, Message: f.message}
+}
+
+// plan settles who runs what, where and with which environment.
+func (g *guest) plan(r wire.Start) (plan, *startFailure) {
+	u, err := lookUpUser(first(r.User, g.config.User, "0"))
+	if err != nil {
+		return plan{}, cannotRun(err)
+	}
+	p := plan{dir: first(r.WorkingDir, g.config.WorkingDir, "/"), credential: u.credential()}
+	if st, err := os.Stat(p.dir); err != nil || !st.IsDir() {
+		return plan{}, cannotRun(fmt.Errorf("working directory %q: no such directory in the box", p.dir))
+	}
+	env := g.environment(r, u)
+	for k, v := range env {
+		p.env = append(p.env, k+"="+v)
+	}
+	var why *startFailure
+	p.path, why = lookUpProgram(r.Cmd[0], p.dir, env["PATH"])
+	return p, why
+}
+
+// environment is image < user's < box < exec (contract, section 3).
+func (g *guest) environment(r wire.Start, u user) map[string]string {
+	env := map[string]string{"PATH": defaultPath}
+	for _, pair := range g.config.ImageEnv {
+		if k, v, ok := strings.Cut(pair, "="); ok {
+			env[k] = v
+		}
+	}
+	delete(env, "TERM")
+	env["HOME"], env["USER"] = u.home, u.name
+	if r.TTY {
+		env["TERM"] = "xterm-256color"
+	}
+	for _, more := range []map[string]string{g.config.Env, r.Env} {
+		for k, v := range more {
+			env[k] = v
+		}
+	}
+	return env
+}
+
+// lookUpProgram finds the program as a shell does.
+func lookUpProgram(name, dir, path string) (string, *startFailure) {
+	if strings.Contains(name, "/") {
+		return checkProgram(name, dir)
+	}
+	found := notFound(name)
+	for _, folder := range filepath.SplitList(path) {
+		program, why := checkProgram(filepath.Join(first(folder, "."), name), dir)
+		if why == nil {
+			return program, nil
+		}
+		if why.reason == wire.ReasonNotExecutable {
+			found = why // but a later folder may have one that runs
+		}
+	}
+	return "", found
+}
+
+func checkProgram(path, dir string) (string, *startFailure) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		return "", notFound(path)
+	case err != nil:
+		return "", cannotRun(err)
+	case st.IsDir():
+		return "", cannotRun(fmt.Errorf("%s: is a directory", path))
+	case st.Mode()&0o111 == 0:
+		return "", cannotRun(fmt.Errorf("%s: permission denied", path))
+	}
+	return path, nil
+}
+
+// explain turns what fork or exec answered into words.
+func (p plan) explain(err error) *startFailure {
+	if errors.Is(err, unix.ENOENT) {
+		return &startFailure{wire.ReasonNotFound, 127, p.path + ": its interpreter or loader is not in the box"}
+	}
+	return cannotRun(fmt.Errorf("%s: %w", p.path, err))
+}
+
+// first gives the first that is not empty.
+func first(s ...string) string {
+	for _, v := range s {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

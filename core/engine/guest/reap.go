@@ -1,0 +1,69 @@
+package guest
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// reap collects every process of the box that ends: init is the parent of all
+// whose own parent has gone.
+func (g *guest) reap(children <-chan os.Signal) {
+	for range children {
+		for g.reapOne() {
+		}
+	}
+}
+
+// reapOne collects one ended process and tells whether there may be another.
+func (g *guest) reapOne() bool {
+	var ws unix.WaitStatus
+	pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+	switch {
+	case errors.Is(err, unix.EINTR):
+		return true
+	case errors.Is(err, unix.ECHILD):
+		g.noChild()
+		return false
+	case pid <= 0:
+		return false
+	}
+	g.mu.Lock()
+	e := g.children[pid]
+	delete(g.children, pid)
+	g.mu.Unlock()
+	if e != nil {
+		e.exited(ws)
+	}
+	g.removeGroups(e)
+	return true
+}
+
+// removeGroups removes the group of ended, and groups that could not be
+// removed before. The last process of a group is always a child of init, so a
+// group is looked at again when there is news and never otherwise.
+func (g *guest) removeGroups(ended *exec) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ended != nil {
+		g.left = append(g.left, ended.group)
+	}
+	busy := g.left[:0]
+	for _, group := range g.left {
+		if err := group.remove(); errors.Is(err, unix.EBUSY) {
+			busy = append(busy, group)
+		}
+	}
+	g.left = busy
+}
+
+// noChild tells a stop that waits for it that the box is empty.
+func (g *guest) noChild() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.empty != nil {
+		close(g.empty)
+		g.empty = nil
+	}
+}

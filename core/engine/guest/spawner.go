@@ -1,0 +1,78 @@
+package guest
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// capabilities are what commands of the box's root have, within the box's user
+// namespace: enough to install packages and to serve on port 80. None of them
+// mounts, traces init, loads, or makes devices or namespaces.
+const capabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER |
+	1<<unix.CAP_FSETID | 1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID |
+	1<<unix.CAP_SETPCAP | 1<<unix.CAP_SETFCAP | 1<<unix.CAP_NET_BIND_SERVICE |
+	1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_CHROOT
+
+// spawner owns the one thread that starts commands. The thread has given up
+// all that commands must not have, so that they inherit the loss, while the
+// other threads of init keep it. Its id is in the groups of the box's limits
+// where those are set per thread (cgroup v1).
+type spawner struct {
+	tid  int
+	work chan func()
+}
+
+func startSpawner() (*spawner, error) {
+	s := &spawner{work: make(chan func())}
+	ready := make(chan error)
+	go s.run(ready)
+	return s, <-ready
+}
+
+func (s *spawner) run(ready chan<- error) {
+	runtime.LockOSThread() // never unlocked: nothing else may run here
+	s.tid = unix.Gettid()
+	ready <- confine()
+	for do := range s.work {
+		do()
+	}
+}
+
+// do runs f on the spawner's thread and waits for it.
+func (s *spawner) do(f func()) {
+	done := make(chan struct{})
+	s.work <- func() { f(); close(done) }
+	<-done
+}
+
+// confine takes from the calling thread what commands must not have.
+func confine() error {
+	// Last bit first: dropping needs CAP_SETPCAP, which stays.
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		if capabilities&(1<<c) != 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL {
+			return fmt.Errorf("drop capability %d from the bounding set: %w", c, err)
+		}
+	}
+	low, high := uint32(capabilities&0xffffffff), uint32(uint64(capabilities)>>32)
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return loadFilter()
+}
+
+// spawn starts a command on the spawner's thread.
+func (s *spawner) spawn(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
+	s.do(func() { pid, err = syscall.ForkExec(path, argv, attr) })
+	return pid, err
+}

@@ -1,0 +1,307 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// helper is this process's way to the helper of a home. It keeps idle
+// connections: they save the next request a connect, and tell the helper that
+// it is needed.
+type helper struct {
+	home     string
+	programs programs
+
+	mu     sync.Mutex
+	idle   []*wire.Conn
+	closed bool
+}
+
+// maxIdle is how many connections are kept; more are only used in bursts.
+const maxIdle = 8
+
+// ask makes one request and reads its answer into v. A connection that was
+// kept may have lost its helper meanwhile: then a new helper is asked.
+func (h *helper) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) error {
+	for {
+		conn, kept, err := h.connection(ctx)
+		if err != nil {
+			return err
+		}
+		err = exchange(ctx, conn, t, body, v, fds)
+		if err == nil || classified(err) {
+			h.keep(conn)
+			return err
+		}
+		_ = conn.Close()
+		if ctx.Err() != nil {
+			return fault.Of(fmt.Errorf("ask the helper: %w", ctx.Err()))
+		}
+		if !kept || !(errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)) {
+			return fault.Wrap(fault.Engine, err, "the helper of %s has died; see %s", h.home, h.log())
+		}
+	}
+}
+
+func classified(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f)
+}
+
+// exchange sends a request and waits for its answer, or for the end of ctx.
+func exchange(ctx context.Context, conn *wire.Conn, t wire.Type, body, v any, fds []int) error {
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { _ = unix.Shutdown(conn.FD(), unix.SHUT_RDWR) })
+		defer stop()
+	}
+	if err := conn.Send(t, body, fds...); err != nil {
+		return err
+	}
+	return answer(conn, v)
+}
+
+// answer receives a frame and reads its body into v; an Error comes back as
+// the failure that it names.
+func answer(conn *wire.Conn, v any) error {
+	f, err := conn.Recv()
+	if err != nil {
+		return err
+	}
+	f.CloseFDs()
+	if f.Type == wire.TypeError {
+		return failure(f)
+	}
+	if v == nil {
+		return nil
+	}
+	return f.Decode(v)
+}
+
+// failure gives the classified failure that an Error frame carries.
+func failure(f wire.Frame) error {
+	var e wire.Error
+	if err := f.Decode(&e); err != nil {
+		return err
+	}
+	var kind fault.Kind
+	_ = kind.UnmarshalText([]byte(e.Code)) // never fails
+	return fault.New(kind, "%s", e.Message)
+}
+
+// connection gives a kept connection or makes one, starting the helper when
+// there is none.
+func (h *helper) connection(ctx context.Context) (conn *wire.Conn, kept bool, err error) {
+	h.mu.Lock()
+	if n := len(h.idle); n > 0 {
+		conn, h.idle = h.idle[n-1], h.idle[:n-1]
+		h.mu.Unlock()
+		return conn, true, nil
+	}
+	h.mu.Unlock()
+	conn, err = h.dial()
+	if err != nil && gone(err) {
+		conn, err = h.start(ctx)
+	}
+	return conn, false, err
+}
+
+func (h *helper) keep(conn *wire.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || len(h.idle) >= maxIdle {
+		_ = conn.Close()
+		return
+	}
+	h.idle = append(h.idle, conn)
+}
+
+func (h *helper) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, conn := range h.idle {
+		_ = conn.Close()
+	}
+	h.idle = nil
+	return nil
+}
+
+// gone tells whether a dial failed because no helper listens.
+func gone(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET)
+}
+
+// dial connects to the helper and checks that it is of this version.
+func (h *helper) dial() (*wire.Conn, error) {
+	dir, err := os.OpenFile(filepath.Join(h.home, "engine"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	conn, err := wire.Dial(dir, wire.HelperSocket)
+	if err != nil {
+		return nil, err
+	}
+	var hello wire.Hello
+	if err := answer(conn, &hello); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	if hello.Version != core.Version {
+		_ = conn.Close()
+		return nil, fault.New(fault.Engine, "the home's helper (process %d) is of version %s and this is %s: "+
+			"install matching helpers, and stop the boxes of the other version", hello.PID, hello.Version, core.Version)
+	}
+	return conn, nil
+}
+
+// start starts the helper. Of several processes that want to, one does; the
+// others find it there.
+func (h *helper) start(ctx context.Context) (*wire.Conn, error) {
+	if os.Geteuid() != 0 {
+		return nil, fault.New(fault.Unsupported, "boxes need root: run this as root, for example with sudo")
+	}
+	if err := os.MkdirAll(filepath.Join(h.home, "engine"), 0o700); err != nil {
+		return nil, store.Fault(err, "make the home")
+	}
+	unlock, err := lockFile(filepath.Join(h.home, "engine", wire.StartLock))
+	if err != nil {
+		return nil, store.Fault(err, "lock the home")
+	}
+	defer unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, fault.Of(err)
+	}
+	if conn, err := h.dial(); err == nil || !gone(err) {
+		return conn, err
+	}
+	if err := h.spawn(); err != nil {
+		return nil, err
+	}
+	return h.dial()
+}
+
+// startTimeout bounds the wait for a helper, which may have many boxes of a
+// dead one to take over.
+const startTimeout = 60 * time.Second
+
+func (h *helper) spawn() error {
+	exe, err := sealed(h.programs.shim)
+	if err != nil {
+		return err
+	}
+	defer exe.Close()
+	program, err := sealed(h.programs.init)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	home, err := os.OpenFile(h.home, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return store.Fault(err, "open the home")
+	}
+	defer home.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "start the helper")
+	}
+	defer null.Close()
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return fault.Wrap(fault.ResourceExhausted, err, "start the helper")
+	}
+	defer ready.Close()
+	err = spawn(exe, []string{shimName, "serve", h.home}, helperEnv, null, null, null, home, program, theirs)
+	_ = theirs.Close()
+	if err != nil {
+		return fault.Wrap(fault.Engine, err, "start the helper %s", h.programs.shim)
+	}
+	return h.awaitReady(ready)
+}
+
+// helperEnv is all the environment that a helper has: nothing of the host's.
+var helperEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+func (h *helper) awaitReady(ready *os.File) error {
+	if err := ready.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
+		return fault.Wrap(fault.Internal, err, "wait for the helper")
+	}
+	line, err := io.ReadAll(io.LimitReader(ready, 64))
+	if string(line) == "ready\n" {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("it ended before it could serve")
+	}
+	return fault.Wrap(fault.Engine, err, "start the helper %s; see %s", h.programs.shim, h.log())
+}
+
+func (h *helper) log() string { return filepath.Join(h.home, "engine", wire.HelperLog) }
+
+// sealed copies a program into memory that nobody can change: what runs as
+// root beside boxes must not be a file that a box could ever reach.
+func sealed(path string) (*os.File, error) {
+	src, err := os.Open(path)
+	if err != nil {
+		return nil, fault.Wrap(fault.Engine, err, "open the helper %s", path)
+	}
+	defer src.Close()
+	fd, err := memfd(filepath.Base(path))
+	if err != nil {
+		return nil, fault.Wrap(fault.Engine, err, "make a memory file for %s", path)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	if _, err = io.Copy(f, src); err == nil {
+		err = seal(f)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fault.Wrap(fault.Engine, err, "copy the helper %s into memory", path)
+	}
+	return f, nil
+}
+
+// memfd makes a memory file that can be executed; kernels before 6.3 don't
+// know the flag that asks for it, and don't need it.
+func memfd(name string) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) {
+		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	return fd, err
+}
+
+// seal closes the file to every change. Who may execute but not read it is not
+// dumpable: a box's init, which runs it, is closed to the box.
+func seal(f *os.File) error {
+	if err := f.Chmod(0o511); err != nil {
+		return err
+	}
+	_, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
+	return err
+}
+
+func lockFile(name string) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}

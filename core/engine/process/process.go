@@ -1,0 +1,88 @@
+// Package process names processes so that a number given out again is not
+// taken for the old one, and waits for the end of any of them.
+package process
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Identity is a process: its number, and when it was started in clock ticks
+// since boot.
+type Identity struct {
+	PID   int    `json:"pid,omitempty"`
+	Start uint64 `json:"start,omitempty"`
+}
+
+// Of identifies a running process.
+func Of(pid int) (Identity, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Identity{}, err
+	}
+	// Field 22, counted behind the name, which may hold anything but ends
+	// with the last parenthesis.
+	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')'):]), " ")
+	fields := strings.Fields(rest)
+	if len(fields) < 20 {
+		return Identity{}, fmt.Errorf("process %d: unreadable stat", pid)
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return Identity{}, fmt.Errorf("process %d: %w", pid, os.ErrProcessDone)
+	}
+	start, err := strconv.ParseUint(fields[19], 10, 64)
+	return Identity{PID: pid, Start: start}, err
+}
+
+// Alive tells whether the process still runs.
+func (i Identity) Alive() bool {
+	if i.PID == 0 {
+		return false
+	}
+	now, err := Of(i.PID)
+	return err == nil && now == i
+}
+
+// Handle is a hold on one process (a pidfd): its number can't come to mean
+// another one.
+type Handle struct{ f *os.File }
+
+// Open takes hold of the process. It fails when it has ended.
+func Open(i Identity) (*Handle, error) {
+	fd, err := unix.PidfdOpen(i.PID, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("take hold of process %d: %w", i.PID, err)
+	}
+	h := &Handle{os.NewFile(uintptr(fd), "pidfd")}
+	if !i.Alive() { // the number was another's already
+		_ = h.Close()
+		return nil, fmt.Errorf("process %d: %w", i.PID, os.ErrProcessDone)
+	}
+	return h, nil
+}
+
+// Wait waits until the process has ended, in Go's poller: it holds no thread.
+// It fails when the handle is closed meanwhile.
+func (h *Handle) Wait() error {
+	rc, err := h.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return rc.Read(func(fd uintptr) bool {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, 0)
+		return err == nil && n > 0
+	})
+}
+
+// Kill ends the process.
+func (h *Handle) Kill() error {
+	return unix.PidfdSendSignal(int(h.f.Fd()), unix.SIGKILL, nil, 0)
+}
+
+// Close lets go of the process.
+func (h *Handle) Close() error { return h.f.Close() }

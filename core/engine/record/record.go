@@ -1,0 +1,60 @@
+// Package record is what the engine keeps of each box on disk. The helper of
+// the home writes it, before each kernel object is made; everyone reads it.
+package record
+
+import (
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/engine/process"
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// Box is the record of one box.
+type Box struct {
+	core.Record
+	Image   core.Image       `json:"image"`
+	UIDBase int              `json:"uid_base"` // first of the box's 65,536 ids on the host
+	Init    process.Identity `json:"init"`     // while it runs
+	Owner   process.Identity `json:"owner"`    // the box ends with this process; zero for none
+}
+
+// Open gives the records of a home.
+func Open(home string) store.Dir[Box] { return store.Dir[Box]{Path: filepath.Join(home, "records")} }
+
+// ValidID tells whether id can be a box's: it is used as a file name.
+func ValidID(id string) bool {
+	rest, ok := strings.CutPrefix(id, "box_")
+	return ok && len(rest) == 20 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+// Folder gives the folder of a box's objects.
+func Folder(home, id string) string { return filepath.Join(home, "boxes", id) }
+
+// Settle corrects a record whose box ended while no helper watched: after a
+// reboot, or when the helper was killed too. It tells whether it did.
+func (b *Box) Settle() bool {
+	if b.State != core.Running || b.Init.Alive() {
+		return false
+	}
+	b.Ended(core.Failed, "init_died")
+	b.Error = &core.Failure{Code: fault.Engine, Message: "the box's init ended while nobody watched it (a reboot, or it was killed)"}
+	return true
+}
+
+// Ended puts the box into a state without processes.
+func (b *Box) Ended(s core.State, reason string) {
+	now := time.Now().UTC()
+	b.State, b.Reason, b.PID, b.Init = s, reason, 0, process.Identity{}
+	b.StoppedAt, b.UpdatedAt = &now, now
+}
+
+// Began puts the box into the state running.
+func (b *Box) Began(init process.Identity) {
+	now := time.Now().UTC()
+	b.State, b.Reason, b.Error, b.PID, b.Init = core.Running, "", nil, init.PID, init
+	b.StartedAt, b.StoppedAt, b.UpdatedAt = &now, nil, now
+}

@@ -1,0 +1,351 @@
+package shim
+
+import (
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/engine/process"
+	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// The ids of boxes lie in a part of the number space that neither accounts nor
+// other tools give out (systemd documents 0x70000000 to 0x7fffffff as unused).
+const (
+	firstID  = 0x70000000
+	maxBoxes = 4096
+)
+
+// keeper owns the boxes of a home. It alone writes their records.
+type keeper struct {
+	launcher
+	records store.Dir[record.Box]
+	log     *slog.Logger
+	idle    *idle
+
+	mu     sync.Mutex
+	boxes  map[string]*box
+	owners map[process.Identity]bool // watched
+}
+
+// box is one box of the home.
+type box struct {
+	change sync.Mutex // one start, stop or removal at a time
+
+	mu       sync.Mutex
+	rec      record.Box
+	life     *life         // nil unless it runs
+	ended    chan struct{} // closed once the present life has been settled
+	stopping bool
+}
+
+func (b *box) record() record.Box {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rec
+}
+
+// create makes a box and starts it.
+func (k *keeper) create(req core.CreateRequest, owner process.Identity) (core.Record, error) {
+	if !record.ValidID(req.ID) {
+		return core.Record{}, fault.New(fault.Engine, "%q is no box id", req.ID)
+	}
+	if err := k.checkRootfs(req.Options.RootfsPath); err != nil {
+		return core.Record{}, err
+	}
+	b, err := k.reserve(req, owner)
+	if err != nil {
+		return core.Record{}, err
+	}
+	b.change.Lock()
+	defer b.change.Unlock()
+	if err := k.bringUp(b); err != nil {
+		return core.Record{}, errors.Join(err, k.forget(b))
+	}
+	if owner.PID != 0 {
+		k.watchOwner(owner)
+	}
+	return b.record().Record, nil
+}
+
+// reserve gives a box its name and its range of ids, and writes its record.
+func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, error) {
+	now := time.Now().UTC()
+	b := &box{rec: record.Box{
+		Record: core.Record{ID: req.ID, Options: req.Options, ImageID: req.Image.ID, State: core.Created, CreatedAt: now, UpdatedAt: now},
+		Image:  req.Image, Owner: owner,
+	}}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	used := make(map[int]bool, len(k.boxes))
+	for id, other := range k.boxes {
+		rec := other.record()
+		if id == req.ID || (req.Options.Name != "" && rec.Options.Name == req.Options.Name) {
+			return nil, fault.New(fault.AlreadyExists, "a box named %q exists", req.Options.Name)
+		}
+		used[rec.UIDBase] = true
+	}
+	if len(used) >= maxBoxes {
+		return nil, fault.New(fault.ResourceExhausted, "the home has %d boxes, which is the most: remove some", maxBoxes)
+	}
+	// A random range, so that homes that know nothing of each other rarely share one.
+	n := rand.IntN(maxBoxes)
+	for used[firstID+n*idsPerBox] {
+		n = (n + 1) % maxBoxes
+	}
+	b.rec.UIDBase = firstID + n*idsPerBox
+	if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
+		return nil, err
+	}
+	k.boxes[b.rec.ID] = b
+	return b, nil
+}
+
+// bringUp starts a box and writes that it runs. b.change is held.
+func (k *keeper) bringUp(b *box) error {
+	life, err := k.launch(b.record())
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.rec.Began(life.init)
+	rec := b.rec
+	b.mu.Unlock()
+	if err := k.records.Put(rec.ID, rec, true); err != nil {
+		k.end(rec.ID, life)
+		return err
+	}
+	k.adopt(b, life)
+	return nil
+}
+
+// adopt watches over a running box.
+func (k *keeper) adopt(b *box, f *life) {
+	b.mu.Lock()
+	b.life, b.ended, b.stopping = f, make(chan struct{}), false
+	b.mu.Unlock()
+	k.idle.enter()
+	go func() {
+		defer k.idle.leave()
+		_ = f.handle.Wait()
+		k.settled(b, f)
+	}()
+}
+
+// settled takes note of the end of a box's init, expected or not.
+func (k *keeper) settled(b *box, f *life) {
+	k.settle(b.rec.ID, f)
+	b.mu.Lock()
+	if b.stopping {
+		b.rec.Ended(core.Stopped, "stopped")
+	} else {
+		b.rec.Ended(core.Failed, "init_died")
+		b.rec.Error = &core.Failure{Code: fault.Engine, Message: "the box's init ended by itself"}
+	}
+	rec, ended := b.rec, b.ended
+	b.life = nil
+	b.mu.Unlock()
+	defer close(ended)
+	var err error
+	if rec.Options.AutoRemove {
+		err = k.forget(b)
+	} else {
+		err = k.records.Put(rec.ID, rec, true)
+	}
+	if err != nil {
+		k.log.Error("settle a box", "box", rec.ID, "error", err)
+	}
+}
+
+// forget removes a box that does not run: its objects first, its record last.
+func (k *keeper) forget(b *box) error {
+	id := b.rec.ID
+	if err := os.RemoveAll(record.Folder(k.home, id)); err != nil {
+		return store.Fault(err, "remove box %s", id)
+	}
+	if err := k.records.Delete(id); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.boxes, id)
+	return nil
+}
+
+// lock finds a box and takes the right to change it; the caller gives it back.
+func (k *keeper) lock(id string) (*box, error) {
+	k.mu.Lock()
+	b := k.boxes[id]
+	k.mu.Unlock()
+	if b == nil {
+		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
+	b.change.Lock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.boxes[id] != b { // removed while we waited
+		b.change.Unlock()
+		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
+	return b, nil
+}
+
+func (k *keeper) start(id string) (core.Record, error) {
+	b, err := k.lock(id)
+	if err != nil {
+		return core.Record{}, err
+	}
+	defer b.change.Unlock()
+	if b.record().State == core.Running {
+		return core.Record{}, fault.New(fault.InvalidState, "box %s is running", id)
+	}
+	if err := k.bringUp(b); err != nil {
+		return core.Record{}, err
+	}
+	return b.record().Record, nil
+}
+
+// stopSlack is what a stop takes beyond its grace before the box is killed
+// from outside.
+const stopSlack = 5 * time.Second
+
+func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
+	b, err := k.lock(id)
+	if err != nil {
+		return core.Record{}, err
+	}
+	defer b.change.Unlock()
+	life, ended := b.stop()
+	if life == nil {
+		return core.Record{}, fault.New(fault.InvalidState, "box %s is not running", id)
+	}
+	if err := k.askToStop(id, grace); err != nil {
+		k.log.Warn("box does not stop by itself", "box", id, "error", err)
+		_ = life.handle.Kill()
+	}
+	select {
+	case <-ended:
+	case <-time.After(stopSlack):
+		groups(id).kill()
+		_ = life.handle.Kill()
+		<-ended
+	}
+	return b.record().Record, nil
+}
+
+// stop marks the box as stopping and gives its life, nil when it has none.
+func (b *box) stop() (*life, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.life != nil {
+		b.stopping = true
+	}
+	return b.life, b.ended
+}
+
+// askToStop has init end the box, and waits for its word that all is over.
+func (k *keeper) askToStop(id string, grace time.Duration) error {
+	dir, err := openPath(record.Folder(k.home, id))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	conn, err := wire.Dial(dir, wire.InitSocket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetTimeout(grace + stopSlack); err != nil {
+		return err
+	}
+	if err := conn.Send(wire.TypeStop, wire.Stop{GraceMS: grace.Milliseconds()}); err != nil {
+		return err
+	}
+	f, err := conn.Recv()
+	f.CloseFDs()
+	return err
+}
+
+func (k *keeper) remove(id string, force bool) error {
+	b, err := k.lock(id)
+	if err != nil {
+		return err
+	}
+	defer b.change.Unlock()
+	if b.record().State == core.Running && !force {
+		return fault.New(fault.InvalidState, "box %s is running: stop it first, or use force", id)
+	}
+	if life, ended := b.stop(); life != nil {
+		_ = life.handle.Kill()
+		<-ended
+	}
+	return k.forget(b)
+}
+
+// watchOwner removes a process's boxes when the process ends.
+func (k *keeper) watchOwner(owner process.Identity) {
+	k.mu.Lock()
+	watched := k.owners[owner]
+	k.owners[owner] = true
+	k.mu.Unlock()
+	if watched {
+		return
+	}
+	go func() {
+		if h, err := process.Open(owner); err == nil {
+			_ = h.Wait()
+			_ = h.Close()
+		}
+		k.mu.Lock()
+		delete(k.owners, owner)
+		var orphans []string
+		for id, b := range k.boxes {
+			if b.record().Owner == owner {
+				orphans = append(orphans, id)
+			}
+		}
+		k.mu.Unlock()
+		for _, id := range orphans {
+			if err := k.remove(id, true); err != nil && !fault.Is(err, fault.BoxNotFound) {
+				k.log.Error("remove the box of an ended process", "box", id, "error", err)
+			}
+		}
+	}()
+}
+
+// checkRootfs refuses folders that no box may have as its root.
+func (k *keeper) checkRootfs(path string) error {
+	if path == "" {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fault.New(fault.InvalidArgument, "rootfs_path %s: no such folder", path)
+	}
+	if st, err := os.Stat(real); err != nil || !st.IsDir() {
+		return fault.New(fault.InvalidArgument, "rootfs_path %s is not a folder", path)
+	}
+	home, err := filepath.EvalSymlinks(k.home)
+	if err != nil {
+		return store.Fault(err, "find the home")
+	}
+	if within(home, real) || within(real, home) {
+		return fault.New(fault.InvalidArgument, "rootfs_path %s holds the home, or lies in it", path)
+	}
+	return nil
+}
+
+// within tells whether path is folder or lies below it.
+func within(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}

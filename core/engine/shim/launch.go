@@ -1,0 +1,233 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/process"
+	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// initTimeout bounds what a new init may take to answer.
+const initTimeout = 30 * time.Second
+
+// launcher makes the kernel's side of boxes.
+type launcher struct {
+	home    string
+	state   string   // libcontainer's folder
+	program *os.File // sandbox-init
+}
+
+// life is the part of a box that exists while it runs.
+type life struct {
+	init   process.Identity
+	handle *process.Handle
+	reap   func() // collects init once it has ended
+}
+
+// launch brings a box up, all of it or nothing.
+func (l launcher) launch(b record.Box) (*life, error) {
+	tree, err := mountTree(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase)
+	if err != nil {
+		return nil, store.Fault(err, "make the box's root file system")
+	}
+	defer tree.unmount() // init has it then, in its own mount namespace
+	if err := checkMountPoints(tree.root); err != nil {
+		return nil, err
+	}
+	control, child, err := socketPair()
+	if err != nil {
+		return nil, fault.Wrap(fault.ResourceExhausted, err, "make a socket")
+	}
+	defer control.Close()
+	defer child.Close()
+	life, err := l.run(b, tree.root, child)
+	if err != nil {
+		return nil, engineFault(err)
+	}
+	_ = child.Close() // init's death is EOF now
+	if err := l.greet(b, life.init.PID, control); err != nil {
+		l.end(b.ID, life)
+		return nil, engineFault(fmt.Errorf("start the box's init: %w", err))
+	}
+	return life, nil
+}
+
+// run makes the box's namespaces, mounts and groups, and starts its init.
+func (l launcher) run(b record.Box, root string, control *os.File) (*life, error) {
+	config, err := config(b, root)
+	if err != nil {
+		return nil, err
+	}
+	c, err := libcontainer.Create(l.state, b.ID, config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the box: %w", err)
+	}
+	p := &libcontainer.Process{
+		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true,
+		ExtraFiles: []*os.File{l.program, control}, // guest.Main knows them as 3 and 4
+	}
+	if err := c.Run(p); err != nil {
+		l.clean(b.ID)
+		return nil, fmt.Errorf("start the box: %w", err)
+	}
+	life := &life{reap: func() { _, _ = p.Wait() }}
+	if err = life.hold(p); err != nil {
+		_ = p.Signal(unix.SIGKILL)
+		life.reap()
+		l.clean(b.ID)
+		return nil, err
+	}
+	return life, nil
+}
+
+func (f *life) hold(p *libcontainer.Process) error {
+	pid, err := p.Pid()
+	if err != nil {
+		return err
+	}
+	if f.init, err = process.Of(pid); err != nil {
+		return err
+	}
+	f.handle, err = process.Open(f.init)
+	return err
+}
+
+// greet gives init what it needs, confines the thread that starts commands,
+// and lets it serve.
+func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
+	dir, err := openPath(record.Folder(l.home, b.ID))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	listener, err := wire.Bind(dir, wire.InitSocket)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(listener)
+	tree, err := groups(b.ID).delegate(b.UIDBase)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	if err := control.Send(wire.TypeConfig, guestConfig(b), listener, int(tree.Fd())); err != nil {
+		return err
+	}
+	var ready wire.Ready
+	if err := expect(control, wire.TypeReady, &ready); err != nil {
+		return err
+	}
+	tid, err := hostTID(pid, ready.SpawnerTID)
+	if err != nil {
+		return err
+	}
+	if err := groups(b.ID).limitExecs(b.Options, tid); err != nil {
+		return err
+	}
+	return control.Send(wire.TypeGo, nil)
+}
+
+func guestConfig(b record.Box) wire.Config {
+	c := wire.Config{ImageEnv: b.Image.Env, Env: b.Options.Env, WorkingDir: b.Options.WorkingDir, User: b.Options.User}
+	if c.WorkingDir == "" {
+		c.WorkingDir = b.Image.WorkingDir
+	}
+	if c.User == "" {
+		c.User = b.Image.User
+	}
+	return c
+}
+
+// end ends a box's init and takes its kernel objects away.
+func (l launcher) end(id string, f *life) {
+	_ = f.handle.Kill()
+	_ = f.handle.Wait()
+	l.settle(id, f)
+}
+
+// settle takes away what an ended box leaves in the kernel.
+func (l launcher) settle(id string, f *life) {
+	f.reap()
+	_ = f.handle.Close()
+	l.clean(id)
+}
+
+// clean removes a box's groups and libcontainer's notes of it. What can't be
+// removed now, the next sweep of the home finds by the box's record.
+func (l launcher) clean(id string) {
+	_ = groups(id).remove()
+	_ = os.RemoveAll(filepath.Join(l.state, id))
+}
+
+// expect receives one frame of type t.
+func expect(c *wire.Conn, t wire.Type, v any) error {
+	f, err := c.Recv()
+	if err != nil {
+		return err
+	}
+	defer f.CloseFDs()
+	if f.Type == wire.TypeError {
+		var e wire.Error
+		_ = f.Decode(&e)
+		return errors.New(e.Message)
+	}
+	if f.Type != t {
+		return fmt.Errorf("%w: frame %d instead of %d", wire.ErrProtocol, f.Type, t)
+	}
+	return f.Decode(v)
+}
+
+func socketPair() (*wire.Conn, *os.File, error) {
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := wire.NewConn(p[0], "init")
+	return c, os.NewFile(uintptr(p[1]), "helper"), c.SetTimeout(initTimeout)
+}
+
+// checkMountPoints refuses a tree in which a name that the box's own file
+// systems are mounted on leads somewhere else.
+func checkMountPoints(root string) error {
+	dir, err := openPath(root)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for _, name := range []string{"proc", "dev", "sys"} {
+		fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+		})
+		switch {
+		case err == nil:
+			_ = unix.Close(fd)
+		case !errors.Is(err, unix.ENOENT):
+			return fault.New(fault.InvalidArgument, "the root file system's /%s is not a folder: the box needs it to mount its own", name)
+		}
+	}
+	return nil
+}
+
+// engineFault classifies what libcontainer and init answer.
+func engineFault(err error) error {
+	var classified *fault.Error
+	switch {
+	case errors.As(err, &classified):
+		return err
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EROFS), errors.Is(err, unix.EDQUOT):
+		return store.Fault(err, "make the box")
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return fault.Wrap(fault.ResourceExhausted, err, "the host is out of processes, memory or descriptors")
+	}
+	return fault.Wrap(fault.Engine, err, "make the box")
+}

@@ -1,0 +1,241 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/engine/process"
+	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+)
+
+// Descriptors that a helper is started with.
+const (
+	homeFD    = 3 // the folder of the home
+	programFD = 4 // sandbox-init
+	readyFD   = 5 // takes one line when the helper serves
+)
+
+// lingering is how long a helper stays once no box runs and no client is there.
+const lingering = 5 * time.Second
+
+// Serve is the helper of the home at the given path, until it is not needed.
+func Serve(home string) error {
+	dir := os.NewFile(homeFD, home)
+	log, err := openLog(home)
+	if err != nil {
+		return err
+	}
+	held, err := lock(filepath.Join(home, "engine", wire.HelperLock))
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := openStage(); err != nil {
+		return err
+	}
+	own := ownGroup(home)
+	if err := own.enter(); err != nil {
+		log.Warn("stay in the starter's cgroup", "error", err)
+	}
+	defer own.leave()
+	k := &keeper{
+		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init")},
+		records:  record.Open(home), log: log, idle: newIdle(lingering),
+		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
+	}
+	if err := k.load(); err != nil {
+		return err
+	}
+	return k.serve(dir)
+}
+
+// serve answers clients until there is nobody left to serve.
+func (k *keeper) serve(home *os.File) error {
+	dir, err := openPath(fdPath(home) + "/engine")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	fd, err := wire.Bind(dir, wire.HelperSocket)
+	if err != nil {
+		return err
+	}
+	l, err := wire.NewListener(fd)
+	if err != nil {
+		return err
+	}
+	ready := os.NewFile(readyFD, "ready")
+	_, _ = ready.WriteString("ready\n")
+	_ = ready.Close()
+	go func() {
+		<-k.idle.over
+		// New clients find no socket and start another helper; one that
+		// came just before is cut off and does the same.
+		_ = unix.Unlinkat(int(dir.Fd()), wire.HelperSocket, 0)
+		_ = l.Close()
+	}()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return nil
+		}
+		k.idle.enter()
+		go func() {
+			defer k.idle.leave()
+			k.handle(conn)
+		}()
+	}
+}
+
+// handle serves one client: requests one after another.
+func (k *keeper) handle(conn *wire.Conn) {
+	defer conn.Close()
+	if err := conn.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: core.Version, PID: os.Getpid()}); err != nil {
+		return
+	}
+	for {
+		f, err := conn.Recv()
+		if err != nil {
+			return
+		}
+		t, reply, err := k.answer(conn, f)
+		f.CloseFDs()
+		if err != nil {
+			e := fault.Of(err)
+			t, reply = wire.TypeError, wire.Error{Code: e.Kind.String(), Message: e.Message}
+			k.log.Info("request failed", "type", f.Type, "error", err)
+		}
+		if conn.Send(t, reply) != nil {
+			return
+		}
+	}
+}
+
+// answer does what one request asks for.
+func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
+	var r wire.BoxRequest
+	switch f.Type {
+	case wire.TypeCreate:
+		rec, err := k.answerCreate(conn, f)
+		return wire.TypeRecord, rec, err
+	case wire.TypeUnpack:
+		return wire.TypeDone, nil, k.unpack(f)
+	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox:
+		if err := f.Decode(&r); err != nil {
+			return 0, nil, err
+		}
+	default:
+		return 0, nil, fault.New(fault.Engine, "the helper does not know request %d", f.Type)
+	}
+	switch f.Type {
+	case wire.TypeStartBox:
+		rec, err := k.start(r.ID)
+		return wire.TypeRecord, rec, err
+	case wire.TypeStopBox:
+		rec, err := k.stop(r.ID, time.Duration(r.GraceMS)*time.Millisecond)
+		return wire.TypeRecord, rec, err
+	}
+	return wire.TypeDone, nil, k.remove(r.ID, r.Force)
+}
+
+func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error) {
+	var req core.CreateRequest
+	if err := f.Decode(&req); err != nil {
+		return core.Record{}, err
+	}
+	var owner process.Identity
+	if req.Owned {
+		pid, err := conn.Peer()
+		if err != nil {
+			return core.Record{}, err
+		}
+		if owner, err = process.Of(pid); err != nil {
+			return core.Record{}, fmt.Errorf("find the process that asks: %w", err)
+		}
+	}
+	return k.create(req, owner)
+}
+
+// openLog opens the helper's log in the home, anew when it has grown large.
+func openLog(home string) (*slog.Logger, error) {
+	const large = 1 << 20
+	name := filepath.Join(home, "engine", wire.HelperLog)
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if st, err := os.Stat(name); err == nil && st.Size() > large {
+		flags |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(name, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	// Also for what the Go runtime says before it dies.
+	if err := unix.Dup3(int(f.Fd()), 2, 0); err != nil {
+		return nil, err
+	}
+	return slog.New(slog.NewTextHandler(f, nil)), nil
+}
+
+// ErrOther says that the home has a helper already.
+var ErrOther = errors.New("the home has a helper already")
+
+func lock(name string) (io.Closer, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, ErrOther
+	}
+	return f, nil
+}
+
+// idle counts what keeps the helper here.
+type idle struct {
+	over chan struct{} // closed when nothing has kept it for a while
+
+	mu    sync.Mutex
+	n     int
+	timer *time.Timer
+}
+
+func newIdle(after time.Duration) *idle {
+	i := &idle{over: make(chan struct{})}
+	i.timer = time.AfterFunc(after, i.end)
+	return i
+}
+
+func (i *idle) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.n == 0 {
+		close(i.over)
+		i.n = 1 << 30 // for good
+	}
+}
+
+func (i *idle) enter() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.n++
+	i.timer.Stop()
+}
+
+func (i *idle) leave() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.n--; i.n == 0 {
+		i.timer.Reset(lingering)
+	}
+}

@@ -1,0 +1,139 @@
+package shim
+
+import (
+	"fmt"
+
+	"github.com/opencontainers/cgroups"
+	_ "github.com/opencontainers/cgroups/devices" // without it the rules for devices are not applied
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/record"
+	"sandbox/core/options"
+)
+
+// What init may use beside what the box was given.
+const (
+	initProcesses = 64       // its threads count as processes
+	initMemory    = 16 << 20 // bytes, where limits are set per thread
+)
+
+// config gives libcontainer's configuration of a box.
+func config(b record.Box, root string) (*configs.Config, error) {
+	spec := &specs.Spec{
+		Version:  specs.Version,
+		Root:     &specs.Root{Path: root},
+		Hostname: hostname(b),
+		Mounts:   mounts(b.Options),
+		Process: &specs.Process{
+			Cwd: "/", NoNewPrivileges: true, Capabilities: initCapabilities(),
+		},
+		Linux: &specs.Linux{
+			Namespaces:    namespaces(),
+			UIDMappings:   []specs.LinuxIDMapping{{ContainerID: 0, HostID: uint32(b.UIDBase), Size: idsPerBox}},
+			GIDMappings:   []specs.LinuxIDMapping{{ContainerID: 0, HostID: uint32(b.UIDBase), Size: idsPerBox}},
+			CgroupsPath:   groupParent + "/" + b.ID,
+			Resources:     resources(b.Options),
+			MaskedPaths:   masked,
+			ReadonlyPaths: readOnly,
+			// Nested user namespaces are how most kernel holes are reached.
+			Sysctl: map[string]string{"user.max_user_namespaces": "0"},
+		},
+	}
+	c, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{CgroupName: b.ID, Spec: spec})
+	if err != nil {
+		return nil, fmt.Errorf("convert the specification of a box: %w", err)
+	}
+	return c, nil
+}
+
+// hostname is the box's name where that is a valid one, else the id.
+func hostname(b record.Box) string {
+	if validHostname(b.Options.Name) {
+		return b.Options.Name
+	}
+	return b.ID
+}
+
+func validHostname(name string) bool {
+	if name == "" || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
+		return false
+	}
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func namespaces() []specs.LinuxNamespace {
+	var n []specs.LinuxNamespace
+	for _, t := range []specs.LinuxNamespaceType{
+		specs.UserNamespace, specs.MountNamespace, specs.PIDNamespace, specs.NetworkNamespace,
+		specs.IPCNamespace, specs.UTSNamespace, specs.CgroupNamespace,
+	} {
+		n = append(n, specs.LinuxNamespace{Type: t})
+	}
+	return n
+}
+
+func mounts(o options.Box) []specs.Mount {
+	half := o.MemoryMiB / 2
+	return []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=1024k"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
+		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", fmt.Sprintf("size=%dm", half)}},
+		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
+	}
+}
+
+// masked and readOnly are what of /proc and /sys tells of the host or moves it.
+var (
+	masked = []string{
+		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+		"/sys/devices/virtual/powercap", "/sys/firmware",
+	}
+	readOnly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+)
+
+// resources are the limits of the whole box. The devices that libcontainer
+// always allows (null, zero, random, terminals) are added to the rule.
+func resources(o options.Box) *specs.LinuxResources {
+	memory, pids := int64(o.MemoryMiB)<<20, int64(options.MaxProcesses+initProcesses)
+	if !cgroups.IsCgroup2UnifiedMode() {
+		memory += initMemory // the commands' own limit is set on their group
+	}
+	period, quota := uint64(100_000), int64(o.CPUs)*100_000 // microseconds
+	return &specs.LinuxResources{
+		Memory:  &specs.LinuxMemory{Limit: &memory, Swap: swapLimit(memory)},
+		CPU:     &specs.LinuxCPU{Period: &period, Quota: &quota},
+		Pids:    &specs.LinuxPids{Limit: &pids},
+		Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}},
+	}
+}
+
+// swapLimit closes swap: on v1 only where the kernel accounts for it.
+func swapLimit(memory int64) *int64 {
+	const v1 = "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes"
+	if !cgroups.IsCgroup2UnifiedMode() && unix.Access(v1, unix.F_OK) != nil {
+		return nil
+	}
+	return &memory
+}
+
+// initCapabilities are what init has, within the box's user namespace: what
+// commands have, and what it takes to look after them.
+func initCapabilities() *specs.LinuxCapabilities {
+	c := []string{
+		"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL",
+		"CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP",
+		"CAP_SETUID", "CAP_SYS_ADMIN", "CAP_SYS_CHROOT", "CAP_SYS_RESOURCE", "CAP_SYS_TTY_CONFIG",
+	}
+	return &specs.LinuxCapabilities{Bounding: c, Effective: c, Permitted: c}
+}

@@ -1,0 +1,82 @@
+package shim
+
+import (
+	"os"
+	"path/filepath"
+
+	"sandbox/core"
+	"sandbox/core/engine/process"
+	"sandbox/core/engine/record"
+	"sandbox/core/store"
+)
+
+// load takes over the boxes of an earlier helper: it adopts those that run,
+// notes those that have ended, and removes what was never finished. Records
+// were written before objects, so nothing of ours is without one.
+func (k *keeper) load() error {
+	if err := k.records.Sweep(); err != nil {
+		return err
+	}
+	recs, err := k.records.List()
+	if err != nil {
+		// A damaged record hides no other; its box waits for a person.
+		k.log.Error("read records", "error", err)
+	}
+	for _, rec := range recs {
+		b := &box{rec: rec}
+		k.boxes[rec.ID] = b
+		if err := k.takeOver(b); err != nil {
+			k.log.Error("take over a box", "box", rec.ID, "error", err)
+		}
+	}
+	for _, rec := range recs {
+		if rec.Owner.PID != 0 && k.boxes[rec.ID] != nil {
+			k.watchOwner(rec.Owner)
+		}
+	}
+	return k.sweepFolders()
+}
+
+// takeOver brings one box and its record together.
+func (k *keeper) takeOver(b *box) error {
+	rec := &b.rec
+	if rec.State == core.Running {
+		if h, err := process.Open(rec.Init); err == nil {
+			// Not a child of this helper: whoever is its parent now reaps it.
+			k.adopt(b, &life{init: rec.Init, handle: h, reap: func() {}})
+			return nil
+		}
+	}
+	if rec.State == core.Created || rec.State == core.Running {
+		groups(rec.ID).kill()
+		k.clean(rec.ID)
+	}
+	switch {
+	case rec.State == core.Created, rec.Settle() && rec.Options.AutoRemove:
+		return k.forget(b)
+	case rec.State == core.Failed:
+		return k.records.Put(rec.ID, *rec, true)
+	}
+	return nil
+}
+
+// sweepFolders removes folders of boxes that have no record any more.
+func (k *keeper) sweepFolders() error {
+	for _, parent := range []string{filepath.Join(k.home, "boxes"), k.state} {
+		entries, err := os.ReadDir(parent)
+		if err != nil && !os.IsNotExist(err) {
+			return store.Fault(err, "sweep the home")
+		}
+		for _, e := range entries {
+			if k.boxes[e.Name()] != nil {
+				continue
+			}
+			groups(e.Name()).kill()
+			k.clean(e.Name())
+			if err := os.RemoveAll(record.Folder(k.home, e.Name())); err != nil {
+				return store.Fault(err, "sweep the home")
+			}
+		}
+	}
+	return nil
+}

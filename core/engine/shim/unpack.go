@@ -1,0 +1,29 @@
+package shim
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/image/layer"
+)
+
+// unpack extracts the tar stream that came with a request into a new folder
+// of the home, in a child with no rights but over files: this very program,
+// which cmd/sandbox-shim hands to [layer.Child]. A client that gives up closes
+// the stream, which is a tar without end.
+func (k *keeper) unpack(f wire.Frame) error {
+	var r wire.Unpack
+	if err := f.Decode(&r); err != nil {
+		return err
+	}
+	if len(f.FDs) != 1 || !within(r.Dir, k.home) || filepath.Clean(r.Dir) != r.Dir {
+		return fault.New(fault.Engine, "unpack into %q: want one stream and a folder of the home", r.Dir)
+	}
+	tar := os.NewFile(uintptr(f.FDs[0]), "tar")
+	f.FDs[0] = -1 // tar's now
+	defer tar.Close()
+	return layer.Unpack(context.Background(), []string{"/proc/self/exe", "unpack"}, tar, r.Dir)
+}

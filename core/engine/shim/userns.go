@@ -1,0 +1,71 @@
+package shim
+
+/*
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// hold keeps a user namespace alive until it is killed. It shares this
+// process's memory, so that making it copies nothing, and must not touch it:
+// it has a stack of its own and makes one system call.
+static int hold(void *unused) {
+	(void)unused;
+	for (;;)
+		syscall(SYS_ppoll, 0, 0, 0, 0, 0);
+	return 0;
+}
+
+// new_user_namespace makes such a process; -errno on failure. All signals are
+// blocked in it: this process's handlers are not its own.
+static int new_user_namespace(char *stack_end) {
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int pid = clone(hold, stack_end, CLONE_VM | CLONE_NEWUSER | SIGCHLD, 0);
+	int err = errno;
+	pthread_sigmask(SIG_SETMASK, &old, 0);
+	return pid < 0 ? -err : pid;
+}
+*/
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// idsPerBox is how many ids a box has: all of a classic Unix.
+const idsPerBox = 65536
+
+// holderStack is enough for a process that makes one system call.
+const holderStack = 16 << 10
+
+// userNamespace makes a user namespace whose ids 0..65535 are base..base+65535
+// of the host's, to map a layer's owners with. The caller closes it.
+func userNamespace(base int) (*os.File, error) {
+	stack := C.malloc(holderStack)
+	defer C.free(stack)
+	pid := int(C.new_user_namespace((*C.char)(unsafe.Add(stack, holderStack))))
+	if pid < 0 {
+		return nil, fmt.Errorf("make a user namespace: %w", syscall.Errno(-pid))
+	}
+	defer func() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+	}()
+	mapping := fmt.Appendf(nil, "0 %d %d", base, idsPerBox)
+	for _, file := range []string{"uid_map", "gid_map"} {
+		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, file), mapping, 0); err != nil {
+			return nil, fmt.Errorf("map the ids of a user namespace: %w", err)
+		}
+	}
+	return os.Open(fmt.Sprintf("/proc/%d/ns/user", pid))
+}

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+)
+
+// Unpack extracts a plain tar stream into the new folder dir of the home, in a
+// child of the helper; see [image.Unpacker]. dir is gone on failure, also when
+// it is tar that fails.
+func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fault.Wrap(fault.ResourceExhausted, err, "make a pipe")
+	}
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(w, tar)
+		if errors.Is(err, unix.EPIPE) {
+			err = nil // the child gave up, and says why
+		}
+		copied <- errors.Join(err, w.Close())
+	}()
+	err = c.helper.ask(ctx, wire.TypeUnpack, wire.Unpack{Dir: dir}, nil, int(r.Fd()))
+	_ = r.Close()
+	if failed := <-copied; failed != nil {
+		_ = os.RemoveAll(dir)
+		return errors.Join(failed, err)
+	}
+	return err
+}

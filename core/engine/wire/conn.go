@@ -1,0 +1,255 @@
+// Package wire holds the messages between a host process, the helper of a
+// home and the init of a box, and the connection that carries them: frames
+// over a Unix stream socket, with descriptors beside them.
+//
+// A frame is a 4-byte big-endian length of its body, 1 byte of type, 1 byte
+// with the number of descriptors that belong to it, then the body (JSON).
+// The peer may be hostile (a box is): sizes are bounded, descriptors that
+// were not announced are closed, and what does not parse ends the connection.
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of a frame. A start request carries at most 128 KiB of command and
+// two environments of 128 KiB, which JSON may lengthen sixfold.
+const (
+	MaxBody = 2 << 20
+	MaxFDs  = 4
+)
+
+const headerSize = 6
+
+// ErrProtocol is in the chain of every error that a peer's bytes caused.
+var ErrProtocol = errors.New("protocol error")
+
+// Type says what a frame's body is.
+type Type byte
+
+// Frame is one message as it was received. Whoever receives it owns FDs.
+type Frame struct {
+	Type Type
+	Body []byte
+	FDs  []int
+}
+
+// Decode reads the body into v.
+func (f Frame) Decode(v any) error {
+	if err := json.Unmarshal(f.Body, v); err != nil {
+		return fmt.Errorf("%w: body of frame %d: %v", ErrProtocol, f.Type, err)
+	}
+	return nil
+}
+
+// CloseFDs closes the descriptors of a frame that nobody wants; one that was
+// taken is -1.
+func (f Frame) CloseFDs() {
+	for _, fd := range f.FDs {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// Conn sends and receives frames. Send may be called by several goroutines at
+// once, Recv by one. On a socket in blocking mode the calls block their
+// thread; on one in non-blocking mode they wait in Go's poller.
+type Conn struct {
+	f    *os.File
+	send sync.Mutex
+	buf  []byte // received and not yet taken
+	fds  []int  // received and not yet taken
+}
+
+// NewConn makes a connection of a socket's descriptor, which it owns.
+func NewConn(fd int, name string) *Conn { return &Conn{f: os.NewFile(uintptr(fd), name)} }
+
+// FD gives the socket, to poll it. It stays the connection's.
+func (c *Conn) FD() int { return int(c.f.Fd()) }
+
+// Buffered tells whether a Recv may have its answer without the socket.
+func (c *Conn) Buffered() bool { return len(c.buf) > 0 }
+
+// Close closes the socket and what was received and not taken.
+func (c *Conn) Close() error {
+	for _, fd := range c.fds {
+		_ = unix.Close(fd)
+	}
+	c.fds = nil
+	return c.f.Close()
+}
+
+// SetTimeout bounds each later Send and Recv of a blocking socket; 0 is none.
+func (c *Conn) SetTimeout(d time.Duration) error {
+	tv := unix.NsecToTimeval(int64(d))
+	fd := int(c.f.Fd())
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+		return err
+	}
+	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv)
+}
+
+// Send sends one frame. body is marshalled; fds stay the caller's.
+func (c *Conn) Send(t Type, body any, fds ...int) error {
+	b := make([]byte, headerSize, 512)
+	if body != nil {
+		j, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		b = append(b, j...)
+	}
+	if len(b)-headerSize > MaxBody {
+		return fmt.Errorf("%w: a frame of %d bytes", ErrProtocol, len(b))
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-headerSize))
+	b[4], b[5] = byte(t), byte(len(fds))
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	c.send.Lock()
+	defer c.send.Unlock()
+	return c.sendAll(b, oob)
+}
+
+func (c *Conn) sendAll(b, oob []byte) error {
+	rc, err := c.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for len(b) > 0 {
+		var n int
+		var failed error
+		err := rc.Write(func(fd uintptr) bool {
+			failed = retry(func() (err error) {
+				n, err = unix.SendmsgN(int(fd), b, oob, nil, unix.MSG_NOSIGNAL)
+				return err
+			})
+			return !c.mustWait(failed)
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		b, oob = b[n:], nil
+	}
+	return nil
+}
+
+// Recv gives the next frame; io.EOF when the peer has closed between frames.
+func (c *Conn) Recv() (Frame, error) {
+	if err := c.fill(headerSize); err != nil {
+		return Frame{}, err
+	}
+	size, nfds := int(binary.BigEndian.Uint32(c.buf)), int(c.buf[5])
+	t := Type(c.buf[4])
+	if size > MaxBody || nfds > MaxFDs {
+		return Frame{}, fmt.Errorf("%w: a frame of %d bytes and %d descriptors", ErrProtocol, size, nfds)
+	}
+	if err := c.fill(headerSize + size); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return Frame{}, err
+	}
+	if nfds > len(c.fds) {
+		return Frame{}, fmt.Errorf("%w: %d descriptors announced, %d came", ErrProtocol, nfds, len(c.fds))
+	}
+	f := Frame{Type: t, Body: append([]byte(nil), c.buf[headerSize:headerSize+size]...), FDs: c.fds[:nfds:nfds]}
+	c.buf, c.fds = c.buf[headerSize+size:], c.fds[nfds:]
+	return f, nil
+}
+
+// readSize is what one recvmsg asks for; most frames fit.
+const readSize = 4096
+
+// fill reads until n bytes are buffered.
+func (c *Conn) fill(n int) error {
+	for len(c.buf) < n {
+		got, err := c.recvmsg(max(readSize, n-len(c.buf)))
+		if err != nil {
+			return err
+		}
+		if got == 0 && len(c.buf) == 0 {
+			return io.EOF
+		}
+		if got == 0 {
+			return io.ErrUnexpectedEOF
+		}
+	}
+	return nil
+}
+
+func (c *Conn) recvmsg(size int) (int, error) {
+	rc, err := c.f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	// One read at a time grows the buffer: a frame that was announced and
+	// does not come costs no memory.
+	b := make([]byte, min(size, 64<<10))
+	oob := make([]byte, unix.CmsgSpace(MaxFDs*4))
+	var n, oobn, flags int
+	var failed error
+	err = rc.Read(func(fd uintptr) bool {
+		failed = retry(func() (err error) {
+			n, oobn, flags, _, err = unix.Recvmsg(int(fd), b, oob, unix.MSG_CMSG_CLOEXEC)
+			return err
+		})
+		return !c.mustWait(failed)
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return 0, err
+	}
+	c.buf = append(c.buf, b[:n]...)
+	return n, c.takeRights(oob[:oobn], flags)
+}
+
+func (c *Conn) takeRights(oob []byte, flags int) error {
+	if len(oob) == 0 {
+		return nil
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrProtocol, err)
+	}
+	for _, m := range msgs {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return fmt.Errorf("%w: %v", ErrProtocol, err)
+		}
+		c.fds = append(c.fds, fds...)
+	}
+	if flags&unix.MSG_CTRUNC != 0 || len(c.fds) > 2*MaxFDs {
+		return fmt.Errorf("%w: too many descriptors", ErrProtocol)
+	}
+	return nil
+}
+
+// mustWait tells whether Go's poller has to wait for the socket. A blocking
+// socket answers EAGAIN when its timeout has passed: that is an end.
+func (c *Conn) mustWait(err error) bool {
+	if !errors.Is(err, unix.EAGAIN) {
+		return false
+	}
+	flags, err := unix.FcntlInt(c.f.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_NONBLOCK != 0
+}
+
+func retry(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package wire
+
+// Frames between a host process and the init of a box. A connection serves
+// one request. After Start or Attach it stands for the exec's reader: init
+// hands out the exec's descriptors to one connection at a time.
+const (
+	// From the helper to a new init, on the pair it was started with.
+	TypeConfig Type = iota + 1 // Config, with the listening socket and the folder of exec groups
+	TypeReady                  // Ready, init's answer
+	TypeGo                     // no body: serve
+
+	// Requests to init.
+	TypeStart  // Start
+	TypeAttach // Attach
+	TypeStop   // Stop
+	TypeStats  // no body
+
+	// On the connection of an exec.
+	TypeSignal  // Signal
+	TypeCancel  // Cancel
+	TypeRelease // no body: the output was read, or is not wanted
+
+	// Answers of init.
+	TypeStarted // Started, with the exec's descriptors
+	TypeExited  // Exited
+	TypeStopped // no body: the answer to Stop, just before the end
+	TypeStatsIs // Stats
+	TypeError   // Error
+)
+
+// Config is what an init needs to know of its box.
+type Config struct {
+	Hostname   string            `json:"hostname"`
+	ImageEnv   []string          `json:"image_env,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	WorkingDir string            `json:"working_dir"`
+	User       string            `json:"user"`
+}
+
+// Ready is init's word that it can serve. SpawnerTID is the thread, in the
+// box's pid namespace, whose children the execs will be.
+type Ready struct {
+	SpawnerTID int `json:"spawner_tid"`
+}
+
+// Start asks for a command.
+type Start struct {
+	Cmd        []string          `json:"cmd"`
+	Env        map[string]string `json:"env,omitempty"`
+	WorkingDir string            `json:"working_dir,omitempty"`
+	User       string            `json:"user,omitempty"`
+	TTY        bool              `json:"tty,omitempty"`
+	Cols       int               `json:"cols,omitempty"`
+	Rows       int               `json:"rows,omitempty"`
+	Stdin      bool              `json:"stdin,omitempty"`
+	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
+}
+
+// Attach asks for the descriptors of an exec whose reader has gone.
+type Attach struct {
+	ID string `json:"id"`
+}
+
+// Started answers Start and Attach. The descriptors beside it are stdout,
+// stderr and, when asked for, stdin; or the one terminal.
+type Started struct {
+	ID  string `json:"id"`
+	PID int    `json:"pid"` // in the box; 0 when it could not be started
+}
+
+// Exited tells the end of the exec's own process.
+type Exited struct {
+	State    string `json:"status"`
+	Reason   string `json:"reason"`
+	ExitCode int    `json:"exit_code"`
+	Signal   int    `json:"signal,omitempty"`
+	Message  string `json:"message,omitempty"`
+}
+
+// Signal asks for a signal to the exec's own process.
+type Signal struct {
+	Signal int `json:"signal"`
+}
+
+// Cancel asks for the end of the exec's whole tree.
+type Cancel struct {
+	GraceMS int64 `json:"grace_ms"`
+}
+
+// Stop asks for the end of the box.
+type Stop struct {
+	GraceMS int64 `json:"grace_ms"`
+}
+
+// Stats counts the execs of a box.
+type Stats struct {
+	Execs      int64 `json:"execs"`
+	ExecErrors int64 `json:"exec_errors"`
+}
+
+// Error answers a request that was refused: Code is a code of package fault.
+type Error struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Reasons and states as the contract names them (section 3).
+const (
+	StateSucceeded = "succeeded"
+	StateFailed    = "failed"
+	StateCanceled  = "canceled"
+	StateTimedOut  = "timed_out"
+
+	ReasonExited        = "exited"
+	ReasonSignaled      = "signaled"
+	ReasonCanceled      = "canceled"
+	ReasonTimedOut      = "timed_out"
+	ReasonBoxStopped    = "box_stopped"
+	ReasonNotFound      = "not_found"
+	ReasonNotExecutable = "not_executable"
+)

@@ -1,0 +1,50 @@
+package wire
+
+// Version of the two protocols. It is part of the helper's socket name, so
+// that a helper of another version finishes its boxes beside a new one.
+const Protocol = "1"
+
+// Frames between a host process and the helper of its home. The helper greets
+// with Hello; then each request has one answer, in order.
+const (
+	TypeHello Type = iota + 64 // Hello
+
+	// Requests to the helper.
+	TypeCreate // core.CreateRequest
+	TypeStartBox
+	TypeStopBox
+	TypeRemoveBox
+	TypeUnpack // Unpack, with the read end of the tar stream
+
+	// Answers of the helper; or TypeError.
+	TypeRecord // core.Record
+	TypeDone   // no body
+)
+
+// Hello says who answers.
+type Hello struct {
+	Protocol string `json:"protocol"`
+	Version  string `json:"version"`
+	PID      int    `json:"pid"`
+}
+
+// BoxRequest is StartBox, StopBox or RemoveBox.
+type BoxRequest struct {
+	ID      string `json:"id"`
+	GraceMS int64  `json:"grace_ms,omitempty"` // StopBox
+	Force   bool   `json:"force,omitempty"`    // RemoveBox
+}
+
+// Unpack asks for a layer: the tar stream beside it goes into the new folder Dir.
+type Unpack struct {
+	Dir string `json:"dir"`
+}
+
+// Names in the home.
+const (
+	HelperSocket = "shim-" + Protocol + ".sock" // in the folder "engine"
+	HelperLock   = "shim-" + Protocol + ".lock"
+	StartLock    = "start-" + Protocol + ".lock"
+	HelperLog    = "shim.log"
+	InitSocket   = "init.sock" // in the box's folder
+)

@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sockets have names in a home. They are reached through the folder's
+// descriptor, since a socket's address holds 108 bytes and a home may be longer.
+func address(dir *os.File, name string) *unix.SockaddrUnix {
+	return &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)}
+}
+
+// Bind makes a listening socket in dir; one that is there already is replaced.
+func Bind(dir *os.File, name string) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("make a socket: %w", err)
+	}
+	if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("replace socket %s: %w", name, err)
+	}
+	if err := unix.Bind(fd, address(dir, name)); err != nil {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("bind socket %s: %w", name, err)
+	}
+	// The queue is as long as the kernel allows (net.core.somaxconn).
+	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("listen on socket %s: %w", name, err)
+	}
+	return fd, nil
+}
+
+// Dial connects to a socket in dir, in blocking mode.
+func Dial(dir *os.File, name string) (*Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a socket: %w", err)
+	}
+	if err := retry(func() error { return unix.Connect(fd, address(dir, name)) }); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("connect to %s: %w", name, err)
+	}
+	return NewConn(fd, name), nil
+}
+
+// Listener accepts connections, waiting in Go's poller.
+type Listener struct {
+	f  *os.File
+	rc syscall.RawConn
+}
+
+// NewListener takes over a listening socket.
+func NewListener(fd int) (*Listener, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "listener")
+	rc, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{f, rc}, nil
+}
+
+// Accept waits for the next connection. It fails for good once Close was called.
+func (l *Listener) Accept() (*Conn, error) {
+	for {
+		var conn int
+		var failed error
+		err := l.rc.Read(func(fd uintptr) bool {
+			conn, _, failed = unix.Accept4(int(fd), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+			return !errors.Is(failed, unix.EAGAIN)
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case failed == nil:
+			return NewConn(conn, "peer"), nil
+		case errors.Is(failed, unix.EMFILE), errors.Is(failed, unix.ENFILE), errors.Is(failed, unix.ENOMEM):
+			time.Sleep(shortage) // the kernel does not tell when there is room again
+		}
+		// Else the peer has given up meanwhile: take the next one.
+	}
+}
+
+// shortage is the pause before another try when descriptors have run out.
+const shortage = 5 * time.Millisecond
+
+// Close ends Accept.
+func (l *Listener) Close() error { return l.f.Close() }
+
+// Peer gives the process at the other end of a connection.
+func (c *Conn) Peer() (pid int, err error) {
+	cred, err := unix.GetsockoptUcred(c.FD(), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Pid), nil
+}

@@ -1,0 +1,193 @@
+package enginetest
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// grace is for boxes whose processes are to end at once.
+const grace = 5 * time.Second
+
+func lifecycle(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	is := func(state core.State, rec core.Record, err error) core.Record {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		running := state == core.Running
+		if rec.ID != box.ID() || rec.State != state || (rec.PID > 0) != running ||
+			rec.StartedAt == nil || (rec.StoppedAt == nil) != running || rec.CreatedAt.IsZero() || rec.UpdatedAt.Before(rec.CreatedAt) {
+			t.Fatalf("got %+v, want a record that is %s", rec, state)
+		}
+		return rec
+	}
+	get := func() (core.Record, error) { return s.engine.Get(ctx, box.ID()) }
+
+	rec, err := get()
+	first := is(core.Running, rec, err)
+	_, err = box.Start(ctx)
+	want(t, err, fault.InvalidState)
+	want(t, s.engine.Remove(ctx, box.ID(), false), fault.InvalidState)
+
+	rec, err = box.Stop(ctx, grace)
+	is(core.Stopped, rec, err)
+	rec, err = get()
+	is(core.Stopped, rec, err)
+	_, err = box.Stop(ctx, grace)
+	want(t, err, fault.InvalidState)
+
+	rec, err = box.Start(ctx)
+	is(core.Running, rec, err)
+	rec, err = get()
+	if again := is(core.Running, rec, err); !again.StartedAt.After(*first.StartedAt) || !again.CreatedAt.Equal(first.CreatedAt) {
+		t.Errorf("started at %v and again at %v", first.StartedAt, again.StartedAt)
+	}
+	s.shell(t, box, "exit 0").wants(t, exited(0))
+
+	if err := s.engine.Remove(ctx, box.ID(), true); err != nil {
+		t.Error(err)
+	}
+	_, err = get()
+	want(t, err, fault.BoxNotFound)
+
+	stopped := s.box(t)
+	if _, err := stopped.Stop(ctx, grace); err != nil {
+		t.Error(err)
+	}
+	if err := s.engine.Remove(ctx, stopped.ID(), false); err != nil {
+		t.Error("a stopped box needs force: ", err)
+	}
+}
+
+func autoRemove(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t, func(o *options.Box) { o.AutoRemove = true })
+	rec, err := box.Stop(ctx, grace)
+	if err != nil || rec.ID != box.ID() || rec.State != core.Stopped || rec.StoppedAt == nil {
+		t.Errorf("got %+v, %v, want the last record", rec, err)
+	}
+	_, err = s.engine.Get(ctx, box.ID())
+	want(t, err, fault.BoxNotFound)
+}
+
+func names(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	named := func(o *options.Box) { o.Name = "enginetest" }
+	box := s.box(t, named)
+	rec, err := s.engine.Get(ctx, box.ID())
+	if err != nil || rec.Options.Name != "enginetest" {
+		t.Errorf("got %+v, %v", rec, err)
+	}
+	o := options.Defaults()
+	o.RootfsPath, o.CPUs, o.Name = s.rootfs, 1, "enginetest"
+	_, err = s.runtime.Create(ctx, o)
+	want(t, err, fault.AlreadyExists)
+	if _, err := box.Stop(ctx, grace); err != nil {
+		t.Error(err)
+	}
+	_, err = s.runtime.Create(ctx, o)
+	want(t, err, fault.AlreadyExists) // a stopped box keeps its name
+	if err := s.engine.Remove(ctx, box.ID(), false); err != nil {
+		t.Error(err)
+	}
+	s.box(t, named)
+}
+
+func list(t *testing.T, s *suite) {
+	older, newer := s.box(t), s.box(t)
+	recs, err := s.engine.List(s.context(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]int{}
+	for i, rec := range recs {
+		at[rec.ID] = i + 1
+		if i > 0 && rec.CreatedAt.After(recs[i-1].CreatedAt) {
+			t.Errorf("%s is newer than the one before it", rec.ID)
+		}
+	}
+	if at[older.ID()] == 0 || at[newer.ID()] == 0 || at[older.ID()] < at[newer.ID()] {
+		t.Errorf("places %d and %d of %d, want the newer first", at[older.ID()], at[newer.ID()], len(recs))
+	}
+}
+
+func unknownBox(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	for _, id := range []string{"box_aaaaaaaaaaaaaaaaaaaa", "", "../x", "name"} {
+		_, err := s.engine.Get(ctx, id)
+		want(t, err, fault.BoxNotFound)
+		_, err = s.engine.Start(ctx, id)
+		want(t, err, fault.BoxNotFound)
+		_, err = s.engine.Stop(ctx, id, 0)
+		want(t, err, fault.BoxNotFound)
+		want(t, s.engine.Remove(ctx, id, true), fault.BoxNotFound)
+		_, err = s.engine.Exec(ctx, id, options.Exec{Cmd: []string{"true"}})
+		want(t, err, fault.BoxNotFound)
+		_, err = s.engine.Usage(ctx, id)
+		want(t, err, fault.BoxNotFound)
+	}
+}
+
+// rootFileSystem wants nothing to be left of a box that could not be made.
+func rootFileSystem(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/nosuchfolder", file} {
+		o := options.Defaults()
+		o.RootfsPath, o.CPUs, o.Name = path, 1, "nothing-is-left"
+		_, err := s.runtime.Create(ctx, o)
+		want(t, err, fault.InvalidArgument)
+	}
+	s.box(t, func(o *options.Box) { o.Name = "nothing-is-left" })
+}
+
+// disk wants what a box wrote to be there after a stop, and the root file
+// system it came from to be as it was.
+func disk(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	file := "/tmp/" + box.ID()
+	defer func() { _ = os.Remove(file) }() // of an engine that isolates nothing
+	s.shell(t, box, "echo kept >"+file).wants(t, exited(0))
+	if _, err := box.Stop(ctx, grace); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.shell(t, box, "cat "+file); r.out != "kept\n" {
+		t.Errorf("after a stop: %q %q", r.out, r.err)
+	}
+	if _, err := os.Lstat(filepath.Join(s.rootfs, file)); s.rootfs != "/" && err == nil {
+		t.Error("the box wrote to its root file system's folder")
+	}
+}
+
+func manyBoxes(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		box := s.box(t)
+		wg.Go(func() {
+			if r := s.shell(t, box, "echo hi"); r.out != "hi\n" {
+				t.Errorf("got %q, %q", r.out, r.err)
+			}
+			if err := s.engine.Remove(ctx, box.ID(), true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,197 @@
+// Package enginetest is what every [core.Engine] must do. It runs on the real
+// engine and on the fake, so that tests on the fake can be believed.
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// patience bounds what must not hang. No test waits so long when it passes.
+const patience = time.Minute
+
+// Run runs the suite on one engine. rootfs is a folder with a shell and the
+// usual commands, as busybox has them, and the users root (0) and nobody
+// (65534). newEngine closes the engine with its test.
+func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) {
+	s := &suite{engine: newEngine(t), rootfs: rootfs}
+	s.runtime = core.New(core.Config{Engine: s.engine, Images: s})
+	for name, test := range map[string]func(*testing.T, *suite){
+		"lifecycle":            lifecycle,
+		"auto_remove":          autoRemove,
+		"names":                names,
+		"list":                 list,
+		"unknown box":          unknownBox,
+		"root file system":     rootFileSystem,
+		"disk":                 disk,
+		"many boxes":           manyBoxes,
+		"output":               output,
+		"binary data":          binaryData,
+		"ends":                 ends,
+		"input":                input,
+		"terminal":             terminal,
+		"terminal size":        terminalSize,
+		"environment":          environment,
+		"working directory":    workingDirectory,
+		"users":                users,
+		"can't be started":     cannotBeStarted,
+		"signal":               signal,
+		"cancel":               cancel,
+		"cancel with grace":    cancelWithGrace,
+		"timeout":              timeout,
+		"background":           background,
+		"released":             released,
+		"many execs":           manyExecs,
+		"stop ends execs":      stopEndsExecs,
+		"exec needs a running": execNeedsRunning,
+		"usage":                usage,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s)
+		})
+	}
+}
+
+type suite struct {
+	engine  core.Engine
+	runtime *core.Runtime
+	rootfs  string
+}
+
+// Resolve gives an image with settings of its own, for every name.
+func (s *suite) Resolve(_ context.Context, ref string) (core.Image, error) {
+	return core.Image{
+		Ref: ref, ID: "sha256:0", Layers: []string{s.rootfs}, WorkingDir: "/usr",
+		Env: []string{"FROM=image", "ONLY_IMAGE=1", "HOME=/image"}, User: "nobody",
+	}, nil
+}
+
+// context ends with the test, or when it hangs.
+func (s *suite) context(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// box makes a box that ends with the test.
+func (s *suite) box(t *testing.T, change ...func(*options.Box)) *core.Box {
+	t.Helper()
+	o := options.Defaults()
+	o.RootfsPath, o.CPUs, o.MemoryMiB, o.AutoRemove = s.rootfs, 1, 128, false
+	for _, c := range change {
+		c(&o)
+	}
+	if o.Image != "" {
+		o.RootfsPath = ""
+	}
+	box, err := s.runtime.Create(s.context(t), o)
+	if err != nil {
+		t.Fatal("create: ", err)
+	}
+	t.Cleanup(func() {
+		err := s.engine.Remove(context.Background(), box.ID(), true)
+		if err != nil && !fault.Is(err, fault.BoxNotFound) {
+			t.Error("remove: ", err)
+		}
+	})
+	return box
+}
+
+// result is all that came of an exec.
+type result struct {
+	core.ExecStatus
+	out, err string
+}
+
+// shell runs a script to its end.
+func (s *suite) shell(t *testing.T, box *core.Box, script string) result {
+	t.Helper()
+	return s.run(t, box, options.Exec{Cmd: sh(script)})
+}
+
+func (s *suite) run(t *testing.T, box *core.Box, o options.Exec) result {
+	t.Helper()
+	return s.finish(t, s.start(t, box, o))
+}
+
+func (s *suite) start(t *testing.T, box *core.Box, o options.Exec) *core.Exec {
+	t.Helper()
+	e, err := box.Exec(s.context(t), o)
+	if err != nil {
+		t.Fatalf("exec %.100q: %v", o.Cmd, err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+func (s *suite) finish(t *testing.T, e *core.Exec) result {
+	t.Helper()
+	return s.watch(t, e, func(string) {})
+}
+
+// watch calls seen with all of stdout so far, each time more comes.
+func (s *suite) watch(t *testing.T, e *core.Exec, seen func(stdout string)) result {
+	t.Helper()
+	var out, err bytes.Buffer
+	status, streamErr := e.Stream(s.context(t), make([]byte, core.OutputBuffer), func(stderr bool, p []byte) error {
+		if stderr {
+			err.Write(p)
+			return nil
+		}
+		out.Write(p)
+		seen(out.String())
+		return nil
+	})
+	if streamErr != nil {
+		t.Errorf("stream: %v (so far: %.200q, %.200q)", streamErr, out.String(), err.String())
+	}
+	return result{status, out.String(), err.String()}
+}
+
+// once gives a func that calls do the first time that text has a whole line.
+func once(do func(line string)) func(text string) {
+	done := false
+	return func(text string) {
+		if line, _, ok := strings.Cut(text, "\n"); ok && !done {
+			done = true
+			do(strings.TrimSpace(line))
+		}
+	}
+}
+
+func sh(script string) []string { return []string{"sh", "-c", script} }
+
+func want(t *testing.T, err error, kind fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Errorf("got %v, want %v", err, kind)
+	}
+}
+
+func (r result) wants(t *testing.T, w core.ExecStatus) {
+	t.Helper()
+	r.Message = ""
+	if r.ExecStatus != w {
+		t.Errorf("ended %+v, want %+v; stdout %.200q, stderr %.200q", r.ExecStatus, w, r.out, r.err)
+	}
+}
+
+func exited(code int) core.ExecStatus {
+	if code == 0 {
+		return core.ExecStatus{State: core.ExecSucceeded, Reason: core.ReasonExited}
+	}
+	return core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonExited, ExitCode: code}
+}
+
+// ended is the status of a command whose last signal was sig.
+func ended(state core.ExecState, reason string, sig int) core.ExecStatus {
+	return core.ExecStatus{State: state, Reason: reason, ExitCode: 128 + sig, Signal: sig}
+}

@@ -1,0 +1,116 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// stream runs o to its end.
+func stream(t *testing.T, box *core.Box, o options.Exec) (string, core.ExecStatus) {
+	t.Helper()
+	e, err := box.Exec(t.Context(), o)
+	if err != nil {
+		t.Error(err)
+		return "", core.ExecStatus{}
+	}
+	defer e.Close()
+	var out strings.Builder
+	status, err := e.Stream(t.Context(), make([]byte, core.OutputBuffer), func(_ bool, p []byte) error {
+		out.Write(p)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return out.String(), status
+}
+
+// TestStreamThread wants the sink on the thread of the caller: a callback into
+// C depends on it.
+func TestStreamThread(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	e, err := create(t, r).Exec(t.Context(), options.Exec{Cmd: []string{"sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.01; done"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	caller := unix.Gettid()
+	_, err = e.Stream(t.Context(), make([]byte, 16), func(bool, []byte) error {
+		if got := unix.Gettid(); got != caller {
+			t.Errorf("on thread %d, called from %d", got, caller)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSinkFails wants the sink's own error back, and at once.
+func TestSinkFails(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	e, err := create(t, r).Exec(t.Context(), options.Exec{Cmd: []string{"sh", "-c", "echo hi; sleep 1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	full := errors.New("full")
+	if _, err := e.Stream(t.Context(), make([]byte, 16), func(bool, []byte) error { return full }); !errors.Is(err, full) {
+		t.Errorf("got %v, want %v", err, full)
+	}
+}
+
+// TestStreamCanceled wants a canceled wait to end while the command goes on.
+func TestStreamCanceled(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	file := t.TempDir() + "/on"
+	e, err := create(t, r).Exec(t.Context(), options.Exec{Cmd: []string{"sh", "-c", "echo hi; read line; echo on >" + file}, Stdin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = e.Stream(ctx, make([]byte, 16), func(bool, []byte) error { cancel(); return nil })
+	want(t, err, fault.Canceled)
+	if _, err := e.Stdin().WriteString("\n"); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Stream(t.Context(), make([]byte, 16), func(bool, []byte) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(file); string(text) != "on\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSmallBuffer wants every byte, however small the buffer is.
+func TestSmallBuffer(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	e, err := create(t, r).Exec(t.Context(), options.Exec{Cmd: []string{"head", "-c", "10000", "/dev/zero"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	n := 0
+	if _, err := e.Stream(t.Context(), make([]byte, 7), func(_ bool, p []byte) error { n += len(p); return nil }); err != nil || n != 10000 {
+		t.Errorf("got %d bytes, %v", n, err)
+	}
+}

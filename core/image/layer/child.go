@@ -1,0 +1,168 @@
+package layer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// The descriptors of a child, beside the tar on its standard input.
+const (
+	folderFD  = 3
+	failureFD = 4
+)
+
+// failure is what a child says on failureFD.
+type failure struct {
+	Code    fault.Kind `json:"code"`
+	Message string     `json:"message"`
+}
+
+// Unpack extracts a plain tar into the new folder dir. It does so in a child
+// process: argv starts a program whose main calls [Child]. On failure dir is
+// gone. The end of ctx kills the child.
+// Errors: Image, Storage, Engine (the child died).
+func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return store.Fault(err, "make a layer's folder")
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	folder, err := os.Open(dir)
+	if err != nil {
+		return store.Fault(err, "open a layer's folder")
+	}
+	defer folder.Close()
+	answer, tell, err := os.Pipe()
+	if err != nil {
+		return fault.Wrap(fault.ResourceExhausted, err, "make a pipe")
+	}
+	defer answer.Close()
+	defer tell.Close()
+
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = []string{} // not nil, which would be ours
+	cmd.Stdin = tar
+	cmd.ExtraFiles = []*os.File{folder, tell}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWIPC, Setsid: true}
+	return outcome(ctx, cmd.Run(), answer, tell)
+}
+
+// outcome gives the failure of a child that has ended.
+func outcome(ctx context.Context, err error, answer io.Reader, tell io.Closer) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fault.Of(ctx.Err())
+	}
+	_ = tell.Close() // so that the answer has an end
+	var f failure
+	if jsonErr := json.NewDecoder(io.LimitReader(answer, 64<<10)).Decode(&f); jsonErr == nil {
+		return fault.New(f.Code, "%s", f.Message)
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fault.Wrap(fault.Engine, err, "the process that unpacks a layer died")
+	}
+	return fault.Wrap(fault.Engine, err, "unpack a layer") // not started, or the tar could not be read
+}
+
+// Child is the body of the process that [Unpack] starts. It locks itself into
+// the layer's folder, gives up all rights but those over files, extracts, and
+// gives the exit status. It must be the only thing its process does.
+func Child() int {
+	err := child()
+	if err == nil {
+		return 0
+	}
+	tell := os.NewFile(failureFD, "failure")
+	if json.NewEncoder(tell).Encode(failure{fault.Of(err).Kind, err.Error()}) != nil {
+		return 2
+	}
+	return 1
+}
+
+func child() error {
+	runtime.LockOSThread() // with cgo only this thread gives up its rights
+	folder := os.NewFile(folderFD, "folder")
+	if err := confine(folderFD); err != nil {
+		return fault.Wrap(fault.Engine, err, "lock in the process that unpacks a layer")
+	}
+	return Extract(os.Stdin, folder, DefaultLimits)
+}
+
+// kept are the capabilities that unpacking needs: to give files away, to go
+// where modes forbid it, to change what it gave away, to keep setgid bits,
+// and to set file capabilities. A whiteout needs no CAP_MKNOD.
+const kept = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_SETFCAP
+
+// confine locks the process into the folder fd. A chroot is enough where
+// nobody holds CAP_SYS_CHROOT, a mount or a descriptor from outside.
+func confine(fd int) error {
+	if err := unix.Fchdir(fd); err != nil {
+		return err
+	}
+	if err := unix.Chroot("."); err != nil {
+		return err
+	}
+	unix.Umask(0)
+	if err := onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); err != nil {
+		return err
+	}
+	for c := uintptr(0); ; c++ {
+		if kept>>c&1 == 1 {
+			continue
+		}
+		err := onAllThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0)
+		if errors.Is(err, unix.EINVAL) {
+			break // past the kernel's last
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return keepOnly(kept)
+}
+
+// keepOnly gives up all capabilities but mask. Ambient ones go with them.
+func keepOnly(mask uint32) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return err
+	}
+	mask &= data[0].Permitted
+	data = [2]unix.CapUserData{{Effective: mask, Permitted: mask}}
+	return onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data)), 0)
+}
+
+// onAllThreads makes a system call that concerns one thread in all of them.
+// A program with cgo can't: there it concerns the calling thread, which does
+// all the work of a child, so that the others' rights are not in use.
+//
+//go:uintptrescapes
+func onAllThreads(call, a, b, c uintptr) error {
+	_, _, errno := syscall.AllThreadsSyscall(call, a, b, c)
+	if errno == syscall.ENOTSUP {
+		_, _, errno = syscall.RawSyscall(call, a, b, c)
+	}
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package layer
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// clean gives a tar's name without its ornaments ("./", a slash at the end,
+// doubled slashes), "." for the root itself, or says why it is refused.
+func clean(name string) (cleaned, problem string) {
+	if problem := unusable(name); problem != "" {
+		return "", problem
+	}
+	if name[0] == '/' {
+		return "", "an absolute name"
+	}
+	if plain(name) {
+		return name, ""
+	}
+	var parts []string
+	for part := range strings.SplitSeq(name, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			return "", "a name with .. in it"
+		default:
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		return ".", ""
+	}
+	return strings.Join(parts, "/"), ""
+}
+
+// plain tells at little cost whether a name is clean as it stands.
+func plain(name string) bool {
+	return name[0] != '.' && !strings.Contains(name, "/.") && !strings.Contains(name, "//") && name[len(name)-1] != '/'
+}
+
+// unusable says why no path can be called so, if none can.
+func unusable(path string) string {
+	switch {
+	case path == "":
+		return "an empty name"
+	case len(path) >= unix.PathMax:
+		return fmt.Sprintf("a name of %d bytes", len(path))
+	case strings.IndexByte(path, 0) >= 0:
+		return "a name with a NUL byte in it"
+	}
+	return ""
+}
+
+// deviceOfDev tells of a device that every bootstrapped system has below
+// /dev. It is left out: a box gets a /dev of its own.
+func deviceOfDev(h *tar.Header, name string) bool {
+	device := h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock
+	return device && strings.HasPrefix(name, "dev/")
+}
+
+// refused is the failure of a hostile entry.
+func refused(name, format string, args ...any) error {
+	return fault.New(fault.Image, "refused tar entry %s: %s", quote(name), fmt.Sprintf(format, args...))
+}
+
+// failed classifies what making an entry ended with: the disk's fault or,
+// as names and links do as they like, the tar's.
+func failed(name string, err error) error {
+	var classified *fault.Error
+	switch {
+	case errors.As(err, &classified):
+		return err
+	case errors.Is(err, unix.EXDEV):
+		return refused(name, "its way leads through a symlink out of the layer")
+	}
+	for _, ours := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO, unix.ENOMEM, unix.EMFILE, unix.ENFILE} {
+		if errors.Is(err, ours) {
+			return store.Fault(err, "unpack %s", quote(name))
+		}
+	}
+	return fault.Wrap(fault.Image, err, "tar entry %s can't be made", quote(name))
+}
+
+// quote shows a foreign name: printable, and not too much of it.
+func quote(name string) string {
+	const enough = 120
+	if len(name) > enough {
+		return fmt.Sprintf("%q...", name[:enough])
+	}
+	return fmt.Sprintf("%q", name)
+}

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package layer_test
+
+const cgo = false

@@ -1,0 +1,268 @@
+package core_test
+
+import (
+	"context"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/internal/fake"
+	"sandbox/test/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// host gives two runtimes of one home.
+func host(t *testing.T) (one, two *core.Runtime) {
+	e := fake.NewEngine(t)
+	images := fake.Images{"debian": {Ref: "debian", ID: "sha256:1", Layers: []string{"/"}}}
+	return core.New(core.Config{Engine: e, Images: images, Owned: true}), core.New(core.Config{Engine: e, Images: images})
+}
+
+// create makes a box that is kept when it stops, unless change says otherwise.
+func create(t *testing.T, r *core.Runtime, change ...func(*options.Box)) *core.Box {
+	t.Helper()
+	o := valid()
+	for _, c := range change {
+		c(&o)
+	}
+	box, err := r.Create(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return box
+}
+
+func valid() options.Box {
+	o := options.Defaults()
+	o.Image, o.CPUs, o.AutoRemove = "debian", 1, false
+	return o
+}
+
+func want(t *testing.T, err error, kind fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Errorf("got %v, want %v", err, kind)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	box := create(t, r)
+	rec, err := box.Record(t.Context())
+	if err != nil || rec.State != core.Running || rec.ImageID != "sha256:1" {
+		t.Errorf("got %+v, %v", rec, err)
+	}
+	if !regexp.MustCompile(`^box_[a-z2-7]{20}$`).MatchString(box.ID()) {
+		t.Errorf("id %q", box.ID())
+	}
+}
+
+func TestCreateRefuses(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*options.Box)
+		kind   fault.Kind
+		says   string
+	}{
+		"unknown image": {func(o *options.Box) { o.Image = "nosuch" }, fault.Image, "nosuch"},
+		"no rootfs":     {func(o *options.Box) { o.Image, o.RootfsPath = "", "/nosuch" }, fault.InvalidArgument, "/nosuch"},
+		"cpus":          {func(o *options.Box) { o.CPUs = runtime.NumCPU() + 1 }, fault.InvalidArgument, "cpus"},
+		"memory":        {func(o *options.Box) { o.MemoryMiB = 1 << 30 }, fault.InvalidArgument, "memory_mib"},
+		"volumes":       {func(o *options.Box) { o.Volumes = []options.Volume{{HostPath: "/a", GuestPath: "/b"}} }, fault.Unsupported, "volumes"},
+		"ports":         {func(o *options.Box) { o.Ports = []options.Port{{GuestPort: 1}} }, fault.Unsupported, "ports"},
+		"disk":          {func(o *options.Box) { o.DiskSizeGB = 1 }, fault.Unsupported, "disk_size_gb"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := host(t)
+			o := valid()
+			tt.change(&o)
+			_, err := r.Create(t.Context(), o)
+			if f := fault.Of(err); f == nil || f.Kind != tt.kind || !strings.Contains(f.Message, tt.says) {
+				t.Errorf("got %v, want %v about %s", err, tt.kind, tt.says)
+			}
+			m, err := r.Metrics(t.Context())
+			if err != nil || m.BoxesFailed != 1 || m.BoxesCreated != 0 || m.Running != 0 {
+				t.Errorf("metrics %+v, %v", m, err)
+			}
+		})
+	}
+}
+
+func TestGet(t *testing.T) {
+	t.Parallel()
+	r, other := host(t)
+	box := create(t, r, func(o *options.Box) { o.Name = "web" })
+	for i := 0; i < 200; i++ { // enough for two ids with the same first letter
+		create(t, r)
+	}
+	for ref, kind := range map[string]fault.Kind{
+		"":                                   fault.BoxNotFound,
+		"box_":                               fault.BoxNotFound,
+		box.ID()[:7]:                         fault.BoxNotFound, // 3 characters are too few
+		strings.TrimPrefix(box.ID(), "box_"): fault.BoxNotFound,
+		"we":                                 fault.BoxNotFound,
+		"WEB":                                fault.BoxNotFound,
+	} {
+		_, err := r.Get(t.Context(), ref)
+		want(t, err, kind)
+	}
+	for _, ref := range []string{box.ID(), "web", box.ID()[:12]} {
+		got, err := other.Get(t.Context(), ref)
+		if err != nil || got.ID() != box.ID() {
+			t.Errorf("%q: got %v, %v", ref, got, err)
+		}
+	}
+}
+
+// engineOf has fixed boxes.
+type engineOf struct {
+	core.Engine
+	ids []string
+}
+
+func (e engineOf) List(context.Context) ([]core.Record, error) {
+	var recs []core.Record
+	for _, id := range e.ids {
+		recs = append(recs, core.Record{ID: id})
+	}
+	return recs, nil
+}
+
+func TestAmbiguous(t *testing.T) {
+	t.Parallel()
+	r := core.New(core.Config{Engine: engineOf{ids: []string{"box_abcdef", "box_abcdxyz", "box_abcd"}}})
+	for ref, kind := range map[string]fault.Kind{"box_abc": fault.BoxNotFound, "box_abcde": 0, "box_abcd": 0, "box_abcdx": 0} {
+		box, err := r.Get(t.Context(), ref)
+		if kind == 0 && (err != nil || !strings.HasPrefix(box.ID(), ref)) || kind != 0 && !fault.Is(err, kind) {
+			t.Errorf("%q: got %v, %v", ref, box, err)
+		}
+	}
+	r = core.New(core.Config{Engine: engineOf{ids: []string{"box_abcdef", "box_abcdxyz"}}})
+	_, err := r.Get(t.Context(), "box_abcd")
+	want(t, err, fault.Ambiguous)
+}
+
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	box := create(t, r, func(o *options.Box) { o.Name = "web" })
+	want(t, r.Remove(t.Context(), "web", false), fault.InvalidState)
+	if err := r.Remove(t.Context(), "web", true); err != nil {
+		t.Error(err)
+	}
+	want(t, r.Remove(t.Context(), "web", true), fault.BoxNotFound)
+	_, err := box.Record(t.Context())
+	want(t, err, fault.BoxNotFound)
+	_, err = box.Exec(t.Context(), options.Exec{Cmd: []string{"true"}})
+	want(t, err, fault.BoxNotFound)
+}
+
+// TestShutdown stops what this runtime created, and that alone.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	r, other := host(t)
+	mine, gone, stopped, theirs := create(t, r), create(t, r), create(t, r), create(t, other)
+	temporary := create(t, r, func(o *options.Box) { o.AutoRemove = true })
+	if err := r.Remove(t.Context(), gone.ID(), true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stopped.Stop(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.Shutdown(t.Context(), time.Second); err != nil {
+			t.Error(err)
+		}
+	}
+	for box, state := range map[*core.Box]core.State{mine: core.Stopped, stopped: core.Stopped, theirs: core.Running} {
+		if rec, err := box.Record(t.Context()); err != nil || rec.State != state {
+			t.Errorf("got %v, %v, want %v", rec.State, err, state)
+		}
+	}
+	_, err := temporary.Record(t.Context())
+	want(t, err, fault.BoxNotFound)
+	_, err = r.Create(t.Context(), valid())
+	want(t, err, fault.Stopped)
+	_, err = mine.Start(t.Context())
+	want(t, err, fault.Stopped)
+	if _, err := r.List(t.Context()); err != nil {
+		t.Error("a runtime that was shut down still lists: ", err)
+	}
+}
+
+// TestClose removes the auto_remove boxes that an owning runtime created.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	owner, other := host(t)
+	temporary := func(o *options.Box) { o.AutoRemove = true }
+	removed, kept := create(t, owner, temporary), create(t, owner)
+	theirs := create(t, other, temporary)
+	for _, r := range []*core.Runtime{owner, other, owner} {
+		if err := r.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := removed.Record(t.Context())
+	want(t, err, fault.BoxNotFound)
+	for _, box := range []*core.Box{kept, theirs} {
+		if rec, err := box.Record(t.Context()); err != nil || rec.State != core.Running {
+			t.Errorf("got %v, %v, want a running box", rec.State, err)
+		}
+	}
+	_, err = owner.Create(t.Context(), valid())
+	want(t, err, fault.Stopped)
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	r, other := host(t)
+	box := create(t, r)
+	if _, err := create(t, r).Stop(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	create(t, other)
+	for _, cmd := range []string{"true", "false", "nosuchcommand"} {
+		stream(t, box, options.Exec{Cmd: []string{cmd}})
+	}
+	got, err := r.Metrics(t.Context())
+	if w := (core.Metrics{BoxesCreated: 2, Running: 2, Commands: 3, ExecErrors: 1}); err != nil || got != w {
+		t.Errorf("got %+v, %v, want %+v", got, err, w)
+	}
+}
+
+// TestHammer uses one runtime from many goroutines; it is for the race detector.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 10 {
+				box, err := r.Create(t.Context(), valid())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				stream(t, box, options.Exec{Cmd: []string{"true"}})
+				_, stopErr := box.Stop(t.Context(), time.Second)
+				_, listErr := r.List(t.Context())
+				if err := r.Remove(t.Context(), box.ID(), true); err != nil || stopErr != nil || listErr != nil {
+					t.Error(err, stopErr, listErr)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if recs, err := r.List(t.Context()); err != nil || len(recs) != 0 {
+		t.Errorf("%d boxes are left, %v", len(recs), err)
+	}
+}

@@ -1,0 +1,17 @@
+package fake_test
+
+import (
+	"testing"
+
+	"sandbox/core"
+	"sandbox/core/enginetest"
+	"sandbox/internal/fake"
+	"sandbox/test/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	enginetest.Run(t, func(t *testing.T) core.Engine { return fake.NewEngine(t) }, "/")
+}

@@ -1,0 +1,129 @@
+package test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write what documents quote anew")
+
+const top = "../"
+
+// TestQuoted wants the README's C program to be examples_c/hello.c, verbatim,
+// and short.
+func TestQuoted(t *testing.T) {
+	t.Parallel()
+	hello := read(t, "examples_c/hello.c")
+	readme := read(t, "README.md")
+	head, rest, found := strings.Cut(readme, "\n```c\n")
+	quoted, tail, ended := strings.Cut(rest, "```\n")
+	if !found || !ended {
+		t.Fatal("README.md has no C program")
+	}
+	if *update {
+		quoted = hello
+		if err := os.WriteFile(top+"README.md", []byte(head+"\n```c\n"+hello+"```\n"+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if quoted != hello {
+		t.Error("the program in README.md is not examples_c/hello.c: run make docs")
+	}
+	if lines := strings.Count(hello, "\n"); lines > 30 {
+		t.Errorf("examples_c/hello.c has %d lines, too many for a README", lines)
+	}
+}
+
+// TestTargets wants every make command of a document to name a target.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	makefiles := read(t, "Makefile")
+	parts, _ := filepath.Glob(top + "mk/*.mk")
+	for _, part := range parts {
+		makefiles += read(t, strings.TrimPrefix(part, top))
+	}
+	var targets []string
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z -]*):(?:[^=]|$)`).FindAllStringSubmatch(makefiles, -1) {
+		targets = append(targets, strings.Fields(m[1])...)
+	}
+	command := regexp.MustCompile("(?m)(?:`|^(?:sudo )?)(?:sudo )?make((?: [a-z][a-z-]*)+)")
+	for _, doc := range documents(t) {
+		for _, m := range command.FindAllStringSubmatch(read(t, doc), -1) {
+			for _, target := range strings.Fields(m[1]) {
+				if !slices.Contains(targets, target) {
+					t.Errorf("%s: there is no make %s", doc, target)
+				}
+			}
+		}
+	}
+}
+
+// TestLinks wants every relative link to lead to a file.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)#]+)`)
+	for _, doc := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(read(t, doc), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(top, filepath.Dir(doc), m[1])); err != nil {
+				t.Errorf("%s: %v", doc, err)
+			}
+		}
+	}
+}
+
+// TestFigures wants every measured figure in a document to stand in the
+// recorded output of make bench.
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	const record = "docs/BENCHMARKS.md"
+	recorded := ""
+	if _, err := os.Stat(top + record); err == nil {
+		recorded = read(t, record)
+	}
+	figure := regexp.MustCompile(`\b\d+(?:\.\d+)? ?(?:µs|us|ms|[MG]B/s|[MG]iB/s)\b`)
+	for _, doc := range []string{"README.md"} {
+		for _, f := range figure.FindAllString(read(t, doc), -1) {
+			if !strings.Contains(recorded, f) {
+				t.Errorf("%s: %s does not stand in %s", doc, f, record)
+			}
+		}
+	}
+}
+
+// TestScreens keeps the map of the project short.
+func TestScreens(t *testing.T) {
+	t.Parallel()
+	if lines := strings.Count(read(t, "docs/ARCHITECTURE.md"), "\n"); lines > 100 {
+		t.Errorf("docs/ARCHITECTURE.md has %d lines, more than two screens", lines)
+	}
+}
+
+func documents(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(top + "docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := []string{"README.md", "CONTRIBUTING.md"}
+	for _, path := range paths {
+		docs = append(docs, strings.TrimPrefix(path, top))
+	}
+	return docs
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(top + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,116 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowed says, for each folder, which folders of the project its packages may
+// import. "core/..." means core and all below it. A package has the row of the
+// longest folder that it lies in, and may always import others of that row.
+var allowed = map[string][]string{
+	"capi":            {"core", "core/local", "core/options", "core/fault", "client"},
+	"cli":             {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine"},
+	"client":          {"core/options", "core/fault"},
+	"cmd":             {"cli", "core/engine/shim", "core/engine/guest"},
+	"core":            {"core/fault", "core/options"},
+	"core/engine":     {"core", "core/fault", "core/options", "core/store"},
+	"core/fault":      {},
+	"core/image":      {"core", "core/fault", "core/store"},
+	"core/local":      {"core/..."},
+	"core/options":    {"core/fault"},
+	"core/store":      {"core/fault"},
+	"core/enginetest": {"core", "core/fault", "core/options"},
+	"bench":           {"core/...", "test/..."},
+	"internal/fake":   {"core", "core/fault", "core/options"},
+	"test":            {"core/..."},
+}
+
+// importers says which packages alone may import a module, directly, and why.
+var importers = map[string]struct {
+	folders []string
+	reason  string
+}{
+	"github.com/opencontainers/runc": {[]string{"core/engine/shim", "cmd/sandbox-shim"},
+		"it runs /proc/self/exe again and has a C constructor: in a library that would be the host program"},
+}
+
+// free are the programs and libraries that must not even link libcontainer.
+var free = []string{"sandbox/capi", "sandbox/cmd/sandbox", "sandbox/cmd/sandbox-init"}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	for _, p := range packages(t) {
+		row := rowOf(p.ImportPath)
+		if row == "" {
+			t.Errorf("%s has no row in the table: may it stand there?", p.ImportPath)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if inside, ok := strings.CutPrefix(imported, "sandbox/"); ok && rowOf(imported) != row && !matches(allowed[row], inside) {
+				t.Errorf("%s imports %s, which %s may not", p.ImportPath, imported, row)
+			}
+			for module, rule := range importers {
+				if below(imported, module) && !slices.Contains(rule.folders, strings.TrimPrefix(p.ImportPath, "sandbox/")) {
+					t.Errorf("%s imports %s, which is for %v alone: %s", p.ImportPath, imported, rule.folders, rule.reason)
+				}
+			}
+		}
+		if slices.Contains(free, p.ImportPath) && slices.ContainsFunc(p.Deps, func(dep string) bool { return below(dep, "github.com/opencontainers/runc") }) {
+			t.Errorf("%s links libcontainer", p.ImportPath)
+		}
+	}
+}
+
+// packages gives the project's packages, without what only their tests import.
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "sandbox/...").Output()
+	if err != nil {
+		t.Fatal("go list: ", err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// rowOf gives the longest folder of the table that the package lies in.
+func rowOf(path string) string {
+	row := ""
+	for folder := range allowed {
+		if below(path, "sandbox/"+folder) && len(folder) > len(row) {
+			row = folder
+		}
+	}
+	return row
+}
+
+func matches(folders []string, path string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		parent, tree := strings.CutSuffix(folder, "/...")
+		return path == folder || tree && below(path, parent)
+	})
+}
+
+func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
