@@ -65,6 +65,15 @@ static void stop_own_box(const char *text, int is_stderr, void *to) {
     WORKS(sandbox_stop_box(s->box, &err));
 }
 
+static void remove_own_box(const char *text, int is_stderr, void *to) {
+  struct state *s = (struct state *)to;
+  (void)text, (void)is_stderr;
+  char *id = sandbox_box_id(s->box);
+  if (s->calls++ == 0)
+    WORKS(sandbox_remove(s->runtime, id, 1, &err));
+  sandbox_free_string(id);
+}
+
 static void *stop(void *to) {
   struct state *s = (struct state *)to;
   CBoxHandle *box = NULL;
@@ -106,6 +115,12 @@ int main(void) {
   s.box = new_box(s.runtime);
   s.calls = 0, exit_code = 77;
   FAILS(SANDBOX_CANCELED, sandbox_execute(s.box, "sh", "[\"-c\",\"echo a; sleep 1000\"]", stop_own_box, &s, &exit_code, &err));
+  CHECK(exit_code == 77 && s.calls == 1);
+  sandbox_box_free(s.box);
+
+  s.box = new_box(s.runtime);
+  s.calls = 0;
+  FAILS(SANDBOX_CANCELED, sandbox_execute(s.box, "sh", "[\"-c\",\"echo a; sleep 1000\"]", remove_own_box, &s, &exit_code, &err));
   CHECK(exit_code == 77 && s.calls == 1);
   sandbox_box_free(s.box);
 
