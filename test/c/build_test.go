@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/test/leak"
 	"sandbox/test/rootfs"
 )
 
@@ -86,3 +87,5 @@ func (h host) command(t *testing.T, program string, args ...string) *exec.Cmd {
 		"ASAN_OPTIONS=detect_leaks=0", "UBSAN_OPTIONS=print_stacktrace=1")
 	return cmd
 }
+
+func TestMain(m *testing.M) { leak.Main(m) }

@@ -29,7 +29,7 @@ func TestPrograms(t *testing.T) {
 			if p.image {
 				h.importDefault(t)
 			}
-			cmd := h.command(t, compile(t, p.name+".c", sanitizers...))
+			cmd := h.command(t, compile(t, "programs/"+p.name+".c", sanitizers...))
 			cmd.Env = append(cmd.Env, "REAL=1", "LATE_HOME="+t.TempDir())
 			if out := run(t, cmd); out != "" {
 				t.Errorf("it wrote %q", out)
