@@ -11,6 +11,7 @@ func TestPrograms(t *testing.T) {
 		image bool // it needs the image "default"
 	}{
 		{"nulls", false},
+		{"home", false},
 		{"options", false},
 		{"handles", false},
 		{"lifecycle", false},
