@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +38,9 @@ func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Pro
 }
 
 func (c *Client) dialInit(id string) (*wire.Conn, error) {
+	if !record.ValidID(id) {
+		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
 	dir, err := os.OpenFile(record.Folder(c.home, id), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, c.explain(id, err)
@@ -171,7 +175,8 @@ func checkStream(fd int, tty bool) error {
 // control is the connection that stands for a command.
 type control struct {
 	conn  *wire.Conn
-	files []*os.File
+	files []*os.File // stdout, stderr, stdin; nil where there is none
+	ended atomic.Bool
 }
 
 func (c *control) ExitFD() int {
@@ -182,6 +187,7 @@ func (c *control) ExitFD() int {
 // only the frame itself.
 func (c *control) Exit() (core.ExecStatus, error) {
 	f, err := c.conn.Recv()
+	c.ended.Store(true)
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) {
 			// Init has gone, and the command with it.
@@ -203,6 +209,9 @@ func (c *control) Exit() (core.ExecStatus, error) {
 }
 
 func (c *control) send(t wire.Type, body any) error {
+	if c.ended.Load() {
+		return fault.New(fault.InvalidState, "the command has ended")
+	}
 	if err := c.conn.Send(t, body); err != nil {
 		return fault.Wrap(fault.InvalidState, err, "the command has ended")
 	}
@@ -217,8 +226,13 @@ func (c *control) Cancel(_ context.Context, grace time.Duration) error {
 	return c.send(wire.TypeCancel, wire.Cancel{GraceMS: grace.Milliseconds()})
 }
 
+// Resize needs no init: this process holds the terminal.
 func (c *control) Resize(_ context.Context, cols, rows int) error {
-	return c.send(wire.TypeResize, wire.Resize{Cols: cols, Rows: rows})
+	size := unix.Winsize{Col: uint16(cols), Row: uint16(rows)}
+	if err := unix.IoctlSetWinsize(int(c.files[0].Fd()), unix.TIOCSWINSZ, &size); err != nil {
+		return fault.Wrap(fault.InvalidState, err, "the command has no terminal")
+	}
+	return nil
 }
 
 func (c *control) Release() error {

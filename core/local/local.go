@@ -11,6 +11,7 @@ import (
 	"sandbox/core/engine"
 	"sandbox/core/fault"
 	"sandbox/core/image"
+	"sandbox/core/options"
 )
 
 // Config says which home to use, and how.
@@ -20,6 +21,9 @@ type Config struct {
 	Home string
 	// Registries is nil or the registries_json document of the contract.
 	Registries []byte
+	// HelperDir is where the helpers are; "" is SANDBOX_HELPER_DIR, and
+	// without that they are looked for.
+	HelperDir string
 	// Beside is the folder of the library or program in use; the helpers
 	// are looked for around it. "" leaves it out.
 	Beside string
@@ -33,6 +37,8 @@ type Host struct {
 	Images *image.Store
 	Engine *engine.Client
 	Home   string
+	// Registries is where images may be pulled from.
+	Registries []options.Registry
 }
 
 // Open checks the home and the helpers and starts nothing. Errors: Config,
@@ -42,7 +48,14 @@ func Open(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: os.Getenv("SANDBOX_HELPER_DIR")})
+	registries, err := options.DecodeRegistries(c.Registries)
+	if err != nil {
+		return nil, err
+	}
+	if c.HelperDir == "" {
+		c.HelperDir = os.Getenv("SANDBOX_HELPER_DIR")
+	}
+	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: c.HelperDir})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +64,7 @@ func Open(c Config) (*Host, error) {
 		return nil, err
 	}
 	rt := core.New(core.Config{Engine: e, Images: images, Owned: c.Owned})
-	return &Host{Runtime: rt, Images: images, Engine: e, Home: home}, nil
+	return &Host{Runtime: rt, Images: images, Engine: e, Home: home, Registries: registries}, nil
 }
 
 // Home gives the absolute path of the home that dir names; see [Config].

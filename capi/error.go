@@ -1,0 +1,52 @@
+package main
+
+// #include <stdlib.h>
+// #include "glue.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"sandbox/core/fault"
+)
+
+// guard runs the body of an export and reports how it went. A panic must not
+// unwind into C, which would end the host.
+func guard(out *C.CSandboxError, call func() error) (code C.SandboxErrorCode) {
+	defer func() {
+		if v := recover(); v != nil {
+			code = report(out, fault.New(fault.Internal, "panic: %v", v))
+		}
+	}()
+	return report(out, call())
+}
+
+// report gives the code of err, and fills out in if there is one to fill in.
+func report(out *C.CSandboxError, err error) C.SandboxErrorCode {
+	if err == nil {
+		return C.SANDBOX_OK
+	}
+	f := fault.Of(err)
+	code := C.SandboxErrorCode(f.Kind.Row().C)
+	if out != nil {
+		out.code, out.message = code, newString([]byte(f.Message))
+	}
+	return code
+}
+
+// null is the failure of a required parameter that is NULL.
+func null(parameter string) error {
+	return fault.New(fault.InvalidArgument, "%s must not be NULL", parameter)
+}
+
+//export sandbox_error_free
+func sandbox_error_free(err *C.CSandboxError) {
+	if err == nil {
+		return
+	}
+	C.free(unsafe.Pointer(err.message))
+	err.code, err.message = C.SANDBOX_OK, nil
+}
+
+//export sandbox_free_string
+func sandbox_free_string(text *C.char) { C.free(unsafe.Pointer(text)) }

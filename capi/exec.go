@@ -1,0 +1,132 @@
+package main
+
+// #include "glue.h"
+import "C"
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// execute is sandbox_execute and sandbox_execute_cmd; see execute.c.
+//
+//export execute
+func execute(box *C.CBoxHandle, cmd *C.SandboxCommand, to *C.output, out *C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		b, err := boxOf(box)
+		if err != nil {
+			return err
+		}
+		if out == nil {
+			return null("out_exit_code")
+		}
+		o, err := commandOf(cmd)
+		if err != nil {
+			return err
+		}
+		code, err := stream(b, o, to)
+		if err == nil || fault.Is(err, fault.Execution) {
+			*out = C.int(code)
+		}
+		return err
+	})
+}
+
+func commandOf(cmd *C.SandboxCommand) (o options.Exec, err error) {
+	if cmd == nil {
+		return o, null("cmd")
+	}
+	command, err := required(cmd.command, "command")
+	if err != nil {
+		return o, err
+	}
+	var args []string
+	if cmd.args_json != nil {
+		if args, err = options.DecodeArgs(document(cmd.args_json)); err != nil {
+			return o, err
+		}
+	}
+	if cmd.env_json != nil {
+		if o.Env, err = options.DecodeEnv(document(cmd.env_json)); err != nil {
+			return o, err
+		}
+	}
+	o.Cmd = append([]string{command}, args...)
+	o.WorkingDir, o.User = optional(cmd.workdir), optional(cmd.user)
+	o.Timeout, err = seconds(float64(cmd.timeout_secs))
+	return o, err
+}
+
+// maxTimeout in seconds is some 31 years.
+const maxTimeout = 1e9
+
+// seconds reads a time limit; 0 is none.
+func seconds(s float64) (time.Duration, error) {
+	if !(s >= 0 && s <= maxTimeout) { // so that NaN is refused
+		return 0, fault.New(fault.InvalidArgument, "timeout_secs is %g and must be from 0 to %g", s, maxTimeout)
+	}
+	return time.Duration(s * float64(time.Second)), nil
+}
+
+// stream runs a command and hands its output to C, on the thread C called from.
+func stream(b *core.Box, o options.Exec, to *C.output) (int, error) {
+	if to.callback == nil {
+		return run(b, o, make([]byte, core.OutputBuffer), func(bool, []byte) error { return nil })
+	}
+	p := newPieces(func(stderr bool, text []byte) {
+		isStderr := C.int(0)
+		if stderr {
+			isStderr = 1
+		}
+		C.call_output(to, (*C.cchar)(unsafe.Pointer(&text[0])), isStderr)
+	})
+	defer p.flush()
+	return run(b, o, p.room(), func(stderr bool, read []byte) error {
+		p.read(stderr, len(read))
+		return nil
+	})
+}
+
+// run runs a command to its end. If sink fails the command is killed.
+func run(b *core.Box, o options.Exec, buf []byte, sink func(stderr bool, read []byte) error) (int, error) {
+	if err := o.Check(); err != nil {
+		return 0, err
+	}
+	ctx := context.Background()
+	e, err := b.Exec(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	defer e.Close()
+	status, err := e.Stream(ctx, buf, sink)
+	if err != nil {
+		_ = e.Cancel(ctx, 0) // err says more
+		return 0, err
+	}
+	return verdict(status)
+}
+
+// verdict gives a command's end as C sees it. With an Execution failure the
+// exit code counts too.
+func verdict(s core.ExecStatus) (int, error) {
+	switch {
+	case s.Reason == core.ReasonNotFound, s.Reason == core.ReasonNotExecutable:
+		return s.ExitCode, fault.New(fault.Execution, "the command can't be started: %s", s.Message)
+	case s.Reason == core.ReasonTimedOut:
+		return 0, fault.New(fault.Timeout, "the command ran longer than its time limit and was killed")
+	case s.Reason == core.ReasonBoxStopped:
+		return 0, fault.New(fault.Canceled, "the box was stopped while the command ran")
+	case s.Reason == core.ReasonCanceled:
+		return 0, fault.New(fault.Canceled, "the command was canceled")
+	case s.State == core.ExecLost:
+		return 0, fault.New(fault.Engine, "the box's init died while the command ran")
+	case s.Signal != 0:
+		return -s.Signal, nil
+	}
+	return s.ExitCode, nil
+}

@@ -1,0 +1,22 @@
+/* What the Go and the C files of the library share. */
+#ifndef GLUE_H
+#define GLUE_H
+
+#include "sandbox.h"
+
+/* Go has no const: these names give cgo the header's own types. */
+typedef const char cchar;
+typedef const char *const cstrings;
+
+/* Who gets a command's output. See execute.c. */
+typedef struct output {
+  SandboxOutputCallback callback;
+  void *user_data;
+} output;
+
+void call_output(const output *to, const char *text, int is_stderr);
+
+/* The folder-to-be of the helpers: the file that this library was loaded from, or NULL. */
+const char *library_file(void);
+
+#endif

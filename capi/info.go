@@ -1,0 +1,71 @@
+package main
+
+// #include "glue.h"
+import "C"
+
+import (
+	"context"
+
+	"sandbox/core"
+)
+
+//export sandbox_list_info
+func sandbox_list_info(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveJSON(out, cerr, func() ([]core.Info, error) {
+		r, err := runtimeOf(rt)
+		if err != nil {
+			return nil, err
+		}
+		recs, err := r.List(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		list := make([]core.Info, len(recs))
+		for i, rec := range recs {
+			list[i] = rec.Summary()
+		}
+		return list, nil
+	})
+}
+
+//export sandbox_get_info
+func sandbox_get_info(rt *C.CSandboxRuntime, ref *C.cchar, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveJSON(out, cerr, func() (core.Info, error) {
+		r, err := runtimeOf(rt)
+		if err != nil {
+			return core.Info{}, err
+		}
+		b, err := find(r, ref)
+		if err != nil {
+			return core.Info{}, err
+		}
+		return info(b)
+	})
+}
+
+//export sandbox_box_info
+func sandbox_box_info(box *C.CBoxHandle, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveJSON(out, cerr, func() (core.Info, error) {
+		b, err := boxOf(box)
+		if err != nil {
+			return core.Info{}, err
+		}
+		return info(b)
+	})
+}
+
+func info(b *core.Box) (core.Info, error) {
+	rec, err := b.Record(context.Background())
+	return rec.Info(), err
+}
+
+//export sandbox_box_metrics
+func sandbox_box_metrics(box *C.CBoxHandle, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveJSON(out, cerr, func() (core.BoxMetrics, error) {
+		b, err := boxOf(box)
+		if err != nil {
+			return core.BoxMetrics{}, err
+		}
+		return b.Metrics(context.Background())
+	})
+}

@@ -1,0 +1,41 @@
+package engine_test
+
+import (
+	"os"
+	"testing"
+
+	"sandbox/core"
+	"sandbox/core/engine"
+	"sandbox/core/enginetest"
+	"sandbox/test/leak"
+	"sandbox/test/rootfs"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// open gives the engine of a new home, on the helpers that make build built.
+func open(t *testing.T) *engine.Client {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("needs root: boxes are made of mounts, cgroups and namespaces")
+	}
+	helpers := os.Getenv("SANDBOX_HELPER_DIR")
+	if helpers == "" {
+		helpers = "../../build"
+	}
+	e, err := engine.Open(engine.Config{Home: t.TempDir(), HelperDir: helpers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	enginetest.Run(t, func(t *testing.T) core.Engine { return open(t) }, rootfs.Busybox(t))
+}

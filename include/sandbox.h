@@ -1,0 +1,473 @@
+/*
+ * sandbox.h - isolated Linux boxes from inside your own program.
+ *
+ * A box is a small Linux of its own (its own processes, file system, users and
+ * network) in which a program runs code that it does not trust. It stands on
+ * the host's kernel: namespaces, cgroups and system call filters hold it, not
+ * a virtual machine.
+ *
+ *
+ * INSTALL AND LINK
+ *
+ *   make install PREFIX=/usr/local        (DESTDIR for packagers)
+ *   cc -std=c99 prog.c $(pkg-config --cflags --libs sandbox) -o prog
+ *   cc -std=c99 prog.c -lsandbox -o prog  (the same without pkg-config)
+ *
+ *   libsandbox.so.0 is the ABI. Functions and error codes are only added;
+ *   structs of this header never change.
+ *
+ *
+ * A FIRST PROGRAM is examples_c/hello.c: sandbox_runtime_new, then
+ * sandbox_create_box, then sandbox_execute, then the two release functions.
+ *
+ *
+ * WHAT THE HOST MUST GIVE
+ *
+ *   Linux 5.12 or newer, cgroups (v1, v2 or both), and root: a program without
+ *   it gets SANDBOX_PERMISSION_DENIED when it makes a box. `sandbox doctor`
+ *   checks the host and names the line that mends what is missing.
+ *
+ *   Two helper programs do the work, so that nothing privileged happens in
+ *   your process: sandbox-shim (one for a home, started by the first box,
+ *   gone within seconds after the last) and sandbox-init (process 1 of each
+ *   box). They are looked for, in this order: in the folder that the
+ *   environment variable SANDBOX_HELPER_DIR names; in the folder of the
+ *   library's own file; in ../libexec/sandbox from there; in PATH. If they
+ *   are nowhere, sandbox_runtime_new fails and names every place it tried.
+ *
+ *
+ * WHAT THIS VERSION CANNOT DO YET
+ *
+ *   - network "Isolated" is a network namespace of its own with nothing but
+ *     loopback: no way out and no way in. A later version adds the way out.
+ *   - disk_size_gb, and volumes or ports that are not empty:
+ *     SANDBOX_UNSUPPORTED.
+ *   - An image must already be in the home: `sandbox images import`. One that
+ *     is not there is SANDBOX_IMAGE.
+ *
+ *
+ * HOME
+ *
+ *   Boxes and images live in a folder: the argument home_dir, else the
+ *   environment variable SANDBOX_HOME, else /var/lib/sandbox for root and
+ *   ~/.sandbox for others. Several processes may use one home at once, and
+ *   each sees all its boxes. A box does not end with the process that made
+ *   it, unless it has auto_remove.
+ *
+ *
+ * ERRORS
+ *
+ *   Functions that can fail return a SandboxErrorCode. The last parameter is
+ *   the caller's own CSandboxError, or NULL. On failure its code and message
+ *   are set (what it held before is overwritten, not freed), and out
+ *   parameters are set to NULL; on success it is not touched.
+ *   The code says what a caller can do; the message is for people and may
+ *   change. Treat a code that you do not know as SANDBOX_INTERNAL. Codes are
+ *   never renumbered.
+ *
+ *   Every function that takes a handle, an out parameter or a text that is
+ *   not said to be optional answers NULL there with SANDBOX_INVALID_ARGUMENT
+ *   and names the parameter. Every function may also answer SANDBOX_INTERNAL
+ *   (a fault of ours), SANDBOX_ENGINE (a helper is missing, of another
+ *   version, or died) and SANDBOX_STORAGE (the home is full, read-only or
+ *   damaged); they are not repeated below.
+ *
+ *
+ * OWNERSHIP
+ *
+ *   Parameters are only read, and only during the call. What a function hands
+ *   out belongs to the caller, who releases it with the function named there;
+ *   never with free(). All release functions accept NULL and never fail.
+ *
+ *   A handle that was released, or that belongs to a runtime that was
+ *   released, is answered with SANDBOX_INVALID_ARGUMENT; releasing it again
+ *   does nothing. (The library remembers the last 65,536 released handles.)
+ *   Strings, results and error messages are plain memory: release them once.
+ *
+ *
+ * THREADS
+ *
+ *   All calls block until they are done. A CSandboxRuntime may be shared by
+ *   threads. A CBoxHandle and a CSandboxSimple are used by one thread at a
+ *   time; a second thread gets its own handle on the same box by sandbox_get.
+ *   Output callbacks run on the thread that called, before the call returns.
+ *
+ *
+ * PROCESS RULES: the library is written in Go, whose runtime comes with it
+ *
+ *   - Never dlclose it.
+ *   - After fork, the child must not use it before exec. (Start it in the
+ *     child instead, or use posix_spawn.)
+ *   - It puts its own handler before yours for SIGSEGV, SIGBUS, SIGFPE,
+ *     SIGPIPE, SIGURG and signal 33, and hands on what is not meant for it.
+ *     Every handler that you install, before or after, must have SA_ONSTACK.
+ *   - It makes threads of its own. It never changes the working directory,
+ *     the environment, the umask or the signal mask of yours, never prints,
+ *     and never leaves you a child process to wait for.
+ *   - A callback must return: no longjmp and no C++ exception out of it.
+ */
+#ifndef SANDBOX_H
+#define SANDBOX_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What went wrong, by what a caller can do about it. */
+typedef enum SandboxErrorCode {
+  SANDBOX_OK = 0,
+  SANDBOX_INTERNAL = 1,            /* a fault of ours */
+  SANDBOX_NOT_FOUND = 2,           /* no such box */
+  SANDBOX_ALREADY_EXISTS = 3,      /* the name is taken; an id prefix names several boxes */
+  SANDBOX_INVALID_STATE = 4,       /* the box is not in the state this needs */
+  SANDBOX_INVALID_ARGUMENT = 5,    /* NULL, a dead handle, bad JSON, a value that is not allowed */
+  SANDBOX_CONFIG = 6,              /* home_dir or registries_json is invalid */
+  SANDBOX_STORAGE = 7,             /* the home is full, read-only or damaged */
+  SANDBOX_IMAGE = 8,               /* the image can't be had or read */
+  SANDBOX_NETWORK = 9,             /* a port is taken; the network can't be set up */
+  SANDBOX_EXECUTION = 10,          /* the command can't be started */
+  SANDBOX_STOPPED = 11,            /* the runtime was shut down */
+  SANDBOX_ENGINE = 12,             /* a helper is missing, of another version, or died */
+  SANDBOX_UNSUPPORTED = 13,        /* the kernel, or this version, lacks it */
+  SANDBOX_RESOURCE_EXHAUSTED = 20, /* a limit of the host or of the library is reached */
+  SANDBOX_TIMEOUT = 32,            /* the time given has passed */
+  SANDBOX_CANCELED = 33,           /* ended by someone else's wish, such as a stop of the box */
+  SANDBOX_UNAUTHENTICATED = 34,    /* a key is missing or unknown (remote use) */
+  SANDBOX_PERMISSION_DENIED = 35,  /* not root; a key lacks the permission (remote use) */
+  SANDBOX_UNAVAILABLE = 36         /* not available now; try again */
+} SandboxErrorCode;
+
+/* Handles. */
+typedef struct CSandboxRuntime CSandboxRuntime; /* a home in use */
+typedef struct CBoxHandle CBoxHandle;           /* one box of it */
+typedef struct CSandboxSimple CSandboxSimple;   /* a box with nothing to set up */
+
+/* A failure. The caller owns the struct; sandbox_error_free frees the message. */
+typedef struct CSandboxError {
+  SandboxErrorCode code;
+  char *message; /* UTF-8; names the thing and what to do next */
+} CSandboxError;
+
+/* What a command of sandbox_simple_run gave. */
+typedef struct CSandboxExecResult {
+  int exit_code;
+  char *stdout_text;
+  char *stderr_text;
+} CSandboxExecResult;
+
+/*
+ * Takes a piece of a command's output, as it comes.
+ *
+ * text is UTF-8, NUL-terminated, never empty, never ends inside a character,
+ * and is valid until the callback returns; a NUL byte and bytes that are not
+ * UTF-8 arrive as U+FFFD. is_stderr is 1 for standard error, 0 for standard
+ * output. user_data is what the caller gave, whatever it is.
+ *
+ * Runs on the thread that called, and the command waits while it runs. It may
+ * call the library, also on its own box, and may release any handle; the
+ * running call goes on with what it has. To end the command early, stop the
+ * box through a second handle (sandbox_get), from the callback or from another
+ * thread.
+ */
+typedef void (*SandboxOutputCallback)(const char *text, int is_stderr, void *user_data);
+
+/* A command with all that can be said of it. Zero a member to leave it out. */
+typedef struct SandboxCommand {
+  const char *command;   /* required: a path, or a name that is looked up in the box's PATH */
+  const char *args_json; /* JSON array of strings, the command's own name not included */
+  const char *env_json;  /* JSON array of [key, value] pairs, on top of the box's */
+  const char *workdir;   /* absolute, in the box; else the box's, else the image's, else / */
+  const char *user;      /* name or uid, optionally :group; else the image's, else root */
+  double timeout_secs;   /* 0 for none; when it passes the whole process tree is killed */
+} SandboxCommand;
+
+/* ---- Library ---- */
+
+/*
+ * The version, such as "0.1.0". A static string that is never freed. Any
+ * thread.
+ */
+const char *sandbox_version(void);
+
+/* ---- Runtime ---- */
+
+/*
+ * Opens a home: checks it and finds the helpers. Starts nothing.
+ *
+ * home_dir: NULL for the default (see HOME above).
+ * registries_json: NULL, or a JSON array of registry hosts, each a string such
+ *   as "docker.io" or an object {"host", "transport": "https" or "http",
+ *   "username", "password", "bearer_token"}. Checked now, used by the version
+ *   that pulls images.
+ * *out: release with sandbox_runtime_free.
+ *
+ * Any thread.
+ * Errors: SANDBOX_CONFIG (home_dir, registries_json), SANDBOX_ENGINE (names
+ * every place where a helper was looked for), SANDBOX_STORAGE,
+ * SANDBOX_UNSUPPORTED (the home's file system can't carry boxes),
+ * SANDBOX_PERMISSION_DENIED.
+ */
+SandboxErrorCode sandbox_runtime_new(const char *home_dir, const char *registries_json,
+                                     CSandboxRuntime **out, CSandboxError *err);
+
+/*
+ * Stops all boxes that this runtime created, all at once, and refuses to make
+ * further ones (SANDBOX_STOPPED). A second call succeeds and does nothing. The
+ * runtime still needs sandbox_runtime_free.
+ *
+ * timeout_seconds: how long a box has between SIGTERM and SIGKILL; 0 means 10
+ *   seconds, -1 waits for ever.
+ *
+ * Any thread; beside running commands, which then end.
+ * Errors: SANDBOX_INVALID_ARGUMENT (below -1).
+ */
+SandboxErrorCode sandbox_runtime_shutdown(CSandboxRuntime *runtime, int timeout_seconds,
+                                          CSandboxError *err);
+
+/*
+ * Counts as a JSON object: boxes_created_total, boxes_failed_total,
+ * total_commands_executed and total_exec_errors of this runtime, and
+ * num_running_boxes of the whole home.
+ *
+ * *out_json: release with sandbox_free_string. Any thread.
+ */
+SandboxErrorCode sandbox_runtime_metrics(CSandboxRuntime *runtime, char **out_json,
+                                         CSandboxError *err);
+
+/*
+ * Releases the runtime and every handle of its boxes. Stops and removes the
+ * boxes that this runtime created with auto_remove; others live on.
+ *
+ * NULL and a second release do nothing. Any thread; commands that still run in
+ * the removed boxes end with SANDBOX_CANCELED.
+ */
+void sandbox_runtime_free(CSandboxRuntime *runtime);
+
+/* ---- Boxes ---- */
+
+/*
+ * Makes a box and starts it.
+ *
+ * options_json: the box options document, at most 1 MiB:
+ *
+ *   rootfs        object   required  {"Image": "debian:12"}, or {"RootfsPath": "/folder"},
+ *                                    which is used read-only and never changed
+ *   env           array    required  [key, value] pairs (an object works too)
+ *   volumes       array    required  {"host_path", "guest_path", "read_only"}
+ *   network       string   required  "Isolated", or "None"
+ *   ports         array    required  {"host_port", "guest_port", "protocol": "Tcp" or "Udp"}
+ *   cpus          integer  2         at most the host's
+ *   memory_mib    integer  512       16 or more, at most the host's
+ *   disk_size_gb  integer  null
+ *   working_dir   string   null      absolute
+ *   auto_remove   boolean  true      remove the box when it stops
+ *
+ * *out: release with sandbox_box_free, which does not stop the box.
+ *
+ * Any thread. On failure no box is left.
+ * Errors: SANDBOX_INVALID_ARGUMENT (the document: the message begins with
+ * "invalid box options JSON:", and names everything that is missing or not
+ * allowed; the host: a folder that is not there, more CPUs or memory than it
+ * has), SANDBOX_IMAGE, SANDBOX_UNSUPPORTED, SANDBOX_RESOURCE_EXHAUSTED,
+ * SANDBOX_PERMISSION_DENIED, SANDBOX_STOPPED (after sandbox_runtime_shutdown).
+ */
+SandboxErrorCode sandbox_create_box(CSandboxRuntime *runtime, const char *options_json,
+                                    CBoxHandle **out, CSandboxError *err);
+
+/*
+ * The same, with a name for the box: 1 to 128 letters, digits, '_', '.' or
+ * '-', beginning with a letter or digit, not with "box_" or "exec_".
+ *
+ * Errors: as sandbox_create_box, and SANDBOX_ALREADY_EXISTS.
+ */
+SandboxErrorCode sandbox_create_named_box(CSandboxRuntime *runtime, const char *name,
+                                          const char *options_json, CBoxHandle **out,
+                                          CSandboxError *err);
+
+/*
+ * Starts a box again after a stop. Its disk is as it was.
+ *
+ * One thread a handle.
+ * Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (it runs), SANDBOX_STOPPED.
+ */
+SandboxErrorCode sandbox_start_box(CBoxHandle *box, CSandboxError *err);
+
+/*
+ * Stops a box: SIGTERM to every process in it, SIGKILL after 10 seconds. The
+ * disk is kept, unless the box has auto_remove: then it is gone. The handle
+ * stays valid for sandbox_box_free.
+ *
+ * One thread a handle. Commands that run in the box end with SANDBOX_CANCELED.
+ * Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (it does not run).
+ */
+SandboxErrorCode sandbox_stop_box(CBoxHandle *box, CSandboxError *err);
+
+/*
+ * Finds a box of the home, whoever made it.
+ *
+ * id_or_name: the full id, the name, or the beginning of an id that is not
+ *   ambiguous ("box_" and at least 4 characters).
+ * *out: a handle of its own; release with sandbox_box_free.
+ *
+ * Any thread.
+ * Errors: SANDBOX_NOT_FOUND, SANDBOX_ALREADY_EXISTS (ambiguous).
+ */
+SandboxErrorCode sandbox_get(CSandboxRuntime *runtime, const char *id_or_name, CBoxHandle **out,
+                             CSandboxError *err);
+
+/*
+ * Removes a box and its disk. A box that runs is removed only if force is not
+ * 0. Handles of it stay valid for sandbox_box_free.
+ *
+ * Any thread.
+ * Errors: as sandbox_get, and SANDBOX_INVALID_STATE (it runs).
+ */
+SandboxErrorCode sandbox_remove(CSandboxRuntime *runtime, const char *id_or_name, int force,
+                                CSandboxError *err);
+
+/*
+ * All boxes of the home as a JSON array, newest first, "[]" when there are
+ * none. Each is the object of sandbox_box_info without env.
+ *
+ * *out_json: release with sandbox_free_string. Any thread.
+ */
+SandboxErrorCode sandbox_list_info(CSandboxRuntime *runtime, char **out_json, CSandboxError *err);
+
+/*
+ * One box as a JSON object, found as by sandbox_get.
+ *
+ * *out_json: release with sandbox_free_string. Any thread.
+ * Errors: as sandbox_get.
+ */
+SandboxErrorCode sandbox_get_info(CSandboxRuntime *runtime, const char *id_or_name, char **out_json,
+                                  CSandboxError *err);
+
+/*
+ * The box as a JSON object: id, name, status, state {status, running, pid,
+ * reason}, image, rootfs_path, cpus, memory_mib, disk_size_gb, network,
+ * working_dir, env, volumes, ports, auto_remove, labels, created_at,
+ * updated_at, started_at, stopped_at, error {code, message}. What is not set
+ * is null. status is "created", "running", "stopped" or "failed". Times are
+ * RFC 3339, UTC.
+ *
+ * *out_json: release with sandbox_free_string. One thread a handle.
+ * Errors: SANDBOX_NOT_FOUND (the box was removed).
+ */
+SandboxErrorCode sandbox_box_info(CBoxHandle *box, char **out_json, CSandboxError *err);
+
+/*
+ * Measures of the box as a JSON object: cpu_percent (the mean since it was
+ * started; 100 is one CPU), memory_bytes, commands_executed_total,
+ * exec_errors_total, bytes_sent_total, bytes_received_total,
+ * total_create_duration_ms, network_bytes_sent, network_bytes_received. What
+ * is unknown is null.
+ *
+ * *out_json: release with sandbox_free_string. One thread a handle.
+ * Errors: SANDBOX_NOT_FOUND.
+ */
+SandboxErrorCode sandbox_box_metrics(CBoxHandle *box, char **out_json, CSandboxError *err);
+
+/*
+ * The id of the box, or NULL if the handle is NULL or was released.
+ *
+ * Release with sandbox_free_string. One thread a handle.
+ */
+char *sandbox_box_id(CBoxHandle *box);
+
+/*
+ * Releases the handle. The box is not stopped. NULL and a second release do
+ * nothing. A call that is running on the handle goes on.
+ */
+void sandbox_box_free(CBoxHandle *box);
+
+/* ---- Commands ---- */
+
+/*
+ * Runs a command in a box that runs, hands its output to callback, and waits
+ * for its end.
+ *
+ * command: a path, or a name that is looked up in the box's PATH. No shell.
+ * args_json: NULL, or a JSON array of strings; the command's own name is not
+ *   part of it.
+ * callback: NULL to drop the output. user_data is handed to it as it is.
+ * *out_exit_code: 0 to 255; -N if signal N ended the command (-9 also when it
+ *   used more memory than the box has).
+ *
+ * One thread a handle; callbacks on that thread.
+ * Returns SANDBOX_OK whenever the command ran to its own end, whatever its
+ * exit code.
+ * Errors: SANDBOX_EXECUTION (it can't be started: *out_exit_code is 127 if
+ * there is no such command, 126 if it is not executable, its working directory
+ * is missing or its user unknown), SANDBOX_CANCELED (the box was stopped or
+ * removed meanwhile), SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (the box does
+ * not run), SANDBOX_INVALID_ARGUMENT. Except as said, *out_exit_code is not
+ * written then.
+ */
+SandboxErrorCode sandbox_execute(CBoxHandle *box, const char *command, const char *args_json,
+                                 SandboxOutputCallback callback, void *user_data,
+                                 int *out_exit_code, CSandboxError *err);
+
+/*
+ * The same, with environment, working directory, user and time limit.
+ *
+ * Errors: as sandbox_execute, and SANDBOX_TIMEOUT (timeout_secs passed: the
+ * command and all that it started are gone, *out_exit_code is not written).
+ */
+SandboxErrorCode sandbox_execute_cmd(CBoxHandle *box, const SandboxCommand *cmd,
+                                     SandboxOutputCallback callback, void *user_data,
+                                     int *out_exit_code, CSandboxError *err);
+
+/* ---- Simple ---- */
+
+/*
+ * Makes a box from an image of the default home, with an isolated network, to
+ * be used with sandbox_simple_run.
+ *
+ * cpus, memory_mib: 0 or less for the defaults, 2 and 512.
+ * *out: release with sandbox_simple_free.
+ *
+ * Any thread.
+ * Errors: as sandbox_runtime_new and sandbox_create_box.
+ */
+SandboxErrorCode sandbox_simple_new(const char *image, int cpus, int memory_mib,
+                                    CSandboxSimple **out, CSandboxError *err);
+
+/*
+ * Runs a command and gives all its output at once.
+ *
+ * args: argc strings, the command's own name not included; may be NULL when
+ *   argc is 0.
+ * *out: release with sandbox_result_free. exit_code is that of
+ *   sandbox_execute; the texts are cleaned as a callback's are.
+ *
+ * One thread a handle. The box is the same in every run.
+ * Errors: as sandbox_execute, with *out NULL, and SANDBOX_RESOURCE_EXHAUSTED
+ * (more than 64 MiB on a stream: the command is killed).
+ */
+SandboxErrorCode sandbox_simple_run(CSandboxSimple *simple, const char *command,
+                                    const char *const *args, int argc, CSandboxExecResult **out,
+                                    CSandboxError *err);
+
+/* Releases the handle; stops and removes its box. NULL and a second release do nothing. */
+void sandbox_simple_free(CSandboxSimple *simple);
+
+/* ---- Memory ---- */
+
+/* Releases a result of sandbox_simple_run, once. NULL does nothing. Any thread. */
+void sandbox_result_free(CSandboxExecResult *result);
+
+/* Releases a string that a function of this header handed out, once. NULL does nothing. Any thread. */
+void sandbox_free_string(char *text);
+
+/*
+ * Frees the message and makes the struct as new: message NULL, code
+ * SANDBOX_OK. The struct itself is the caller's. NULL and a second call do
+ * nothing. Any thread.
+ */
+void sandbox_error_free(CSandboxError *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SANDBOX_H */
