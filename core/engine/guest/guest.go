@@ -92,6 +92,9 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err := g.open(f.FDs[1]); err != nil {
 		return nil, 0, err
 	}
+	if err := loopbackUp(); err != nil {
+		return nil, 0, err
+	}
 	if g.spawner, err = startSpawner(); err != nil {
 		return nil, 0, err
 	}
@@ -115,6 +118,24 @@ func (g *guest) open(treeFD int) (err error) {
 	}
 	if g.null, err = os.OpenFile("/dev/null", os.O_RDWR, 0); err != nil {
 		return err
+	}
+	return nil
+}
+
+// loopbackUp brings the network of a box without one up.
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("bring the loopback up: %w", err)
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+		return fmt.Errorf("bring the loopback up: %w", err)
 	}
 	return nil
 }
