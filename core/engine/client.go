@@ -118,7 +118,7 @@ func (c *Client) Get(_ context.Context, id string) (core.Record, error) {
 
 func (c *Client) get(id string) (record.Box, error) {
 	b, err := c.records.Get(id)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || fault.Is(err, fault.InvalidArgument) { // no key: no box's id either
 		return b, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -172,6 +173,7 @@ func checkStream(fd int, tty bool) error {
 type control struct {
 	conn  *wire.Conn
 	files []*os.File
+	ended atomic.Bool // Exit has given its answer
 }
 
 func (c *control) ExitFD() int {
@@ -197,12 +199,16 @@ func (c *control) Exit() (core.ExecStatus, error) {
 	if err := f.Decode(&e); err != nil {
 		return core.ExecStatus{}, fault.Wrap(fault.Engine, err, "the end of a command")
 	}
+	c.ended.Store(true)
 	return core.ExecStatus{
 		State: core.ExecState(e.State), Reason: e.Reason, ExitCode: e.ExitCode, Signal: e.Signal, Message: e.Message,
 	}, nil
 }
 
 func (c *control) send(t wire.Type, body any) error {
+	if c.ended.Load() {
+		return fault.New(fault.InvalidState, "the command has ended")
+	}
 	if err := c.conn.Send(t, body); err != nil {
 		return fault.Wrap(fault.InvalidState, err, "the command has ended")
 	}
