@@ -117,8 +117,11 @@ func (c *Client) Get(_ context.Context, id string) (core.Record, error) {
 }
 
 func (c *Client) get(id string) (record.Box, error) {
+	if !record.ValidID(id) {
+		return record.Box{}, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
 	b, err := c.records.Get(id)
-	if errors.Is(err, os.ErrNotExist) || fault.Is(err, fault.InvalidArgument) { // no key: no box's id either
+	if errors.Is(err, os.ErrNotExist) {
 		return b, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	if err == nil {
@@ -129,4 +132,3 @@ func (c *Client) get(id string) (record.Box, error) {
 
 // Close lets go of the helper, which leaves once nobody needs it.
 func (c *Client) Close() error { return c.helper.close() }
-

@@ -38,6 +38,9 @@ func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Pro
 }
 
 func (c *Client) dialInit(id string) (*wire.Conn, error) {
+	if !record.ValidID(id) {
+		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
 	dir, err := os.OpenFile(record.Folder(c.home, id), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, c.explain(id, err)
@@ -172,8 +175,8 @@ func checkStream(fd int, tty bool) error {
 // control is the connection that stands for a command.
 type control struct {
 	conn  *wire.Conn
-	files []*os.File
-	ended atomic.Bool // Exit has given its answer
+	files []*os.File // stdout, stderr, stdin; nil where there is none
+	ended atomic.Bool
 }
 
 func (c *control) ExitFD() int {
@@ -184,6 +187,7 @@ func (c *control) ExitFD() int {
 // only the frame itself.
 func (c *control) Exit() (core.ExecStatus, error) {
 	f, err := c.conn.Recv()
+	c.ended.Store(true)
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) {
 			// Init has gone, and the command with it.
@@ -199,7 +203,6 @@ func (c *control) Exit() (core.ExecStatus, error) {
 	if err := f.Decode(&e); err != nil {
 		return core.ExecStatus{}, fault.Wrap(fault.Engine, err, "the end of a command")
 	}
-	c.ended.Store(true)
 	return core.ExecStatus{
 		State: core.ExecState(e.State), Reason: e.Reason, ExitCode: e.ExitCode, Signal: e.Signal, Message: e.Message,
 	}, nil
@@ -223,8 +226,13 @@ func (c *control) Cancel(_ context.Context, grace time.Duration) error {
 	return c.send(wire.TypeCancel, wire.Cancel{GraceMS: grace.Milliseconds()})
 }
 
+// Resize needs no init: this process holds the terminal.
 func (c *control) Resize(_ context.Context, cols, rows int) error {
-	return c.send(wire.TypeResize, wire.Resize{Cols: cols, Rows: rows})
+	size := unix.Winsize{Col: uint16(cols), Row: uint16(rows)}
+	if err := unix.IoctlSetWinsize(int(c.files[0].Fd()), unix.TIOCSWINSZ, &size); err != nil {
+		return fault.Wrap(fault.InvalidState, err, "the command has no terminal")
+	}
+	return nil
 }
 
 func (c *control) Release() error {

@@ -330,7 +330,7 @@ func usage(t *testing.T, s *suite) {
 	s.shell(t, box, "exit 1")
 	s.run(t, box, options.Exec{Cmd: []string{"nosuchcommand"}})
 	u, err := box.Usage(s.context(t))
-	if err != nil || u.Commands != 1 || u.ExecErrors != 1 || u.CPU < 0 || u.MemoryBytes < 0 {
-		t.Errorf("got %+v, %v, want 1 command that was started and 1 that could not be", u, err)
+	if err != nil || u.Commands != 2 || u.ExecErrors != 1 || u.CPU < 0 || u.MemoryBytes < 0 {
+		t.Errorf("got %+v, %v, want 2 commands, 1 of them not started", u, err)
 	}
 }

@@ -163,11 +163,11 @@ func (e *Engine) Exec(_ context.Context, id string, o options.Exec) (*core.Proce
 	if err != nil {
 		return nil, fault.Wrap(fault.Engine, err, "start %q", o.Cmd[0])
 	}
+	b.usage.Commands++
 	if c.group == 0 {
 		b.usage.ExecErrors++
 		return p, nil
 	}
-	b.usage.Commands++
 	b.execs = append(b.execs, c)
 	return p, nil
 }

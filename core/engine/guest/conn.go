@@ -126,12 +126,6 @@ func (e *exec) control(f wire.Frame) error {
 			return err
 		}
 		e.end(wire.ReasonCanceled, milliseconds(r.GraceMS))
-	case wire.TypeResize:
-		var r wire.Resize
-		if err := f.Decode(&r); err != nil {
-			return err
-		}
-		e.resize(r.Cols, r.Rows)
 	default:
 		return wire.ErrProtocol
 	}

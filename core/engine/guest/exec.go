@@ -73,6 +73,7 @@ func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
 		e.discard()
 		return nil, err
 	}
+	g.started.Add(1)
 	if why := g.spawn(e, r, child); why != nil {
 		g.failed.Add(1)
 		child.say(why)
@@ -112,7 +113,6 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 		return plan.explain(err)
 	}
 	g.children[e.pid] = e
-	g.started.Add(1)
 	preferForOOM(e.pid)
 	e.arm(r.TimeoutMS)
 	return nil

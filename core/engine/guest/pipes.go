@@ -94,16 +94,9 @@ func (e *exec) openTerminal(g *guest, r wire.Start, c *childFiles) error {
 	}
 	c.in, c.out, c.err = int(slave), int(slave), int(slave)
 	c.own = append(c.own, int(slave))
-	e.resize(r.Cols, r.Rows)
-	return nil
-}
-
-// resize sets the terminal's size; its processes get SIGWINCH.
-func (e *exec) resize(cols, rows int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.files.tty || e.files.out < 0 || cols <= 0 || rows <= 0 {
-		return
+	size := unix.Winsize{Col: uint16(min(r.Cols, 65535)), Row: uint16(min(r.Rows, 65535))}
+	if err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &size); err != nil {
+		return fmt.Errorf("set the terminal's size: %w", err)
 	}
-	_ = unix.IoctlSetWinsize(e.files.out, unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(min(cols, 65535)), Row: uint16(min(rows, 65535))})
+	return nil
 }

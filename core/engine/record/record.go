@@ -4,6 +4,7 @@ package record
 
 import (
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sandbox/core"
@@ -23,6 +24,12 @@ type Box struct {
 
 // Open gives the records of a home.
 func Open(home string) store.Dir[Box] { return store.Dir[Box]{Path: filepath.Join(home, "records")} }
+
+// ValidID tells whether id can be a box's: it is used as a file name.
+func ValidID(id string) bool {
+	rest, ok := strings.CutPrefix(id, "box_")
+	return ok && len(rest) == 20 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
 
 // Folder gives the folder of a box's objects.
 func Folder(home, id string) string { return filepath.Join(home, "boxes", id) }

@@ -56,6 +56,9 @@ func (b *box) record() record.Box {
 
 // create makes a box and starts it.
 func (k *keeper) create(req core.CreateRequest, owner process.Identity) (core.Record, error) {
+	if !record.ValidID(req.ID) {
+		return core.Record{}, fault.New(fault.Engine, "%q is no box id", req.ID)
+	}
 	if err := k.checkRootfs(req.Options.RootfsPath); err != nil {
 		return core.Record{}, err
 	}

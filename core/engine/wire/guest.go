@@ -18,7 +18,6 @@ const (
 	// On the connection of an exec.
 	TypeSignal  // Signal
 	TypeCancel  // Cancel
-	TypeResize  // Resize
 	TypeRelease // no body: the output was read, or is not wanted
 
 	// Answers of init.
@@ -86,12 +85,6 @@ type Signal struct {
 // Cancel asks for the end of the exec's whole tree.
 type Cancel struct {
 	GraceMS int64 `json:"grace_ms"`
-}
-
-// Resize asks for a size of the terminal.
-type Resize struct {
-	Cols int `json:"cols"`
-	Rows int `json:"rows"`
 }
 
 // Stop asks for the end of the box.
