@@ -23,7 +23,7 @@ CHECKS   := format vet lint
 INSTALLS := install-programs
 -include mk/*.mk
 
-.PHONY: help deps build helpers demo image test gotest race fuzz check format vet tidy clean-tree lint fmt docs install install-programs clean
+.PHONY: help root deps build helpers demo image test gotest race fuzz check format vet tidy clean-tree lint fmt docs install install-programs clean
 
 help: ## print the targets
 	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
@@ -47,7 +47,7 @@ helpers:
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox ./cmd/sandbox
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox-shim ./cmd/sandbox-shim
 
-image: $(BUILD)/debian.tar build ## make a small Debian image and import it as the alias "default"
+image: root deps $(BUILD)/debian.tar build ## make a small Debian image and import it as the alias "default" (needs root)
 	$(BUILD)/sandbox images import default $(BUILD)/debian.tar
 
 # Debian with bash and python3; made anew when its recipe changes.
@@ -55,17 +55,20 @@ $(BUILD)/debian.tar: test/image/debian.sh
 	@rm -f $@
 	test/image/debian.sh $@
 
-demo: deps build image ## from nothing to Python computing in a box, from C and from the command line
-	$(CC) -std=c99 -Wall -Wextra -Iinclude -o $(BUILD)/hello examples_c/hello.c -L$(BUILD) -lsandbox -Wl,-rpath,'$$ORIGIN'
-	$(BUILD)/hello
+demo: root deps image examples ## from nothing to Python computing in a box, from C and from the command line (needs root)
+	$(BUILD)/examples/hello
 	$(BUILD)/sandbox run default -- python3 -c 'print("from the command line: 2**100 =", 2**100)'
 
-test: deps build $(TESTS) ## run all tests (needs root)
+# Boxes are made of mounts, cgroups and namespaces.
+root:
+	@[ "$$(id -u)" = 0 ] || { echo 'needs root: sudo env PATH="$$PATH" make $(MAKECMDGOALS)' >&2; exit 1; }
+
+test: root deps build $(TESTS) ## run all tests (needs root)
 
 gotest:
 	$(GO) test $(GOTESTFLAGS) ./...
 
-race: deps build ## run the Go tests under the race detector
+race: root deps build ## run the Go tests under the race detector (needs root)
 	$(MAKE) gotest GOTESTFLAGS=-race
 
 FUZZTIME ?= 20s

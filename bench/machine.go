@@ -33,7 +33,7 @@ func machine(home string) facts {
 	}
 	var si unix.Sysinfo_t
 	if unix.Sysinfo(&si) == nil {
-		f.MemoryMiB = int(uint64(si.Totalram) * uint64(si.Unit) >> 20)
+		f.MemoryMiB = int(si.Totalram * uint64(si.Unit) >> 20)
 	}
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		f.Load = strings.Join(strings.Fields(string(load))[:3], " ")

@@ -108,7 +108,7 @@ func joined(errs ...error) error {
 
 // apart is the inverse of joined.
 func apart(err error) []error {
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only the outermost is a list
+	if many, ok := err.(interface{ Unwrap() []error }); ok { // only the outermost is a list
 		return many.Unwrap()
 	}
 	return []error{err}

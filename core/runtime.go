@@ -266,7 +266,7 @@ func checkHost(o options.Box) error {
 	if err := unix.Sysinfo(&si); err != nil {
 		return fault.Wrap(fault.Internal, err, "read the host's memory")
 	}
-	if mib := int(uint64(si.Totalram) * uint64(si.Unit) >> 20); o.MemoryMiB > mib {
+	if mib := int(si.Totalram * uint64(si.Unit) >> 20); o.MemoryMiB > mib {
 		return fault.New(fault.InvalidArgument, "memory_mib is %d and this host has %d", o.MemoryMiB, mib)
 	}
 	return nil

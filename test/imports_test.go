@@ -15,21 +15,23 @@ import (
 // import. "core/..." means core and all below it. A package has the row of the
 // longest folder that it lies in, and may always import others of that row.
 var allowed = map[string][]string{
-	"capi":            {"core", "core/local", "core/options", "core/fault", "client"},
-	"cli":             {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine"},
-	"client":          {"core/options", "core/fault"},
-	"cmd":             {"cli", "core/engine/shim", "core/engine/guest"},
-	"core":            {"core/fault", "core/options"},
-	"core/engine":     {"core", "core/fault", "core/options", "core/store"},
-	"core/fault":      {},
-	"core/image":      {"core", "core/fault", "core/store"},
-	"core/local":      {"core/..."},
-	"core/options":    {"core/fault"},
-	"core/store":      {"core/fault"},
-	"core/enginetest": {"core", "core/fault", "core/options"},
-	"bench":           {"core/...", "test/..."},
-	"internal/fake":   {"core", "core/fault", "core/options"},
-	"test":            {"core/..."},
+	"capi":             {"core", "core/local", "core/options", "core/fault", "client"},
+	"cli":              {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor"},
+	"client":           {"core/options", "core/fault"},
+	"cmd":              {"cli", "core/engine/shim", "core/engine/guest", "core/image/layer"},
+	"core":             {"core/fault", "core/options"},
+	"core/engine":      {"core", "core/fault", "core/options", "core/store", "core/image/layer"},
+	"core/doctor":      {"core", "core/engine", "core/fault", "core/store"},
+	"core/fault":       {},
+	"core/image":       {"core", "core/fault", "core/store"},
+	"core/image/layer": {"core/fault", "core/store"},
+	"core/local":       {"core/..."},
+	"core/options":     {"core/fault"},
+	"core/store":       {"core/fault"},
+	"core/enginetest":  {"core", "core/fault", "core/options"},
+	"bench":            {"core/...", "test/..."},
+	"internal/fake":    {"core", "core/fault", "core/options"},
+	"test":             {"core/..."},
 }
 
 // importers says which packages alone may import a module, directly, and why.

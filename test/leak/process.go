@@ -31,7 +31,7 @@ type process struct {
 	parent        int
 	name, state   string
 	command       string
-	ours          bool // a helper or an init, of whatever home
+	helper, init  bool // of whatever home
 	inTempFolders bool
 }
 
@@ -50,13 +50,13 @@ func inspect(dir string) process {
 	}
 	p.command = strings.TrimSpace(strings.ReplaceAll(read(dir+"/cmdline"), "\x00", " "))
 	exe, _ := os.Readlink(dir + "/exe")
-	p.ours = strings.Contains(exe, "sandbox-shim") || strings.Contains(exe, "sandbox-init")
-	p.inTempFolders = p.ours && mentions(dir, os.TempDir()+"/")
+	p.helper, p.init = strings.Contains(exe, "sandbox-shim"), strings.Contains(exe, "sandbox-init")
+	p.inTempFolders = p.helper && mentions(dir, os.TempDir()+"/")
 	return p
 }
 
 // mentions tells whether a process has to do with files below folder: by its
-// arguments, environment, open files or the layers of its root.
+// arguments, environment, open files or mounts.
 func mentions(dir, folder string) bool {
 	for _, name := range []string{"cmdline", "environ", "mountinfo"} {
 		if strings.Contains(read(dir+"/"+name), folder) {
@@ -73,13 +73,14 @@ func mentions(dir, folder string) bool {
 }
 
 // mine tells whether pid, or one that it descends from, belongs to this suite.
+// Whose home an init was of can't be told once its helper has died: it counts.
 func mine(all map[int]process, pid int) bool {
 	for range len(all) { // parents read at different times could form a ring
 		p, ok := all[pid]
 		if !ok {
 			return false
 		}
-		if pid == os.Getpid() || p.inTempFolders {
+		if pid == os.Getpid() || p.inTempFolders || p.init && !all[p.parent].helper {
 			return true
 		}
 		pid = p.parent

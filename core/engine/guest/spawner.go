@@ -3,7 +3,6 @@ package guest
 import (
 	"fmt"
 	"runtime"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -69,10 +68,4 @@ func confine() error {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
 	return loadFilter()
-}
-
-// spawn starts a command on the spawner's thread.
-func (s *spawner) spawn(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
-	s.do(func() { pid, err = syscall.ForkExec(path, argv, attr) })
-	return pid, err
 }

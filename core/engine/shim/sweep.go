@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -64,7 +65,7 @@ func (k *keeper) takeOver(b *box) error {
 func (k *keeper) sweepFolders() error {
 	for _, parent := range []string{filepath.Join(k.home, "boxes"), k.state} {
 		entries, err := os.ReadDir(parent)
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return store.Fault(err, "sweep the home")
 		}
 		for _, e := range entries {

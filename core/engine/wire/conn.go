@@ -46,7 +46,7 @@ type Frame struct {
 // Decode reads the body into v.
 func (f Frame) Decode(v any) error {
 	if err := json.Unmarshal(f.Body, v); err != nil {
-		return fmt.Errorf("%w: body of frame %d: %v", ErrProtocol, f.Type, err)
+		return fmt.Errorf("%w: body of frame %d: %w", ErrProtocol, f.Type, err)
 	}
 	return nil
 }
@@ -221,12 +221,12 @@ func (c *Conn) takeRights(oob []byte, flags int) error {
 	}
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return fmt.Errorf("%w: %v", ErrProtocol, err)
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	for _, m := range msgs {
 		fds, err := unix.ParseUnixRights(&m)
 		if err != nil {
-			return fmt.Errorf("%w: %v", ErrProtocol, err)
+			return fmt.Errorf("%w: %w", ErrProtocol, err)
 		}
 		c.fds = append(c.fds, fds...)
 	}

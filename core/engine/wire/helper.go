@@ -1,6 +1,6 @@
 package wire
 
-// Version of the two protocols. It is part of the helper's socket name, so
+// Protocol is the version of the two protocols. It is part of the helper's socket name, so
 // that a helper of another version finishes its boxes beside a new one.
 const Protocol = "1"
 
