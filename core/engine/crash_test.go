@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log"
 	"os"
@@ -50,15 +51,9 @@ func create(ctx context.Context, e core.Engine, id, root string) (core.Record, e
 	return e.Create(ctx, core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{root}}})
 }
 
-// boxID gives a valid id for n.
-func boxID(n int) string {
-	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
-	b := []byte("box_aaaaaaaaaaaaaaaaaaaa")
-	for i := len(b) - 1; n > 0; i-- {
-		b[i] = alphabet[n%32]
-		n /= 32
-	}
-	return string(b)
+// newID gives an id that no other test has: cgroups are the whole host's.
+func newID() string {
+	return "box_" + strings.ToLower(rand.Text()[:20]) // base32
 }
 
 // output runs a command and gives its output and end.
@@ -94,15 +89,15 @@ func TestHelperKilledInCreate(t *testing.T) {
 	e := openAt(t, home)
 	root := rootfs.Busybox(t)
 	ctx := t.Context()
-	other := boxID(1000)
+	other := newID()
 	if _, err := create(ctx, e, other, root); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 40 {
-		pid := helperPID(t, home)
+		pid, id := helperPID(t, home), newID()
 		done := make(chan error)
 		go func() {
-			_, err := create(ctx, e, boxID(i), root)
+			_, err := create(ctx, e, id, root)
 			done <- err
 		}()
 		time.Sleep(time.Duration(i) * time.Millisecond / 2) // where in the create the kill comes
@@ -116,7 +111,7 @@ func TestHelperKilledInCreate(t *testing.T) {
 		if out, _ := output(t, e, other, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 			t.Fatalf("the other box says %q", out)
 		}
-		switch removed := e.Remove(ctx, boxID(i), true); {
+		switch removed := e.Remove(ctx, id, true); {
 		case err == nil && removed != nil:
 			t.Errorf("created, but: %v", removed)
 		case err != nil && !fault.Is(removed, fault.BoxNotFound):
@@ -138,8 +133,9 @@ func TestOwnerKilled(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		home := t.TempDir()
 		e := openAt(t, home)
+		free := newID()
 		owner := exec.Command(os.Args[0])
-		owner.Env = append(os.Environ(), "OWNER_HOME="+home, "OWNER_ROOT="+rootfs.Busybox(t))
+		owner.Env = append(os.Environ(), "OWNER_HOME="+home, "OWNER_ROOT="+rootfs.Busybox(t), "OWNER_FREE="+free)
 		said, err := owner.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -160,12 +156,12 @@ func TestOwnerKilled(t *testing.T) {
 		_ = owner.Process.Kill()
 		_ = owner.Wait()
 		if replaced { // the next use of the home starts another helper
-			if err := e.Remove(t.Context(), boxID(3), true); !fault.Is(err, fault.BoxNotFound) {
+			if err := e.Remove(t.Context(), newID(), true); !fault.Is(err, fault.BoxNotFound) {
 				t.Errorf("got %v", err)
 			}
 		}
-		awaitBoxes(t, e, boxID(2))
-		if err := e.Remove(t.Context(), boxID(2), true); err != nil {
+		awaitBoxes(t, e, free)
+		if err := e.Remove(t.Context(), free, true); err != nil {
 			t.Error(err)
 		}
 	}
@@ -178,12 +174,12 @@ func own(home, root string) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := create(context.Background(), e, boxID(2), root); err != nil {
+	if _, err := create(context.Background(), e, os.Getenv("OWNER_FREE"), root); err != nil {
 		log.Fatal(err)
 	}
 	o := options.Defaults()
 	o.RootfsPath = root
-	req := core.CreateRequest{ID: boxID(1), Options: o, Image: core.Image{Layers: []string{root}}, Owned: true}
+	req := core.CreateRequest{ID: newID(), Options: o, Image: core.Image{Layers: []string{root}}, Owned: true}
 	if _, err := e.Create(context.Background(), req); err != nil {
 		log.Fatal(err)
 	}
@@ -217,7 +213,7 @@ func awaitBoxes(t *testing.T, e core.Engine, want ...string) {
 func TestInitKilled(t *testing.T) {
 	t.Parallel()
 	e := open(t)
-	rec, err := create(t.Context(), e, boxID(1), rootfs.Busybox(t))
+	rec, err := create(t.Context(), e, newID(), rootfs.Busybox(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,4 +259,3 @@ func awaitState(t *testing.T, e core.Engine, id string, want core.State) core.Re
 		}
 	}
 }
-

@@ -6,14 +6,19 @@ package shim
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 // hold keeps a user namespace alive until it is killed. It shares this
 // process's memory, so that making it copies nothing, and must not touch it:
-// it has a stack of its own and makes one system call.
-static int hold(void *unused) {
-	(void)unused;
+// it has a stack of its own and does nothing but system calls. It goes with
+// the thread that made it: a killed helper must not leave it behind, with
+// copies of the helper's lock and socket.
+static int hold(void *parent) {
+	if (syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+	    syscall(SYS_getppid) != (long)parent)
+		syscall(SYS_exit, 1);
 	for (;;)
 		syscall(SYS_ppoll, 0, 0, 0, 0, 0);
 	return 0;
@@ -25,7 +30,7 @@ static int new_user_namespace(char *stack_end) {
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int pid = clone(hold, stack_end, CLONE_VM | CLONE_NEWUSER | SIGCHLD, 0);
+	int pid = clone(hold, stack_end, CLONE_VM | CLONE_NEWUSER | SIGCHLD, (void *)(long)getpid());
 	int err = errno;
 	pthread_sigmask(SIG_SETMASK, &old, 0);
 	return pid < 0 ? -err : pid;
