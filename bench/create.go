@@ -49,6 +49,7 @@ func measureSteps(ctx context.Context, b *bench) ([]row, error) {
 		all[i].name = name
 	}
 	for round := -warmup; round < b.rounds && ctx.Err() == nil; round++ {
+		time.Sleep(b.pause)
 		took, err := b.ours.steps(ctx)
 		if err != nil {
 			return rows(millis, []series{{contestant: contestant{name: "ours", why: err.Error()}}}), nil

@@ -43,7 +43,7 @@ func (v verdict) String() string {
 	if !v.Met {
 		met = "MISSED"
 	}
-	return fmt.Sprintf("bar %s: %.2f %s", v.Bar, v.Value, met)
+	return fmt.Sprintf("bar %s: %.3g %s", v.Bar, v.Value, met)
 }
 
 // bar is a limit for the ratio between two contestants of a measurement.

@@ -41,7 +41,7 @@ func document(text *C.cchar) []byte {
 	if text == nil {
 		return nil
 	}
-	n := C.strnlen((*C.char)(text), options.MaxBoxDocument+1)
+	n := C.strnlen((*C.char)(text), options.MaxDocument+1)
 	return C.GoBytes(unsafe.Pointer(text), C.int(n))
 }
 

@@ -24,9 +24,9 @@ func clean(dst, text []byte) []byte {
 	return dst
 }
 
-// headroom is what a character that came in two reads can leave over: all of
-// it but one byte.
-const headroom = utf8.UTFMax - 1
+// headroom is where what a read left over is put before the next one: 3 bytes
+// would do, but the kernel copies to a page boundary several times faster.
+const headroom = 4096
 
 // pieces cuts a command's output into text for C. What is UTF-8 already is
 // handed on in the very buffer it was read into: what a read left over is put
@@ -83,7 +83,7 @@ func (p *pieces) of(stderr bool) *[]byte {
 
 // unfinished is the length of the beginning of a character at the end of text.
 func unfinished(text []byte) int {
-	for n := 1; n <= headroom && n <= len(text); n++ {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		tail := text[len(text)-n:]
 		if utf8.RuneStart(tail[0]) {
 			if utf8.FullRune(tail) {

@@ -23,9 +23,32 @@ func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error
 	}
 	defer term.restore()
 	term.describe(&o)
+	kept, sink := capture{start: time.Now()}, a.write
+	if a.asJSON() {
+		sink = kept.take
+	}
+	status, err := a.stream(ctx, box, o, term, sink)
+	term.restore() // before a line of ours
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return fault.Wrap(fault.Canceled, ctx.Err(), "the command was ended")
+	case status.State == core.ExecLost:
+		return fault.New(fault.Engine, "the box died under the command")
+	case a.asJSON():
+		return joined(exit(status.ExitCode), writeJSON(a.Out, kept.result(status)))
+	}
+	a.explain(o, status)
+	return exit(status.ExitCode)
+}
+
+// stream runs a command to its end, which comes early when ctx ends or sink
+// fails.
+func (a *app) stream(ctx context.Context, box *core.Box, o options.Exec, term *terminal, sink func(bool, []byte) error) (core.ExecStatus, error) {
 	e, err := box.Exec(ctx, o)
 	if err != nil {
-		return err
+		return core.ExecStatus{}, err
 	}
 	defer func() { _ = e.Close() }() // nothing of it is needed any more
 	defer context.AfterFunc(ctx, func() { cancel(ctx, e) })()
@@ -33,27 +56,11 @@ func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error
 	if e.Stdin() != nil { // as it is when asked for, but if the command can't be started
 		defer feed(a.In, e.Stdin(), o.TTY)()
 	}
-	kept, sink := capture{start: time.Now()}, a.write
-	if a.asJSON() {
-		sink = kept.take
-	}
 	status, err := e.Stream(context.WithoutCancel(ctx), make([]byte, core.OutputBuffer), sink)
 	if err != nil {
 		cancel(ctx, e)
-		return err
 	}
-	if ctx.Err() != nil {
-		return fault.Wrap(fault.Canceled, ctx.Err(), "the command was ended")
-	}
-	term.restore() // before a line of ours
-	if status.State == core.ExecLost {
-		return fault.New(fault.Engine, "the box died under the command")
-	}
-	if a.asJSON() {
-		return joined(exit(status.ExitCode), writeJSON(a.Out, kept.result(status)))
-	}
-	a.explain(o, status)
-	return exit(status.ExitCode)
+	return status, err
 }
 
 // cancel ends the command; a command that has ended is none of its business.

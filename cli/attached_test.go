@@ -65,13 +65,15 @@ func TestBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := sha256.New()
+	sum, written := sha256.New(), make(chan struct{})
 	go func() {
+		defer close(written)
 		defer w.Close()
 		_, _ = io.CopyN(io.MultiWriter(w, sum), rand.Reader, 20<<20)
 	}()
 	got := sha256.New()
 	code := h.run(context.Background(), Stdio{r, got, io.Discard}, "exec", "-i", "a", "--", "cat")
+	<-written
 	if code != 0 || !bytes.Equal(sum.Sum(nil), got.Sum(nil)) {
 		t.Errorf("exit %d, and what cat gave differs: %v", code, !bytes.Equal(sum.Sum(nil), got.Sum(nil)))
 	}

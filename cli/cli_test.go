@@ -13,7 +13,10 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/local"
 	"sandbox/internal/fake"
+	"sandbox/test/leak"
 )
+
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // host is a home whose boxes are fake: their commands are host processes.
 type host struct {

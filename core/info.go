@@ -92,12 +92,25 @@ func (b *Box) Metrics(ctx context.Context) (BoxMetrics, error) {
 	if err != nil {
 		return BoxMetrics{}, err
 	}
-	m := BoxMetrics{Commands: u.Commands, ExecErrors: u.ExecErrors}
+	m := BoxMetrics{Commands: u.Commands, ExecErrors: u.ExecErrors, CreateDuration: b.r.createDuration(b.id)}
 	if rec.State == Running && rec.StartedAt != nil {
 		percent := 100 * u.CPU.Seconds() / time.Since(*rec.StartedAt).Seconds()
 		m.CPUPercent, m.MemoryBytes = &percent, &u.MemoryBytes
 	}
 	return m, nil
+}
+
+// createDuration gives the milliseconds that a create took, if this runtime
+// did it.
+func (r *Runtime) createDuration(id string) *int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, made := r.made[id]
+	if !made {
+		return nil
+	}
+	ms := c.took.Milliseconds()
+	return &ms
 }
 
 func orNull[T comparable](v T) *T {

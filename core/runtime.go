@@ -44,7 +44,12 @@ type Runtime struct {
 
 	mu       sync.Mutex
 	shutdown bool
-	made     map[string]bool // boxes this runtime created: id -> auto_remove
+	made     map[string]creation // boxes this runtime created
+}
+
+type creation struct {
+	autoRemove bool
+	took       time.Duration
 }
 
 type counters struct {
@@ -62,7 +67,7 @@ type Metrics struct {
 
 // New makes a runtime. It starts nothing.
 func New(c Config) *Runtime {
-	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, made: map[string]bool{}}
+	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, made: map[string]creation{}}
 }
 
 // Create makes a box and starts it. o comes from a Decode function or has
@@ -198,15 +203,14 @@ func (r *Runtime) refuseAfterShutdown() error {
 func (r *Runtime) remember(rec Record, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.made[rec.ID] = rec.Options.AutoRemove
-	_ = took
+	r.made[rec.ID] = creation{rec.Options.AutoRemove, took}
 }
 
 // takeMade removes and gives the remembered boxes that want picks. r.mu is held.
 func (r *Runtime) takeMade(want func(autoRemove bool) bool) []string {
 	var ids []string
-	for id, autoRemove := range r.made {
-		if want(autoRemove) {
+	for id, c := range r.made {
+		if want(c.autoRemove) {
 			ids = append(ids, id)
 			delete(r.made, id)
 		}

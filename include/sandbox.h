@@ -24,7 +24,7 @@
  * WHAT THE HOST MUST GIVE
  *
  *   Linux 5.12 or newer, cgroups (v1, v2 or both), and root: a program without
- *   it gets SANDBOX_PERMISSION_DENIED when it makes a box. `sandbox doctor`
+ *   it gets SANDBOX_UNSUPPORTED when it makes a box. `sandbox doctor`
  *   checks the host and names the line that mends what is missing.
  *
  *   Two helper programs do the work, so that nothing privileged happens in
@@ -128,12 +128,12 @@ typedef enum SandboxErrorCode {
   SANDBOX_EXECUTION = 10,          /* the command can't be started */
   SANDBOX_STOPPED = 11,            /* the runtime was shut down */
   SANDBOX_ENGINE = 12,             /* a helper is missing, of another version, or died */
-  SANDBOX_UNSUPPORTED = 13,        /* the kernel, or this version, lacks it */
+  SANDBOX_UNSUPPORTED = 13,        /* not root; the kernel, or this version, lacks it */
   SANDBOX_RESOURCE_EXHAUSTED = 20, /* a limit of the host or of the library is reached */
   SANDBOX_TIMEOUT = 32,            /* the time given has passed */
   SANDBOX_CANCELED = 33,           /* ended by someone else's wish, such as a stop of the box */
   SANDBOX_UNAUTHENTICATED = 34,    /* a key is missing or unknown (remote use) */
-  SANDBOX_PERMISSION_DENIED = 35,  /* not root; a key lacks the permission (remote use) */
+  SANDBOX_PERMISSION_DENIED = 35,  /* a key lacks the permission (remote use) */
   SANDBOX_UNAVAILABLE = 36         /* not available now; try again */
 } SandboxErrorCode;
 
@@ -204,8 +204,7 @@ const char *sandbox_version(void);
  * Any thread.
  * Errors: SANDBOX_CONFIG (home_dir, registries_json), SANDBOX_ENGINE (names
  * every place where a helper was looked for), SANDBOX_STORAGE,
- * SANDBOX_UNSUPPORTED (the home's file system can't carry boxes),
- * SANDBOX_PERMISSION_DENIED.
+ * SANDBOX_UNSUPPORTED (the home's file system can't carry boxes).
  */
 SandboxErrorCode sandbox_runtime_new(const char *home_dir, const char *registries_json,
                                      CSandboxRuntime **out, CSandboxError *err);
@@ -268,8 +267,9 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  * Errors: SANDBOX_INVALID_ARGUMENT (the document: the message begins with
  * "invalid box options JSON:", and names everything that is missing or not
  * allowed; the host: a folder that is not there, more CPUs or memory than it
- * has), SANDBOX_IMAGE, SANDBOX_UNSUPPORTED, SANDBOX_RESOURCE_EXHAUSTED,
- * SANDBOX_PERMISSION_DENIED, SANDBOX_STOPPED (after sandbox_runtime_shutdown).
+ * has), SANDBOX_IMAGE, SANDBOX_UNSUPPORTED (not root; what the host or
+ * this version lacks), SANDBOX_RESOURCE_EXHAUSTED, SANDBOX_STOPPED (after
+ * sandbox_runtime_shutdown).
  */
 SandboxErrorCode sandbox_create_box(CSandboxRuntime *runtime, const char *options_json,
                                     CBoxHandle **out, CSandboxError *err);

@@ -13,12 +13,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"sandbox/core/local"
+	"sandbox/test/leak"
 	"sandbox/test/rootfs"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sandbox": main})
+	testscript.Main(leaving{m}, map[string]func(){"sandbox": main})
 }
+
+// leaving runs the tests and fails if they leave something behind.
+type leaving struct{ *testing.M }
+
+func (l leaving) Run() int { return leak.Run(l.M) }
 
 // TestScripts runs the command line with real boxes, one script a verb. Each
 // has a home of its own, and $ROOTFS is a root file system of busybox.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -9,27 +9,35 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"sandbox/test/rootfs"
 )
 
-// TestTerminal is a user at a terminal with a shell in a box.
-func TestTerminal(t *testing.T) {
-	t.Parallel()
+// onTerminal starts a command line on a terminal of 100 x 30.
+func onTerminal(t *testing.T, args ...string) (*exec.Cmd, *keyboard) {
 	home := t.TempDir()
 	t.Cleanup(func() { removeBoxes(t, home) })
-	cmd := exec.Command("sandbox", "run", "-it", "-n", "term", "-e", "PS1=ready> ", "--rootfs", rootfs.Busybox(t), "--", "sh")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "sandbox", args...)
 	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+home, "SANDBOX_HELPER_DIR="+helpers(t), "TERM=vt100")
 	user, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 100, Rows: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer user.Close()
-	k := &keyboard{t: t, user: user}
+	t.Cleanup(func() { _ = user.Close() })
+	return cmd, &keyboard{t: t, user: user}
+}
+
+// TestTerminal is a user at a terminal with a shell in a box.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	cmd, k := onTerminal(t, "run", "-it", "-e", "PS1=ready> ", "--rootfs", rootfs.Busybox(t), "--", "sh")
 	k.expect("ready> ")
 	k.enter("stty size; echo $TERM")
 	k.expect("30 100\r\nvt100\r\n")
-	if err := pty.Setsize(user, &pty.Winsize{Cols: 120, Rows: 40}); err != nil {
+	if err := pty.Setsize(k.user, &pty.Winsize{Cols: 120, Rows: 40}); err != nil {
 		t.Fatal(err)
 	}
 	k.enter(`until [ "$(stty size)" = '40 120' ]; do :; done; echo re''sized`)
@@ -40,18 +48,29 @@ func TestTerminal(t *testing.T) {
 	k.expect("ready> ")
 	k.enter("echo code $?")
 	k.expect("code 130\r\n")
-	k.keys("\x04") // the end of input ends the shell, and with it the box
-	if err := cmd.Wait(); code(err) != 130 && code(err) != 0 {
-		t.Errorf("the end: %v", err)
+	k.expect("ready> ") // where the shell reads: before that, Ctrl-D could be lost
+	k.keys("\x04")
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the shell ended by Ctrl-D: %v", err)
 	}
 }
 
-func code(err error) int {
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		return failed.ExitCode()
+func TestTerminalIsGivenBackAfterASignal(t *testing.T) {
+	t.Parallel()
+	cmd, k := onTerminal(t, "run", "-it", "--rootfs", rootfs.Busybox(t), "--", "sh", "-c", "echo up; sleep 600")
+	k.expect("up")
+	if mode := k.mode(); mode.Lflag&unix.ICANON != 0 {
+		t.Errorf("the terminal is not raw: %+v", mode)
 	}
-	return 0
+	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 128+int(unix.SIGTERM) {
+		t.Errorf("the end: %v", err)
+	}
+	if mode := k.mode(); mode.Lflag&unix.ICANON == 0 || mode.Lflag&unix.ECHO == 0 {
+		t.Errorf("the terminal was left raw: %+v", mode)
+	}
 }
 
 // keyboard is the user's side of a terminal.
@@ -68,6 +87,15 @@ func (k *keyboard) keys(keys string) {
 	if _, err := k.user.WriteString(keys); err != nil {
 		k.t.Fatal(err)
 	}
+}
+
+func (k *keyboard) mode() *unix.Termios {
+	k.t.Helper()
+	mode, err := unix.IoctlGetTermios(int(k.user.Fd()), unix.TCGETS)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return mode
 }
 
 // expect reads until text was seen since the last expect.

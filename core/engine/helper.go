@@ -112,7 +112,7 @@ func (h *helper) connection(ctx context.Context) (conn *wire.Conn, kept bool, er
 	}
 	h.mu.Unlock()
 	conn, err = h.dial()
-	if err != nil && gone(err) {
+	if err != nil && (gone(err) || errors.Is(err, unix.EACCES)) { // start says who may
 		conn, err = h.start(ctx)
 	}
 	return conn, false, err

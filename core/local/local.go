@@ -59,7 +59,7 @@ func Open(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := image.Open(home, e)
+	images, err := image.Open(image.Config{Home: home, Unpacker: e})
 	if err != nil {
 		return nil, err
 	}

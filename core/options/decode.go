@@ -49,9 +49,6 @@ type port struct {
 // counts. Errors: Malformed and InvalidArgument, with fields; the message
 // begins with "invalid box options JSON:".
 func Decode(doc []byte) (Box, error) {
-	if len(doc) > MaxBoxDocument {
-		return Box{}, fault.New(fault.Malformed, boxPrefix+"%d bytes are more than the %d allowed", len(doc), MaxBoxDocument)
-	}
 	var d boxDocument
 	if err := decode(doc, &d, boxPrefix); err != nil {
 		return Box{}, err

@@ -73,6 +73,9 @@ var errPair = errors.New("must be a list of [key, value] pairs of strings")
 // their case, the last of duplicates, and bytes that are not UTF-8; this one,
 // which is to become its second version, refuses them.
 func decode(doc []byte, v any, prefix string) error {
+	if len(doc) > MaxDocument {
+		return fault.New(fault.Malformed, "%smore than the %d bytes allowed", prefix, MaxDocument)
+	}
 	err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true))
 	if err == nil {
 		return nil

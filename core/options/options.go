@@ -28,16 +28,16 @@ const (
 
 // Limits of the contract (section 1). MaxCPUs and MaxMemoryMiB are the host's.
 const (
-	MinMemoryMiB   = 16
-	MaxDiskSizeGB  = 65536
-	MaxVolumes     = 64
-	MaxPorts       = 256
-	MaxEnvPairs    = 1000
-	MaxEnvBytes    = 128 << 10
-	MaxCmdBytes    = 128 << 10
-	MaxLabels      = 64
-	MaxProcesses   = 4096
-	MaxBoxDocument = 1 << 20 // bytes of a box options document
+	MinMemoryMiB  = 16
+	MaxDiskSizeGB = 65536
+	MaxVolumes    = 64
+	MaxPorts      = 256
+	MaxEnvPairs   = 1000
+	MaxEnvBytes   = 128 << 10
+	MaxCmdBytes   = 128 << 10
+	MaxLabels     = 64
+	MaxProcesses  = 4096
+	MaxDocument   = 1 << 20 // bytes of a document that this package reads
 )
 
 // Box says how a box shall be. The zero value is not valid: start from

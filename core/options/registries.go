@@ -35,15 +35,12 @@ func (r *Registry) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, (*object)(r), json.RejectUnknownMembers(true))
 }
 
-// DecodeRegistries reads a JSON array of hosts, each a string or an object; an
-// empty doc is no registries. Errors: Config, with fields.
+// DecodeRegistries reads a JSON array of hosts, each a string or an object; a
+// nil doc is no registries. Errors: Config, with fields.
 func DecodeRegistries(doc []byte) ([]Registry, error) {
 	const prefix = "invalid registries JSON: "
-	if len(doc) == 0 {
+	if doc == nil {
 		return nil, nil
-	}
-	if len(doc) > MaxBoxDocument {
-		return nil, fault.New(fault.Config, prefix+"more than %d bytes", MaxBoxDocument)
 	}
 	var list *[]Registry
 	if err := decode(doc, &list, prefix); err != nil {

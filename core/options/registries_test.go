@@ -20,8 +20,8 @@ func TestDecodeRegistries(t *testing.T) {
 	if got, err := options.DecodeRegistries([]byte(doc)); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	for _, doc := range []string{"", "[]"} {
-		if got, err := options.DecodeRegistries([]byte(doc)); err != nil || len(got) != 0 {
+	for _, doc := range [][]byte{nil, []byte("[]")} {
+		if got, err := options.DecodeRegistries(doc); err != nil || len(got) != 0 {
 			t.Errorf("%q: got %v, %v", doc, got, err)
 		}
 	}
@@ -30,7 +30,7 @@ func TestDecodeRegistries(t *testing.T) {
 func TestDecodeRegistriesRefuses(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ doc, names string }{
-		{`{}`, "list"}, {`null`, "list"}, {`[`, ""}, {`[] x`, ""}, {`[1]`, ""}, {`[null]`, "host"},
+		{``, ""}, {`{}`, "list"}, {`null`, "list"}, {`[`, ""}, {`[] x`, ""}, {`[1]`, ""}, {`[null]`, "host"},
 		{`[""]`, "[0].host"}, {`["https://docker.io"]`, "[0].host"}, {`["docker.io/library"]`, "[0].host"}, {`["a b"]`, "[0].host"}, {`["u@h"]`, "[0].host"},
 		{`[{"host":"h","port":1}]`, "port"}, {`[{"host":"h","host":"h"}]`, "host"}, {`[{"host":1}]`, "host"},
 		{`[{"host":"h","transport":"ftp"}]`, "[0].transport"},

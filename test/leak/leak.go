@@ -25,17 +25,20 @@ import (
 const patience = 20 * time.Second
 
 // Main runs the tests of a package, fails if they left something behind, and
-// exits. All temporary folders of the tests, and so their homes, lie in one
+// exits.
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is [Main] without the exit: it gives the exit code. All temporary folders of the tests, and so their homes, lie in one
 // folder: that is how processes and mounts of this suite are told from those
 // of another that runs at the same time.
-func Main(m *testing.M) {
+func Run(m interface{ Run() int }) int {
 	dir, err := os.MkdirTemp("", "leak-")
 	if err == nil {
 		err = os.Setenv("TMPDIR", dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "leak:", err)
-		os.Exit(2)
+		return 2
 	}
 	before := look()
 	code := m.Run()
@@ -47,7 +50,7 @@ func Main(m *testing.M) {
 		code = 1
 	}
 	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	return code
 }
 
 // Check fails t if, at its end, something is there that is not there now. It

@@ -83,30 +83,51 @@ func (g groups) delegate(base int) (*os.File, error) {
 	return os.OpenFile(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// limitExecs sets the commands' limits where v1 holds them: on groups that the
-// one thread of init which starts commands is moved into, so that its children
-// are born there. On pure cgroup2 the box's limits are enough.
-func (g groups) limitExecs(o options.Box, tid int) error {
-	limits := map[string][][2]string{
-		"memory": {{"memory.limit_in_bytes", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)}},
-		"pids":   {{"pids.max", strconv.Itoa(options.MaxProcesses)}},
+// execLimits are what v1 limits the commands of a box to, by controller.
+func execLimits(o options.Box) map[string][2]string {
+	return map[string][2]string{
+		"memory": {"memory.limit_in_bytes", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)},
+		"pids":   {"pids.max", strconv.Itoa(options.MaxProcesses)},
 	}
+}
+
+// limitExecs makes the groups of the box's commands where v1 holds the limits.
+// On pure cgroup2 the box's own limits are enough.
+func (g groups) limitExecs(o options.Box) error {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return nil
 	}
-	for controller, files := range limits {
+	for controller, limit := range execLimits(o) {
 		folder := g.folder(controller)
 		if folder == "" {
 			return fault.New(fault.Unsupported, "this host has no %s controller mounted at %s/%s", controller, groupRoot, controller)
 		}
-		path := filepath.Join(folder, execsFolder)
-		if err := os.MkdirAll(path, 0o755); err != nil {
+		folder = filepath.Join(folder, execsFolder)
+		if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		for _, f := range append(files, [2]string{"tasks", strconv.Itoa(tid)}) {
-			if err := os.WriteFile(filepath.Join(path, f[0]), []byte(f[1]), 0); err != nil {
-				return fmt.Errorf("limit the commands of a box: %w", err)
-			}
+		if err := os.WriteFile(filepath.Join(folder, limit[0]), []byte(limit[1]), 0); err != nil {
+			return fmt.Errorf("limit the commands of a box: %w", err)
+		}
+	}
+	return nil
+}
+
+// moveSpawner moves the one thread of init that starts commands into their
+// groups: its children are born there, and init itself stays outside. tid is
+// its number in the box, pid init's on the host.
+func (g groups) moveSpawner(pid, tid int) error {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return nil
+	}
+	host, err := hostTID(pid, tid)
+	if err != nil {
+		return err
+	}
+	for controller := range execLimits(options.Box{}) {
+		tasks := filepath.Join(groupRoot, controller, groupParent, string(g), execsFolder, "tasks")
+		if err := os.WriteFile(tasks, []byte(strconv.Itoa(host)), 0); err != nil {
+			return fmt.Errorf("limit the commands of a box: %w", err)
 		}
 	}
 	return nil

@@ -285,6 +285,7 @@ func (k *keeper) remove(id string, force bool) error {
 		return fault.New(fault.InvalidState, "box %s is running: stop it first, or use force", id)
 	}
 	if life, ended := b.stop(); life != nil {
+		_ = k.askToStop(id, 0) // so that commands in it end as stopped, not as lost
 		_ = life.handle.Kill()
 		<-ended
 	}

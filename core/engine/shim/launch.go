@@ -20,6 +20,10 @@ import (
 // initTimeout bounds what a new init may take to answer.
 const initTimeout = 30 * time.Second
 
+// errorsOnly is logrus's level. At the default a start writes sixty lines,
+// each of which wakes this process.
+const errorsOnly = "2"
+
 // launcher makes the kernel's side of boxes.
 type launcher struct {
 	home    string
@@ -43,6 +47,9 @@ func (l launcher) launch(b record.Box) (*life, error) {
 	defer tree.unmount() // init has it then, in its own mount namespace
 	if err := checkMountPoints(tree.root); err != nil {
 		return nil, err
+	}
+	if err := mountDev(tree.root, b.UIDBase, b.Options.MemoryMiB); err != nil {
+		return nil, engineFault(err)
 	}
 	control, child, err := socketPair()
 	if err != nil {
@@ -75,6 +82,7 @@ func (l launcher) run(b record.Box, root string, control *os.File) (*life, error
 	p := &libcontainer.Process{
 		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true,
 		ExtraFiles: []*os.File{l.program, control}, // guest.Main knows them as 3 and 4
+		LogLevel:   errorsOnly,
 	}
 	if err := c.Run(p); err != nil {
 		l.clean(b.ID)
@@ -123,15 +131,14 @@ func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
 	if err := control.Send(wire.TypeConfig, guestConfig(b), listener, int(tree.Fd())); err != nil {
 		return err
 	}
+	if err := groups(b.ID).limitExecs(b.Options); err != nil {
+		return err
+	}
 	var ready wire.Ready
 	if err := expect(control, wire.TypeReady, &ready); err != nil {
 		return err
 	}
-	tid, err := hostTID(pid, ready.SpawnerTID)
-	if err != nil {
-		return err
-	}
-	if err := groups(b.ID).limitExecs(b.Options, tid); err != nil {
+	if err := groups(b.ID).moveSpawner(pid, ready.SpawnerTID); err != nil {
 		return err
 	}
 	return control.Send(wire.TypeGo, nil)
@@ -194,28 +201,6 @@ func socketPair() (*wire.Conn, *os.File, error) {
 	}
 	c := wire.NewConn(p[0], "init")
 	return c, os.NewFile(uintptr(p[1]), "helper"), c.SetTimeout(initTimeout)
-}
-
-// checkMountPoints refuses a tree in which a name that the box's own file
-// systems are mounted on leads somewhere else.
-func checkMountPoints(root string) error {
-	dir, err := openPath(root)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	for _, name := range []string{"proc", "dev", "sys"} {
-		fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
-			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
-		})
-		switch {
-		case err == nil:
-			_ = unix.Close(fd)
-		case !errors.Is(err, unix.ENOENT):
-			return fault.New(fault.InvalidArgument, "the root file system's /%s is not a folder: the box needs it to mount its own", name)
-		}
-	}
-	return nil
 }
 
 // engineFault classifies what libcontainer and init answer.

@@ -26,7 +26,7 @@ func config(b record.Box, root string) (*configs.Config, error) {
 		Version:  specs.Version,
 		Root:     &specs.Root{Path: root},
 		Hostname: hostname(b),
-		Mounts:   mounts(b.Options),
+		Mounts:   mounts,
 		Process: &specs.Process{
 			Cwd: "/", NoNewPrivileges: true, Capabilities: initCapabilities(),
 		},
@@ -46,6 +46,8 @@ func config(b record.Box, root string) (*configs.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("convert the specification of a box: %w", err)
 	}
+	c.Devices = nil  // mountDev has made them
+	c.Networks = nil // init brings the loopback up
 	return c, nil
 }
 
@@ -80,16 +82,11 @@ func namespaces() []specs.LinuxNamespace {
 	return n
 }
 
-func mounts(o options.Box) []specs.Mount {
-	half := o.MemoryMiB / 2
-	return []specs.Mount{
-		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
-		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=1024k"}},
-		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
-		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", fmt.Sprintf("size=%dm", half)}},
-		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
-		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
-	}
+// mounts are those that need the box's own namespaces; mountDev makes the rest.
+var mounts = []specs.Mount{
+	{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+	{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+	{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
 }
 
 // masked and readOnly are what of /proc and /sys tells of the host or moves it.

@@ -52,14 +52,17 @@ const holderStack = 16 << 10
 // of the host's, to map a layer's owners with. The caller closes it.
 func userNamespace(base int) (*os.File, error) {
 	stack := C.malloc(holderStack)
-	defer C.free(stack)
 	pid := int(C.new_user_namespace((*C.char)(unsafe.Add(stack, holderStack))))
 	if pid < 0 {
+		C.free(stack)
 		return nil, fmt.Errorf("make a user namespace: %w", syscall.Errno(-pid))
 	}
 	defer func() {
 		_ = unix.Kill(pid, unix.SIGKILL)
-		_, _ = unix.Wait4(pid, nil, 0, nil)
+		go func() { // its end takes a while, and nobody has to wait for it
+			_, _ = unix.Wait4(pid, nil, 0, nil)
+			C.free(stack)
+		}()
 	}()
 	mapping := fmt.Appendf(nil, "0 %d %d", base, idsPerBox)
 	for _, file := range []string{"uid_map", "gid_map"} {

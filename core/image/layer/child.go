@@ -100,6 +100,9 @@ func Child() int {
 func child() error {
 	runtime.LockOSThread() // with cgo only this thread gives up its rights
 	folder := os.NewFile(folderFD, "folder")
+	// A bigger pipe lets the sender work ahead; where the tar is a file, or
+	// the user's share of pipes is used up, it goes without.
+	_, _ = unix.FcntlInt(0, unix.F_SETPIPE_SZ, 1<<20)
 	if err := confine(folderFD); err != nil {
 		return fault.Wrap(fault.Engine, err, "lock in the process that unpacks a layer")
 	}

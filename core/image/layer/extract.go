@@ -15,6 +15,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -56,6 +57,7 @@ func Extract(r io.Reader, root *os.File, lim Limits) error {
 		buf:   make([]byte, hole),
 	}
 	defer x.forget()
+	defer runtime.KeepAlive(root) // or the collector closes its descriptor
 	if err := unix.Fchmod(x.root, 0o755); err != nil {
 		return failed(".", err)
 	}

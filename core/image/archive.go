@@ -1,0 +1,121 @@
+package image
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+)
+
+// maxFiles bounds the files in the tar of an image.
+const maxFiles = 10_000
+
+var errNoArchive = errors.New("no archive of an image")
+
+// files are the files that an image consists of.
+type files interface {
+	// open gives a file and its size. Errors: Image (none of that name).
+	open(name string) (io.ReadCloser, int64, error)
+}
+
+// folderFiles are those in a folder. Nothing outside of it is reached.
+type folderFiles struct{ root *os.Root }
+
+func (f folderFiles) open(name string) (io.ReadCloser, int64, error) {
+	file, err := f.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would wait
+	if err != nil {
+		return nil, 0, fault.Wrap(fault.Image, err, "the image lacks a part")
+	}
+	st, err := file.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = errors.New("not a file")
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, 0, fault.Wrap(fault.Image, err, "part %s of the image", name)
+	}
+	return file, st.Size(), nil
+}
+
+// tarFiles are those in a tar: the places of their contents in it.
+type tarFiles struct {
+	f     *os.File
+	parts map[string]part
+}
+
+type part struct {
+	at, size int64
+	link     string // another part's name, of one that docker save has once
+}
+
+func (t tarFiles) open(name string) (io.ReadCloser, int64, error) {
+	p, ok := t.parts[path.Clean(name)]
+	if ok && p.link != "" {
+		p, ok = t.parts[p.link]
+	}
+	if !ok || p.link != "" {
+		return nil, 0, fault.New(fault.Image, "the image lacks its part %.200q", name)
+	}
+	return io.NopCloser(io.NewSectionReader(t.f, p.at, p.size)), p.size, nil
+}
+
+// openArchive reads the plain tar of an image. Errors: errNoArchive, Image,
+// Ambiguous.
+func openArchive(f *os.File) (content, error) {
+	t, err := indexTar(f)
+	if err != nil {
+		return content{}, err
+	}
+	if _, ok := t.parts[manifestFile]; ok { // also where docker adds a layout
+		return readDocker(t)
+	}
+	if _, ok := t.parts[layoutFile]; ok {
+		return readLayout(t)
+	}
+	return content{}, errNoArchive
+}
+
+// indexTar finds the files in a tar without reading them.
+func indexTar(f *os.File) (tarFiles, error) {
+	t := tarFiles{f, map[string]part{}}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return t, fault.Wrap(fault.Storage, err, "read the image source")
+	}
+	tr := tar.NewReader(f) // reads no further than it must, and seeks over contents
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return t, nil
+		}
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
+			return t, fault.Wrap(fault.Image, err, "damaged tar")
+		}
+		if len(t.parts) == maxFiles {
+			return t, errNoArchive
+		}
+		at, err := f.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return t, fault.Wrap(fault.Storage, err, "read the image source")
+		}
+		name := path.Clean(h.Name)
+		switch h.Typeflag {
+		case tar.TypeReg:
+			t.parts[name] = part{at: at, size: h.Size}
+		case tar.TypeSymlink, tar.TypeLink:
+			t.parts[name] = part{link: linked(h, name)}
+		}
+	}
+}
+
+// linked gives the name that a link in a tar stands for.
+func linked(h *tar.Header, name string) string {
+	if h.Typeflag == tar.TypeLink {
+		return path.Clean(h.Linkname)
+	}
+	return path.Join(path.Dir(name), h.Linkname)
+}

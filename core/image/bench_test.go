@@ -1,0 +1,28 @@
+package image_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"sandbox/core/image"
+)
+
+// BenchmarkImport imports the tar that LAYER names into a new home below
+// HOMES each time. Nothing is deleted meanwhile: ext4 is slow to make files
+// where many were deleted a short time ago.
+func BenchmarkImport(b *testing.B) {
+	from, homes := os.Getenv("LAYER"), os.Getenv("HOMES")
+	if from == "" || homes == "" {
+		b.Skip("set LAYER to a tar, HOMES to a folder")
+	}
+	for i := 0; b.Loop(); i++ {
+		s, err := image.Open(image.Config{Home: fmt.Sprintf("%s/%d-%d", homes, os.Getpid(), i), Unpacker: &unpacker{}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := s.Import(b.Context(), "layer", from, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+)
+
+// packFolder gives the tar of a root file system. Closing it ends the
+// goroutine that writes it.
+func packFolder(ctx context.Context, root *os.Root) io.ReadCloser {
+	r, w := io.Pipe()
+	go func() {
+		p := packer{root: root, tw: tar.NewWriter(w), links: map[inode]string{}}
+		err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil {
+				err = p.pack(name)
+			}
+			return err
+		})
+		if err == nil {
+			err = p.tw.Close()
+		}
+		_ = w.CloseWithError(unreadable(err))
+	}()
+	return r
+}
+
+func unreadable(err error) error {
+	var classified *fault.Error
+	if err == nil || errors.As(err, &classified) {
+		return err
+	}
+	return fault.Wrap(fault.Image, err, "read the folder of the image")
+}
+
+// packer is the state of one packFolder.
+type packer struct {
+	root  *os.Root
+	tw    *tar.Writer
+	dev   uint64 // of the root: other file systems are left out
+	links map[inode]string
+}
+
+type inode struct{ dev, ino uint64 }
+
+// pack writes one entry. A folder where another file system is mounted comes
+// empty: /proc and its like are none of the image.
+func (p *packer) pack(name string) error {
+	info, err := p.root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fault.New(fault.Internal, "no inode of %s", name)
+	}
+	if name == "." {
+		p.dev = st.Dev
+	}
+	h := header(name, st)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return p.file(h, st)
+	case unix.S_IFDIR:
+		return p.folder(h, st)
+	case unix.S_IFLNK:
+		if h.Linkname, err = p.root.Readlink(name); err != nil {
+			return err
+		}
+		h.Typeflag = tar.TypeSymlink
+	case unix.S_IFIFO:
+		h.Typeflag = tar.TypeFifo
+	case unix.S_IFSOCK:
+		return nil // whoever listened is not part of the image
+	default:
+		return p.device(name)
+	}
+	if p.linked(h, st) {
+		h.Typeflag = tar.TypeLink
+	}
+	return p.tw.WriteHeader(h)
+}
+
+// device refuses a device, but those below dev/, which are left out: a box
+// gets its own.
+func (p *packer) device(name string) error {
+	if strings.HasPrefix(name, "dev/") {
+		return nil
+	}
+	return fault.New(fault.Image, "%q is a device; an image can't bring one", name)
+}
+
+func header(name string, st *syscall.Stat_t) *tar.Header {
+	return &tar.Header{
+		Format: tar.FormatPAX, Name: name, Mode: int64(st.Mode & 0o7777),
+		Uid: int(st.Uid), Gid: int(st.Gid), ModTime: time.Unix(st.Mtim.Unix()),
+	}
+}
+
+// linked makes h a link where the inode was packed under another name before.
+func (p *packer) linked(h *tar.Header, st *syscall.Stat_t) bool {
+	if st.Nlink < 2 {
+		return false
+	}
+	id := inode{st.Dev, st.Ino}
+	first, ok := p.links[id]
+	if ok {
+		h.Linkname = first
+		return true
+	}
+	p.links[id] = h.Name
+	return false
+}
+
+func (p *packer) folder(h *tar.Header, st *syscall.Stat_t) error {
+	h.Typeflag = tar.TypeDir
+	f, err := p.open(h)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h.Name += "/"
+	if err := p.tw.WriteHeader(h); err != nil {
+		return err
+	}
+	if st.Dev != p.dev {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func (p *packer) file(h *tar.Header, st *syscall.Stat_t) error {
+	h.Typeflag = tar.TypeReg
+	if p.linked(h, st) {
+		h.Typeflag = tar.TypeLink
+		return p.tw.WriteHeader(h)
+	}
+	f, err := p.open(h)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h.Size = st.Size
+	if err := p.tw.WriteHeader(h); err != nil {
+		return err
+	}
+	if _, err := io.CopyN(p.tw, f, h.Size); err != nil {
+		return fmt.Errorf("%s changed meanwhile: %w", h.Name, err)
+	}
+	return nil
+}
+
+// open opens what h describes and adds its attributes to h. That it is still
+// the same thing is not sure: O_NONBLOCK lets no FIFO keep us.
+func (p *packer) open(h *tar.Header) (*os.File, error) {
+	f, err := p.root.OpenFile(h.Name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if h.PAXRecords, err = attributes(f); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// attributes reads a file's extended attributes, as records of a tar.
+func attributes(f *os.File) (map[string]string, error) {
+	names := make([]byte, 64<<10) // all that Linux lists, or has in a value
+	n, err := unix.Flistxattr(int(f.Fd()), names)
+	if err != nil && !errors.Is(err, unix.ENOTSUP) {
+		return nil, &fs.PathError{Op: "listxattr", Path: f.Name(), Err: err}
+	}
+	if n <= 0 {
+		return nil, nil
+	}
+	records := map[string]string{}
+	value := make([]byte, 64<<10)
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
+		n, err := unix.Fgetxattr(int(f.Fd()), name, value)
+		if err != nil {
+			return nil, &fs.PathError{Op: "getxattr " + name, Path: f.Name(), Err: err}
+		}
+		records["SCHILY.xattr."+name] = string(value[:n])
+	}
+	return records, nil
+}

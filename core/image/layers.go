@@ -1,0 +1,235 @@
+package image
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/store"
+)
+
+const temporary = "tmp-"
+
+// layerInfo is the record of a layer.
+type layerInfo struct {
+	Size int64 `json:"size"` // of the plain tar
+}
+
+// claim is a place in which one layer is being made, held by a lock.
+type claim struct {
+	dir  string
+	lock *os.File
+}
+
+// claim waits until nobody else makes the layer that key names.
+func (s *Store) claim(ctx context.Context, key string) (*claim, error) {
+	if key == "" {
+		key = rand.Text()
+	}
+	dir := filepath.Join(s.layers.Path, temporary+key)
+	f, err := lock(ctx, dir+".lock")
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{dir, f}
+	if err := os.RemoveAll(dir); err != nil { // of one who died
+		c.release()
+		return nil, store.Fault(err, "clear a half-made layer")
+	}
+	return c, nil
+}
+
+// release removes what was not published.
+func (c *claim) release() {
+	_ = os.RemoveAll(c.dir)
+	_ = os.Remove(c.lock.Name())
+	_ = c.lock.Close()
+}
+
+// ensure has the layer b in the store: it unpacks it unless it is there.
+func (s *Store) ensure(ctx context.Context, b blob, progress func(done int64)) (v1.Hash, layerInfo, error) {
+	if info, ok := s.have(b.diffID); ok {
+		return b.diffID, info, nil
+	}
+	c, err := s.claim(ctx, b.diffID.Hex)
+	if err != nil {
+		return v1.Hash{}, layerInfo{}, err
+	}
+	defer c.release()
+	if info, ok := s.have(b.diffID); ok { // made by whoever we waited for
+		return b.diffID, info, nil
+	}
+	diffID, size, err := s.unpack(ctx, b, c.dir, progress)
+	if err != nil {
+		return v1.Hash{}, layerInfo{}, err
+	}
+	info := layerInfo{Size: size}
+	return diffID, info, s.publish(ctx, diffID, info, c.dir)
+}
+
+func (s *Store) have(diffID v1.Hash) (layerInfo, bool) {
+	if diffID.Hex == "" {
+		return layerInfo{}, false
+	}
+	info, err := s.layers.Get(diffID.Hex)
+	if err != nil {
+		return layerInfo{}, false
+	}
+	_, err = os.Stat(s.layer(diffID.Hex))
+	return info, err == nil
+}
+
+// unpack unpacks b into the new folder dir and verifies its digests.
+func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(done int64)) (v1.Hash, int64, error) {
+	source, err := b.open()
+	if err != nil {
+		return v1.Hash{}, 0, err
+	}
+	defer source.Close()
+	st, err := newStream(ctx, source, progress)
+	if err != nil {
+		return v1.Hash{}, 0, err
+	}
+	defer st.close()
+	if err := s.c.Unpacker.Unpack(ctx, st, dir); err != nil {
+		return v1.Hash{}, 0, st.cause(err)
+	}
+	diffID, err := st.verify(b)
+	return diffID, st.size, err
+}
+
+// publish gives a finished layer its name. Another process may have come
+// first with a layer whose digest nobody knew beforehand.
+func (s *Store) publish(ctx context.Context, diffID v1.Hash, info layerInfo, dir string) error {
+	held, err := s.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	err = unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, s.layer(diffID.Hex), unix.RENAME_NOREPLACE)
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return store.Fault(err, "keep a layer")
+	}
+	return s.layers.Put(diffID.Hex, info, false)
+}
+
+// sweep removes what was being made by processes that died. Errors: Storage.
+func (s *Store) sweep(ctx context.Context) error {
+	held, err := s.hold(ctx) // all records are written, and layers renamed, while it is held
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := errors.Join(s.images.Sweep(), s.layers.Sweep()); err != nil {
+		return err
+	}
+	left, err := os.ReadDir(s.layers.Path)
+	if err != nil {
+		return store.Fault(err, "sweep the image store")
+	}
+	for _, e := range left {
+		key, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), ".lock"), temporary)
+		if !ok {
+			continue
+		}
+		dir := filepath.Join(s.layers.Path, temporary+key)
+		f, err := tryLock(dir + ".lock")
+		if err != nil {
+			return err
+		}
+		if f != nil { // else: it is being made
+			(&claim{dir, f}).release()
+		}
+	}
+	return nil
+}
+
+// collect takes away the layers that no image and no box needs, and gives
+// their folders to delete. The store is held.
+//
+// A box may start meanwhile: its record comes first, its mounts follow. So a
+// layer is renamed, which makes mounts that are still to come fail, and comes
+// back if a record has appeared.
+func (s *Store) collect() ([]string, error) {
+	if s.c.InUse == nil {
+		return nil, nil
+	}
+	orphans, err := s.orphans()
+	if err != nil {
+		return nil, err
+	}
+	var gone []string
+	for _, dir := range orphans {
+		away := filepath.Join(s.layers.Path, temporary+"gone-"+filepath.Base(dir))
+		if err := os.Rename(dir, away); err != nil {
+			return gone, store.Fault(err, "delete a layer")
+		}
+		gone = append(gone, away)
+	}
+	return s.restore(gone)
+}
+
+// restore brings back what boxes have begun to use.
+func (s *Store) restore(gone []string) ([]string, error) {
+	used, err := s.c.InUse()
+	kept := gone[:0:0]
+	for _, away := range gone {
+		dir := filepath.Join(s.layers.Path, strings.TrimPrefix(filepath.Base(away), temporary+"gone-"))
+		if err == nil && !slices.Contains(used, dir) {
+			kept = append(kept, away)
+			err = s.layers.Delete(filepath.Base(dir))
+			continue
+		}
+		if backErr := os.Rename(away, dir); err == nil {
+			err = store.Fault(backErr, "keep a layer")
+		}
+	}
+	return kept, err
+}
+
+// orphans gives the folders of the layers that nobody needs.
+func (s *Store) orphans() ([]string, error) {
+	needed, err := s.c.InUse()
+	if err != nil {
+		return nil, err
+	}
+	images, err := s.images.List()
+	if err != nil {
+		return nil, err // a damaged record may need any layer
+	}
+	for _, info := range images {
+		for _, digest := range info.Layers {
+			needed = append(needed, s.layer(digest))
+		}
+	}
+	all, err := os.ReadDir(s.layers.Path)
+	if err != nil {
+		return nil, store.Fault(err, "list layers")
+	}
+	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool {
+		return !e.IsDir() || strings.HasPrefix(e.Name(), temporary) || slices.Contains(needed, s.layer(e.Name()))
+	})
+	var dirs []string
+	for _, e := range all {
+		dirs = append(dirs, s.layer(e.Name()))
+	}
+	return dirs, nil
+}
+
+// syncLayers makes layers outlive a power cut, as the image's record will.
+func (s *Store) syncLayers() error {
+	dir, err := os.Open(s.layers.Path)
+	if err != nil {
+		return store.Fault(err, "write layers to disk")
+	}
+	defer dir.Close()
+	return store.Fault(unix.Syncfs(int(dir.Fd())), "write layers to disk")
+}

@@ -1,0 +1,152 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// open finds out what source is.
+func (s *Store) open(ctx context.Context, source string) (content, error) {
+	st, err := os.Stat(source)
+	switch {
+	case err != nil:
+		return content{}, fault.Wrap(fault.InvalidArgument, err, "image source")
+	case st.IsDir():
+		return openFolder(ctx, source)
+	case !st.Mode().IsRegular():
+		return content{}, fault.New(fault.InvalidArgument, "image source %s is neither a folder nor a file", source)
+	}
+	f, err := os.Open(source)
+	if err != nil {
+		return content{}, fault.Wrap(fault.InvalidArgument, err, "image source")
+	}
+	c, err := s.openTar(ctx, f, st.Size())
+	if err != nil {
+		_ = f.Close()
+	}
+	return c, err
+}
+
+func openFolder(ctx context.Context, dir string) (content, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return content{}, fault.Wrap(fault.InvalidArgument, err, "image source")
+	}
+	if _, err := root.Lstat(layoutFile); err != nil {
+		return rootfs(func() (io.ReadCloser, error) { return packFolder(ctx, root), nil }, 0, func() { _ = root.Close() }), nil
+	}
+	c, err := readLayout(folderFiles{root})
+	if err != nil {
+		_ = root.Close()
+		return content{}, err
+	}
+	c.close = func() { _ = root.Close() }
+	return c, nil
+}
+
+// rootfs is the content of a source that is a root file system and no more.
+func rootfs(open func() (io.ReadCloser, error), size int64, giveUp func()) content {
+	return content{
+		config: v1.ConfigFile{Architecture: runtime.GOARCH, OS: "linux"},
+		layers: []blob{{size: size, open: open}},
+		close:  giveUp,
+	}
+}
+
+// openTar tells a tar of a root file system from one of an image. The content
+// owns f.
+func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, error) {
+	first, packed, err := firstName(ctx, f)
+	if err != nil {
+		return content{}, err
+	}
+	system := rootfs(func() (io.ReadCloser, error) {
+		_, err := f.Seek(0, io.SeekStart)
+		return io.NopCloser(f), store.Fault(err, "read the image source")
+	}, size, func() { _ = f.Close() })
+	if !fromArchive(first) {
+		return system, nil
+	}
+	plain := f
+	if packed {
+		if plain, err = s.spool(ctx, f); err != nil {
+			return content{}, err
+		}
+	}
+	c, err := openArchive(plain)
+	if errors.Is(err, errNoArchive) {
+		c, err = system, nil
+	}
+	if err != nil && packed {
+		_ = plain.Close()
+	}
+	c.close = func() { _, _ = f.Close(), plain.Close() }
+	return c, err
+}
+
+// firstName gives the name of a tar's first entry but the root folder, and
+// whether the tar is packed.
+func firstName(ctx context.Context, f *os.File) (name string, packed bool, err error) {
+	st, err := newStream(ctx, f, func(int64) {})
+	if err != nil {
+		return "", false, err
+	}
+	defer st.close()
+	tr := tar.NewReader(st)
+	for name == "" || name == "." {
+		h, err := tr.Next()
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
+			return "", false, st.cause(fault.Wrap(fault.Image, err, "%s is no tar of a system or an image", filepath.Base(f.Name())))
+		}
+		name = path.Clean(h.Name)
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return name, st.packed, store.Fault(err, "read the image source")
+}
+
+// fromArchive tells by a tar's first name whether it may be the tar of an
+// image. So a packed root file system need not be unpacked to find it out.
+func fromArchive(name string) bool {
+	name, _, _ = strings.Cut(name, "/")
+	switch name {
+	case "blobs", "index.json", layoutFile, manifestFile, "repositories":
+		return true
+	}
+	return isHex(strings.TrimPrefix(name, "sha256:"))
+}
+
+// isHex tells whether name begins with a sha256 digest.
+func isHex(name string) bool {
+	return len(name) >= 64 && strings.Trim(name[:64], "0123456789abcdef") == ""
+}
+
+// spool unpacks f into a file without a name, to read parts of it.
+func (s *Store) spool(ctx context.Context, f *os.File) (*os.File, error) {
+	st, err := newStream(ctx, f, func(int64) {})
+	if err != nil {
+		return nil, err
+	}
+	defer st.close()
+	file, err := os.OpenFile(s.layers.Path, os.O_RDWR|unix.O_TMPFILE, 0o600)
+	if err != nil {
+		return nil, store.Fault(err, "unpack the image source")
+	}
+	if _, err := io.Copy(file, st); err != nil {
+		_ = file.Close()
+		return nil, store.Fault(st.cause(err), "unpack the image source")
+	}
+	return file, nil
+}

@@ -1,0 +1,180 @@
+package image
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"sandbox/core/fault"
+)
+
+const (
+	// maxStream bounds a layer's plain tar.
+	maxStream = 65 << 30
+	// A small file may unpack to freeStream bytes whatever it is; beyond
+	// that, to maxRatio times its size. Systems pack to a third.
+	freeStream = 1 << 30
+	maxRatio   = 200
+	// maxWindow bounds the memory that a zstd frame may ask for: what
+	// `zstd --long` makes by default.
+	maxWindow = 128 << 20
+	readAhead = 256 << 10
+)
+
+// stream gives the plain tar in a source, and measures both on the way: how
+// far it came, digests, bombs.
+type stream struct {
+	raw   *meter
+	plain io.Reader
+	done  func() // frees the decompressor
+	sum   hash.Hash
+	size  int64
+	err   error
+	// packed tells whether the source is compressed.
+	packed bool
+}
+
+// meter measures what is read from a source.
+type meter struct {
+	ctx      context.Context
+	r        io.Reader
+	sum      hash.Hash
+	n        int64
+	progress func(int64)
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	if err := m.ctx.Err(); err != nil {
+		return 0, fault.Of(err)
+	}
+	n, err := m.r.Read(p)
+	m.n += int64(n)
+	m.sum.Write(p[:n])
+	m.progress(m.n)
+	return n, err
+}
+
+func newStream(ctx context.Context, source io.Reader, progress func(int64)) (*stream, error) {
+	s := &stream{raw: &meter{ctx: ctx, r: source, sum: sha256.New(), progress: progress}, sum: sha256.New()}
+	var err error
+	s.plain, s.done, err = decompress(s.raw)
+	_, plain := s.plain.(*bufio.Reader)
+	s.packed = !plain
+	return s, err
+}
+
+// close frees what the stream holds, but its source.
+func (s *stream) close() { s.done() }
+
+// Read gives plain bytes.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.plain.Read(p)
+	s.size += int64(n)
+	s.sum.Write(p[:n])
+	switch {
+	case s.size > maxStream, s.size > freeStream && s.size/maxRatio > s.raw.n:
+		err = fault.New(fault.Image, "the tar holds too much: %d bytes from %d packed ones", s.size, s.raw.n)
+	case err != nil && !errors.Is(err, io.EOF):
+		err = damaged(err)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// cause gives why unpacking failed: where the source did, that is the reason,
+// and the tar that broke off its consequence.
+func (s *stream) cause(err error) error {
+	if s.err != nil {
+		return s.err
+	}
+	return err
+}
+
+// verify compares both digests with what b promises, after the end of the
+// plain tar, and gives the plain one.
+func (s *stream) verify(b blob) (v1.Hash, error) {
+	if _, err := io.Copy(io.Discard, s); err != nil { // the unpacker has read all of it
+		return v1.Hash{}, s.cause(err)
+	}
+	if _, err := io.Copy(io.Discard, s.raw); err != nil {
+		return v1.Hash{}, damaged(err)
+	}
+	diffID := v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(s.sum.Sum(nil))}
+	packed := hex.EncodeToString(s.raw.sum.Sum(nil))
+	switch {
+	case b.digest.Hex != "" && b.digest.Hex != packed:
+		return v1.Hash{}, fault.New(fault.Image, "layer %s has the digest sha256:%s", b.digest, packed)
+	case b.diffID.Hex != "" && b.diffID != diffID:
+		return v1.Hash{}, fault.New(fault.Image, "unpacked layer %s has the digest %s", b.diffID, diffID)
+	}
+	return diffID, nil
+}
+
+func damaged(err error) error {
+	var classified *fault.Error
+	if errors.As(err, &classified) {
+		return err
+	}
+	return fault.Wrap(fault.Image, err, "damaged image")
+}
+
+// formats are compressions by the first bytes of what they make.
+var formats = []struct {
+	magic string
+	open  func(io.Reader) (io.Reader, func(), error)
+}{
+	{"\x1f\x8b", gunzip},
+	{"\x28\xb5\x2f\xfd", unzstd},
+	{"\xfd7zXZ\x00", unknown("xz")},
+	{"BZh", unknown("bzip2")},
+}
+
+// decompress gives the plain bytes in r. Its name says nothing: its first
+// bytes do.
+func decompress(r io.Reader) (io.Reader, func(), error) {
+	in := bufio.NewReaderSize(r, readAhead)
+	start, err := in.Peek(6)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, damaged(err)
+	}
+	for _, f := range formats {
+		if bytes.HasPrefix(start, []byte(f.magic)) {
+			return f.open(in)
+		}
+	}
+	return in, func() {}, nil
+}
+
+func gunzip(r io.Reader) (io.Reader, func(), error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, nil, damaged(err)
+	}
+	return z, func() { _ = z.Close() }, nil
+}
+
+func unzstd(r io.Reader) (io.Reader, func(), error) {
+	z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(2))
+	if err != nil {
+		return nil, nil, damaged(err)
+	}
+	return z, z.Close, nil
+}
+
+func unknown(format string) func(io.Reader) (io.Reader, func(), error) {
+	return func(io.Reader) (io.Reader, func(), error) {
+		return nil, nil, fault.New(fault.Image, "packed with %s: pack it with gzip or zstd, or not at all", format)
+	}
+}

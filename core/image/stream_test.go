@@ -1,0 +1,36 @@
+package image
+
+import (
+	"crypto/sha256"
+	"io"
+	"strings"
+	"testing"
+
+	"sandbox/core/fault"
+)
+
+// TestBombs has streams that came as far as a real bomb would take long to.
+func TestBombs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		size, packed int64
+		ok           bool
+	}{
+		"small, however packed": {100 << 20, 100, true},
+		"big, packed well":      {10 << 30, 1 << 30, true},
+		"a bomb":                {freeStream, freeStream / 1000, false},
+		"endless":               {maxStream, maxStream, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stream{plain: strings.NewReader(strings.Repeat("x", 1000)), size: c.size, raw: &meter{n: c.packed}, sum: sha256.New()}
+			_, err := io.Copy(io.Discard, &s)
+			if c.ok && err != nil || !c.ok && !fault.Is(err, fault.Image) {
+				t.Errorf("%v, want it to pass: %v", err, c.ok)
+			}
+			if cause := s.cause(io.ErrClosedPipe); !c.ok && !fault.Is(cause, fault.Image) {
+				t.Errorf("cause %v, want the bomb", cause)
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+// Package c_test builds the C library and programs in C that use it, and runs
+// them under the address and undefined-behaviour sanitizers.
+package c_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sandbox/test/leak"
+	"sandbox/test/rootfs"
+)
+
+const root = "../.."
+
+// library builds the library and the helpers once, and gives their folder.
+// LIBSANDBOX_DIR names one to be tested instead.
+var library = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv("LIBSANDBOX_DIR"); dir != "" {
+		return dir, nil
+	}
+	out, err := exec.Command("make", "-C", root, "helpers", "build/libsandbox.so").CombinedOutput()
+	if err != nil {
+		return "", &buildError{"make", string(out), err}
+	}
+	return filepath.Abs(filepath.Join(root, "build"))
+})
+
+type buildError struct {
+	what, output string
+	err          error
+}
+
+func (e *buildError) Error() string { return e.what + ": " + e.err.Error() + "\n" + e.output }
+
+// compile builds one program against the library and gives its path.
+func compile(t *testing.T, source string, flags ...string) string {
+	t.Helper()
+	dir, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
+	args := append([]string{"-g", "-O1", "-pedantic", "-Wall", "-Wextra", "-Werror", "-I", root + "/include", "-o", program, source}, flags...)
+	args = append(args, "-L", dir, "-lsandbox", "-lpthread", "-lm", "-Wl,-rpath,"+dir)
+	run(t, exec.Command("cc", args...))
+	return program
+}
+
+var sanitizers = []string{"-std=gnu11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"}
+
+// run runs cmd, fails the test if it fails, and gives what it wrote.
+func run(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return string(out)
+}
+
+// host is what a program that makes boxes is run with: a home of its own, and
+// a root file system.
+type host struct{ home, rootfs string }
+
+func newHost(t *testing.T) host {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("needs root: boxes are made of namespaces, mounts and cgroups")
+	}
+	return host{home: t.TempDir(), rootfs: rootfs.Busybox(t)}
+}
+
+// command gives a program in the host's environment. Leaks are counted by
+// leaks.c: the leak checker does not see what Go's memory points to.
+func (h host) command(t *testing.T, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+h.home, "ROOTFS="+h.rootfs,
+		"ASAN_OPTIONS=detect_leaks=0", "UBSAN_OPTIONS=print_stacktrace=1")
+	return cmd
+}
+
+func TestMain(m *testing.M) { leak.Main(m) }

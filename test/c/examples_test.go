@@ -1,0 +1,90 @@
+package c_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestExamples builds each example as a user would, runs it and wants what it
+// says.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	examples := []struct {
+		name, want string
+		image      bool // it needs the image "default"; others take a folder
+	}{
+		{"streaming", "1000 lines on stdout, 1 on stderr, exit code 0\n", false},
+		{"lifecycle", "written\nstopped\nkept\nremoved\n", false},
+		{"errors", `incomplete options: code 5, invalid box options JSON: rootfs is missing; env is missing; volumes is missing; network is missing; ports is missing
+no such box: code 2, no box "nobody"
+no such command: code 10, the command can't be started: no-such-command: command not found
+  its exit code is 127
+a command that fails: code 0
+  its exit code is 1
+a command that takes too long: code 32, the command ran longer than its time limit and was killed
+a handle that was released: code 5, box is not a live handle
+`, false},
+		{"simple", "exit code 3, stdout: hello from box_\n", true},
+		{"hello", "print('from a box: 2**100 =', 2**100)\n", true},
+	}
+	for _, e := range examples {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			args := []string{h.rootfs}
+			if e.image {
+				h.importDefault(t)
+				args = nil
+			}
+			program := compile(t, root+"/examples_c/"+e.name+".c", "-std=c99")
+			if got := run(t, h.command(t, program, args...)); got != e.want {
+				t.Errorf("got %s\nwant %s", got, e.want)
+			}
+		})
+	}
+}
+
+// importDefault makes the host's root file system the image "default", with a
+// python3 that only prints its program.
+func (h host) importDefault(t *testing.T) {
+	t.Helper()
+	python := "#!/bin/sh\necho \"$2\"\n"
+	if err := os.WriteFile(filepath.Join(h.rootfs, "usr/bin/python3"), []byte(python), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	dir, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, h.command(t, filepath.Join(dir, "sandbox"), "images", "import", "default", h.rootfs))
+}
+
+// TestInstalled builds a program against an installed library, as pkg-config says.
+func TestInstalled(t *testing.T) {
+	t.Parallel()
+	if _, err := library(); err != nil {
+		t.Fatal(err)
+	}
+	dest := t.TempDir()
+	run(t, exec.Command("make", "-C", root, "install-lib", "DESTDIR="+dest, "PREFIX=/opt/sandbox"))
+	lib := dest + "/opt/sandbox/lib"
+	flags := exec.Command("pkg-config", "--cflags", "--libs", "sandbox")
+	flags.Env = append(os.Environ(), "PKG_CONFIG_PATH="+lib+"/pkgconfig", "PKG_CONFIG_SYSROOT_DIR="+dest)
+	program := filepath.Join(t.TempDir(), "version")
+	source := program + ".c"
+	text := "#include <sandbox.h>\n#include <stdio.h>\nint main(void) { return puts(sandbox_version()) < 0; }\n"
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, exec.Command("sh", "-c", `cc "$1" -o "$2" $3`, "sh", source, program, run(t, flags)))
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+lib)
+	if got := run(t, cmd); got != "0.1.0\n" {
+		t.Errorf("got %q", got)
+	}
+	if _, err := os.Stat(lib + "/libsandbox.so.0.1.0"); err != nil {
+		t.Error(err)
+	}
+}
