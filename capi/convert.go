@@ -25,7 +25,7 @@ func newString(text []byte) *C.char {
 }
 
 // optional reads a text that may be NULL.
-func optional(text *C.cchar) string { return C.GoString((*C.char)(text)) }
+func optional(text *C.cchar) string { return C.GoString(text) }
 
 // required reads a text that may not be NULL.
 func required(text *C.cchar, parameter string) (string, error) {
@@ -41,7 +41,7 @@ func document(text *C.cchar) []byte {
 	if text == nil {
 		return nil
 	}
-	n := C.strnlen((*C.char)(text), options.MaxDocument+1)
+	n := C.strnlen(text, options.MaxDocument+1)
 	return C.GoBytes(unsafe.Pointer(text), C.int(n))
 }
 

@@ -14,7 +14,7 @@ import "sandbox/core"
 func main() {}
 
 // version stays in C memory for the life of the process.
-var version = (*C.cchar)(C.CString(core.Version))
+var version = C.CString(core.Version)
 
 //export sandbox_version
 func sandbox_version() *C.cchar { return version }

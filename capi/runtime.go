@@ -61,7 +61,7 @@ func getenv(name string) string {
 
 // beside is the folder of the library's own file, links resolved.
 func beside() string {
-	path, err := filepath.EvalSymlinks(C.GoString((*C.char)(C.library_file())))
+	path, err := filepath.EvalSymlinks(C.GoString(C.library_file()))
 	if err != nil {
 		return ""
 	}

@@ -23,7 +23,7 @@
  *
  * WHAT THE HOST MUST GIVE
  *
- *   Linux 5.12 or newer, cgroups (v1, v2 or both), and root: a program without
+ *   Linux 5.19 or newer, cgroups (v1, v2 or both), and root: a program without
  *   it gets SANDBOX_UNSUPPORTED when it makes a box. `sandbox doctor`
  *   checks the host and names the line that mends what is missing.
  *

@@ -13,8 +13,14 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// open gives the engine of a new home, on the helpers that make build built.
+// open gives the engine of a new home.
 func open(t *testing.T) *engine.Client {
+	t.Helper()
+	return openAt(t, t.TempDir())
+}
+
+// openAt gives the engine of a home, on the helpers that make build built.
+func openAt(t *testing.T, home string) *engine.Client {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: boxes are made of mounts, cgroups and namespaces")
@@ -23,7 +29,7 @@ func open(t *testing.T) *engine.Client {
 	if helpers == "" {
 		helpers = "../../build"
 	}
-	e, err := engine.Open(engine.Config{Home: t.TempDir(), HelperDir: helpers})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: helpers})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync/atomic"
 	"time"
@@ -189,7 +188,7 @@ func (c *control) Exit() (core.ExecStatus, error) {
 	f, err := c.conn.Recv()
 	c.ended.Store(true)
 	if err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) {
+		if cutOff(err) {
 			// Init has gone, and the command with it.
 			return core.ExecStatus{State: core.ExecLost}, nil
 		}

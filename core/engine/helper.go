@@ -34,9 +34,10 @@ type helper struct {
 const maxIdle = 8
 
 // ask makes one request and reads its answer into v. A connection that was
-// kept may have lost its helper meanwhile: then a new helper is asked.
+// kept may have lost its helper meanwhile, and a create names its box: both
+// are asked once more, of a new helper.
 func (h *helper) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) error {
-	for {
+	for again := true; ; again = false {
 		conn, kept, err := h.connection(ctx)
 		if err != nil {
 			return err
@@ -47,13 +48,20 @@ func (h *helper) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) 
 			return err
 		}
 		_ = conn.Close()
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return fault.Of(fmt.Errorf("ask the helper: %w", ctx.Err()))
-		}
-		if !kept || !(errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)) {
+		case again && cutOff(err) && (kept || t == wire.TypeCreate):
+			h.drop() // the others are as old
+		default:
 			return fault.Wrap(fault.Engine, err, "the helper of %s has died; see %s", h.home, h.log())
 		}
 	}
+}
+
+// cutOff tells whether the other side of a connection has gone.
+func cutOff(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }
 
 func classified(err error) bool {
@@ -128,20 +136,27 @@ func (h *helper) keep(conn *wire.Conn) {
 	h.idle = append(h.idle, conn)
 }
 
-func (h *helper) close() error {
+// drop closes the kept connections.
+func (h *helper) drop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.closed = true
 	for _, conn := range h.idle {
 		_ = conn.Close()
 	}
 	h.idle = nil
+}
+
+func (h *helper) close() error {
+	h.drop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
 	return nil
 }
 
 // gone tells whether a dial failed because no helper listens.
 func gone(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET)
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || cutOff(err)
 }
 
 // dial connects to the helper and checks that it is of this version.

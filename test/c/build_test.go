@@ -47,7 +47,7 @@ func compile(t *testing.T, source string, flags ...string) string {
 	}
 	program := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
 	args := append([]string{"-g", "-O1", "-pedantic", "-Wall", "-Wextra", "-Werror", "-I", root + "/include", "-o", program, source}, flags...)
-	args = append(args, "-L", dir, "-lsandbox", "-lpthread", "-lm", "-Wl,-rpath,"+dir)
+	args = append(args, "-Wl,--as-needed", "-L", dir, "-lsandbox", "-lpthread", "-lm", "-Wl,-rpath,"+dir)
 	run(t, exec.Command("cc", args...))
 	return program
 }
@@ -76,14 +76,20 @@ func newHost(t *testing.T) host {
 	return host{home: t.TempDir(), rootfs: rootfs.Busybox(t)}
 }
 
-// command gives a program in the host's environment. Leaks are counted by
-// leaks.c: the leak checker does not see what Go's memory points to.
+// command gives a program in the host's environment. LATE_HOME is a folder that
+// the program may make its home while it runs. Leaks are counted by leaks.c: the
+// leak checker does not see what Go's memory points to.
 func (h host) command(t *testing.T, program string, args ...string) *exec.Cmd {
 	t.Helper()
+	dir, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+h.home, "ROOTFS="+h.rootfs,
+	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+h.home, "LATE_HOME="+t.TempDir(),
+		"ROOTFS="+h.rootfs, "LIBSANDBOX="+filepath.Join(dir, "libsandbox.so.0"),
 		"ASAN_OPTIONS=detect_leaks=0", "UBSAN_OPTIONS=print_stacktrace=1")
 	return cmd
 }

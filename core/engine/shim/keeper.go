@@ -62,6 +62,10 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity) (core.Re
 	if err := k.checkRootfs(req.Options.RootfsPath); err != nil {
 		return core.Record{}, err
 	}
+	if b, err := k.lock(req.ID); err == nil { // an earlier helper did it, and could not say so
+		defer b.change.Unlock()
+		return b.record().Record, nil
+	}
 	b, err := k.reserve(req, owner)
 	if err != nil {
 		return core.Record{}, err
@@ -87,9 +91,9 @@ func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	used := make(map[int]bool, len(k.boxes))
-	for id, other := range k.boxes {
+	for _, other := range k.boxes {
 		rec := other.record()
-		if id == req.ID || (req.Options.Name != "" && rec.Options.Name == req.Options.Name) {
+		if req.Options.Name != "" && rec.Options.Name == req.Options.Name {
 			return nil, fault.New(fault.AlreadyExists, "a box named %q exists", req.Options.Name)
 		}
 		used[rec.UIDBase] = true

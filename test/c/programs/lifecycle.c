@@ -129,6 +129,10 @@ int main(void) {
   sandbox_runtime_free(other);
   sandbox_runtime_free(runtime);
   runtime = new_runtime();
+  new_box(runtime);
+  WORKS(sandbox_runtime_shutdown(runtime, -1, &err)); /* however long it takes */
+  sandbox_runtime_free(runtime);
+  runtime = new_runtime();
   WORKS(sandbox_get(runtime, "survivor", &box, &err));
   shows(box, "\"running\":true");
   WORKS(sandbox_remove(runtime, "survivor", 1, &err));

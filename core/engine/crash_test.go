@@ -1,0 +1,265 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/test/rootfs"
+)
+
+// helperPID asks the helper of a home who it is.
+func helperPID(t *testing.T, home string) int {
+	t.Helper()
+	dir, err := os.Open(filepath.Join(home, "engine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	conn, err := wire.Dial(dir, wire.HelperSocket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	f, err := conn.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hello wire.Hello
+	if err := f.Decode(&hello); err != nil {
+		t.Fatal(err)
+	}
+	return hello.PID
+}
+
+func create(ctx context.Context, e core.Engine, id, root string) (core.Record, error) {
+	o := options.Defaults()
+	o.RootfsPath, o.AutoRemove = root, false
+	return e.Create(ctx, core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{root}}})
+}
+
+// boxID gives a valid id for n.
+func boxID(n int) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+	b := []byte("box_aaaaaaaaaaaaaaaaaaaa")
+	for i := len(b) - 1; n > 0; i-- {
+		b[i] = alphabet[n%32]
+		n /= 32
+	}
+	return string(b)
+}
+
+// output runs a command and gives its output and end.
+func output(t *testing.T, e core.Engine, box string, o options.Exec) (string, core.ExecStatus) {
+	t.Helper()
+	rt := core.New(core.Config{Engine: e})
+	b, err := rt.Get(t.Context(), box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := b.Exec(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	var out strings.Builder
+	status, err := x.Stream(t.Context(), make([]byte, core.OutputBuffer), func(_ bool, p []byte) error {
+		out.Write(p)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), status
+}
+
+// The helper is killed at many moments of a create. Other boxes go on, the
+// create either happens or fails as a whole, and the next use of the home
+// finds nothing half-made.
+func TestHelperKilledInCreate(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	root := rootfs.Busybox(t)
+	ctx := t.Context()
+	other := boxID(1000)
+	if _, err := create(ctx, e, other, root); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		pid := helperPID(t, home)
+		done := make(chan error)
+		go func() {
+			_, err := create(ctx, e, boxID(i), root)
+			done <- err
+		}()
+		time.Sleep(time.Duration(i) * time.Millisecond / 2) // where in the create the kill comes
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		err := <-done
+		if err != nil && !fault.Is(err, fault.Engine) {
+			t.Errorf("killed after %d half ms: %v, want engine_error or success", i, err)
+		}
+		if out, _ := output(t, e, other, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
+			t.Fatalf("the other box says %q", out)
+		}
+		switch removed := e.Remove(ctx, boxID(i), true); {
+		case err == nil && removed != nil:
+			t.Errorf("created, but: %v", removed)
+		case err != nil && !fault.Is(removed, fault.BoxNotFound):
+			t.Errorf("failed with %v, but is there: remove says %v", err, removed)
+		}
+	}
+	if err := e.Remove(ctx, other, true); err != nil {
+		t.Error(err)
+	}
+	if recs, err := e.List(ctx); err != nil || len(recs) != 0 {
+		t.Errorf("left: %v, %v", recs, err)
+	}
+}
+
+// TestOwnerKilled kills a process that owns boxes: they go with it, also when
+// the helper was replaced meanwhile; a box it does not own lives on.
+func TestOwnerKilled(t *testing.T) {
+	t.Parallel()
+	for _, replaced := range []bool{false, true} {
+		home := t.TempDir()
+		e := openAt(t, home)
+		owner := exec.Command(os.Args[0], "-test.run", "^TestOwner$")
+		owner.Env = append(os.Environ(), "OWNER_HOME="+home, "OWNER_ROOT="+rootfs.Busybox(t))
+		said, err := owner.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := owner.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := said.Read(make([]byte, 16)); err != nil {
+			t.Fatal(err)
+		}
+		recs, err := e.List(t.Context())
+		if err != nil || len(recs) != 2 {
+			t.Fatalf("got %v, %v, want an owned and a free box", recs, err)
+		}
+		if replaced {
+			_ = syscall.Kill(helperPID(t, home), syscall.SIGKILL)
+		}
+		_ = owner.Process.Kill()
+		_ = owner.Wait()
+		if replaced { // the next use of the home starts another helper
+			if err := e.Remove(t.Context(), boxID(3), true); !fault.Is(err, fault.BoxNotFound) {
+				t.Errorf("got %v", err)
+			}
+		}
+		awaitBoxes(t, e, boxID(2))
+		if err := e.Remove(t.Context(), boxID(2), true); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestOwner is not a test but the process that TestOwnerKilled kills.
+func TestOwner(t *testing.T) {
+	home := os.Getenv("OWNER_HOME")
+	if home == "" {
+		t.Log("only as the child of TestOwnerKilled")
+		return
+	}
+	e := openAt(t, home)
+	if _, err := create(t.Context(), e, boxID(2), os.Getenv("OWNER_ROOT")); err != nil {
+		t.Fatal(err)
+	}
+	o := options.Defaults()
+	o.RootfsPath = os.Getenv("OWNER_ROOT")
+	req := core.CreateRequest{ID: boxID(1), Options: o, Image: core.Image{Layers: []string{o.RootfsPath}}, Owned: true}
+	if _, err := e.Create(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+// awaitBoxes waits until exactly these boxes are left.
+func awaitBoxes(t *testing.T, e core.Engine, want ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		recs, err := e.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, r := range recs {
+			ids = append(ids, r.ID)
+		}
+		if fmt.Sprint(ids) == fmt.Sprint(want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("left are %v, want %v", ids, want)
+		}
+	}
+}
+
+// TestInitKilled kills a box's init from outside: the command in it is lost,
+// the box has failed and says why, and can be started again.
+func TestInitKilled(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	rec, err := create(t.Context(), e, boxID(1), rootfs.Busybox(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Exec(t.Context(), rec.ID, options.Exec{Cmd: []string{"sleep", "1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	if err := syscall.Kill(rec.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := p.Exit(); err != nil || status.State != core.ExecLost {
+		t.Errorf("got %v, %v, want a lost command", status, err)
+	}
+	awaitState(t, e, rec.ID, core.Failed)
+	_, err = e.Exec(t.Context(), rec.ID, options.Exec{Cmd: []string{"true"}})
+	if !fault.Is(err, fault.InvalidState) {
+		t.Errorf("got %v, want invalid_state", err)
+	}
+	if _, err := e.Start(t.Context(), rec.ID); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := output(t, e, rec.ID, options.Exec{Cmd: []string{"echo", "again"}}); out != "again\n" {
+		t.Errorf("got %q", out)
+	}
+	if err := e.Remove(t.Context(), rec.ID, true); err != nil {
+		t.Error(err)
+	}
+}
+
+func awaitState(t *testing.T, e core.Engine, id string, want core.State) core.Record {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		rec, err := e.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.State == want {
+			return rec
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("box is %s, want %s", rec.State, want)
+		}
+	}
+}
+
