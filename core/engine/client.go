@@ -130,5 +130,18 @@ func (c *Client) get(id string) (record.Box, error) {
 	return b, err
 }
 
+// Layers gives the folders that boxes stand on; see [image.Config].
+func (c *Client) Layers() ([]string, error) {
+	boxes, err := c.records.List()
+	if err != nil {
+		return nil, err
+	}
+	var layers []string
+	for _, b := range boxes {
+		layers = append(layers, b.Image.Layers...)
+	}
+	return layers, nil
+}
+
 // Close lets go of the helper, which leaves once nobody needs it.
 func (c *Client) Close() error { return c.helper.close() }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"sandbox/core"
+	"sandbox/core/engine"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -136,7 +138,7 @@ func TestOwnerKilled(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		home := t.TempDir()
 		e := openAt(t, home)
-		owner := exec.Command(os.Args[0], "-test.run", "^TestOwner$")
+		owner := exec.Command(os.Args[0])
 		owner.Env = append(os.Environ(), "OWNER_HOME="+home, "OWNER_ROOT="+rootfs.Busybox(t))
 		said, err := owner.StdoutPipe()
 		if err != nil {
@@ -169,22 +171,21 @@ func TestOwnerKilled(t *testing.T) {
 	}
 }
 
-// TestOwner is not a test but the process that TestOwnerKilled kills.
-func TestOwner(t *testing.T) {
-	home := os.Getenv("OWNER_HOME")
-	if home == "" {
-		t.Log("only as the child of TestOwnerKilled")
-		return
+// own is a process that makes one box it owns and one it does not, and waits
+// for its death.
+func own(home, root string) {
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: helpers()})
+	if err != nil {
+		log.Fatal(err)
 	}
-	e := openAt(t, home)
-	if _, err := create(t.Context(), e, boxID(2), os.Getenv("OWNER_ROOT")); err != nil {
-		t.Fatal(err)
+	if _, err := create(context.Background(), e, boxID(2), root); err != nil {
+		log.Fatal(err)
 	}
 	o := options.Defaults()
-	o.RootfsPath = os.Getenv("OWNER_ROOT")
-	req := core.CreateRequest{ID: boxID(1), Options: o, Image: core.Image{Layers: []string{o.RootfsPath}}, Owned: true}
-	if _, err := e.Create(t.Context(), req); err != nil {
-		t.Fatal(err)
+	o.RootfsPath = root
+	req := core.CreateRequest{ID: boxID(1), Options: o, Image: core.Image{Layers: []string{root}}, Owned: true}
+	if _, err := e.Create(context.Background(), req); err != nil {
+		log.Fatal(err)
 	}
 	fmt.Println("ready")
 	select {}

@@ -11,7 +11,12 @@ import (
 	"sandbox/test/rootfs"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) {
+	if home := os.Getenv("OWNER_HOME"); home != "" {
+		own(home, os.Getenv("OWNER_ROOT")) // the child of TestOwnerKilled
+	}
+	leak.Main(m)
+}
 
 // open gives the engine of a new home.
 func open(t *testing.T) *engine.Client {
@@ -25,11 +30,7 @@ func openAt(t *testing.T, home string) *engine.Client {
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: boxes are made of mounts, cgroups and namespaces")
 	}
-	helpers := os.Getenv("SANDBOX_HELPER_DIR")
-	if helpers == "" {
-		helpers = "../../build"
-	}
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: helpers})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: helpers()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +40,14 @@ func openAt(t *testing.T, home string) *engine.Client {
 		}
 	})
 	return e
+}
+
+// helpers is the folder of the programs that make build built.
+func helpers() string {
+	if dir := os.Getenv("SANDBOX_HELPER_DIR"); dir != "" {
+		return dir
+	}
+	return "../../build"
 }
 
 func TestEngine(t *testing.T) {

@@ -41,6 +41,9 @@ func findHelpers(dir, beside string) (programs, error) {
 		"set SANDBOX_HELPER_DIR to their folder", shimName, initName, strings.Join(append(places, "(no further place)"), ", "))
 }
 
+// Helper gives the path of the helper program that this home would start.
+func (c *Client) Helper() string { return c.helper.programs.shim }
+
 func executable(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0

@@ -59,7 +59,7 @@ func Open(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := image.Open(image.Config{Home: home, Unpacker: e})
+	images, err := image.Open(image.Config{Home: home, Unpacker: e, InUse: e.Layers})
 	if err != nil {
 		return nil, err
 	}
