@@ -94,7 +94,9 @@ func things() map[string]bool {
 }
 
 // wait gives what is there now, was not there then, and does not go in time.
-// What comes and goes meanwhile is another suite's.
+// What comes and goes meanwhile is another suite's. A cgroup and an init whose
+// helper has died don't tell whose they are: what another suite leaves of these
+// is named here too.
 func (s seen) wait(patience time.Duration) []string {
 	deadline := time.Now().Add(patience)
 	left := things()
