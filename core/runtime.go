@@ -249,8 +249,8 @@ func checkSupported(o options.Box) error {
 	switch {
 	case len(o.Volumes) > 0:
 		return fault.New(fault.Unsupported, "volumes: this version has none; leave the list empty")
-	case len(o.Ports) > 0:
-		return fault.New(fault.Unsupported, "ports: this version publishes none; leave the list empty")
+	case len(o.Ports) > 0 && o.Network == options.NetworkNone:
+		return fault.New(fault.InvalidArgument, "ports: a box of network None publishes none; use Isolated")
 	case o.DiskSizeGB != 0:
 		return fault.New(fault.Unsupported, "disk_size_gb: this version can't limit a disk; leave it out")
 	}

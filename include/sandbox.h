@@ -38,10 +38,8 @@
  *
  * WHAT THIS VERSION CANNOT DO YET
  *
- *   - network "Isolated" is a network namespace of its own with nothing but
- *     loopback: no way out and no way in. A later version adds the way out.
- *   - disk_size_gb, and volumes or ports that are not empty:
- *     SANDBOX_UNSUPPORTED.
+ *   - disk_size_gb, and volumes that are not empty: SANDBOX_UNSUPPORTED.
+ *   - A Udp port on an IPv6 host_ip: SANDBOX_UNSUPPORTED.
  *   - An image must already be in the home: `sandbox images import`. One that
  *     is not there is SANDBOX_IMAGE.
  *

@@ -119,6 +119,9 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err := loopbackUp(); err != nil {
 		return nil, 0, err
 	}
+	if err := writeFiles("/etc", g.config.Files); err != nil {
+		return nil, 0, err
+	}
 	if g.spawner, err = startSpawner(f.FDs[2:]); err != nil {
 		return nil, 0, err
 	}

@@ -17,9 +17,10 @@ import (
 type Box struct {
 	core.Record
 	Image   core.Image       `json:"image"`
-	UIDBase int              `json:"uid_base"` // first of the box's 65,536 ids on the host
-	Init    process.Identity `json:"init"`     // while it runs
-	Owner   process.Identity `json:"owner"`    // the box ends with this process; zero for none
+	UIDBase int              `json:"uid_base"`       // first of the box's 65,536 ids on the host
+	Init    process.Identity `json:"init"`           // while it runs
+	Link    string           `json:"link,omitempty"` // the host's end of its network, while it runs
+	Owner   process.Identity `json:"owner"`          // the box ends with this process; zero for none
 }
 
 // Open gives the records of a home.
@@ -48,7 +49,7 @@ func (b *Box) Settle() bool {
 // Ended puts the box into a state without processes.
 func (b *Box) Ended(s core.State, reason string) {
 	now := time.Now().UTC()
-	b.State, b.Reason, b.PID, b.Init = s, reason, 0, process.Identity{}
+	b.State, b.Reason, b.PID, b.Init, b.Link = s, reason, 0, process.Identity{}, ""
 	b.StoppedAt, b.UpdatedAt = &now, now
 }
 

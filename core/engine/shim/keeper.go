@@ -120,6 +120,9 @@ func (k *keeper) bringUp(b *box) error {
 	}
 	b.mu.Lock()
 	b.rec.Began(life.init)
+	if life.net != nil {
+		b.rec.Link, b.rec.Options.Ports = life.net.Link, life.net.Ports
+	}
 	rec := b.rec
 	b.mu.Unlock()
 	if err := k.records.Put(rec.ID, rec, true); err != nil {

@@ -18,6 +18,7 @@ import (
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/network"
 	"sandbox/core/store"
 )
 
@@ -33,6 +34,7 @@ type launcher struct {
 	home    string
 	state   string   // libcontainer's folder
 	program *os.File // sandbox-init
+	network *network.Host
 	log     *slog.Logger
 }
 
@@ -40,11 +42,21 @@ type launcher struct {
 type life struct {
 	init   process.Identity
 	handle *process.Handle
-	reap   func() // collects init once it has ended
+	reap   func()       // collects init once it has ended
+	net    *network.Box // nil for network None
 }
 
 // launch brings a box up, all of it or nothing.
-func (l launcher) launch(b record.Box) (*life, error) {
+func (l launcher) launch(b record.Box) (f *life, err error) {
+	net, err := l.reserve(b.Options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeNetwork(net))
+		}
+	}()
 	tree, err := mountTree(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase)
 	if err != nil {
 		return nil, store.Fault(err, "make the box's root file system")
@@ -67,10 +79,11 @@ func (l launcher) launch(b record.Box) (*life, error) {
 		return nil, engineFault(err)
 	}
 	_ = child.Close() // init's death is EOF now
-	if err := l.greet(b, life.init.PID, control); err != nil {
+	if err := l.greet(b, life.init.PID, net, control); err != nil {
 		l.end(b.ID, life)
 		return nil, engineFault(fmt.Errorf("start the box's init: %w", err))
 	}
+	life.net = net
 	return life, nil
 }
 
@@ -139,7 +152,7 @@ func (f *life) hold(p *libcontainer.Process) error {
 
 // greet gives init what it needs, confines the thread that starts commands,
 // and lets it serve.
-func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
+func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.Conn) error {
 	dir, err := openPath(record.Folder(l.home, b.ID))
 	if err != nil {
 		return err
@@ -167,7 +180,14 @@ func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
 	}
-	if err := control.Send(wire.TypeConfig, guestConfig(b), fds...); err != nil {
+	config, err := guestConfig(b, net)
+	if err != nil {
+		return err
+	}
+	if err := control.Send(wire.TypeConfig, config, fds...); err != nil {
+		return err
+	}
+	if err := connect(net, pid, b.UIDBase); err != nil { // while init prepares itself
 		return err
 	}
 	if err := expect(control, wire.TypeReady, nil); err != nil {
@@ -176,7 +196,7 @@ func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
 	return control.Send(wire.TypeGo, nil)
 }
 
-func guestConfig(b record.Box) wire.Config {
+func guestConfig(b record.Box, net *network.Box) (wire.Config, error) {
 	c := wire.Config{ImageEnv: b.Image.Env, Env: b.Options.Env, WorkingDir: b.Options.WorkingDir, User: b.Options.User}
 	if c.WorkingDir == "" {
 		c.WorkingDir = b.Image.WorkingDir
@@ -184,7 +204,9 @@ func guestConfig(b record.Box) wire.Config {
 	if c.User == "" {
 		c.User = b.Image.User
 	}
-	return c
+	var err error
+	c.Files, err = etc(b, net)
+	return c, err
 }
 
 // end ends a box's init and takes its kernel objects away.
@@ -198,6 +220,9 @@ func (l launcher) end(id string, f *life) {
 func (l launcher) settle(id string, f *life) {
 	f.reap()
 	_ = f.handle.Close()
+	if err := closeNetwork(f.net); err != nil {
+		l.log.Error("take a box's network away", "box", id, "error", err)
+	}
 	l.clean(id)
 }
 

@@ -18,6 +18,7 @@ import (
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/network"
 )
 
 // Descriptors that a helper is started with.
@@ -65,14 +66,15 @@ func serve(home string) error {
 		return err
 	}
 	k := &keeper{
-		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), log: log},
+		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), network: &network.Host{}, log: log},
 		records:  record.Open(home), idle: newIdle(lingering),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
 	}
 	if err := k.load(); err != nil {
 		return err
 	}
-	return k.serve(dir)
+	err = k.serve(dir)
+	return errors.Join(err, k.network.Leave())
 }
 
 // serve answers clients until there is nobody left to serve.

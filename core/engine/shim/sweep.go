@@ -44,7 +44,7 @@ func (k *keeper) takeOver(b *box) error {
 	if rec.State == core.Running {
 		if h, err := process.Open(rec.Init); err == nil {
 			// Not a child of this helper: whoever is its parent now reaps it.
-			k.adopt(b, &life{init: rec.Init, handle: h, reap: func() {}})
+			k.adopt(b, &life{init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
 			return nil
 		}
 	}

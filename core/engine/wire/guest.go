@@ -35,6 +35,7 @@ type Config struct {
 	Env        map[string]string `json:"env,omitempty"`
 	WorkingDir string            `json:"working_dir"`
 	User       string            `json:"user"`
+	Files      map[string]string `json:"files,omitempty"` // what /etc has to hold, by name
 }
 
 // Start asks for a command.

@@ -1,0 +1,209 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+)
+
+// linkPrefix begins the names of the hosts' ends: the table's rules know boxes by it.
+const linkPrefix = "sbx"
+
+// inside is the box's end, in the box.
+const inside = "eth0"
+
+// The two ends of every pair have the same hardware addresses: nothing else
+// is on the link.
+var (
+	hostMAC = net.HardwareAddr{0x02, 's', 'b', 'x', 0, 1}
+	boxMAC  = net.HardwareAddr{0x02, 's', 'b', 'x', 0, 2}
+)
+
+// maxNumber bounds the boxes with a network on one host.
+const maxNumber = 4096
+
+// firstAddress is how far behind the beginning of the pool boxes begin; the
+// first address is the hosts' end of all pairs.
+const firstAddress = 256
+
+// address gives the n-th address behind the beginning of a pool.
+func address(pool netip.Prefix, n int) netip.Addr {
+	b := pool.Addr().AsSlice()
+	last := len(b) - 1
+	b[last-1], b[last] = byte(n>>8), byte(n)
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+func gateway(pool netip.Prefix) netip.Addr { return address(pool, 1) }
+
+func (s *shared) addressOf(link string) (netip.Addr, error) {
+	n, err := strconv.Atoi(strings.TrimPrefix(link, linkPrefix))
+	if err != nil || n < 0 || n >= maxNumber {
+		return netip.Addr{}, fmt.Errorf("%q is no box's interface", link)
+	}
+	return address(s.Pool, firstAddress+n), nil
+}
+
+// connect makes the pair, its addresses and routes. The pair's name is what
+// keeps two helpers from taking one number.
+func (b *Box) connect(pid, number int) (netip.Addr, error) {
+	h := b.host
+	ns, err := netns.GetFromPid(pid)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer ns.Close()
+	for range maxNumber {
+		b.Link = linkPrefix + strconv.Itoa(number)
+		err = makePair(h.routes, b.Link, ns, h.shared.MTU)
+		if !errors.Is(err, unix.EEXIST) {
+			break
+		}
+		number = (number + 1) % maxNumber
+	}
+	if err != nil {
+		b.Link = ""
+		if errors.Is(err, unix.EEXIST) {
+			return netip.Addr{}, fault.New(fault.ResourceExhausted, "the host has %d boxes with a network, which is the most", maxNumber)
+		}
+		return netip.Addr{}, fmt.Errorf("make the veth pair: %w", err)
+	}
+	if err := b.configure(ns, firstAddress+number); err != nil {
+		return netip.Addr{}, err
+	}
+	return address(h.shared.Pool, firstAddress+number), nil
+}
+
+func makePair(h *netlink.Handle, name string, ns netns.NsHandle, mtu int) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr, attrs.Flags = name, mtu, hostMAC, net.FlagUp
+	pair := netlink.NewVeth(attrs)
+	pair.PeerName, pair.PeerHardwareAddr, pair.PeerNamespace = inside, boxMAC, netlink.NsFd(ns)
+	return h.LinkAdd(pair)
+}
+
+// configure gives both ends their addresses and routes. The neighbours are
+// given, not asked for: what the box says of hardware addresses moves nothing.
+func (b *Box) configure(ns netns.NsHandle, n int) error {
+	box, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("enter the box's network: %w", err)
+	}
+	defer box.Close()
+	host := b.host.routes
+	outer, err := host.LinkByName(b.Link)
+	if err != nil {
+		return err
+	}
+	inner, err := box.LinkByName(inside)
+	if err != nil {
+		return err
+	}
+	if err := box.LinkSetUp(inner); err != nil {
+		return err
+	}
+	for _, pool := range b.host.shared.pools() {
+		gate, own := gateway(pool), address(pool, n)
+		if err := end(host, outer.Attrs().Index, gate, own, boxMAC); err != nil {
+			return fmt.Errorf("set the host's end up: %w", err)
+		}
+		if err := end(box, inner.Attrs().Index, own, gate, hostMAC); err != nil {
+			return fmt.Errorf("set the box's end up: %w", err)
+		}
+		all := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+		if pool.Addr().Is6() {
+			all = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		}
+		way := &netlink.Route{LinkIndex: inner.Attrs().Index, Dst: ipNet(all), Gw: gate.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
+		if err := box.RouteAdd(way); err != nil {
+			return fmt.Errorf("lead the box out: %w", err)
+		}
+	}
+	// What the host's loopback sends to a published port has to come back.
+	// The table keeps the box from using it.
+	if len(b.Ports) > 0 {
+		return setSysctl("net/ipv4/conf/"+b.Link+"/route_localnet", "1")
+	}
+	return nil
+}
+
+// end sets one end of a pair up: its own address and the one peer behind it.
+func end(h *netlink.Handle, index int, own, peer netip.Addr, peerMAC net.HardwareAddr) error {
+	address := &netlink.Addr{IPNet: ipNet(single(own)), Flags: unix.IFA_F_NODAD | unix.IFA_F_NOPREFIXROUTE}
+	if err := h.AddrAdd(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, address); err != nil {
+		return fmt.Errorf("address %s: %w", own, err)
+	}
+	neighbour := &netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, IP: peer.AsSlice(), HardwareAddr: peerMAC}
+	if err := h.NeighSet(neighbour); err != nil {
+		return fmt.Errorf("neighbour %s: %w", peer, err)
+	}
+	route := &netlink.Route{LinkIndex: index, Scope: netlink.SCOPE_LINK, Dst: ipNet(single(peer))}
+	if err := h.RouteAdd(route); err != nil {
+		return fmt.Errorf("route to %s: %w", peer, err)
+	}
+	return nil
+}
+
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+func removeLink(h *netlink.Handle, name string) error {
+	link, err := h.LinkByName(name)
+	if err == nil {
+		err = h.LinkDel(link)
+	}
+	var gone netlink.LinkNotFoundError
+	if errors.As(err, &gone) || errors.Is(err, unix.ENODEV) {
+		return nil // the kernel took it with the box's namespace
+	}
+	if err != nil {
+		return fmt.Errorf("remove interface %s: %w", name, err)
+	}
+	return nil
+}
+
+// anyBox tells whether the host's end of any box is there.
+func anyBox(h *netlink.Handle) (bool, error) {
+	all, err := whole(h.LinkList)
+	if err != nil {
+		return false, fmt.Errorf("list the interfaces: %w", err)
+	}
+	return slices.ContainsFunc(all, func(l netlink.Link) bool { return strings.HasPrefix(l.Attrs().Name, linkPrefix) }), nil
+}
+
+// dumps bounds how often a list is asked for that changes meanwhile.
+const dumps = 100
+
+// whole gives a list of the kernel's that was not changed while it was read.
+func whole[T any](list func() ([]T, error)) (all []T, err error) {
+	for range dumps {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return all, err
+}
+
+func sysctl(name string) (string, error) {
+	b, err := os.ReadFile("/proc/sys/" + name)
+	return strings.TrimSpace(string(b)), err
+}
+
+func setSysctl(name, value string) error {
+	return os.WriteFile("/proc/sys/"+name, []byte(value), 0)
+}

@@ -1,0 +1,176 @@
+// Package network connects boxes with the network of their host, and keeps
+// them apart from everything that is not theirs. It is linked into the helper
+// alone.
+//
+// A box has one end of a veth pair, the host the other, called sbx and the
+// box's number. Nothing of a box stands in the firewall but its published
+// ports: one nftables table, "sandbox", the same for all boxes of all homes,
+// knows their interfaces by the beginning of the name and their addresses by
+// the host's routes. So a box costs no rule, and one that is killed leaves
+// nothing: the kernel takes the pair away with the box's network namespace.
+//
+// What is made once for all boxes (the table, settings of the kernel) is
+// shared between the helpers of the host through a file in /run, see shared.go.
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// Host is one helper's part in the network of boxes. The zero value is ready;
+// it takes hold of the shared part with the first box. Its methods may be
+// called by several goroutines at once.
+type Host struct {
+	mu      sync.Mutex
+	shared  *shared // nil before the first box
+	routes  *netlink.Handle
+	allowed resolvers // those that the table lets boxes reach
+}
+
+// Box is the connection of one running box. Its owner closes it.
+type Box struct {
+	Ports []options.Port // with the free ports that were chosen
+	Link  string         // the host's end
+
+	host    *Host
+	held    []held
+	entries []entry // in the table
+	ctx     context.Context
+	end     context.CancelFunc
+}
+
+// join takes hold of the shared part.
+func (h *Host) join() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.shared != nil {
+		return nil
+	}
+	routes, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return failed(err, "reach the kernel's routes")
+	}
+	s, err := join(routes)
+	if err != nil {
+		routes.Close()
+		return failed(err, "prepare the network of boxes")
+	}
+	h.routes, h.shared = routes, s
+	return nil
+}
+
+// Leave lets go of the shared part; the last helper on the host, when no box
+// is left, takes it away. No other call may follow or run.
+func (h *Host) Leave() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.shared == nil {
+		return nil
+	}
+	defer h.routes.Close()
+	return h.shared.leave(h.routes)
+}
+
+// Reserve takes the ports that a new box publishes, before anything of the
+// box is made. Errors: PortInUse, InvalidArgument, Unsupported, Upstream.
+func (h *Host) Reserve(ports []options.Port) (*Box, error) {
+	if err := h.join(); err != nil {
+		return nil, err
+	}
+	b := h.box()
+	for i, port := range ports {
+		if err := b.hold(port); err != nil {
+			b.release()
+			return nil, portFault(err, i, port)
+		}
+	}
+	return b, nil
+}
+
+func (h *Host) box() *Box {
+	b := &Box{host: h}
+	b.ctx, b.end = context.WithCancel(context.Background())
+	return b
+}
+
+// Adopt takes over the connection of a box that an earlier helper made. It
+// holds those of its ports that nobody has taken meanwhile: the table leads to
+// the box whether they are held or not. The Box is usable in any case.
+func (h *Host) Adopt(link string, ports []options.Port) (*Box, error) {
+	b := h.box()
+	b.Link, b.Ports = link, ports
+	if err := h.join(); err != nil {
+		return b, err
+	}
+	address, err := h.shared.addressOf(link)
+	if err != nil {
+		return b, err
+	}
+	var errs []error
+	for _, port := range ports {
+		b.entries = append(b.entries, entryOf(port, address)...)
+		errs = append(errs, b.holdAgain(port))
+	}
+	b.serve(address)
+	return b, errors.Join(errs...)
+}
+
+// Connect gives the network namespace of process pid the box's end of a pair,
+// and leads the box's ports to it. number prefers an address: the next free
+// one is taken.
+func (b *Box) Connect(pid, number int) error {
+	s := b.host.shared
+	address, err := b.connect(pid, number)
+	if err != nil {
+		return failed(err, "connect the box")
+	}
+	if len(b.Ports) == 0 {
+		return nil
+	}
+	for _, port := range b.Ports {
+		b.entries = append(b.entries, entryOf(port, address)...)
+	}
+	if err := s.publish(b.host.routes, b.Link, b.entries); err != nil {
+		b.entries = nil
+		return failed(err, "publish the box's ports")
+	}
+	b.serve(address)
+	return nil
+}
+
+// Close takes away what Reserve and Connect made. The box has ended.
+func (b *Box) Close() error {
+	b.release()
+	if b.host.shared == nil {
+		return nil // adopted in vain
+	}
+	var errs []error
+	if len(b.entries) > 0 {
+		errs = append(errs, unpublish(b.entries))
+	}
+	if b.Link != "" {
+		errs = append(errs, removeLink(b.host.routes, b.Link))
+	}
+	return errors.Join(errs...)
+}
+
+// failed classifies what the kernel refuses.
+func failed(err error, format string, args ...any) error {
+	var classified *fault.Error
+	switch {
+	case errors.As(err, &classified):
+		return err
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPROTONOSUPPORT):
+		return fault.Wrap(fault.Unsupported, err, "%s: the kernel lacks veth or nftables (sandbox doctor tells which); network None does without", fmt.Sprintf(format, args...))
+	}
+	return fault.Wrap(fault.Upstream, err, format, args...)
+}

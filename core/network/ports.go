@@ -1,0 +1,157 @@
+package network
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// entry is a published port in the table.
+type entry struct {
+	set  *nftables.Set
+	elem nftables.SetElement
+}
+
+// hostIP is the address that a port is published on.
+func hostIP(p options.Port) (netip.Addr, error) {
+	if p.HostIP == "" {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	}
+	a, err := netip.ParseAddr(p.HostIP)
+	return a.Unmap(), err
+}
+
+// entryOf gives the entry of a port. One on an IPv6 address has none: the
+// forwarder carries it.
+func entryOf(p options.Port, box netip.Addr) []entry {
+	ip, err := hostIP(p)
+	if err != nil || ip.Is6() {
+		return nil
+	}
+	proto := byte(unix.IPPROTO_TCP)
+	if p.Protocol == options.ProtocolUDP {
+		proto = unix.IPPROTO_UDP
+	}
+	t := ourTable()
+	e := entry{t.byPort, nftables.SetElement{
+		Key: slot([]byte{proto}, port(p.HostPort)), Val: slot(box.AsSlice(), port(p.GuestPort)),
+	}}
+	if !ip.IsUnspecified() {
+		e.set, e.elem.Key = t.byAddress, slot(ip.AsSlice(), e.elem.Key)
+	}
+	return []entry{e}
+}
+
+func port(n int) []byte { return binaryutil.BigEndian.PutUint16(uint16(n)) } //nolint:gosec // checked by options
+
+// slot joins fields as registers hold them: each fills whole ones.
+func slot(fields ...[]byte) (b []byte) {
+	for _, f := range fields {
+		b = append(b, f...)
+		b = append(b, make([]byte, (4-len(f)%4)%4)...)
+	}
+	return b
+}
+
+// publish puts the entries into the table. An entry that is there already is
+// of a box that has ended, or of one whose helper has died.
+func (s *shared) publish(h *netlink.Handle, link string, entries []entry) error {
+	err := edit(entries, (*nftables.Conn).SetAddElements)
+	if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	if err := purge(h, s); err != nil {
+		return err
+	}
+	err = edit(entries, (*nftables.Conn).SetAddElements)
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
+		return fault.Wrap(fault.PortInUse, err, "another box publishes one of the ports")
+	}
+	return err
+}
+
+func unpublish(entries []entry) error {
+	err := edit(entries, (*nftables.Conn).SetDeleteElements)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// edit changes the maps in one transaction.
+func edit(entries []entry, how func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error) error {
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := how(c, e.set, []nftables.SetElement{e.elem}); err != nil {
+			return err
+		}
+	}
+	return c.Flush()
+}
+
+// purge removes the entries of boxes that are no more: a helper that was
+// killed has left them. Every box with an entry has its interface.
+func purge(h *netlink.Handle, s *shared) error {
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	var dead []entry
+	t := ourTable()
+	for _, set := range []*nftables.Set{t.byPort, t.byAddress} {
+		elements, err := c.GetSetElements(set)
+		if err != nil {
+			return fmt.Errorf("list the published ports: %w", err)
+		}
+		for _, e := range elements {
+			_, err := h.LinkByName(s.linkOf(e.Val))
+			var gone netlink.LinkNotFoundError
+			if errors.As(err, &gone) {
+				dead = append(dead, entry{set, e})
+			}
+		}
+	}
+	if dead == nil {
+		return nil
+	}
+	return unpublish(dead)
+}
+
+// linkOf gives the interface of the box that an entry leads to.
+func (s *shared) linkOf(value []byte) string {
+	base := s.Pool.Addr().AsSlice()
+	if len(value) < 4 || !bytes.Equal(value[:2], base[:2]) {
+		return ""
+	}
+	return linkPrefix + strconv.Itoa(int(value[2])<<8+int(value[3])-firstAddress)
+}
+
+func portFault(err error, i int, p options.Port) error {
+	what := fmt.Sprintf("ports[%d]: %s port %d", i, p.Protocol, p.HostPort)
+	if p.HostIP != "" {
+		what += " on " + p.HostIP
+	}
+	var classified *fault.Error
+	switch {
+	case errors.As(err, &classified):
+		return err
+	case errors.Is(err, unix.EADDRINUSE):
+		return fault.Wrap(fault.PortInUse, err, "%s is in use: choose another, or 0 for a free one", what)
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		return fault.Wrap(fault.InvalidArgument, err, "%s: the host has no such address", what)
+	}
+	return fault.Wrap(fault.Upstream, err, "%s can't be taken", what)
+}

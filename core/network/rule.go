@@ -1,0 +1,133 @@
+package network
+
+import (
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// part is a condition or a verdict of a rule; the table is written in them.
+type part []expr.Any
+
+// Registers of 4 bytes; a part that compares uses the first.
+const (
+	reg  = unix.NFT_REG32_00
+	reg2 = unix.NFT_REG32_01
+)
+
+func compare(op expr.CmpOp, data []byte) expr.Any {
+	return &expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: data}
+}
+
+// fromBox, toBox and their opposites look at the beginning of an interface's name.
+func iface(key expr.MetaKey, op expr.CmpOp) part {
+	return part{&expr.Meta{Key: key, Register: unix.NFT_REG_1}, compare(op, []byte(linkPrefix))}
+}
+
+func fromBox() part    { return iface(expr.MetaKeyIIFNAME, expr.CmpOpEq) }
+func notFromBox() part { return iface(expr.MetaKeyIIFNAME, expr.CmpOpNeq) }
+func toBox() part      { return iface(expr.MetaKeyOIFNAME, expr.CmpOpEq) }
+func notToBox() part   { return iface(expr.MetaKeyOIFNAME, expr.CmpOpNeq) }
+
+// foreignSource is a source that the host's routes would not answer through
+// the interface it came from.
+func foreignSource() part {
+	return part{&expr.Fib{Register: unix.NFT_REG_1, ResultOIF: true, FlagSADDR: true, FlagIIF: true}, compare(expr.CmpOpEq, make([]byte, 4))}
+}
+
+// toHost is a destination that is one of the host's own addresses.
+func toHost() part {
+	return part{
+		&expr.Fib{Register: unix.NFT_REG_1, ResultADDRTYPE: true, FlagDADDR: true},
+		compare(expr.CmpOpEq, binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)),
+	}
+}
+
+// answers belong to a connection that was let through.
+func answers() part {
+	return masked(&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1}, expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED)
+}
+
+// published is what the table itself led to a box.
+func published() part {
+	const dstNAT = 1 << 5 // IPS_DST_NAT
+	return masked(&expr.Ct{Key: expr.CtKeySTATUS, Register: unix.NFT_REG_1}, dstNAT)
+}
+
+func masked(load expr.Any, bits uint32) part {
+	return part{
+		load,
+		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(bits), Xor: make([]byte, 4)},
+		compare(expr.CmpOpNeq, make([]byte, 4)),
+	}
+}
+
+// family is packets of the addresses' family.
+func family(v6 bool) part {
+	f := byte(unix.NFPROTO_IPV4)
+	if v6 {
+		f = unix.NFPROTO_IPV6
+	}
+	return part{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: unix.NFT_REG_1}, compare(expr.CmpOpEq, []byte{f})}
+}
+
+// Where addresses stand in the headers.
+const (
+	source4, destination4 = 12, 16
+	source6, destination6 = 8, 24
+)
+
+func header(base expr.PayloadBase, offset, length, register uint32) expr.Any {
+	return &expr.Payload{DestRegister: register, Base: base, Offset: offset, Len: length}
+}
+
+// within is an address of the header in p.
+func within(p netip.Prefix, offset4, offset6 uint32) part {
+	size, offset := uint32(4), offset4
+	if p.Addr().Is6() {
+		size, offset = 16, offset6
+	}
+	return append(family(p.Addr().Is6()),
+		header(expr.PayloadBaseNetworkHeader, offset, size, unix.NFT_REG_1),
+		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: size, Mask: ipNet(p).Mask, Xor: make([]byte, size)},
+		compare(expr.CmpOpEq, p.Masked().Addr().AsSlice()))
+}
+
+func from(p netip.Prefix) part { return within(p, source4, source6) }
+func to(p netip.Prefix) part   { return within(p, destination4, destination6) }
+
+// dns is port 53 of an address in the set.
+func dns(set *nftables.Set, v6 bool) part {
+	size, offset := uint32(4), uint32(destination4)
+	if v6 {
+		size, offset = 16, destination6
+	}
+	return append(family(v6),
+		header(expr.PayloadBaseNetworkHeader, offset, size, unix.NFT_REG_1),
+		&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID},
+		// Of the protocols with ports: the two that have theirs at the same place.
+		header(expr.PayloadBaseTransportHeader, 2, 2, unix.NFT_REG_1),
+		compare(expr.CmpOpEq, binaryutil.BigEndian.PutUint16(53)))
+}
+
+// lead sends what the map knows to a box.
+func lead(m *nftables.Set, byAddress bool) part {
+	p := family(false)
+	r := uint32(reg)
+	if byAddress {
+		p = append(p, header(expr.PayloadBaseNetworkHeader, destination4, 4, r))
+		r++
+	}
+	return append(p,
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: r},
+		header(expr.PayloadBaseTransportHeader, 2, 2, r+1),
+		&expr.Lookup{SourceRegister: reg, DestRegister: reg, IsDestRegSet: true, SetName: m.Name, SetID: m.ID},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: reg, RegProtoMin: reg2})
+}
+
+func masquerade() part { return part{&expr.Masq{}} }
+func accept() part     { return part{&expr.Verdict{Kind: expr.VerdictAccept}} }
+func drop() part       { return part{&expr.Verdict{Kind: expr.VerdictDrop}} }

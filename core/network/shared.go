@@ -1,0 +1,210 @@
+package network
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// shared is what all helpers of the host's network namespace have in common,
+// kept in one file in /run: the pools of addresses, and how settings of the
+// kernel were before. Whoever changes it has the file locked for writing
+// (fcntl); whoever uses it holds a shared lock (flock), so that the one that
+// gets an exclusive one knows to be the last. Both go with the process.
+type shared struct {
+	Pool     netip.Prefix  `json:"pool"`
+	Pool6    *netip.Prefix `json:"pool6,omitempty"` // where the host has a way out over IPv6
+	MTU      int           `json:"mtu"`
+	Settings []setting     `json:"settings"`
+
+	file *os.File
+}
+
+// setting is a setting of the kernel as it was.
+type setting struct {
+	Name string `json:"name"`
+	Was  string `json:"was"`
+	Want string `json:"want,omitempty"` // "": another change moves it
+}
+
+func (s setting) apply() error {
+	if now, err := sysctl(s.Name); s.Want == "" || err == nil && now == s.Want {
+		return err
+	}
+	return setSysctl(s.Name, s.Want)
+}
+
+// Pools that no route of the host uses are searched in the corner of 10/8
+// that others use least.
+const (
+	firstPool = 201
+	lastPool  = 254
+	poolBits  = 16
+)
+
+// pool6 is a unique local prefix of our own (RFC 4193); it is never seen
+// outside, as boxes are translated to the host's address.
+var pool6 = netip.MustParsePrefix("fd73:6278:7b1d::/64")
+
+func (s *shared) pools() []netip.Prefix {
+	if s.Pool6 == nil {
+		return []netip.Prefix{s.Pool}
+	}
+	return []netip.Prefix{s.Pool, *s.Pool6}
+}
+
+// stateFile is for one network namespace: boxes of helpers in another one
+// share nothing with ours.
+func stateFile() (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("/run/sandbox-network-%d", st.Ino), nil
+}
+
+// join takes a share, and makes what is not there.
+func join(h *netlink.Handle) (*shared, error) {
+	f, err := openState()
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{file: f}
+	if err := s.enter(h); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openState opens the file, locked for changes.
+func openState() (*os.File, error) {
+	name, err := stateFile()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		err = change(f, unix.F_WRLCK)
+		if err == nil && current(f, name) {
+			return f, nil
+		}
+		_ = f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("lock %s: %w", name, err)
+		}
+	}
+}
+
+// current tells whether f is still the file of that name: the last helper
+// removes it.
+func current(f *os.File, name string) bool {
+	a, err1 := f.Stat()
+	b, err2 := os.Stat(name)
+	return err1 == nil && err2 == nil && os.SameFile(a, b)
+}
+
+// change takes or gives back the right to change what is shared.
+func change(f *os.File, how int16) error {
+	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: how, Whence: io.SeekStart})
+}
+
+// enter reads the file, or begins it, and makes what it speaks of.
+func (s *shared) enter(h *netlink.Handle) error {
+	text, err := io.ReadAll(s.file)
+	if err != nil {
+		return err
+	}
+	if len(text) > 0 && json.Unmarshal(text, s) != nil {
+		return fmt.Errorf("%s is damaged: remove it when no box runs", s.file.Name())
+	}
+	if len(text) == 0 {
+		if err := s.begin(h); err != nil {
+			return err
+		}
+	}
+	for _, set := range s.Settings {
+		if err := set.apply(); err != nil {
+			return err
+		}
+	}
+	if err := makeTable(s.pools()); err != nil {
+		return fmt.Errorf("make the nftables table: %w", err)
+	}
+	if err := purge(h, s); err != nil {
+		return err
+	}
+	if err := unix.Flock(int(s.file.Fd()), unix.LOCK_SH); err != nil {
+		return err
+	}
+	return change(s.file, unix.F_UNLCK)
+}
+
+// begin looks at the host and writes down how it is, before anything changes.
+func (s *shared) begin(h *netlink.Handle) error {
+	out, err := survey(h)
+	if err != nil {
+		return err
+	}
+	s.Pool, s.Pool6, s.MTU = out.pool, out.pool6, out.mtu
+	for _, set := range settings(out) {
+		if set.Was, err = sysctl(set.Name); err != nil {
+			return err
+		}
+		s.Settings = append(s.Settings, set)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	_, err = s.file.WriteAt(text, 0)
+	return err
+}
+
+// settings are the kernel's that have to change, in the order of the changes.
+func settings(out surveyed) []setting {
+	list := []setting{
+		{Name: "net/ipv4/ip_forward", Want: "1"},
+		// A host that forwards takes no redirects; one that ceases to takes
+		// them, whatever was set before.
+		{Name: "net/ipv4/conf/all/accept_redirects"},
+	}
+	if out.pool6 == nil {
+		return list
+	}
+	// A router hears no router advertisements, unless told to.
+	if value, err := sysctl(out.acceptRA()); err == nil && value == "1" {
+		list = append(list, setting{Name: out.acceptRA(), Want: "2"})
+	}
+	return append(list, setting{Name: "net/ipv6/conf/all/forwarding", Want: "1"})
+}
+
+// leave gives the share back; the last takes everything away.
+func (s *shared) leave(h *netlink.Handle) error {
+	defer s.file.Close()
+	if err := change(s.file, unix.F_WRLCK); err != nil {
+		return err
+	}
+	if err := unix.Flock(int(s.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil // others are there
+	}
+	if alive, err := anyBox(h); err != nil || alive {
+		return err // boxes whose helper has died go on
+	}
+	errs := []error{removeTable()}
+	for _, set := range s.Settings {
+		if err := setSysctl(set.Name, set.Was); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, os.Remove(s.file.Name()))...)
+}

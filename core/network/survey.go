@@ -1,0 +1,105 @@
+package network
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// surveyed is what boxes have to fit in with.
+type surveyed struct {
+	pool   netip.Prefix
+	pool6  *netip.Prefix // nil without a way out over IPv6
+	mtu    int
+	uplink string // of IPv6
+}
+
+func (s surveyed) acceptRA() string { return "net/ipv6/conf/" + s.uplink + "/accept_ra" }
+
+// ethernet is the size of packets where the host has no way out.
+const ethernet = 1500
+
+// survey looks at the routes of all the host's tables.
+func survey(h *netlink.Handle) (surveyed, error) {
+	every := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
+	routes := func(family int) ([]netlink.Route, error) {
+		return whole(func() ([]netlink.Route, error) {
+			return h.RouteListFiltered(family, every, netlink.RT_FILTER_TABLE)
+		})
+	}
+	v4, err := routes(netlink.FAMILY_V4)
+	if err != nil {
+		return surveyed{}, fmt.Errorf("list the routes: %w", err)
+	}
+	v6, err := routes(netlink.FAMILY_V6)
+	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) {
+		return surveyed{}, fmt.Errorf("list the routes: %w", err)
+	}
+	var s surveyed
+	if s.pool, err = freePool(destinations(v4)); err != nil {
+		return s, err
+	}
+	if link := uplink(h, v6); link != nil {
+		s.pool6, s.uplink, s.mtu = &pool6, link.Attrs().Name, link.Attrs().MTU
+	}
+	if link := uplink(h, v4); link != nil {
+		s.mtu = link.Attrs().MTU
+	}
+	s.mtu = cmp.Or(s.mtu, ethernet)
+	return s, nil
+}
+
+func destinations(routes []netlink.Route) []netip.Prefix {
+	var all []netip.Prefix
+	for _, r := range routes {
+		if r.Dst == nil {
+			continue
+		}
+		if a, ok := netip.AddrFromSlice(r.Dst.IP); ok {
+			bits, _ := r.Dst.Mask.Size()
+			all = append(all, netip.PrefixFrom(a.Unmap(), bits))
+		}
+	}
+	return all
+}
+
+// freePool gives the first pool that no route but the default one leads to.
+func freePool(taken []netip.Prefix) (netip.Prefix, error) {
+	for i := firstPool; i <= lastPool; i++ {
+		pool := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i)}), poolBits)
+		free := true
+		for _, t := range taken {
+			free = free && (t.Bits() == 0 || !t.Overlaps(pool))
+		}
+		if free {
+			return pool, nil
+		}
+	}
+	return netip.Prefix{}, fmt.Errorf("the host's routes leave no /%d free from 10.%d to 10.%d for the addresses of boxes", poolBits, firstPool, lastPool)
+}
+
+// uplink gives the interface of the default route, nil without one.
+func uplink(h *netlink.Handle, routes []netlink.Route) netlink.Link {
+	for _, r := range routes {
+		whole := r.Dst == nil
+		if r.Dst != nil {
+			bits, _ := r.Dst.Mask.Size()
+			whole = bits == 0
+		}
+		if !whole || r.Type != unix.RTN_UNICAST || r.Table != unix.RT_TABLE_MAIN {
+			continue
+		}
+		index := r.LinkIndex
+		if index == 0 && len(r.MultiPath) > 0 {
+			index = r.MultiPath[0].LinkIndex
+		}
+		if link, err := h.LinkByIndex(index); err == nil {
+			return link
+		}
+	}
+	return nil
+}
