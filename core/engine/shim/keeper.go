@@ -194,6 +194,7 @@ func (k *keeper) lock(id string) (*box, error) {
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	b.change.Lock()
+	b.awaitEnd()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.boxes[id] != b { // removed while we waited
@@ -201,6 +202,17 @@ func (k *keeper) lock(id string) (*box, error) {
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	return b, nil
+}
+
+// awaitEnd lets the end of an init that has died be settled: a client may have
+// seen it before this helper has.
+func (b *box) awaitEnd() {
+	b.mu.Lock()
+	dead, ended := b.life != nil && !b.life.init.Alive(), b.ended
+	b.mu.Unlock()
+	if dead {
+		<-ended
+	}
 }
 
 func (k *keeper) start(id string) (core.Record, error) {
