@@ -22,9 +22,9 @@ const (
 	groupParent = "/sandbox"
 )
 
-// groups are the cgroup folders of one box. Its own folder holds init and the
-// limits of the whole; the box's root may make folders for execs in one of
-// them, and touches no limit.
+// groups are the cgroup folders of one box. Its own folder has the limits of the
+// whole; the box's root may make folders for execs below one of them, and
+// touches no limit.
 type groups string // the box's id
 
 // folder gives the box's folder in the hierarchy of a v1 controller, or "".
@@ -42,10 +42,21 @@ func (g groups) unified() string {
 
 // all gives the box's folders in every hierarchy of the host.
 func (g groups) all() []string {
-	if cgroups.IsCgroup2UnifiedMode() {
-		return []string{g.unified()}
+	var found []string
+	for _, root := range hierarchies() {
+		if folder := existing(filepath.Join(root, groupParent, string(g))); folder != "" {
+			found = append(found, folder)
+		}
 	}
-	found, _ := filepath.Glob(filepath.Join(groupRoot, "*", groupParent, string(g))) // only a bad pattern fails
+	return found
+}
+
+// hierarchies gives the folders at which the host's are mounted.
+func hierarchies() []string {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return []string{groupRoot}
+	}
+	found, _ := filepath.Glob(groupRoot + "/*") // only a bad pattern fails
 	return found
 }
 
@@ -56,49 +67,64 @@ func existing(path string) string {
 	return path
 }
 
-// execsFolder is the v1 group in which the commands are, beside init: a limit
-// there ends a command and never init.
-const execsFolder = "execs"
+// Below the box's folder are one for init and one for the commands: a limit of
+// the latter ends a command and never init. v1 leaves init where it is.
+const (
+	execsFolder = "execs"
+	initFolder  = "init"
+)
 
-// delegate gives the folder in which init makes a group for each exec: the
-// box's cgroup2 folder, or on a host without cgroup2 one of the v1 freezer.
-// Only the folder and its list of processes change owner, no file of limits.
+// delegate gives the folder in which init makes a group for each exec: in the
+// box's cgroup2 folder, or on a host without cgroup2 in that of the v1 freezer.
+// Only folders and lists of processes change owner, no file of limits.
 func (g groups) delegate(base int) (*os.File, error) {
-	path, list := g.unified(), "cgroup.procs"
-	if path == "" {
-		freezer := g.folder("freezer")
-		if freezer == "" {
-			return nil, fault.New(fault.Unsupported, "this host has neither cgroup2 nor the v1 freezer mounted below %s", groupRoot)
-		}
-		path, list = filepath.Join(freezer, execsFolder), "tasks"
+	var execs string
+	var theirs []string
+	if box := g.unified(); box != "" {
+		execs = filepath.Join(box, execsFolder)
+		// From init's group to an exec's the way leads through the box's.
+		theirs = []string{execs, filepath.Join(execs, "cgroup.procs"), filepath.Join(box, "cgroup.procs")}
+	} else if box := g.folder("freezer"); box != "" {
+		execs = filepath.Join(box, execsFolder)
+		theirs = []string{execs, filepath.Join(execs, "tasks")}
+	} else {
+		return nil, fault.New(fault.Unsupported, "this host has neither cgroup2 nor the v1 freezer mounted below %s", groupRoot)
 	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
+	if err := os.MkdirAll(execs, 0o755); err != nil {
 		return nil, err
 	}
-	for _, p := range []string{path, filepath.Join(path, list)} {
+	for _, p := range theirs {
 		if err := os.Chown(p, base, base); err != nil {
 			return nil, err
 		}
 	}
-	return os.OpenFile(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return os.OpenFile(execs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// execLimits are what v1 limits the commands of a box to, by controller.
-func execLimits(o options.Box) map[string][2]string {
-	return map[string][2]string{
-		"memory": {"memory.limit_in_bytes", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)},
-		"pids":   {"pids.max", strconv.Itoa(options.MaxProcesses)},
+// limit is a file of v1, the same of cgroup2, and what is written there.
+type limit struct{ v1, v2, value string }
+
+// execLimits are what the commands of a box are limited to, by controller.
+func execLimits(o options.Box) map[string]limit {
+	return map[string]limit{
+		"memory": {"memory.limit_in_bytes", "memory.max", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)},
+		"pids":   {"pids.max", "pids.max", strconv.Itoa(options.MaxProcesses)},
 	}
 }
 
-// limitExecs makes the groups of the box's commands where v1 holds the limits.
-// On pure cgroup2 the box's own limits are enough.
-func (g groups) limitExecs(o options.Box) error {
-	if cgroups.IsCgroup2UnifiedMode() {
-		return nil
+// limitExecs makes the groups that limit the box's commands. pid is init's.
+func (g groups) limitExecs(o options.Box, pid int) error {
+	pure := cgroups.IsCgroup2UnifiedMode()
+	if pure {
+		if err := g.moveInit(pid); err != nil {
+			return fmt.Errorf("give init a group of its own: %w", err)
+		}
 	}
 	for controller, limit := range execLimits(o) {
-		folder := g.folder(controller)
+		folder, file := g.folder(controller), limit.v1
+		if pure {
+			folder, file = g.unified(), limit.v2
+		}
 		if folder == "" {
 			return fault.New(fault.Unsupported, "this host has no %s controller mounted at %s/%s", controller, groupRoot, controller)
 		}
@@ -106,14 +132,27 @@ func (g groups) limitExecs(o options.Box) error {
 		if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, limit[0]), []byte(limit[1]), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(limit.value), 0); err != nil {
 			return fmt.Errorf("limit the commands of a box: %w", err)
 		}
 	}
 	return nil
 }
 
-// moveSpawner moves the one thread of init that starts commands into their
+// moveInit moves init below the box's folder: in cgroup2 only one without
+// processes of its own can have limits below.
+func (g groups) moveInit(pid int) error {
+	folder := filepath.Join(g.unified(), initFolder)
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
+	if err := cgroups.WriteCgroupProc(folder, pid); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(g.unified(), "cgroup.subtree_control"), []byte("+memory +pids"), 0)
+}
+
+// moveSpawner moves the one thread of init that starts commands into their v1
 // groups: its children are born there, and init itself stays outside. tid is
 // its number in the box, pid init's on the host.
 func (g groups) moveSpawner(pid, tid int) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
@@ -80,7 +81,7 @@ func (l launcher) run(b record.Box, root string, control *os.File) (*life, error
 		return nil, fmt.Errorf("prepare the box: %w", err)
 	}
 	p := &libcontainer.Process{
-		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true,
+		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true, Env: []string{initThreads()},
 		ExtraFiles: []*os.File{l.program, control}, // guest.Main knows them as 3 and 4
 		LogLevel:   errorsOnly,
 	}
@@ -97,6 +98,10 @@ func (l launcher) run(b record.Box, root string, control *os.File) (*life, error
 	}
 	return life, nil
 }
+
+// initThreads keeps init on a large host from having more threads than are set
+// aside for it (initProcesses): one that Go can't start is its end.
+func initThreads() string { return fmt.Sprintf("GOMAXPROCS=%d", min(4, runtime.NumCPU())) }
 
 func (f *life) hold(p *libcontainer.Process) error {
 	pid, err := p.Pid()
@@ -131,7 +136,7 @@ func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
 	if err := control.Send(wire.TypeConfig, guestConfig(b), listener, int(tree.Fd())); err != nil {
 		return err
 	}
-	if err := groups(b.ID).limitExecs(b.Options); err != nil {
+	if err := groups(b.ID).limitExecs(b.Options, pid); err != nil {
 		return err
 	}
 	var ready wire.Ready

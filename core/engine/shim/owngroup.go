@@ -21,7 +21,7 @@ func ownGroup(home string) group {
 }
 
 func (g group) enter() error {
-	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{SkipDevices: true}})
+	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{}})
 	if err != nil {
 		return err
 	}
@@ -30,8 +30,7 @@ func (g group) enter() error {
 
 // leave removes the group, and the boxes' common folder with the last home.
 func (g group) leave() {
-	roots, _ := filepath.Glob(groupRoot + "/*") // only a bad pattern fails
-	for _, root := range append(roots, groupRoot) {
+	for _, root := range hierarchies() {
 		if own := existing(filepath.Join(root, g.path)); own != "" {
 			_ = cgroups.WriteCgroupProc(root, os.Getpid())
 			_ = cgroups.RemovePath(own)
