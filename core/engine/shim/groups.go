@@ -63,6 +63,9 @@ const execsFolder = "execs"
 // delegate gives the folder in which init makes a group for each exec: the
 // box's cgroup2 folder, or on a host without cgroup2 one of the v1 freezer.
 // Only the folder and its list of processes change owner, no file of limits.
+// It is a mount of its own that is mounted nowhere: the box can name init's
+// descriptors (/proc/self/fd/N), and ".." from a folder of the host's tree
+// would lead it to all of the host's files.
 func (g groups) delegate(base int) (*os.File, error) {
 	path, list := g.unified(), "cgroup.procs"
 	if path == "" {
@@ -80,7 +83,11 @@ func (g groups) delegate(base int) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return os.OpenFile(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // execLimits are what v1 limits the commands of a box to, by controller.
