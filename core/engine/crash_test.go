@@ -263,4 +263,3 @@ func awaitState(t *testing.T, e core.Engine, id string, want core.State) core.Re
 		}
 	}
 }
-
