@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,6 +160,7 @@ type network struct {
 	host, world space
 	engine      *engine.Client
 	home, root  string
+	made        atomic.Int64
 }
 
 func newNetwork(t *testing.T) *network {
@@ -220,7 +222,7 @@ func (n *network) box(t *testing.T, ports ...options.Port) (core.Record, error) 
 	var rec core.Record
 	var err error
 	n.host.do(t, func() {
-		rec, err = n.engine.Create(context.Background(), core.CreateRequest{ID: newID(), Options: o, Image: core.Image{Layers: []string{n.root}}})
+		rec, err = n.engine.Create(context.Background(), core.CreateRequest{ID: boxID(n.home, int(n.made.Add(1))), Options: o, Image: core.Image{Layers: []string{n.root}}})
 	})
 	if err == nil {
 		t.Cleanup(func() { n.remove(t, rec.ID) })
