@@ -191,11 +191,12 @@ func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.C
 	if err := control.Send(wire.TypeConfig, config, fds...); err != nil {
 		return err
 	}
-	if err := connect(net, pid, b.UIDBase); err != nil { // while init prepares itself
-		return err
-	}
+	connected := connect(net, pid, b.UIDBase) // while init prepares itself
 	if err := expect(control, wire.TypeReady, nil); err != nil {
-		return err
+		return err // why init is gone, before that there was nobody to connect
+	}
+	if connected != nil {
+		return connected
 	}
 	return control.Send(wire.TypeGo, nil)
 }
