@@ -41,7 +41,6 @@ var checks = []struct {
 	{"overlay", true, overlay},
 	{"id-mapped mounts", true, idMapped},
 	{"helpers", true, helpers},
-	{"nft", false, nft},
 	{"network", false, network},
 	{"favordynmods", false, favorDynMods},
 }

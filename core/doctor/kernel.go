@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 
@@ -102,16 +101,4 @@ func seccomp(context.Context, engine.Config) (string, *lack) {
 		return "", &lack{"the kernel has no seccomp filters (CONFIG_SECCOMP_FILTER)", "boot a kernel that has them"}
 	}
 	return "filters", nil
-}
-
-func nft(context.Context, engine.Config) (string, *lack) {
-	path, err := exec.LookPath("nft")
-	if err != nil {
-		return "", &lack{"not in PATH; not used yet, the networks of the next version need it", "apt-get install nftables"}
-	}
-	return path, nil
-}
-
-func network(context.Context, engine.Config) (string, *lack) {
-	return "Isolated and None: a network of its own with loopback only; no way out and no published ports yet", nil
 }
