@@ -551,3 +551,33 @@ func awaitEnd(t *testing.T, pid int) {
 		t.Fatal("the helper does not end: ", err)
 	}
 }
+
+// The helper is killed: ports lead to their box all the same, the next helper
+// takes them over, and takes them away.
+func TestNetworkHelperKilled(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	rec := n.mustBox(t, options.Port{GuestPort: 7000, Protocol: options.ProtocolTCP})
+	boxSpace(t, rec).listen(t, "", 7000)
+	port := rec.Options.Ports[0]
+	pid := helperPID(t, n.home)
+	must(t, unix.Kill(pid, unix.SIGKILL))
+	awaitEnd(t, pid)
+	four, six := fmt.Sprintf("127.0.0.1:%d", port.HostPort), fmt.Sprintf("[::1]:%d", port.HostPort)
+	if _, err := n.host.dial(t, "tcp", four); err != nil {
+		t.Error("without a helper: ", err)
+	}
+	if _, err := n.box(t, port); !fault.Is(err, fault.PortInUse) { // starts the next one
+		t.Errorf("got %v, want that the port is in use", err)
+	}
+	for _, address := range []string{four, six} {
+		if _, err := n.host.dial(t, "tcp", address); err != nil {
+			t.Errorf("%s with the next helper: %v", address, err)
+		}
+	}
+	n.remove(t, rec.ID)
+	if left := n.remains(t, false); left != nil {
+		t.Error("left behind: ", left)
+	}
+	n.gone(t)
+}
