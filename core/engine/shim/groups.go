@@ -27,6 +27,12 @@ const (
 // them, and touches no limit.
 type groups string // the box's id
 
+// groupsMounted tells whether the host has any hierarchy where it should be.
+func groupsMounted() bool {
+	found, _ := filepath.Glob(groupRoot + "/*/cgroup.procs") // only a bad pattern fails
+	return cgroups.IsCgroup2UnifiedMode() || len(found) > 0
+}
+
 // folder gives the box's folder in the hierarchy of a v1 controller, or "".
 func (g groups) folder(controller string) string {
 	return existing(filepath.Join(groupRoot, controller, groupParent, string(g)))

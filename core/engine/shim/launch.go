@@ -76,6 +76,9 @@ func (l launcher) run(b record.Box, root string, control *os.File) (*life, error
 		return nil, err
 	}
 	c, err := libcontainer.Create(l.state, b.ID, config)
+	if err != nil && !groupsMounted() {
+		return nil, fault.Wrap(fault.Unsupported, err, "this host has no cgroups: mount cgroup2 on %s", groupRoot)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("prepare the box: %w", err)
 	}
