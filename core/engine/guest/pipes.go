@@ -25,9 +25,10 @@ func (c childFiles) close() {
 	}
 }
 
-// say tells on stderr why a command could not be started.
+// say tells on stderr why a command could not be started. Nobody reads yet: it
+// must fit the one page that a pipe has at least, and a command's name may not.
 func (c childFiles) say(why *startFailure) {
-	_, _ = unix.Write(c.err, []byte("sandbox: "+why.message+"\n"))
+	_, _ = unix.Write(c.err, fmt.Appendf(nil, "sandbox: %.1000s\n", why.message))
 }
 
 // open makes the pipes or the terminal of a command.
