@@ -25,10 +25,9 @@ func (c childFiles) close() {
 	}
 }
 
-// say tells on stderr why a command could not be started. Nobody reads yet: it
-// must fit the one page that a pipe has at least, and a command's name may not.
+// say tells on stderr why a command could not be started.
 func (c childFiles) say(why *startFailure) {
-	_, _ = unix.Write(c.err, fmt.Appendf(nil, "sandbox: %.1000s\n", why.message))
+	_, _ = unix.Write(c.err, []byte("sandbox: "+why.message+"\n"))
 }
 
 // open makes the pipes or the terminal of a command.
