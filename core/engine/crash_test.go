@@ -262,3 +262,13 @@ func awaitState(t *testing.T, e core.Engine, id string, want core.State) core.Re
 		}
 	}
 }
+
+// await waits until so holds: nothing tells of it.
+func await(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited too long for ", what)
+		}
+	}
+}

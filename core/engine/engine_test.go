@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 	if home := os.Getenv("OWNER_HOME"); home != "" {
 		own(home, os.Getenv("OWNER_ROOT")) // the child of TestOwnerKilled
 	}
+	if home := os.Getenv("REFUSED_HOME"); home != "" {
+		refused(home) // the child of TestHostsWithout
+	}
 	leak.Main(m)
 }
 

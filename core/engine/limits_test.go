@@ -82,7 +82,7 @@ func TestProcessLimit(t *testing.T) {
 		if !strings.Contains(string(p), "full") {
 			return nil
 		}
-		if n := refused(t, e, box.ID(), 100); n < 50 { // some get the place of one that just ended
+		if n := turnedAway(t, e, box.ID(), 100); n < 50 { // some get the place of one that just ended
 			t.Errorf("%d of 100 commands above the limit were refused", n)
 		}
 		return x.Cancel(t.Context(), time.Millisecond)
@@ -94,8 +94,8 @@ func TestProcessLimit(t *testing.T) {
 	awaitOutput(t, e, box.ID(), "alive\n", "echo", "alive")
 }
 
-// refused counts those of n commands at once for which there is no process.
-func refused(t *testing.T, e core.Engine, box string, n int) int {
+// turnedAway counts those of n commands at once for which there is no process.
+func turnedAway(t *testing.T, e core.Engine, box string, n int) int {
 	t.Helper()
 	var count atomic.Int64
 	var wg sync.WaitGroup
@@ -137,15 +137,15 @@ func TestHelperGroup(t *testing.T) {
 	}
 	for line := range strings.Lines(string(groups)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if mounted(fields[1]) && !strings.HasPrefix(fields[2], "/sandbox/shim-") {
+		if hasHierarchy(fields[1]) && !strings.HasPrefix(fields[2], "/sandbox/shim-") {
 			t.Errorf("the helper is in %s", line)
 		}
 	}
 }
 
-// mounted tells whether the hierarchy of these controllers is: those of
+// hasHierarchy tells whether the hierarchy of these controllers is: those of
 // cgroup2 have no name in the list.
-func mounted(controllers string) bool {
+func hasHierarchy(controllers string) bool {
 	name := strings.TrimPrefix(controllers, "name=")
 	if name == "" {
 		name = "unified"
