@@ -146,13 +146,14 @@ func TestHelperGroup(t *testing.T) {
 // mounted tells whether the hierarchy of these controllers is: those of
 // cgroup2 have no name in the list.
 func mounted(controllers string) bool {
-	name := strings.TrimPrefix(controllers, "name=")
-	if name == "" {
-		name = "unified"
-		if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+	places := []string{strings.TrimPrefix(controllers, "name=")}
+	if controllers == "" {
+		places = []string{".", "unified"}
+	}
+	for _, place := range places {
+		if _, err := os.Stat(filepath.Join("/sys/fs/cgroup", place, "cgroup.procs")); err == nil {
 			return true
 		}
 	}
-	_, err := os.Stat(filepath.Join("/sys/fs/cgroup", name))
-	return err == nil
+	return false
 }
