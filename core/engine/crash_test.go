@@ -227,8 +227,9 @@ func TestHelperLeaves(t *testing.T) {
 	if err := syscall.Flock(int(old.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(100*time.Millisecond, func() { _ = old.Close() }) // how long it takes to go
-	if _, err := create(t.Context(), e, boxID(home, 1), rootfs.Busybox(t)); err != nil {
+	root := rootfs.Busybox(t)
+	time.AfterFunc(300*time.Millisecond, func() { _ = old.Close() }) // how long it takes to go
+	if _, err := create(t.Context(), e, boxID(home, 1), root); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Remove(t.Context(), boxID(home, 1), true); err != nil {
