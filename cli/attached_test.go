@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"sandbox/core"
+	"sandbox/core/image"
 )
 
 func TestRunRemovesItsBox(t *testing.T) {
@@ -293,5 +294,22 @@ func TestResultIsCutBetweenCharacters(t *testing.T) {
 	r := c.result(core.ExecStatus{})
 	if !r.Truncated || r.StdoutEncoding != "utf-8" || len(r.Stdout) != keptOutput/3*3 {
 		t.Errorf("truncated %v, %s, %d bytes", r.Truncated, r.StdoutEncoding, len(r.Stdout))
+	}
+}
+
+func TestImportShowsItsProgressOnATerminalOnly(t *testing.T) {
+	t.Parallel()
+	k := newKeyboard(t)
+	m := newMeter(k.tty)
+	m.show(image.Progress{Layer: 1, Layers: 2, Done: 1024, Total: 4096})
+	m.show(image.Progress{Layer: 1, Layers: 2, Done: 2048}) // too soon to be read
+	m.clear()
+	k.expect("\r\x1b[Klayer 1 of 2: 1.0 KiB of 4.0 KiB\r\x1b[K")
+	var pipe bytes.Buffer
+	m = newMeter(&pipe)
+	m.show(image.Progress{Layer: 1, Layers: 1})
+	m.clear()
+	if pipe.Len() > 0 {
+		t.Errorf("in a pipe it wrote %q", pipe.String())
 	}
 }

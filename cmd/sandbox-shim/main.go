@@ -10,6 +10,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer"
 	_ "github.com/opencontainers/runc/libcontainer/nsenter" // makes the namespaces before Go's runtime starts
 
+	"sandbox/core"
 	"sandbox/core/engine/shim"
 	"sandbox/core/image/layer"
 )
@@ -34,6 +35,9 @@ func run(args []string) error {
 		return shim.Serve(args[1])
 	case len(args) == 1 && args[0] == "unpack":
 		os.Exit(layer.Child())
+	case len(args) == 1 && args[0] == "version": // the command 'sandbox doctor' asks
+		_, err := fmt.Println(core.Version)
+		return err
 	}
 	return errors.New("this program is started by the sandbox library; see the command sandbox")
 }

@@ -115,20 +115,3 @@ func nft(context.Context, engine.Config) (string, *lack) {
 func network(context.Context, engine.Config) (string, *lack) {
 	return "Isolated and None: a network of its own with loopback only; no way out and no published ports yet", nil
 }
-
-func helpers(_ context.Context, c engine.Config) (string, *lack) {
-	c.Home = existing(c.Home) // Open makes the home; a check does not
-	e, err := engine.Open(c)
-	if err != nil {
-		return "", &lack{err.Error(), "make install, or SANDBOX_HELPER_DIR=FOLDER of sandbox-shim and sandbox-init"}
-	}
-	return "sandbox-shim and sandbox-init", wrapped(e.Close())
-}
-
-// wrapped is a lack of which no more is known than its error.
-func wrapped(err error) *lack {
-	if err == nil {
-		return nil
-	}
-	return &lack{err.Error(), ""}
-}

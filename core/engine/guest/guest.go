@@ -106,7 +106,7 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the configuration: %w", err)
 	}
-	if f.Type != wire.TypeConfig || len(f.FDs) != 2 {
+	if f.Type != wire.TypeConfig || len(f.FDs) < 2 {
 		return nil, 0, fmt.Errorf("%w: frame %d with %d descriptors instead of the configuration", wire.ErrProtocol, f.Type, len(f.FDs))
 	}
 	g := &guest{execs: map[string]*exec{}, children: map[int]*exec{}}
@@ -119,10 +119,10 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err := loopbackUp(); err != nil {
 		return nil, 0, err
 	}
-	if g.spawner, err = startSpawner(); err != nil {
+	if g.spawner, err = startSpawner(f.FDs[2:]); err != nil {
 		return nil, 0, err
 	}
-	if err := control.Send(wire.TypeReady, wire.Ready{SpawnerTID: g.spawner.tid}); err != nil {
+	if err := control.Send(wire.TypeReady, nil); err != nil {
 		return nil, 0, err
 	}
 	if f2, err := control.Recv(); err != nil || f2.Type != wire.TypeGo {
