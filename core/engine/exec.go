@@ -139,10 +139,14 @@ func started(conn *wire.Conn, f wire.Frame, o options.Exec) (*core.Process, erro
 	if len(f.FDs) != len(slots) || conn.Buffered() {
 		return nil, fmt.Errorf("%w: %d descriptors of a command", wire.ErrProtocol, len(f.FDs))
 	}
-	for i, fd := range f.FDs {
+	for _, fd := range f.FDs {
 		if err := checkStream(fd, o.TTY); err != nil {
 			return nil, err
 		}
+	}
+	// Nothing fails from here on: a file that is dropped would close, later,
+	// whatever has its number then.
+	for i, fd := range f.FDs {
 		*slots[i] = os.NewFile(uintptr(fd), "stream")
 	}
 	if o.TTY {
