@@ -167,7 +167,7 @@ func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.C
 		return err
 	}
 	defer unix.Close(listener)
-	if err := groups(b.ID).adopt(pid, b.Options); err != nil {
+	if err := groups(b.ID).adopt(pid); err != nil {
 		return fmt.Errorf("put init into its cgroup: %w", err)
 	}
 	files, err := groups(b.ID).execTasks()
@@ -197,6 +197,9 @@ func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.C
 	}
 	if connected != nil {
 		return connected
+	}
+	if err := groups(b.ID).split(pid, b.Options); err != nil {
+		return fmt.Errorf("put init into its cgroup: %w", err)
 	}
 	return control.Send(wire.TypeGo, nil)
 }
