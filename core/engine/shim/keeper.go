@@ -60,6 +60,9 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity) (core.Re
 	if err := k.checkRootfs(req.Options.RootfsPath); err != nil {
 		return core.Record{}, err
 	}
+	if err := k.checkVolumes(req.Options.Volumes); err != nil {
+		return core.Record{}, err
+	}
 	if b, err := k.lock(req.ID); err == nil { // an earlier helper did it, and could not say so
 		defer b.change.Unlock()
 		return b.record().Record, nil

@@ -56,6 +56,9 @@ func (l launcher) launch(b record.Box) (*life, error) {
 	if err := mountDev(tree.root, b.UIDBase, b.Options.MemoryMiB); err != nil {
 		return nil, engineFault(err)
 	}
+	if err := mountVolumes(l.home, tree.root, b.Options.Volumes, b.UIDBase); err != nil {
+		return nil, engineFault(err)
+	}
 	control, child, err := socketPair()
 	if err != nil {
 		return nil, fault.Wrap(fault.ResourceExhausted, err, "make a socket")

@@ -41,7 +41,8 @@ func mountTree(folder string, layers []string, base int) (t tree, err error) {
 	if err := makeFolders(t.root, upper, work); err != nil {
 		return t, err
 	}
-	ids, err := userNamespace(base)
+	all := idRange{0, base, idsPerBox}
+	ids, err := userNamespace(all, all)
 	if err != nil {
 		return t, fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")
 	}
