@@ -72,9 +72,9 @@ func New(c Config) *Runtime {
 }
 
 // Create makes a box and starts it. o comes from a Decode function or has
-// passed its Check. Errors: Stopped, Unsupported (ports,
-// disk_size_gb), Image, InvalidArgument (a limit of the host, the root file
-// system, a volume), AlreadyExists, and those of [Engine].
+// passed its Check. Errors: Stopped, Unsupported (ports), Image,
+// InvalidArgument (a limit of the host, the root file system, a volume),
+// AlreadyExists, and those of [Engine].
 func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
 	rec, err := r.create(ctx, o)
 	if err != nil {
@@ -265,11 +265,8 @@ func (r *Runtime) find(ctx context.Context, ref string) (Record, error) {
 
 // checkSupported refuses what the engine has no part for yet.
 func checkSupported(o options.Box) error {
-	switch {
-	case len(o.Ports) > 0:
+	if len(o.Ports) > 0 {
 		return fault.New(fault.Unsupported, "ports: this version publishes none; leave the list empty")
-	case o.DiskSizeGB != 0:
-		return fault.New(fault.Unsupported, "disk_size_gb: this version can't limit a disk; leave it out")
 	}
 	return nil
 }

@@ -80,7 +80,6 @@ func TestCreateRefuses(t *testing.T) {
 			o.Image, o.Volumes = "nosuch", []options.Volume{{HostPath: "/no/such", GuestPath: "/b"}}
 		}, fault.InvalidArgument, "/no/such"},
 		"ports": {func(o *options.Box) { o.Ports = []options.Port{{GuestPort: 1}} }, fault.Unsupported, "ports"},
-		"disk":  {func(o *options.Box) { o.DiskSizeGB = 1 }, fault.Unsupported, "disk_size_gb"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

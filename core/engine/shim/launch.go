@@ -45,7 +45,7 @@ type life struct {
 
 // launch brings a box up, all of it or nothing.
 func (l launcher) launch(b record.Box) (*life, error) {
-	tree, err := mountTree(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase)
+	tree, err := mountTree(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase, b.Options.DiskSizeGB)
 	if err != nil {
 		return nil, store.Fault(err, "make the box's root file system")
 	}
