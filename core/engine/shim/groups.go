@@ -188,6 +188,15 @@ func (g groups) execTasks() ([]*os.File, error) {
 	return tasks, nil
 }
 
+// oomKills opens the file that counts the kernel's kills in the commands'
+// group for want of memory.
+func (g groups) oomKills() (*os.File, error) {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return os.Open(filepath.Join(g.unified(), "memory.events"))
+	}
+	return os.Open(filepath.Join(g.folder("memory"), execsFolder, "memory.oom_control"))
+}
+
 // warm makes the RCU grace period pass that the next write of another
 // process's number would wait for. It waits itself.
 func warm() {
@@ -229,6 +238,25 @@ func (g groups) delegate(base int) (*os.File, error) {
 		}
 	}
 	return os.OpenFile(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+}
+
+// files opens what init needs of the groups, in the order of [wire.TypeConfig].
+func (g groups) files(base int) ([]*os.File, error) {
+	tree, err := g.delegate(base)
+	if err != nil {
+		return nil, err
+	}
+	kills, err := g.oomKills()
+	if err != nil {
+		_ = tree.Close()
+		return nil, err
+	}
+	tasks, err := g.execTasks()
+	if err != nil {
+		closeAll([]*os.File{tree, kills})
+		return nil, err
+	}
+	return append([]*os.File{tree, kills}, tasks...), nil
 }
 
 // remove removes the box's folders, which have no process left.

@@ -156,16 +156,11 @@ func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
 	if err := groups(b.ID).adopt(pid); err != nil {
 		return fmt.Errorf("put init into its cgroup: %w", err)
 	}
-	files, err := groups(b.ID).execTasks()
+	files, err := groups(b.ID).files(b.UIDBase)
 	if err != nil {
 		return err
 	}
-	defer func() { closeAll(files) }()
-	tree, err := groups(b.ID).delegate(b.UIDBase)
-	if err != nil {
-		return err
-	}
-	files = append([]*os.File{tree}, files...)
+	defer closeAll(files)
 	fds := []int{listener}
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))

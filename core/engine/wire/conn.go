@@ -25,7 +25,7 @@ import (
 // two environments of 128 KiB, which JSON may lengthen sixfold.
 const (
 	MaxBody = 2 << 20
-	MaxFDs  = 4
+	MaxFDs  = 8
 )
 
 const headerSize = 6
