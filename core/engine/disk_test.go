@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"sandbox/core"
 	"sandbox/core/engine"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -44,7 +43,7 @@ func TestDisk(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	e := openAt(t, home)
-	box, err := createWith(t, e, rootfs.Busybox(t), oneGB)
+	box, err := boxWith(t, e, rootfs.Busybox(t), oneGB)
 	must(t, err)
 	if _, used := diskOf(t, home, box); used > 16 {
 		t.Errorf("an empty disk takes %d MiB of the host", used)
@@ -97,7 +96,7 @@ func TestDiskAfterCrash(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	e := openAt(t, home)
-	box, err := createWith(t, e, rootfs.Busybox(t), oneGB)
+	box, err := boxWith(t, e, rootfs.Busybox(t), oneGB)
 	must(t, err)
 	for i := range 5 {
 		n := strconv.Itoa(i)
@@ -124,12 +123,12 @@ func TestDiskHelperKilled(t *testing.T) {
 	home := t.TempDir()
 	e := openAt(t, home)
 	root := rootfs.Busybox(t)
-	box, err := createWith(t, e, root, oneGB)
+	box, err := boxWith(t, e, root, oneGB)
 	must(t, err)
 	pid := helperPID(t, home)
 	done := make(chan error)
 	go func() {
-		_, err := createWithID(t, e, newID(), root)
+		_, err := boxWith(t, e, root, oneGB)
 		done <- err
 	}()
 	time.Sleep(10 * time.Millisecond) // anywhere in the create
@@ -148,16 +147,10 @@ func TestDiskHelperKilled(t *testing.T) {
 	}
 }
 
-func createWithID(t *testing.T, e *engine.Client, id, root string) (core.Record, error) {
-	o := options.Defaults()
-	o.RootfsPath, o.CPUs, o.AutoRemove, o.DiskSizeGB = root, 1, false, 1
-	return e.Create(t.Context(), core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{root}}})
-}
-
 func TestDiskTooLarge(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	_, err := createWith(t, openAt(t, home), rootfs.Busybox(t), func(o *options.Box) { o.DiskSizeGB = options.MaxDiskSizeGB })
+	_, err := boxWith(t, openAt(t, home), rootfs.Busybox(t), func(o *options.Box) { o.DiskSizeGB = options.MaxDiskSizeGB })
 	if !fault.Is(err, fault.Unsupported) {
 		t.Errorf("got %v, want unsupported", err)
 	}

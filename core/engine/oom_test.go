@@ -11,7 +11,7 @@ import (
 func TestOOMKilled(t *testing.T) {
 	t.Parallel()
 	e := open(t)
-	box, err := createWith(t, e, rootfs.Busybox(t), func(o *options.Box) { o.MemoryMiB = 64 })
+	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) { o.MemoryMiB = 64 })
 	must(t, err)
 	const tooMuch = "dd if=/dev/zero of=/dev/null bs=200M count=1"
 	// In this order: no kill is told of twice.

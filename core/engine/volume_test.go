@@ -16,13 +16,13 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// createWith makes a box, which ends with the test, and gives its id.
-func createWith(t *testing.T, e *engine.Client, root string, change func(*options.Box)) (string, error) {
+// boxWith makes a box, which ends with the test, and gives its id.
+func boxWith(t *testing.T, e *engine.Client, root string, change func(*options.Box)) (string, error) {
 	t.Helper()
 	o := options.Defaults()
 	o.RootfsPath, o.CPUs, o.MemoryMiB, o.AutoRemove = root, 1, 128, false
 	change(&o)
-	id := newID()
+	id := boxID(t.TempDir(), 1)
 	_, err := e.Create(t.Context(), core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{root}}})
 	t.Cleanup(func() { _ = e.Remove(context.Background(), id, true) })
 	return id, err
@@ -96,7 +96,7 @@ func TestVolumes(t *testing.T) {
 			t.Parallel()
 			dir := hostFolder(t, test.owner, "f", "sub/g")
 			test.volume.HostPath = filepath.Join(dir, test.volume.HostPath)
-			box, err := createWith(t, e, root, func(o *options.Box) { o.Volumes = []options.Volume{test.volume} })
+			box, err := boxWith(t, e, root, func(o *options.Box) { o.Volumes = []options.Volume{test.volume} })
 			must(t, err)
 			for range 2 { // also after a stop
 				_ = os.RemoveAll(filepath.Join(dir, "new"))
@@ -124,7 +124,7 @@ func TestVolumeOfOthers(t *testing.T) {
 	e := open(t)
 	dir := hostFolder(t, 1234, "own", "others")
 	must(t, os.Chown(filepath.Join(dir, "others"), 4321, 4321))
-	box, err := createWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
+	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
 		o.Volumes = []options.Volume{{HostPath: dir, GuestPath: "/data"}}
 	})
 	must(t, err)
@@ -138,7 +138,7 @@ func TestNestedVolumes(t *testing.T) {
 	t.Parallel()
 	e := open(t)
 	outer, inner := hostFolder(t, 1234, "outer", "in/hidden"), hostFolder(t, 0, "inner")
-	box, err := createWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
+	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
 		o.Volumes = []options.Volume{{HostPath: inner, GuestPath: "/data/in"}, {HostPath: outer, GuestPath: "/data"}}
 	})
 	must(t, err)
@@ -183,7 +183,7 @@ func TestBadVolumes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			box, err := createWith(t, e, root, func(o *options.Box) { o.Volumes = []options.Volume{first, test.volume} })
+			box, err := boxWith(t, e, root, func(o *options.Box) { o.Volumes = []options.Volume{first, test.volume} })
 			if !fault.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v, want %v about %q", err, test.kind, test.says)
 			}

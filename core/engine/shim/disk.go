@@ -24,7 +24,7 @@ func (t *tree) mountDisk(folder string, sizeGB int) error {
 		return err
 	}
 	defer image.Close()
-	device, err := attach(image, made)
+	device, err := loopDevice(image, made)
 	if err != nil {
 		return err
 	}
@@ -96,12 +96,12 @@ func findProgram(name string, folders ...string) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// attachTries bounds the race with others of the host for a free loop device.
-const attachTries = 64
+// loopTries bounds the race with others of the host for a free loop device.
+const loopTries = 64
 
-// attach gives a loop device for a disk. It is free again once nothing has it
+// loopDevice gives a loop device for a disk. It is free again once nothing has it
 // open and no file system on it is mounted.
-func attach(image *os.File, isNew bool) (*os.File, error) {
+func loopDevice(image *os.File, isNew bool) (*os.File, error) {
 	if !isNew {
 		// The kernel may still be busy with the end of the box's former
 		// life. Two devices would be two file systems on one disk.
@@ -114,7 +114,7 @@ func attach(image *os.File, isNew bool) (*os.File, error) {
 		return nil, fault.Wrap(fault.Unsupported, err, "disk_size_gb needs loop devices, and /dev/loop-control can't be opened")
 	}
 	defer control.Close()
-	for range attachTries {
+	for range loopTries {
 		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
 		if err != nil {
 			return nil, fmt.Errorf("find a free loop device: %w", err)

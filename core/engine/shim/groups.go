@@ -24,13 +24,20 @@ import (
 // wait: so a thread joins the box's groups and the box is born in them. Only
 // cgroup2, which knows no threads, needs the write; it runs beside the rest.
 //
-// On pure cgroup2 libcontainer makes the box's one group.
+// On pure cgroup2 libcontainer makes the box's group.
 
 const (
 	hostGroups  = "/sys/fs/cgroup"   // read-only for this process on v1, see takeGroups
 	ourGroups   = stage + "/.cgroup" // the same, writable
 	groupParent = "/sandbox"         // the boxes' folder in each hierarchy
-	execsFolder = "execs"            // v1: the commands, beside init
+)
+
+// Below a box's folder is one for the commands: a limit there ends a command
+// and never init. On pure cgroup2, where only a group without processes has
+// limited ones below it, init has one too.
+const (
+	execsFolder = "execs"
+	initFolder  = "init"
 )
 
 // groupRoot is where this process reaches the hierarchies.
@@ -65,9 +72,9 @@ func withoutGroups(id string) *cgroups.Cgroup {
 	return &cgroups.Cgroup{Name: id, Rootless: true, Resources: &cgroups.Resources{}}
 }
 
-// groups are the cgroup folders of one box. Its own folder holds init and the
-// limits of the whole; the box's root may make folders for execs in one of
-// them, and touches no limit.
+// groups are the cgroup folders of one box. Its own folder has the limits of the
+// whole; the box's root may make folders for execs below one of them, and
+// touches no limit.
 type groups string // the box's id
 
 // folder gives the box's folder in the hierarchy of a v1 controller.
@@ -146,23 +153,29 @@ func (g groups) enter(limits *cgroups.Cgroup, o options.Box) error {
 	return g.limitExecs(o)
 }
 
-// execLimits are what v1 limits the commands of a box to, by controller: a
-// limit there ends a command and never init.
-func execLimits(o options.Box) map[string][2]string {
-	return map[string][2]string{
-		"memory": {"memory.limit_in_bytes", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)},
-		"pids":   {"pids.max", strconv.Itoa(options.MaxProcesses)},
+// limit is a file of v1, the same of cgroup2, and what is written there.
+type limit struct{ v1, v2, value string }
+
+// execLimits are what the commands of a box are limited to, by controller.
+func execLimits(o options.Box) map[string]limit {
+	return map[string]limit{
+		"memory": {"memory.limit_in_bytes", "memory.max", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)},
+		"pids":   {"pids.max", "pids.max", strconv.Itoa(options.MaxProcesses)},
 	}
 }
 
 // limitExecs makes the groups of the box's commands, below those of the box.
 func (g groups) limitExecs(o options.Box) error {
 	for controller, limit := range execLimits(o) {
-		folder := filepath.Join(g.folder(controller), execsFolder)
-		if err := os.Mkdir(folder, 0o755); err != nil {
+		folder, file := g.folder(controller), limit.v1
+		if cgroups.IsCgroup2UnifiedMode() {
+			folder, file = g.unified(), limit.v2
+		}
+		folder = filepath.Join(folder, execsFolder)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
-		if err := write(folder, limit[0], limit[1]); err != nil {
+		if err := write(folder, file, limit.value); err != nil {
 			return fmt.Errorf("limit the commands of a box: %w", err)
 		}
 	}
@@ -192,7 +205,7 @@ func (g groups) execTasks() ([]*os.File, error) {
 // group for want of memory.
 func (g groups) oomKills() (*os.File, error) {
 	if cgroups.IsCgroup2UnifiedMode() {
-		return os.Open(filepath.Join(g.unified(), "memory.events"))
+		return os.Open(filepath.Join(g.unified(), execsFolder, "memory.events"))
 	}
 	return os.Open(filepath.Join(g.folder("memory"), execsFolder, "memory.oom_control"))
 }
@@ -207,37 +220,61 @@ func warm() {
 	}
 }
 
-// adopt puts a box's init into its cgroup2 group, on a hybrid host.
-func (g groups) adopt(pid int) error {
-	if !hybrid() {
-		return nil
+// adopt puts a new box's init into its cgroup2 group, where there is one.
+func (g groups) adopt(pid int, o options.Box) error {
+	switch {
+	case hybrid():
+		return attach(g.unified(), pid)
+	case cgroups.IsCgroup2UnifiedMode():
+		if err := attach(filepath.Join(g.unified(), initFolder), pid); err != nil {
+			return err
+		}
+		if err := write(g.unified(), "cgroup.subtree_control", "+memory +pids"); err != nil {
+			return err
+		}
+		return g.limitExecs(o)
 	}
-	if err := os.MkdirAll(g.unified(), 0o755); err != nil {
-		return err
-	}
-	return write(g.unified(), "cgroup.procs", strconv.Itoa(pid))
+	return nil
 }
 
-// delegate gives the folder in which init makes a group for each exec: the
-// box's cgroup2 folder, or on a host without cgroup2 one of the v1 freezer.
-// Only the folder and its list of processes change owner, no file of limits.
+func attach(folder string, pid int) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return write(folder, "cgroup.procs", strconv.Itoa(pid))
+}
+
+// delegate gives the folder in which init makes a group for each exec: in the
+// box's cgroup2 folder, or on a host without cgroup2 in that of the v1 freezer.
+// Only folders and lists of processes change owner, no file of limits.
+//
+// What init gets is a mount of its own that is mounted nowhere: the box can
+// name init's descriptors (/proc/self/fd/N), and ".." from a folder of the
+// host's tree would lead it to all of the host's files.
 func (g groups) delegate(base int) (*os.File, error) {
-	path, list := g.unified(), "cgroup.procs"
-	if !exists(path) {
+	execs := filepath.Join(g.unified(), execsFolder)
+	// From init's group to an exec's the way leads through the box's.
+	theirs := []string{execs, filepath.Join(execs, "cgroup.procs"), filepath.Join(g.unified(), "cgroup.procs")}
+	if !exists(g.unified()) {
 		if !exists(g.folder("freezer")) {
 			return nil, fault.New(fault.Unsupported, "this host has neither cgroup2 nor the v1 freezer mounted below %s", hostGroups)
 		}
-		path, list = filepath.Join(g.folder("freezer"), execsFolder), "tasks"
+		execs = filepath.Join(g.folder("freezer"), execsFolder)
+		theirs = []string{execs, filepath.Join(execs, "tasks")}
 	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
+	if err := os.MkdirAll(execs, 0o755); err != nil {
 		return nil, err
 	}
-	for _, p := range []string{path, filepath.Join(path, list)} {
+	for _, p := range theirs {
 		if err := os.Chown(p, base, base); err != nil {
 			return nil, err
 		}
 	}
-	return os.OpenFile(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, execs, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", execs, err)
+	}
+	return os.NewFile(uintptr(fd), execs), nil
 }
 
 // files opens what init needs of the groups, in the order of [wire.TypeConfig].

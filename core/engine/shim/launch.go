@@ -110,7 +110,7 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 		return nil, fmt.Errorf("prepare the box: %w", err)
 	}
 	p := &libcontainer.Process{
-		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true,
+		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true, Env: []string{initThreads()},
 		ExtraFiles: []*os.File{l.program, control}, // guest.Main knows them as 3 and 4
 		LogLevel:   errorsOnly,
 	}
@@ -127,6 +127,10 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 	}
 	return f, nil
 }
+
+// initThreads keeps init on a large host from having more threads than are set
+// aside for it (initProcesses): one that Go can't start is its end.
+func initThreads() string { return fmt.Sprintf("GOMAXPROCS=%d", min(4, runtime.NumCPU())) }
 
 func (f *life) hold(p *libcontainer.Process) error {
 	pid, err := p.Pid()
@@ -153,7 +157,7 @@ func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
 		return err
 	}
 	defer unix.Close(listener)
-	if err := groups(b.ID).adopt(pid); err != nil {
+	if err := groups(b.ID).adopt(pid, b.Options); err != nil {
 		return fmt.Errorf("put init into its cgroup: %w", err)
 	}
 	files, err := groups(b.ID).files(b.UIDBase)

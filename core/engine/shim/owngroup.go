@@ -23,7 +23,7 @@ func ownGroup(home string) group {
 // enter moves this process into its group, and ends what an earlier helper of
 // the home, which died, left there: half-made boxes, unpacking children.
 func (g group) enter() error {
-	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{SkipDevices: true}})
+	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{}})
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (g group) leave() {
 		_ = cgroups.WriteCgroupProc(filepath.Dir(parent), os.Getpid())
 		_ = cgroups.RemovePath(path)
 	}
-	for _, root := range append(hierarchies(), groupRoot()) {
+	for _, root := range hierarchies() {
 		_ = os.Remove(filepath.Join(root, groupParent)) // fails while others are in it
 	}
 }
@@ -48,7 +48,7 @@ func (g group) leave() {
 // folders gives those of the group's folders that exist.
 func (g group) folders() []string {
 	var found []string
-	for _, root := range append(hierarchies(), groupRoot()) {
+	for _, root := range hierarchies() {
 		if path := filepath.Join(root, g.path); exists(path) {
 			found = append(found, path)
 		}
@@ -56,7 +56,11 @@ func (g group) folders() []string {
 	return found
 }
 
+// hierarchies gives the folders at which the host's are mounted.
 func hierarchies() []string {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return []string{groupRoot()}
+	}
 	roots, _ := filepath.Glob(groupRoot() + "/*") // only a bad pattern fails
 	return roots
 }

@@ -10,15 +10,16 @@ package shim
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// hold keeps a user namespace alive until it is killed. It shares this
-// process's memory, so that making it copies nothing, and must not touch it:
-// it has a stack of its own and does nothing but system calls. It goes with
-// the thread that made it: a killed helper must not leave it behind, with
-// copies of the helper's lock and socket.
+// hold keeps a user namespace alive until it is killed, or its parent is. It
+// shares the parent's memory, so that making it copies nothing, and must not
+// touch it: it has a stack of its own and only makes system calls. It has
+// copies of all descriptors, and closes them: with the lock and the connections
+// open, a killed helper would look alive.
 static int hold(void *parent) {
-	if (syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
-	    syscall(SYS_getppid) != (long)parent)
-		syscall(SYS_exit, 1);
+	syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (syscall(SYS_getppid) != (long)parent) // it was killed just before
+		syscall(SYS_exit_group, 0);
+	syscall(SYS_close_range, 0, ~0U, 0);
 	for (;;)
 		syscall(SYS_ppoll, 0, 0, 0, 0, 0);
 	return 0;
@@ -41,6 +42,7 @@ import "C"
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -60,6 +62,8 @@ type idRange struct{ inside, outside, size int }
 // with it shows the owners on disk (inside) as those of the host (outside).
 // The caller closes it.
 func userNamespace(uids, gids idRange) (*os.File, error) {
+	runtime.LockOSThread() // whose end would be the holder's
+	defer runtime.UnlockOSThread()
 	stack := C.malloc(holderStack)
 	pid := int(C.new_user_namespace((*C.char)(unsafe.Add(stack, holderStack))))
 	if pid < 0 {
