@@ -26,7 +26,7 @@ INSTALLS := install-programs
 .PHONY: help root deps build helpers demo image test gotest race fuzz check format vet tidy clean-tree lint fmt docs install install-programs clean
 
 help: ## print the targets
-	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
+	@awk -F':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
 
 deps: ## install the Debian packages that are missing, naming them first
 	@missing=; for p in $(PACKAGES); do \

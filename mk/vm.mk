@@ -1,7 +1,7 @@
 # The engine on pure cgroup2 and on Debian's own kernel, whatever the host has.
 # It takes minutes where there is no KVM, so it is no part of `make test`.
 VM_PACKAGES := qemu-system-x86 e2fsprogs kmod busybox-static
-VM_TESTS    ?= ^(TestEngine|TestInitKilled|TestMemoryLimit|TestProcessLimit|TestHelperGroup)$$
+VM_TESTS    ?= .
 
 .PHONY: test-cgroup2
 

@@ -48,10 +48,10 @@ func TestTargets(t *testing.T) {
 		makefiles += read(t, strings.TrimPrefix(part, top))
 	}
 	var targets []string
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z -]*):(?:[^=]|$)`).FindAllStringSubmatch(makefiles, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9 -]*):(?:[^=]|$)`).FindAllStringSubmatch(makefiles, -1) {
 		targets = append(targets, strings.Fields(m[1])...)
 	}
-	command := regexp.MustCompile("(?m)(?:`|^(?:sudo )?)(?:sudo )?make((?: [a-z][a-z-]*)+)")
+	command := regexp.MustCompile("(?m)(?:`|^(?:sudo )?)(?:sudo )?make((?: [a-z][a-z0-9-]*)+)")
 	for _, doc := range documents(t) {
 		for _, m := range command.FindAllStringSubmatch(read(t, doc), -1) {
 			for _, target := range strings.Fields(m[1]) {

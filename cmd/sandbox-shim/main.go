@@ -25,9 +25,6 @@ func init() {
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "sandbox-shim:", err)
-		if errors.Is(err, shim.ErrOther) {
-			os.Exit(3)
-		}
 		os.Exit(1)
 	}
 }

@@ -210,6 +210,33 @@ func awaitBoxes(t *testing.T, e core.Engine, want ...string) {
 	}
 }
 
+// TestHelperLeaves comes to a home while its helper goes: that one has no
+// socket any more, and still the lock.
+func TestHelperLeaves(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	if err := os.Mkdir(filepath.Join(home, "engine"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.OpenFile(filepath.Join(home, "engine", wire.HelperLock), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	if err := syscall.Flock(int(old.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	root := rootfs.Busybox(t)
+	time.AfterFunc(300*time.Millisecond, func() { _ = old.Close() }) // how long it takes to go
+	if _, err := create(t.Context(), e, boxID(home, 1), root); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Remove(t.Context(), boxID(home, 1), true); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestInitKilled kills a box's init from outside: the command in it is lost,
 // the box has failed and says why, and can be started again.
 func TestInitKilled(t *testing.T) {
@@ -259,6 +286,16 @@ func awaitState(t *testing.T, e core.Engine, id string, want core.State) core.Re
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("box is %s, want %s", rec.State, want)
+		}
+	}
+}
+
+// await waits until so holds: nothing tells of it.
+func await(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited too long for ", what)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"log"
 	"os"
 	"testing"
 
@@ -14,6 +15,14 @@ import (
 func TestMain(m *testing.M) {
 	if home := os.Getenv("OWNER_HOME"); home != "" {
 		own(home, os.Getenv("OWNER_ROOT")) // the child of TestOwnerKilled
+	}
+	if home := os.Getenv("REFUSED_HOME"); home != "" {
+		refused(home) // the child of TestHostsWithout
+	}
+	if os.Getenv("PURE_V1") != "" { // the child of TestPureV1
+		if err := leaveV2(); err != nil {
+			log.Fatal(err)
+		}
 	}
 	leak.Main(m)
 }

@@ -38,7 +38,7 @@ func createWith(t *testing.T, e core.Engine, home string, memoryMiB int) string 
 // than init, and as dear to the kernel. It ends once each is full or dead.
 const smallHogs = `echo 0 >/proc/self/oom_score_adj; mkdir /tmp/done
 for i in $(seq 40); do
-	( (x=$(head -c 1000000 /dev/zero | tr '\0' x); touch /tmp/done/$i; sleep 1000); touch /tmp/done/$i ) &
+	( (x=$(head -c 2000000 /dev/zero | tr '\0' x); touch /tmp/done/$i; sleep 1000); touch /tmp/done/$i ) &
 done
 until [ $(ls /tmp/done | wc -l) = 40 ]; do sleep 0.1; done`
 
@@ -48,7 +48,7 @@ func TestMemoryLimit(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	e := openAt(t, home)
-	box := createWith(t, e, home, 40)
+	box := createWith(t, e, home, 64)
 	hog := options.Exec{Cmd: []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"}}
 	if _, status := output(t, e, box, hog); status.Signal != 9 || status.Reason != core.ReasonOOMKilled {
 		t.Errorf("a command of 200 MiB ended %+v, want it killed for want of memory", status)
@@ -82,7 +82,7 @@ func TestProcessLimit(t *testing.T) {
 		if !strings.Contains(string(p), "full") {
 			return nil
 		}
-		if n := refused(t, e, box.ID(), 100); n < 50 { // some get the place of one that just ended
+		if n := turnedAway(t, e, box.ID(), 100); n < 50 { // some get the place of one that just ended
 			t.Errorf("%d of 100 commands above the limit were refused", n)
 		}
 		return x.Cancel(t.Context(), time.Millisecond)
@@ -94,8 +94,8 @@ func TestProcessLimit(t *testing.T) {
 	awaitOutput(t, e, box.ID(), "alive\n", "echo", "alive")
 }
 
-// refused counts those of n commands at once for which there is no process.
-func refused(t *testing.T, e core.Engine, box string, n int) int {
+// turnedAway counts those of n commands at once for which there is no process.
+func turnedAway(t *testing.T, e core.Engine, box string, n int) int {
 	t.Helper()
 	var count atomic.Int64
 	var wg sync.WaitGroup
@@ -137,22 +137,23 @@ func TestHelperGroup(t *testing.T) {
 	}
 	for line := range strings.Lines(string(groups)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if mounted(fields[1]) && !strings.HasPrefix(fields[2], "/sandbox/shim-") {
+		if hasHierarchy(fields[1]) && !strings.HasPrefix(fields[2], "/sandbox/shim-") {
 			t.Errorf("the helper is in %s", line)
 		}
 	}
 }
 
-// mounted tells whether the hierarchy of these controllers is: those of
+// hasHierarchy tells whether the hierarchy of these controllers is: those of
 // cgroup2 have no name in the list.
-func mounted(controllers string) bool {
-	name := strings.TrimPrefix(controllers, "name=")
-	if name == "" {
-		name = "unified"
-		if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+func hasHierarchy(controllers string) bool {
+	places := []string{strings.TrimPrefix(controllers, "name=")}
+	if controllers == "" {
+		places = []string{".", "unified"}
+	}
+	for _, place := range places {
+		if _, err := os.Stat(filepath.Join("/sys/fs/cgroup", place, "cgroup.procs")); err == nil {
 			return true
 		}
 	}
-	_, err := os.Stat(filepath.Join("/sys/fs/cgroup", name))
-	return err == nil
+	return false
 }

@@ -48,8 +48,8 @@ done <modules
 # Emulated, unless told: /dev/kvm inside another virtual machine may not work.
 accel=${VM_ACCEL:-tcg}
 echo "starting Linux $version ($accel): $pattern"
-timeout "${VM_TIMEOUT:-1500}" qemu-system-x86_64 -accel "$accel" -cpu max -smp 2 -m 2048 -no-reboot \
+timeout "${VM_TIMEOUT:-1500}" qemu-system-x86_64 -accel "$accel" -cpu max -smp 2 -m 3072 -no-reboot \
 	-display none -monitor none -serial stdio -nic none \
 	-kernel "$kernel" -initrd initrd.gz -append "console=ttyS0 quiet panic=-1 -- $pattern" \
-	-drive file=disk,format=raw,if=virtio,cache=unsafe </dev/null | tr -d '\r' | tee console
+	-drive file=disk,format=raw,if=virtio,cache=unsafe </dev/null | sed -u 's,\r$,,' | tee console
 grep -qx 'tests ended: 0' console

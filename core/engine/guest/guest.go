@@ -36,6 +36,7 @@ type guest struct {
 	null    *os.File // /dev/null
 	spawner *spawner
 
+	reaping  sync.Mutex // held before mu
 	mu       sync.Mutex
 	execs    map[string]*exec // by id
 	order    []*exec          // oldest first

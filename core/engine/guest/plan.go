@@ -25,7 +25,9 @@ type plan struct {
 }
 
 // startFailure says why a command can't be started, as a shell would:
-// 127 for a command that is not there, 126 for all else.
+// 127 for a command that is not there, 126 for all else. The message goes to
+// stderr before anyone reads: it must fit the one page that a pipe has at
+// least, whatever a command is called.
 type startFailure struct {
 	reason  string
 	code    int
@@ -33,11 +35,11 @@ type startFailure struct {
 }
 
 func notFound(name string) *startFailure {
-	return &startFailure{wire.ReasonNotFound, 127, fmt.Sprintf("%s: command not found", name)}
+	return &startFailure{wire.ReasonNotFound, 127, fmt.Sprintf("%.900s: command not found", name)}
 }
 
 func cannotRun(err error) *startFailure {
-	return &startFailure{wire.ReasonNotExecutable, 126, err.Error()}
+	return &startFailure{wire.ReasonNotExecutable, 126, fmt.Sprintf("%.900s", err.Error())}
 }
 
 func (f *startFailure) exited() wire.Exited {
@@ -137,7 +139,7 @@ func checkProgram(path, dir string) (string, *startFailure) {
 // explain turns what fork or exec answered into words.
 func (p plan) explain(err error) *startFailure {
 	if errors.Is(err, unix.ENOENT) {
-		return &startFailure{wire.ReasonNotFound, 127, p.path + ": its interpreter or loader is not in the box"}
+		return &startFailure{wire.ReasonNotFound, 127, fmt.Sprintf("%.900s: its interpreter or loader is not in the box", p.path)}
 	}
 	return cannotRun(fmt.Errorf("%s: %w", p.path, err))
 }

@@ -17,7 +17,11 @@ func (g *guest) reap(children <-chan os.Signal) {
 }
 
 // reapOne collects one ended process and tells whether there may be another.
+// Two at once could find that no child is left while the end of the last one
+// is still to be told.
 func (g *guest) reapOne() bool {
+	g.reaping.Lock()
+	defer g.reaping.Unlock()
 	var ws unix.WaitStatus
 	pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
 	switch {

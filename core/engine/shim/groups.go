@@ -51,8 +51,9 @@ func groupRoot() string {
 // takeGroups keeps the v1 hierarchies from libcontainer, in this mount
 // namespace: as for a user without rights over cgroups, it goes on without.
 func takeGroups() error {
-	if cgroups.IsCgroup2UnifiedMode() {
-		return nil
+	mounted, _ := filepath.Glob(hostGroups + "/*/tasks") // only a bad pattern fails
+	if cgroups.IsCgroup2UnifiedMode() || len(mounted) == 0 {
+		return nil // nothing to keep; a create says what is missing
 	}
 	if err := os.Mkdir(ourGroups, 0o700); err != nil {
 		return err
@@ -220,21 +221,28 @@ func warm() {
 	}
 }
 
-// adopt puts a new box's init into its cgroup2 group, where there is one.
-func (g groups) adopt(pid int, o options.Box) error {
-	switch {
-	case hybrid():
-		return attach(g.unified(), pid)
-	case cgroups.IsCgroup2UnifiedMode():
-		if err := attach(filepath.Join(g.unified(), initFolder), pid); err != nil {
-			return err
-		}
-		if err := write(g.unified(), "cgroup.subtree_control", "+memory +pids"); err != nil {
-			return err
-		}
-		return g.limitExecs(o)
+// adopt puts a new box's init into its cgroup2 group beside v1, where there is one.
+func (g groups) adopt(pid int) error {
+	if !hybrid() {
+		return nil
 	}
-	return nil
+	return attach(g.unified(), pid)
+}
+
+// split gives init and the commands groups of their own on pure cgroup2, where
+// the box's group must have no process to have limits below. init must have
+// spoken: threads that its exec ends can't be moved, and stay until they ended.
+func (g groups) split(pid int, o options.Box) error {
+	if !cgroups.IsCgroup2UnifiedMode() {
+		return nil
+	}
+	if err := attach(filepath.Join(g.unified(), initFolder), pid); err != nil {
+		return err
+	}
+	if err := write(g.unified(), "cgroup.subtree_control", "+memory +pids"); err != nil {
+		return err
+	}
+	return g.limitExecs(o)
 }
 
 func attach(folder string, pid int) error {

@@ -157,7 +157,7 @@ func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
 		return err
 	}
 	defer unix.Close(listener)
-	if err := groups(b.ID).adopt(pid, b.Options); err != nil {
+	if err := groups(b.ID).adopt(pid); err != nil {
 		return fmt.Errorf("put init into its cgroup: %w", err)
 	}
 	files, err := groups(b.ID).files(b.UIDBase)
@@ -174,6 +174,9 @@ func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
 	}
 	if err := expect(control, wire.TypeReady, nil); err != nil {
 		return err
+	}
+	if err := groups(b.ID).split(pid, b.Options); err != nil {
+		return fmt.Errorf("put init into its cgroup: %w", err)
 	}
 	return control.Send(wire.TypeGo, nil)
 }

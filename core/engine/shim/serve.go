@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -201,17 +200,16 @@ func openLog(home string) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(f, nil)), nil
 }
 
-// ErrOther says that the home has a helper already.
-var ErrOther = errors.New("the home has a helper already")
-
+// lock waits for an earlier helper, which is about to end: while it served, it
+// was found and no other one started.
 func lock(name string) (io.Closer, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		_ = f.Close()
-		return nil, ErrOther
+		return nil, err
 	}
 	return f, nil
 }

@@ -1,0 +1,98 @@
+package guest
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// noTree makes no groups, so that no command is ever started.
+type noTree struct{}
+
+func (noTree) make(string) (group, error) { return nil, errors.New("no groups in a test") }
+
+func newGuest(t testing.TB) *guest {
+	t.Helper()
+	g := &guest{tree: noTree{}, execs: map[string]*exec{}, children: map[int]*exec{}}
+	var err error
+	if g.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.null.Close() })
+	if g.ptmx, err = unix.Open("/dev/pts/ptmx", unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(g.ptmx) })
+	return g
+}
+
+// exchange gives all that init answers to these bytes.
+func exchange(t *testing.T, g *guest, data []byte) []wire.Frame {
+	t.Helper()
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := wire.NewConn(p[1], "reader")
+	defer peer.Close()
+	_, _ = unix.SendmsgN(p[1], data, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	_ = unix.Shutdown(p[1], unix.SHUT_WR)
+	g.handle(wire.NewConn(p[0], "host"))
+	var frames []wire.Frame
+	for {
+		f, err := peer.Recv()
+		if err != nil {
+			return frames
+		}
+		f.CloseFDs()
+		frames = append(frames, f)
+	}
+}
+
+func frame(t wire.Type, body string) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(body))) //nolint:gosec // short
+	return append(append(b, byte(t), 0), body...)
+}
+
+// FuzzGuestRequest sends init a request and what may follow on its
+// connection: it answers with frames that mean something, and goes on.
+func FuzzGuestRequest(f *testing.F) {
+	long := strings.Repeat("x", 100_000)
+	for _, data := range [][]byte{
+		frame(wire.TypeStart, `{"cmd":["true"]}`), frame(wire.TypeStart, `{"cmd":[]}`), frame(wire.TypeStart, `{"cmd":[""]}`),
+		frame(wire.TypeStart, `{"cmd":["`+long[:60_000]+`"]}`),
+		frame(wire.TypeStart, `{"cmd":["x"],"tty":true,"cols":-1,"rows":99999999}`),
+		frame(wire.TypeStart, `{"cmd":["x"],"stdin":true,"user":"nobody:x","timeout_ms":-1,"working_dir":"../.."}`),
+		append(frame(wire.TypeStart, `{"cmd":["x"]}`), frame(wire.TypeSignal, `{"signal":9}`)...),
+		append(frame(wire.TypeStart, `{"cmd":["x"]}`), frame(wire.TypeCancel, `{"grace_ms":-1}`)...),
+		append(frame(wire.TypeStart, `{"cmd":["x"]}`), frame(wire.TypeRelease, ``)...),
+		frame(wire.TypeAttach, `{"id":"exec_x"}`), frame(wire.TypeAttach, `7`), frame(wire.TypeStats, ``), frame(200, `{}`), {0, 0},
+	} {
+		f.Add(data)
+	}
+	g := newGuest(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 4 && wire.Type(data[4]) == wire.TypeStop {
+			t.Skip("would end all processes, here of the host")
+		}
+		for i, answer := range exchange(t, g, data) {
+			switch answer.Type {
+			case wire.TypeStarted, wire.TypeStatsIs, wire.TypeError, wire.TypeExited:
+			default:
+				t.Errorf("answer %d is frame %d", i, answer.Type)
+			}
+		}
+		if last := exchange(t, g, frame(wire.TypeStats, "")); len(last) != 1 || last[0].Type != wire.TypeStatsIs {
+			t.Errorf("afterwards it answers %v", last)
+		}
+		if len(g.execs) > keep+1 || len(g.children) != 0 {
+			t.Errorf("%d execs, %d children", len(g.execs), len(g.children))
+		}
+	})
+}
