@@ -37,6 +37,9 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
+			if err := offline(home); err != nil {
+				return err
+			}
 			env.Setenv("SANDBOX_HOME", home)
 			env.Setenv("SANDBOX_HELPER_DIR", helpers(t))
 			env.Setenv("ROOTFS", root)
@@ -44,6 +47,11 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// offline keeps a test from asking registries for images that it lacks.
+func offline(home string) error {
+	return errors.Join(os.MkdirAll(home, 0o700), os.WriteFile(filepath.Join(home, "config.toml"), []byte("pull = \"never\"\n"), 0o600))
 }
 
 // helpers is where 'make build' has put the helpers.

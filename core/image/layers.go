@@ -54,25 +54,30 @@ func (c *claim) release() {
 	_ = c.lock.Close()
 }
 
-// ensure has the layer b in the store: it unpacks it unless it is there.
-func (s *Store) ensure(ctx context.Context, b blob, progress func(done int64)) (v1.Hash, layerInfo, error) {
+// ensure has the layer b in the store: it unpacks it unless it is there. It
+// gives its digest and size as a plain tar.
+func (s *Store) ensure(ctx context.Context, b blob, progress func(stage Stage, done int64)) (v1.Hash, int64, error) {
 	if info, ok := s.have(b.diffID); ok {
-		return b.diffID, info, nil
+		progress(Finished, b.size)
+		return b.diffID, info.Size, nil
 	}
 	c, err := s.claim(ctx, b.diffID.Hex)
 	if err != nil {
-		return v1.Hash{}, layerInfo{}, err
+		return v1.Hash{}, 0, err
 	}
 	defer c.release()
 	if info, ok := s.have(b.diffID); ok { // made by whoever we waited for
-		return b.diffID, info, nil
+		progress(Finished, b.size)
+		return b.diffID, info.Size, nil
 	}
 	diffID, size, err := s.unpack(ctx, b, c.dir, progress)
-	if err != nil {
-		return v1.Hash{}, layerInfo{}, err
+	if err == nil {
+		err = s.publish(ctx, diffID, layerInfo{Size: size}, c.dir)
 	}
-	info := layerInfo{Size: size}
-	return diffID, info, s.publish(ctx, diffID, info, c.dir)
+	if err == nil {
+		progress(Finished, b.size)
+	}
+	return diffID, size, err
 }
 
 func (s *Store) have(diffID v1.Hash) (layerInfo, bool) {
@@ -88,13 +93,13 @@ func (s *Store) have(diffID v1.Hash) (layerInfo, bool) {
 }
 
 // unpack unpacks b into the new folder dir and verifies its digests.
-func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(done int64)) (v1.Hash, int64, error) {
-	source, err := b.open()
+func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(stage Stage, done int64)) (v1.Hash, int64, error) {
+	source, err := b.open(ctx, func(done int64) { progress(Fetching, done) })
 	if err != nil {
 		return v1.Hash{}, 0, err
 	}
 	defer source.Close()
-	st, err := newStream(ctx, source, progress)
+	st, err := newStream(ctx, source, func(done int64) { progress(Unpacking, done) })
 	if err != nil {
 		return v1.Hash{}, 0, err
 	}
