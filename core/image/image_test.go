@@ -93,7 +93,7 @@ func (f *fixture) layers(t testing.TB) []string {
 	t.Helper()
 	all, _ := filepath.Glob(filepath.Join(f.home, "layers", "*"))
 	return slices.DeleteFunc(all, func(name string) bool {
-		return filepath.Base(name) == "lock" || filepath.Ext(name) == ".json"
+		return filepath.Base(name) == "lock" || filepath.Base(name) == "adding" || filepath.Ext(name) == ".json"
 	})
 }
 
@@ -753,4 +753,43 @@ type refuser struct{}
 
 func (refuser) Unpack(context.Context, io.Reader, string) error {
 	return fault.New(fault.Image, "refused")
+}
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	b := twoLayers(t)
+	f.imported(t, "used", source(t, pack(t, b.docker(t))))
+	f.imported(t, "unused", source(t, pack(t, map[string]string{"f": "1"})))
+	f.inUse = slices.DeleteFunc(f.layers(t), func(dir string) bool { _, err := os.Stat(filepath.Join(dir, "f")); return err == nil })
+	partial := filepath.Join(f.home, "blobs", "partial-"+digest(nil))
+	if err := errors.Join(os.Mkdir(filepath.Dir(partial), 0o700), os.WriteFile(partial, []byte("12345"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	done, err := f.Prune(t.Context(), false)
+	if err != nil || len(done.Images) != 0 || done.Layers != 0 || done.Bytes != 5 {
+		t.Errorf("%+v, %v; want no more than what was fetched in part", done, err)
+	}
+	done, err = f.Prune(t.Context(), true)
+	if err != nil || !slices.Equal(done.Images, []string{"unused:latest"}) || done.Layers != 1 || done.Bytes < 1000 || len(f.layers(t)) != 2 {
+		t.Errorf("%+v, %v, left %v; want one image with its layer gone", done, err, f.layers(t))
+	}
+}
+
+// TestNoLayerGoesWhileAnImageIsMade removes an image in the middle of an
+// import of one that shares its lower layer.
+func TestNoLayerGoesWhileAnImageIsMade(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	b := twoLayers(t)
+	f.imported(t, "lower", source(t, b.plain[0]))
+	f.u.before = sync.OnceFunc(func() {
+		if err := f.Remove(t.Context(), "lower"); err != nil {
+			t.Error(err)
+		}
+	})
+	f.imported(t, "both", source(t, pack(t, b.docker(t))))
+	if f.read(t, "both", "a") != "lower" {
+		t.Error("a layer has gone")
+	}
 }

@@ -91,6 +91,11 @@ func (s *Store) add(ctx context.Context, info Info, c content, progress func(Pro
 	if err := suits(c); err != nil {
 		return Info{}, err
 	}
+	keep, err := s.adding()
+	if err != nil {
+		return Info{}, err
+	}
+	defer keep.Close()
 	digests := make([]v1.Hash, len(c.layers))
 	sizes := make([]int64, len(c.layers))
 	var reporting sync.Mutex
@@ -116,7 +121,6 @@ func (s *Store) add(ctx context.Context, info Info, c content, progress func(Pro
 		info.Size += sizes[i]
 	}
 	if info.ID == "" {
-		var err error
 		if info.ID, err = identify(c.config, digests); err != nil {
 			return Info{}, err
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
@@ -16,7 +17,10 @@ import (
 	"sandbox/core/store"
 )
 
-const temporary = "tmp-"
+const (
+	temporary = "tmp-"
+	gone      = temporary + "gone-" // collected, to be deleted
+)
 
 // layerInfo is the record of a layer.
 type layerInfo struct {
@@ -154,11 +158,54 @@ func (s *Store) sweep(ctx context.Context) error {
 			(&claim{dir, f}).release()
 		}
 	}
-	return nil
+	_, err = s.dropPartials(keepPartial)
+	return err
 }
 
+// keepPartial is how long a layer that was fetched in part is kept to be gone
+// on with.
+const keepPartial = 24 * time.Hour
+
+// dropPartials removes what was fetched in part, last written to that long
+// ago, and gives its size.
+func (s *Store) dropPartials(age time.Duration) (int64, error) {
+	left, err := os.ReadDir(s.blobs())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, store.Fault(err, "sweep the image store")
+	}
+	freed := int64(0)
+	for _, e := range left {
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < age {
+			continue
+		}
+		f, err := tryLock(filepath.Join(s.blobs(), e.Name()))
+		if err != nil {
+			return freed, err
+		}
+		if f != nil { // else: it is being fetched
+			_ = os.Remove(f.Name())
+			_ = f.Close()
+			freed += info.Size()
+		}
+	}
+	return freed, nil
+}
+
+// adding keeps layers from being collected until the file is closed: an image
+// that is being made needs them, and nothing says so yet.
+func (s *Store) adding() (*os.File, error) {
+	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
+		return nil, store.Fault(err, "make the image store")
+	}
+	return lockFile(s.addingLock(), unix.LOCK_SH) // collect has it for an instant
+}
+
+func (s *Store) addingLock() string { return filepath.Join(s.layers.Path, "adding") }
+
 // collect takes away the layers that no image and no box needs, and gives
-// their folders to delete. The store is held.
+// their folders to delete. While an image is being made it takes none. The
+// store is held.
 //
 // A box may start meanwhile: its record comes first, its mounts follow. So a
 // layer is renamed, which makes mounts that are still to come fail, and comes
@@ -167,27 +214,32 @@ func (s *Store) collect() ([]string, error) {
 	if s.c.InUse == nil {
 		return nil, nil
 	}
+	alone, err := tryLock(s.addingLock())
+	if alone == nil {
+		return nil, err
+	}
+	defer alone.Close()
 	orphans, err := s.orphans()
 	if err != nil {
 		return nil, err
 	}
-	var gone []string
+	var taken []string
 	for _, dir := range orphans {
-		away := filepath.Join(s.layers.Path, temporary+"gone-"+filepath.Base(dir))
+		away := filepath.Join(s.layers.Path, gone+filepath.Base(dir))
 		if err := os.Rename(dir, away); err != nil {
-			return gone, store.Fault(err, "delete a layer")
+			return taken, store.Fault(err, "delete a layer")
 		}
-		gone = append(gone, away)
+		taken = append(taken, away)
 	}
-	return s.restore(gone)
+	return s.restore(taken)
 }
 
 // restore brings back what boxes have begun to use.
-func (s *Store) restore(gone []string) ([]string, error) {
+func (s *Store) restore(taken []string) ([]string, error) {
 	used, err := s.c.InUse()
-	kept := gone[:0:0]
-	for _, away := range gone {
-		dir := filepath.Join(s.layers.Path, strings.TrimPrefix(filepath.Base(away), temporary+"gone-"))
+	kept := taken[:0:0]
+	for _, away := range taken {
+		dir := filepath.Join(s.layers.Path, strings.TrimPrefix(filepath.Base(away), gone))
 		if err == nil && !slices.Contains(used, dir) {
 			kept = append(kept, away)
 			err = s.layers.Delete(filepath.Base(dir))

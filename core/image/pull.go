@@ -42,6 +42,22 @@ func (s *Store) Get(ctx context.Context, ref string, progress func(Progress)) (I
 	return s.pull(ctx, ref, true, progress)
 }
 
+// watch is the key of the progress that a context carries.
+type watch struct{}
+
+// WithProgress makes whatever Resolve pulls under the context report to
+// progress, which is as that of Import.
+func WithProgress(ctx context.Context, progress func(Progress)) context.Context {
+	return context.WithValue(ctx, watch{}, progress)
+}
+
+func watcher(ctx context.Context) func(Progress) {
+	if progress, ok := ctx.Value(watch{}).(func(Progress)); ok {
+		return progress
+	}
+	return func(Progress) {}
+}
+
 // pull tries one place after the other. It goes on where a registry says that
 // it has none, not where one fails: the next might have another's image of
 // that name.
@@ -51,7 +67,7 @@ func (s *Store) pull(ctx context.Context, ref string, missing bool, progress fun
 		return Info{}, err
 	}
 	if progress == nil {
-		progress = func(Progress) {}
+		progress = watcher(ctx)
 	}
 	if err := s.sweep(ctx); err != nil {
 		return Info{}, err

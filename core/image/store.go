@@ -11,6 +11,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -157,12 +158,7 @@ func (s *Store) Remove(ctx context.Context, ref string) error {
 	}
 	garbage, err := s.forget(ref)
 	_ = held.Close()
-	for _, dir := range garbage {
-		if rmErr := os.RemoveAll(dir); err == nil {
-			err = store.Fault(rmErr, "delete a layer of image %q", ref)
-		}
-	}
-	return err
+	return cmp.Or(discard(garbage), err)
 }
 
 // forget does what must be done while the store is held.
