@@ -14,6 +14,7 @@ import (
 
 	"sandbox/core/local"
 	"sandbox/test/leak"
+	"sandbox/test/registry"
 	"sandbox/test/rootfs"
 )
 
@@ -34,12 +35,9 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../test/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "registry": startRegistry(t)},
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
-			if err := offline(home); err != nil {
-				return err
-			}
 			env.Setenv("SANDBOX_HOME", home)
 			env.Setenv("SANDBOX_HELPER_DIR", helpers(t))
 			env.Setenv("ROOTFS", root)
@@ -49,9 +47,14 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// offline keeps a test from asking registries for images that it lacks.
-func offline(home string) error {
-	return errors.Join(os.MkdirAll(home, 0o700), os.WriteFile(filepath.Join(home, "config.toml"), []byte("pull = \"never\"\n"), 0o600))
+// startRegistry gives the script command that starts a registry with the
+// image box:v1 and sets $REGISTRY to its address.
+func startRegistry(t *testing.T) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, _ []string) {
+		r := registry.Start(t, registry.Options{})
+		r.Push(t, "box:v1", registry.Busybox(t))
+		ts.Setenv("REGISTRY", r.Host)
+	}
 }
 
 // helpers is where 'make build' has put the helpers.

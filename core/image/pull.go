@@ -59,8 +59,8 @@ func watcher(ctx context.Context) func(Progress) {
 }
 
 // pull tries one place after the other. It goes on where a registry says that
-// it has none, not where one fails: the next might have another's image of
-// that name.
+// it has none, not where one fails or wants a login: the next might have some
+// stranger's image of that name.
 func (s *Store) pull(ctx context.Context, ref string, missing bool, progress func(Progress)) (Info, error) {
 	places, err := s.c.Sources.places(ref)
 	if err != nil {
@@ -75,8 +75,7 @@ func (s *Store) pull(ctx context.Context, ref string, missing bool, progress fun
 	var tried []string
 	for i, place := range places {
 		info, err := s.once(ctx, full(place), func() (Info, error) { return s.pullFrom(ctx, place, missing, progress) })
-		none := fault.Is(err, fault.ImageNotFound) || errors.Is(err, errLogin)
-		if !none || len(places) == 1 {
+		if !fault.Is(err, fault.ImageNotFound) || len(places) == 1 {
 			return info, err
 		}
 		if tried = append(tried, full(place)); i == len(places)-1 {

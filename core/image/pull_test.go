@@ -606,6 +606,44 @@ func TestEndlessGreeting(t *testing.T) {
 	}
 }
 
+// TestBearer logs in with a token that the registry's own server gives for a
+// password, and with one that is given.
+func TestBearer(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.push(t, "x", "latest", twoLayers(t))
+	h.set(func(w http.ResponseWriter, r *http.Request) bool {
+		user, password, _ := r.BasicAuth()
+		switch {
+		case r.URL.Path == "/token" && user == "user" && password == "secret" && r.URL.Query().Get("scope") == "repository:x:pull":
+			_, _ = io.WriteString(w, `{"token":"good"}`)
+			return true
+		case r.Header.Get("Authorization") == "Bearer good":
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="%s/token",service="x"`, h.URL))
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	for name, c := range map[string]struct {
+		user, password, token string
+		problem               string
+	}{
+		"password":         {"user", "secret", "", ""},
+		"wrong password":   {"user", "wrong", "", "refused our credentials"},
+		"token":            {"", "", "good", ""},
+		"an expired token": {"", "", "old", "refused our credentials"},
+		"none":             {"", "", "", "docker login"},
+	} {
+		from := h.sources()
+		from.Registries[0].Username, from.Registries[0].Password, from.Registries[0].BearerToken = c.user, c.password, c.token
+		_, err := newPuller(t, from).Pull(t.Context(), h.host+"/x", nil)
+		if c.problem == "" && err != nil || c.problem != "" && (!fault.Is(err, fault.Upstream) || !strings.Contains(err.Error(), c.problem)) {
+			t.Errorf("%s: %v, want %q", name, err, c.problem)
+		}
+	}
+}
+
 func TestNeverPulls(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

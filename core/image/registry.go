@@ -291,14 +291,10 @@ func (r *repository) refused(at string, e *transport.Error) error {
 	case e.StatusCode != http.StatusUnauthorized && e.StatusCode != http.StatusForbidden:
 		return fault.New(fault.Upstream, "registry %s failed with status %d (%s): try again later", at, e.StatusCode, said)
 	case r.auth == authn.Anonymous:
-		return fault.Wrap(fault.Upstream, errLogin, "registry %s shows %q to nobody without login, if it exists: log in with `docker login %s`, or give credentials in the registries (%s)", at, full(r.ref), at, said)
+		return fault.New(fault.Upstream, "registry %s shows %q to nobody without login, if it exists: log in with `docker login %s`, or give credentials in the registries (%s)", at, full(r.ref), at, said)
 	}
 	return fault.New(fault.Upstream, "registry %s refused our credentials for %q: they are wrong, have expired or lack the right; log in again with `docker login %s`, or mend those in the registries (%s)", at, full(r.ref), at, said)
 }
-
-// errLogin marks what a registry would not tell somebody unknown: an image
-// that is not there, often.
-var errLogin = errors.New("no credentials")
 
 // lies is the failure of a registry that sends something else than it said.
 func (r *repository) lies(format string, args ...any) error {
