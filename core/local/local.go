@@ -50,10 +50,6 @@ func Open(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, err := readFile(home)
-	if err != nil {
-		return nil, err
-	}
 	registries, err := options.DecodeRegistries(c.Registries)
 	if err != nil {
 		return nil, err
@@ -62,6 +58,10 @@ func Open(c Config) (*Host, error) {
 		c.HelperDir = os.Getenv("SANDBOX_HELPER_DIR")
 	}
 	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: c.HelperDir})
+	if err != nil {
+		return nil, err
+	}
+	settings, err := readFile(home)
 	if err != nil {
 		return nil, err
 	}
