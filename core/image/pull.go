@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 
@@ -75,6 +76,9 @@ func (s *Store) pull(ctx context.Context, ref string, missing bool, progress fun
 	var tried []string
 	for i, place := range places {
 		info, err := s.once(ctx, full(place), func() (Info, error) { return s.pullFrom(ctx, place, missing, progress) })
+		if err != nil {
+			err = fmt.Errorf("pull %s: %w", full(place), err)
+		}
 		if !fault.Is(err, fault.ImageNotFound) || len(places) == 1 {
 			return info, err
 		}

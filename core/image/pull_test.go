@@ -444,7 +444,7 @@ func TestBadRegistries(t *testing.T) {
 		kind  fault.Kind
 		want  string
 	}{
-		"no image":         {answer(manifest, status(404)), fault.ImageNotFound, "has no image"},
+		"no image":         {answer(manifest, status(404)), fault.ImageNotFound, "has no such image"},
 		"fails":            {answer(manifest, status(503)), fault.Upstream, "try again later"},
 		"too many":         {answer(manifest, status(429)), fault.Upstream, "too many requests"},
 		"wants a login":    {answer(manifest, status(401)), fault.Upstream, "docker login"},

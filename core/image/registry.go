@@ -127,7 +127,7 @@ func (r *repository) content(ctx context.Context) (content, v1.Hash, error) {
 			return content{}, d.Digest, err
 		}
 	case !mediaType.IsImage():
-		return content{}, d.Digest, fault.New(fault.Image, "%s is of the type %.100q, want an image", full(r.ref), mediaType)
+		return content{}, d.Digest, fault.New(fault.Image, "it is of the type %.100q, want an image", mediaType)
 	}
 	c, err := readManifest(ctx, top, d)
 	c.close = r.close
@@ -285,15 +285,15 @@ func (r *repository) refused(at string, e *transport.Error) error {
 	}
 	switch {
 	case e.StatusCode == http.StatusNotFound:
-		return fault.New(fault.ImageNotFound, "registry %s has no image %q", at, full(r.ref))
+		return fault.New(fault.ImageNotFound, "registry %s has no such image", at)
 	case e.StatusCode == http.StatusTooManyRequests:
 		return fault.New(fault.Upstream, "registry %s had too many requests: wait, or log in there (%s)", at, said)
 	case e.StatusCode != http.StatusUnauthorized && e.StatusCode != http.StatusForbidden:
 		return fault.New(fault.Upstream, "registry %s failed with status %d (%s): try again later", at, e.StatusCode, said)
 	case r.auth == authn.Anonymous:
-		return fault.New(fault.Upstream, "registry %s shows %q to nobody without login, if it exists: log in with `docker login %s`, or give credentials in the registries (%s)", at, full(r.ref), at, said)
+		return fault.New(fault.Upstream, "registry %s shows it to nobody without login, if it exists: log in with `docker login %s`, or give credentials in the registries (%s)", at, at, said)
 	}
-	return fault.New(fault.Upstream, "registry %s refused our credentials for %q: they are wrong, have expired or lack the right; log in again with `docker login %s`, or mend those in the registries (%s)", at, full(r.ref), at, said)
+	return fault.New(fault.Upstream, "registry %s refused our credentials: they are wrong, have expired or lack the right; log in again with `docker login %s`, or mend those in the registries (%s)", at, at, said)
 }
 
 // lies is the failure of a registry that sends something else than it said.
