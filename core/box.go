@@ -33,7 +33,11 @@ func (b *Box) Start(ctx context.Context) (Record, error) {
 // Stop ends all processes of the box: SIGTERM, SIGKILL after grace. The disk
 // is kept, unless auto_remove says otherwise. Errors: BoxNotFound, InvalidState.
 func (b *Box) Stop(ctx context.Context, grace time.Duration) (Record, error) {
-	return b.r.engine.Stop(ctx, b.id, grace)
+	rec, err := b.r.engine.Stop(ctx, b.id, grace)
+	if err == nil && rec.Options.AutoRemove {
+		b.r.forget(b.id)
+	}
+	return rec, err
 }
 
 // Usage measures the box. Errors: BoxNotFound.

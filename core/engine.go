@@ -69,7 +69,7 @@ type Image struct {
 type Usage struct {
 	CPU         time.Duration
 	MemoryBytes int64
-	Commands    int64 // execs started
+	Commands    int64 // execs asked for
 	ExecErrors  int64 // execs that could not be started
 }
 

@@ -108,7 +108,9 @@ func (r *Runtime) create(ctx context.Context, o options.Box) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	r.remember(rec, time.Since(start))
+	if !r.remember(rec, time.Since(start)) {
+		return Record{}, errors.Join(errShutdown(), r.engine.Remove(ctx, rec.ID, true))
+	}
 	return rec, nil
 }
 
@@ -132,7 +134,11 @@ func (r *Runtime) Remove(ctx context.Context, ref string, force bool) error {
 	if err != nil {
 		return err
 	}
-	return r.engine.Remove(ctx, rec.ID, force)
+	err = r.engine.Remove(ctx, rec.ID, force)
+	if err == nil {
+		r.forget(rec.ID)
+	}
+	return err
 }
 
 // Metrics counts; the number of running boxes is the whole home's.
@@ -195,15 +201,27 @@ func (r *Runtime) refuseAfterShutdown() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.shutdown {
-		return fault.New(fault.Stopped, "the runtime was shut down")
+		return errShutdown()
 	}
 	return nil
 }
 
-func (r *Runtime) remember(rec Record, took time.Duration) {
+func errShutdown() error { return fault.New(fault.Stopped, "the runtime was shut down") }
+
+// remember keeps a box that was made; not when the runtime was shut down meanwhile.
+func (r *Runtime) remember(rec Record, took time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.made[rec.ID] = creation{rec.Options.AutoRemove, took}
+	if !r.shutdown {
+		r.made[rec.ID] = creation{rec.Options.AutoRemove, took}
+	}
+	return !r.shutdown
+}
+
+func (r *Runtime) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.made, id)
 }
 
 // takeMade removes and gives the remembered boxes that want picks. r.mu is held.

@@ -90,10 +90,11 @@ func (c *Client) Remove(ctx context.Context, id string, force bool) error {
 	return c.helper.ask(ctx, wire.TypeRemoveBox, wire.BoxRequest{ID: id, Force: force}, nil)
 }
 
-// List reads the records of the home; no helper is needed.
+// List reads the records of the home; no helper is needed. A damaged record
+// hides no other: Get names it, and the helper's log.
 func (c *Client) List(context.Context) ([]core.Record, error) {
 	boxes, err := c.records.List()
-	if err != nil {
+	if err != nil && len(boxes) == 0 {
 		return nil, err
 	}
 	recs := make([]core.Record, len(boxes))
@@ -130,7 +131,8 @@ func (c *Client) get(id string) (record.Box, error) {
 	return b, err
 }
 
-// Layers gives the folders that boxes stand on; see [image.Config].
+// Layers gives the folders that boxes stand on; see [image.Config]. It fails
+// while a record is damaged: nobody knows what that box stands on.
 func (c *Client) Layers() ([]string, error) {
 	boxes, err := c.records.List()
 	if err != nil {

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"log"
 	"os"
@@ -50,15 +52,11 @@ func create(ctx context.Context, e core.Engine, id, root string) (core.Record, e
 	return e.Create(ctx, core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{root}}})
 }
 
-// boxID gives a valid id for n.
-func boxID(n int) string {
-	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
-	b := []byte("box_aaaaaaaaaaaaaaaaaaaa")
-	for i := len(b) - 1; n > 0; i-- {
-		b[i] = alphabet[n%32]
-		n /= 32
-	}
-	return string(b)
+// boxID gives the n-th id of a home. Homes that are used at the same time have
+// other ones: boxes have their ids as names among the host's cgroups.
+func boxID(home string, n int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", home, n))
+	return "box_" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:20]
 }
 
 // output runs a command and gives its output and end.
@@ -94,7 +92,7 @@ func TestHelperKilledInCreate(t *testing.T) {
 	e := openAt(t, home)
 	root := rootfs.Busybox(t)
 	ctx := t.Context()
-	other := boxID(1000)
+	other := boxID(home, 1000)
 	if _, err := create(ctx, e, other, root); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +100,7 @@ func TestHelperKilledInCreate(t *testing.T) {
 		pid := helperPID(t, home)
 		done := make(chan error)
 		go func() {
-			_, err := create(ctx, e, boxID(i), root)
+			_, err := create(ctx, e, boxID(home, i), root)
 			done <- err
 		}()
 		time.Sleep(time.Duration(i) * time.Millisecond / 2) // where in the create the kill comes
@@ -116,7 +114,7 @@ func TestHelperKilledInCreate(t *testing.T) {
 		if out, _ := output(t, e, other, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 			t.Fatalf("the other box says %q", out)
 		}
-		switch removed := e.Remove(ctx, boxID(i), true); {
+		switch removed := e.Remove(ctx, boxID(home, i), true); {
 		case err == nil && removed != nil:
 			t.Errorf("created, but: %v", removed)
 		case err != nil && !fault.Is(removed, fault.BoxNotFound):
@@ -160,12 +158,12 @@ func TestOwnerKilled(t *testing.T) {
 		_ = owner.Process.Kill()
 		_ = owner.Wait()
 		if replaced { // the next use of the home starts another helper
-			if err := e.Remove(t.Context(), boxID(3), true); !fault.Is(err, fault.BoxNotFound) {
+			if err := e.Remove(t.Context(), boxID(home, 3), true); !fault.Is(err, fault.BoxNotFound) {
 				t.Errorf("got %v", err)
 			}
 		}
-		awaitBoxes(t, e, boxID(2))
-		if err := e.Remove(t.Context(), boxID(2), true); err != nil {
+		awaitBoxes(t, e, boxID(home, 2))
+		if err := e.Remove(t.Context(), boxID(home, 2), true); err != nil {
 			t.Error(err)
 		}
 	}
@@ -178,12 +176,12 @@ func own(home, root string) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := create(context.Background(), e, boxID(2), root); err != nil {
+	if _, err := create(context.Background(), e, boxID(home, 2), root); err != nil {
 		log.Fatal(err)
 	}
 	o := options.Defaults()
 	o.RootfsPath = root
-	req := core.CreateRequest{ID: boxID(1), Options: o, Image: core.Image{Layers: []string{root}}, Owned: true}
+	req := core.CreateRequest{ID: boxID(home, 1), Options: o, Image: core.Image{Layers: []string{root}}, Owned: true}
 	if _, err := e.Create(context.Background(), req); err != nil {
 		log.Fatal(err)
 	}
@@ -216,8 +214,9 @@ func awaitBoxes(t *testing.T, e core.Engine, want ...string) {
 // the box has failed and says why, and can be started again.
 func TestInitKilled(t *testing.T) {
 	t.Parallel()
-	e := open(t)
-	rec, err := create(t.Context(), e, boxID(1), rootfs.Busybox(t))
+	home := t.TempDir()
+	e := openAt(t, home)
+	rec, err := create(t.Context(), e, boxID(home, 1), rootfs.Busybox(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,4 +262,3 @@ func awaitState(t *testing.T, e core.Engine, id string, want core.State) core.Re
 		}
 	}
 }
-

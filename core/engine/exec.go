@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -126,6 +127,9 @@ func started(conn *wire.Conn, f wire.Frame, o options.Exec) (*core.Process, erro
 	if err := f.Decode(&s); err != nil {
 		return nil, err
 	}
+	if !validExecID(s.ID) {
+		return nil, fmt.Errorf("%w: %.40q is no exec id", wire.ErrProtocol, s.ID)
+	}
 	p := &core.Process{ID: s.ID, PID: s.PID, Control: &control{conn: conn}}
 	slots := []**os.File{&p.Stdout}
 	if !o.TTY {
@@ -139,10 +143,12 @@ func started(conn *wire.Conn, f wire.Frame, o options.Exec) (*core.Process, erro
 	if len(f.FDs) != len(slots) || conn.Buffered() {
 		return nil, fmt.Errorf("%w: %d descriptors of a command", wire.ErrProtocol, len(f.FDs))
 	}
-	for i, fd := range f.FDs {
+	for _, fd := range f.FDs {
 		if err := checkStream(fd, o.TTY); err != nil {
 			return nil, err
 		}
+	}
+	for i, fd := range f.FDs { // from here nothing fails: they have one owner
 		*slots[i] = os.NewFile(uintptr(fd), "stream")
 	}
 	if o.TTY {
@@ -150,6 +156,12 @@ func started(conn *wire.Conn, f wire.Frame, o options.Exec) (*core.Process, erro
 	}
 	p.Control.(*control).files = []*os.File{p.Stdout, p.Stderr, p.Stdin}
 	return p, nil
+}
+
+// validExecID tells whether id can be an exec's: files are named after it.
+func validExecID(id string) bool {
+	rest, ok := strings.CutPrefix(id, "exec_")
+	return ok && len(rest) == 20 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
 // ptmxMajor and ptmxMinor are the device of a terminal's controlling side.
@@ -199,6 +211,9 @@ func (c *control) Exit() (core.ExecStatus, error) {
 		return core.ExecStatus{}, failure(f)
 	}
 	var e wire.Exited
+	if f.Type != wire.TypeExited {
+		return core.ExecStatus{}, fault.New(fault.Engine, "frame %d instead of the end of a command", f.Type)
+	}
 	if err := f.Decode(&e); err != nil {
 		return core.ExecStatus{}, fault.Wrap(fault.Engine, err, "the end of a command")
 	}
@@ -263,7 +278,7 @@ func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
 	}
 	var s wire.Stats
 	if err := exchange(ctx, conn, wire.TypeStats, nil, &s, nil); err != nil {
-		return u, c.explain(id, err)
+		return u, c.explain(id, errors.Join(ctx.Err(), err))
 	}
 	u.Commands, u.ExecErrors = s.Execs, s.ExecErrors
 	return u, nil

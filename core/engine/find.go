@@ -2,7 +2,6 @@ package engine
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -21,15 +20,15 @@ type programs struct{ shim, init string }
 // findHelpers looks where it was told to, and only there; else beside the
 // library or program in use, as it is built and as it is installed; else in PATH.
 func findHelpers(dir, beside string) (programs, error) {
-	places := []string{dir}
+	var places []string
+	switch {
+	case dir != "":
+		places = []string{dir}
+	case beside != "":
+		places = []string{beside, filepath.Join(beside, "..", "libexec", "sandbox")}
+	}
 	if dir == "" {
-		places = nil
-		if beside != "" {
-			places = []string{beside, filepath.Join(beside, "..", "libexec", "sandbox")}
-		}
-		if path, err := exec.LookPath(shimName); err == nil {
-			places = append(places, filepath.Dir(path))
-		}
+		places = append(places, filepath.SplitList(os.Getenv("PATH"))...)
 	}
 	for _, place := range places {
 		p := programs{filepath.Join(place, shimName), filepath.Join(place, initName)}
@@ -37,14 +36,14 @@ func findHelpers(dir, beside string) (programs, error) {
 			return p, nil
 		}
 	}
-	return programs{}, fault.New(fault.Engine, "the helpers %s and %s are not in %s, nor in PATH: "+
-		"set SANDBOX_HELPER_DIR to their folder", shimName, initName, strings.Join(append(places, "(no further place)"), ", "))
+	return programs{}, fault.New(fault.Engine, "no %s with %s beside it in %s: set SANDBOX_HELPER_DIR to their folder",
+		shimName, initName, strings.Join(places, ", "))
 }
-
-// Helper gives the path of the helper program that this home would start.
-func (c *Client) Helper() string { return c.helper.programs.shim }
 
 func executable(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
 }
+
+// Helper gives the path of the helper program that this home would start.
+func (c *Client) Helper() string { return c.helper.programs.shim }

@@ -119,7 +119,7 @@ func (h *helper) connection(ctx context.Context) (conn *wire.Conn, kept bool, er
 		return conn, true, nil
 	}
 	h.mu.Unlock()
-	conn, err = h.dial()
+	conn, err = h.dial(ctx)
 	if err != nil && (gone(err) || errors.Is(err, unix.EACCES)) { // start says who may
 		conn, err = h.start(ctx)
 	}
@@ -160,7 +160,7 @@ func gone(err error) bool {
 }
 
 // dial connects to the helper and checks that it is of this version.
-func (h *helper) dial() (*wire.Conn, error) {
+func (h *helper) dial(ctx context.Context) (*wire.Conn, error) {
 	dir, err := os.OpenFile(filepath.Join(h.home, "engine"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -170,10 +170,13 @@ func (h *helper) dial() (*wire.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	var hello wire.Hello
-	if err := answer(conn, &hello); err != nil {
+	hello, err := greeting(ctx, conn)
+	if err != nil {
 		_ = conn.Close()
-		return nil, err
+		if gone(err) || classified(err) {
+			return nil, err
+		}
+		return nil, fault.Wrap(fault.Engine, err, "the helper of %s does not answer; see %s", h.home, h.log())
 	}
 	if hello.Version != core.Version {
 		_ = conn.Close()
@@ -181,6 +184,23 @@ func (h *helper) dial() (*wire.Conn, error) {
 			"install matching helpers, and stop the boxes of the other version", hello.PID, hello.Version, core.Version)
 	}
 	return conn, nil
+}
+
+// helloTimeout bounds what a helper takes to greet: it does so before all else.
+const helloTimeout = 10 * time.Second
+
+func greeting(ctx context.Context, conn *wire.Conn) (hello wire.Hello, err error) {
+	if err := conn.SetTimeout(helloTimeout); err != nil {
+		return hello, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = unix.Shutdown(conn.FD(), unix.SHUT_RDWR) })
+	defer stop()
+	if err := answer(conn, &hello); ctx.Err() != nil {
+		return hello, fault.Of(fmt.Errorf("reach the helper: %w", ctx.Err()))
+	} else if err != nil {
+		return hello, err
+	}
+	return hello, conn.SetTimeout(0)
 }
 
 // start starts the helper. Of several processes that want to, one does; the
@@ -200,13 +220,13 @@ func (h *helper) start(ctx context.Context) (*wire.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.Of(err)
 	}
-	if conn, err := h.dial(); err == nil || !gone(err) {
+	if conn, err := h.dial(ctx); err == nil || !gone(err) {
 		return conn, err
 	}
 	if err := h.spawn(); err != nil {
 		return nil, err
 	}
-	return h.dial()
+	return h.dial(ctx)
 }
 
 // startTimeout bounds the wait for a helper, which may have many boxes of a

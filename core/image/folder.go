@@ -23,7 +23,7 @@ func packFolder(ctx context.Context, root *os.Root) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {
 		p := packer{root: root, tw: tar.NewWriter(w), links: map[inode]string{}}
-		err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		err := fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
 			if err == nil {
 				err = ctx.Err()
 			}

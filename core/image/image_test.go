@@ -170,13 +170,11 @@ func digest(data []byte) string {
 
 // built is an image of two layers, in parts.
 type built struct {
-	config         map[string]any
-	plain, packed  [][]byte // of each layer
-	types          []string
-	manifest       map[string]any // "" fields are filled in by layout
-	nested         bool
-	platform       map[string]any
-	dockerSaveTags []string
+	config        map[string]any
+	plain, packed [][]byte // of each layer
+	types         []string
+	nested        bool
+	platform      map[string]any
 }
 
 func twoLayers(t testing.TB) *built {

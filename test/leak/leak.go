@@ -9,6 +9,7 @@
 package leak
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -28,10 +29,15 @@ const patience = 20 * time.Second
 // exits.
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
-// Run is [Main] without the exit: it gives the exit code. All temporary folders of the tests, and so their homes, lie in one
-// folder: that is how processes and mounts of this suite are told from those
-// of another that runs at the same time.
+// Run is [Main] without the exit: it gives the exit code. All temporary
+// folders of the tests, and so their homes, lie in one folder: that is how
+// processes and mounts of this suite are told from those of another that runs
+// at the same time.
 func Run(m interface{ Run() int }) int {
+	flag.Parse()
+	if worker := flag.Lookup("test.fuzzworker"); worker != nil && worker.Value.String() == "true" {
+		return m.Run() // a part of a suite: what it leaves, the suite finds
+	}
 	dir, err := os.MkdirTemp("", "leak-")
 	if err == nil {
 		err = os.Setenv("TMPDIR", dir)
@@ -88,7 +94,9 @@ func things() map[string]bool {
 }
 
 // wait gives what is there now, was not there then, and does not go in time.
-// What comes and goes meanwhile is another suite's.
+// What comes and goes meanwhile is another suite's. A cgroup and an init whose
+// helper has died don't tell whose they are: what another suite leaves of these
+// is named here too.
 func (s seen) wait(patience time.Duration) []string {
 	deadline := time.Now().Add(patience)
 	left := things()

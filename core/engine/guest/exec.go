@@ -89,6 +89,7 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 	if why != nil {
 		return why
 	}
+	defer plan.close()
 	var err error
 	if e.files.tty { // so that the user may open /dev/tty's name
 		_ = unix.Fchown(child.in, int(plan.credential.Uid), -1)
@@ -96,7 +97,7 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 	if e.group, err = g.tree.make(e.id); err != nil {
 		return cannotRun(fmt.Errorf("make the group of a command: %w", err))
 	}
-	attr := &syscall.ProcAttr{Dir: plan.dir, Env: plan.env, Files: child.fds(), Sys: &syscall.SysProcAttr{
+	attr := &syscall.ProcAttr{Dir: fdPath(plan.dir), Env: plan.env, Files: child.fds(), Sys: &syscall.SysProcAttr{
 		Setsid: true, Setctty: e.files.tty, Credential: plan.credential,
 	}}
 	g.mu.Lock()

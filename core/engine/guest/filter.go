@@ -75,6 +75,9 @@ var checked = map[int][]bpf.Instruction{
 	// Rare protocols are where the kernel's holes are.
 	unix.SYS_SOCKET: oneOf(0, retErrno(unix.EAFNOSUPPORT),
 		unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK, unix.AF_PACKET),
+	// Of the caller alone: init runs as the box's root too, and a limit on its
+	// time or memory would end it.
+	unix.SYS_PRLIMIT64: oneOf(0, retPerm, 0),
 	// Linux, UNAME26, ADDR_NO_RANDOMIZE-free, and the question.
 	unix.SYS_PERSONALITY: oneOf(0, retPerm, 0, 0x8, 0x20000, 0x20008, 0xffffffff),
 }

@@ -80,7 +80,7 @@ func outputPipe(c *childFiles) (read, write int, err error) {
 // openTerminal makes a terminal through the multiplexer that was opened before
 // the box ran anything: by now its name may lead elsewhere.
 func (e *exec) openTerminal(g *guest, r wire.Start, c *childFiles) error {
-	master, err := unix.Open("/proc/self/fd/"+strconv.Itoa(g.ptmx), unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	master, err := unix.Open(fdPath(g.ptmx), unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open a terminal: %w", err)
 	}
@@ -100,3 +100,7 @@ func (e *exec) openTerminal(g *guest, r wire.Start, c *childFiles) error {
 	}
 	return nil
 }
+
+// fdPath is a name of a descriptor: /proc is the box's own, and nobody in the
+// box can mount over it.
+func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

@@ -19,7 +19,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // plan is how a command will be started.
 type plan struct {
 	path       string // of the program
-	dir        string
+	dir        int    // of the working directory
 	env        []string
 	credential *syscall.Credential
 }
@@ -50,17 +50,31 @@ func (g *guest) plan(r wire.Start) (plan, *startFailure) {
 	if err != nil {
 		return plan{}, cannotRun(err)
 	}
-	p := plan{dir: first(r.WorkingDir, g.config.WorkingDir, "/"), credential: u.credential()}
-	if st, err := os.Stat(p.dir); err != nil || !st.IsDir() {
-		return plan{}, cannotRun(fmt.Errorf("working directory %q: no such directory in the box", p.dir))
+	p := plan{credential: u.credential()}
+	dir := first(r.WorkingDir, g.config.WorkingDir, "/")
+	if p.dir, err = openFolder(dir); err != nil {
+		return plan{}, cannotRun(fmt.Errorf("working directory %q: no such directory in the box", dir))
 	}
 	env := g.environment(r, u)
 	for k, v := range env {
 		p.env = append(p.env, k+"="+v)
 	}
 	var why *startFailure
-	p.path, why = lookUpProgram(r.Cmd[0], p.dir, env["PATH"])
+	if p.path, why = lookUpProgram(r.Cmd[0], dir, env["PATH"]); why != nil {
+		p.close()
+	}
 	return p, why
+}
+
+func (p plan) close() { _ = unix.Close(p.dir) }
+
+// openFolder opens a folder of the box. It is entered by descriptor: its name
+// could lead to one of init's own by then (/proc/self/fd/N), which are no
+// places for a command to be in.
+func openFolder(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS,
+	})
 }
 
 // environment is image < user's < box < exec (contract, section 3).

@@ -17,24 +17,28 @@ const capabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_
 
 // spawner owns the one thread that starts commands. The thread has given up
 // all that commands must not have, so that they inherit the loss, while the
-// other threads of init keep it. Its id is in the groups of the box's limits
+// other threads of init keep it. It is in the groups of the commands' limits
 // where those are set per thread (cgroup v1).
 type spawner struct {
-	tid  int
 	work chan func()
 }
 
-func startSpawner() (*spawner, error) {
+// startSpawner starts the thread and puts it into the groups whose lists of
+// tasks are given; it closes them.
+func startSpawner(tasks []int) (*spawner, error) {
 	s := &spawner{work: make(chan func())}
 	ready := make(chan error)
-	go s.run(ready)
+	go s.run(tasks, ready)
 	return s, <-ready
 }
 
-func (s *spawner) run(ready chan<- error) {
+func (s *spawner) run(tasks []int, ready chan<- error) {
 	runtime.LockOSThread() // never unlocked: nothing else may run here
-	s.tid = unix.Gettid()
-	ready <- confine()
+	err := join(tasks)
+	if err == nil {
+		err = confine()
+	}
+	ready <- err
 	for do := range s.work {
 		do()
 	}
@@ -45,6 +49,18 @@ func (s *spawner) do(f func()) {
 	done := make(chan struct{})
 	s.work <- func() { f(); close(done) }
 	<-done
+}
+
+// join puts the calling thread into cgroup v1 groups: "0" is whoever writes.
+func join(tasks []int) error {
+	for _, fd := range tasks {
+		_, err := unix.Write(fd, []byte("0"))
+		_ = unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("join the commands' groups: %w", err)
+		}
+	}
+	return nil
 }
 
 // confine takes from the calling thread what commands must not have.

@@ -53,11 +53,10 @@ type Handle struct{ f *os.File }
 
 // Open takes hold of the process. It fails when it has ended.
 func Open(i Identity) (*Handle, error) {
-	fd, err := unix.PidfdOpen(i.PID, unix.PIDFD_NONBLOCK)
+	h, err := Hold(i.PID)
 	if err != nil {
-		return nil, fmt.Errorf("take hold of process %d: %w", i.PID, err)
+		return nil, err
 	}
-	h := &Handle{os.NewFile(uintptr(fd), "pidfd")}
 	if !i.Alive() { // the number was another's already
 		_ = h.Close()
 		return nil, fmt.Errorf("process %d: %w", i.PID, os.ErrProcessDone)
@@ -65,7 +64,18 @@ func Open(i Identity) (*Handle, error) {
 	return h, nil
 }
 
-// Wait waits until the process has ended, in Go's poller: it holds no thread.
+// Hold takes hold of the process that has this number now, also of one that
+// has ended but for some of its threads.
+func Hold(pid int) (*Handle, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("take hold of process %d: %w", pid, err)
+	}
+	return &Handle{os.NewFile(uintptr(fd), "pidfd")}, nil
+}
+
+// Wait waits until the process has ended, with all its threads, in Go's
+// poller: it holds no thread.
 // It fails when the handle is closed meanwhile.
 func (h *Handle) Wait() error {
 	rc, err := h.f.SyscallConn()

@@ -6,153 +6,266 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/opencontainers/cgroups"
+	_ "github.com/opencontainers/cgroups/devices" // without it the rules for devices are not applied
+	"github.com/opencontainers/cgroups/fs"
 	"golang.org/x/sys/unix"
 
+	"sandbox/core/engine/process"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
-// groupRoot is where the hierarchies are mounted, and groupParent is where the
-// boxes' folders are in each of them.
+// Where cgroup v1 holds the limits, or a part of them, the helper makes the
+// groups itself and libcontainer none. libcontainer writes the number of a new
+// box's first process into each group, and the first such write waits for an
+// RCU grace period, 10 to 20 ms. A thread that writes "0", itself, does not
+// wait: so a thread joins the box's groups and the box is born in them. Only
+// cgroup2, which knows no threads, needs the write; it runs beside the rest.
+//
+// On pure cgroup2 libcontainer makes the box's group.
+
 const (
-	groupRoot   = "/sys/fs/cgroup"
-	groupParent = "/sandbox"
+	hostGroups  = "/sys/fs/cgroup"   // read-only for this process on v1, see takeGroups
+	ourGroups   = stage + "/.cgroup" // the same, writable
+	groupParent = "/sandbox"         // the boxes' folder in each hierarchy
 )
 
-// groups are the cgroup folders of one box. Its own folder holds init and the
-// limits of the whole; the box's root may make folders for execs in one of
-// them, and touches no limit.
-type groups string // the box's id
+// Below a box's folder is one for the commands: a limit there ends a command
+// and never init. On pure cgroup2, where only a group without processes has
+// limited ones below it, init has one too.
+const (
+	execsFolder = "execs"
+	initFolder  = "init"
+)
 
-// folder gives the box's folder in the hierarchy of a v1 controller, or "".
-func (g groups) folder(controller string) string {
-	return existing(filepath.Join(groupRoot, controller, groupParent, string(g)))
+// groupRoot is where this process reaches the hierarchies.
+func groupRoot() string {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return hostGroups
+	}
+	return ourGroups
 }
 
-// unified gives the box's cgroup2 folder, or "".
+// takeGroups keeps the v1 hierarchies from libcontainer, in this mount
+// namespace: as for a user without rights over cgroups, it goes on without.
+func takeGroups() error {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return nil
+	}
+	if err := os.Mkdir(ourGroups, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount(hostGroups, ourGroups, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("take the cgroups: %w", err)
+	}
+	readOnly := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(unix.AT_FDCWD, hostGroups, unix.AT_RECURSIVE, &readOnly); err != nil {
+		return fmt.Errorf("take the cgroups: %w", err)
+	}
+	return nil
+}
+
+// withoutGroups is the configuration of a box that libcontainer makes no group for.
+func withoutGroups(id string) *cgroups.Cgroup {
+	return &cgroups.Cgroup{Name: id, Rootless: true, Resources: &cgroups.Resources{}}
+}
+
+// groups are the cgroup folders of one box. Its own folder has the limits of the
+// whole; the box's root may make folders for execs below one of them, and
+// touches no limit.
+type groups string // the box's id
+
+// folder gives the box's folder in the hierarchy of a v1 controller.
+func (g groups) folder(controller string) string {
+	return filepath.Join(groupRoot(), controller, groupParent, string(g))
+}
+
+// unified gives the box's cgroup2 folder.
 func (g groups) unified() string {
 	if cgroups.IsCgroup2UnifiedMode() {
-		return existing(filepath.Join(groupRoot, groupParent, string(g)))
+		return filepath.Join(groupRoot(), groupParent, string(g))
 	}
 	return g.folder("unified")
 }
 
-// all gives the box's folders in every hierarchy of the host.
+// hybrid tells whether the host has cgroup2 beside v1.
+func hybrid() bool {
+	return !cgroups.IsCgroup2UnifiedMode() && exists(filepath.Join(groupRoot(), "unified", "cgroup.procs"))
+}
+
+// controllers gives the v1 hierarchies of the host, as libcontainer names
+// them, and the box's folder in each.
+func (g groups) controllers() map[string]string {
+	paths := map[string]string{}
+	mounted, _ := filepath.Glob(filepath.Join(groupRoot(), "*", "tasks")) // only a bad pattern fails
+	for _, tasks := range mounted {
+		name := filepath.Base(filepath.Dir(tasks))
+		key := name
+		if name == "systemd" {
+			key = "name=systemd"
+		}
+		paths[key] = g.folder(name)
+	}
+	return paths
+}
+
+// all gives those of the box's folders that exist.
 func (g groups) all() []string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return []string{g.unified()}
 	}
-	found, _ := filepath.Glob(filepath.Join(groupRoot, "*", groupParent, string(g))) // only a bad pattern fails
+	found, _ := filepath.Glob(g.folder("*")) // only a bad pattern fails
 	return found
 }
 
-func existing(path string) string {
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-	return path
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
-// execsFolder is the v1 group in which the commands are, beside init: a limit
-// there ends a command and never init.
-const execsFolder = "execs"
-
-// delegate gives the folder in which init makes a group for each exec: the
-// box's cgroup2 folder, or on a host without cgroup2 one of the v1 freezer.
-// Only the folder and its list of processes change owner, no file of limits.
-func (g groups) delegate(base int) (*os.File, error) {
-	path, list := g.unified(), "cgroup.procs"
-	if path == "" {
-		freezer := g.folder("freezer")
-		if freezer == "" {
-			return nil, fault.New(fault.Unsupported, "this host has neither cgroup2 nor the v1 freezer mounted below %s", groupRoot)
+// enter makes the box's v1 groups with their limits and puts the calling
+// thread in them, which must be locked and must end soon: it can't go back.
+func (g groups) enter(limits *cgroups.Cgroup, o options.Box) error {
+	paths := g.controllers()
+	for name := range execLimits(o) {
+		if paths[name] == "" {
+			return fault.New(fault.Unsupported, "this host has no %s controller mounted at %s/%s", name, hostGroups, name)
 		}
-		path, list = filepath.Join(freezer, execsFolder), "tasks"
 	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
+	m, err := fs.NewManager(limits, paths)
+	if err != nil {
+		return err
+	}
+	const nobody = -1
+	if err := m.Apply(nobody); err != nil {
+		return fmt.Errorf("make the box's cgroups: %w", err)
+	}
+	if err := m.Set(limits.Resources); err != nil {
+		return fmt.Errorf("limit the box: %w", err)
+	}
+	for _, path := range paths {
+		if err := write(path, "tasks", "0"); err != nil {
+			return err
+		}
+	}
+	return g.limitExecs(o)
+}
+
+// limit is a file of v1, the same of cgroup2, and what is written there.
+type limit struct{ v1, v2, value string }
+
+// execLimits are what the commands of a box are limited to, by controller.
+func execLimits(o options.Box) map[string]limit {
+	return map[string]limit{
+		"memory": {"memory.limit_in_bytes", "memory.max", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)},
+		"pids":   {"pids.max", "pids.max", strconv.Itoa(options.MaxProcesses)},
+	}
+}
+
+// limitExecs makes the groups of the box's commands, below those of the box.
+func (g groups) limitExecs(o options.Box) error {
+	for controller, limit := range execLimits(o) {
+		folder, file := g.folder(controller), limit.v1
+		if cgroups.IsCgroup2UnifiedMode() {
+			folder, file = g.unified(), limit.v2
+		}
+		folder = filepath.Join(folder, execsFolder)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+		if err := write(folder, file, limit.value); err != nil {
+			return fmt.Errorf("limit the commands of a box: %w", err)
+		}
+	}
+	return nil
+}
+
+// execTasks opens the lists of the commands' groups. The one thread of init
+// that starts commands writes itself into them: its children are born there,
+// and init itself stays outside.
+func (g groups) execTasks() ([]*os.File, error) {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return nil, nil
+	}
+	var tasks []*os.File
+	for controller := range execLimits(options.Box{}) {
+		f, err := os.OpenFile(filepath.Join(g.folder(controller), execsFolder, "tasks"), os.O_WRONLY, 0)
+		if err != nil {
+			closeAll(tasks)
+			return nil, err
+		}
+		tasks = append(tasks, f)
+	}
+	return tasks, nil
+}
+
+// warm makes the RCU grace period pass that the next write of another
+// process's number would wait for. It waits itself.
+func warm() {
+	own, err := cgroups.ParseCgroupFile("/proc/self/cgroup")
+	if err == nil && hybrid() {
+		// Nobody is moved, and nothing depends on it.
+		_ = write(filepath.Join(groupRoot(), "pids", own["pids"]), "tasks", strconv.Itoa(os.Getpid()))
+	}
+}
+
+// adopt puts a new box's init into its cgroup2 group, where there is one.
+func (g groups) adopt(pid int, o options.Box) error {
+	switch {
+	case hybrid():
+		return attach(g.unified(), pid)
+	case cgroups.IsCgroup2UnifiedMode():
+		if err := attach(filepath.Join(g.unified(), initFolder), pid); err != nil {
+			return err
+		}
+		if err := write(g.unified(), "cgroup.subtree_control", "+memory +pids"); err != nil {
+			return err
+		}
+		return g.limitExecs(o)
+	}
+	return nil
+}
+
+func attach(folder string, pid int) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return write(folder, "cgroup.procs", strconv.Itoa(pid))
+}
+
+// delegate gives the folder in which init makes a group for each exec: in the
+// box's cgroup2 folder, or on a host without cgroup2 in that of the v1 freezer.
+// Only folders and lists of processes change owner, no file of limits.
+//
+// What init gets is a mount of its own that is mounted nowhere: the box can
+// name init's descriptors (/proc/self/fd/N), and ".." from a folder of the
+// host's tree would lead it to all of the host's files.
+func (g groups) delegate(base int) (*os.File, error) {
+	execs := filepath.Join(g.unified(), execsFolder)
+	// From init's group to an exec's the way leads through the box's.
+	theirs := []string{execs, filepath.Join(execs, "cgroup.procs"), filepath.Join(g.unified(), "cgroup.procs")}
+	if !exists(g.unified()) {
+		if !exists(g.folder("freezer")) {
+			return nil, fault.New(fault.Unsupported, "this host has neither cgroup2 nor the v1 freezer mounted below %s", hostGroups)
+		}
+		execs = filepath.Join(g.folder("freezer"), execsFolder)
+		theirs = []string{execs, filepath.Join(execs, "tasks")}
+	}
+	if err := os.MkdirAll(execs, 0o755); err != nil {
 		return nil, err
 	}
-	for _, p := range []string{path, filepath.Join(path, list)} {
+	for _, p := range theirs {
 		if err := os.Chown(p, base, base); err != nil {
 			return nil, err
 		}
 	}
-	return os.OpenFile(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-}
-
-// execLimits are what v1 limits the commands of a box to, by controller.
-func execLimits(o options.Box) map[string][2]string {
-	return map[string][2]string{
-		"memory": {"memory.limit_in_bytes", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)},
-		"pids":   {"pids.max", strconv.Itoa(options.MaxProcesses)},
-	}
-}
-
-// limitExecs makes the groups of the box's commands where v1 holds the limits.
-// On pure cgroup2 the box's own limits are enough.
-func (g groups) limitExecs(o options.Box) error {
-	if cgroups.IsCgroup2UnifiedMode() {
-		return nil
-	}
-	for controller, limit := range execLimits(o) {
-		folder := g.folder(controller)
-		if folder == "" {
-			return fault.New(fault.Unsupported, "this host has no %s controller mounted at %s/%s", controller, groupRoot, controller)
-		}
-		folder = filepath.Join(folder, execsFolder)
-		if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(folder, limit[0]), []byte(limit[1]), 0); err != nil {
-			return fmt.Errorf("limit the commands of a box: %w", err)
-		}
-	}
-	return nil
-}
-
-// moveSpawner moves the one thread of init that starts commands into their
-// groups: its children are born there, and init itself stays outside. tid is
-// its number in the box, pid init's on the host.
-func (g groups) moveSpawner(pid, tid int) error {
-	if cgroups.IsCgroup2UnifiedMode() {
-		return nil
-	}
-	host, err := hostTID(pid, tid)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, execs, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("open %s: %w", execs, err)
 	}
-	for controller := range execLimits(options.Box{}) {
-		tasks := filepath.Join(groupRoot, controller, groupParent, string(g), execsFolder, "tasks")
-		if err := os.WriteFile(tasks, []byte(strconv.Itoa(host)), 0); err != nil {
-			return fmt.Errorf("limit the commands of a box: %w", err)
-		}
-	}
-	return nil
-}
-
-// hostTID gives the host's number of a thread of process pid that has the
-// number tid in its own pid namespace.
-func hostTID(pid, tid int) (int, error) {
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return 0, err
-	}
-	for _, t := range threads {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/status", pid, t.Name()))
-		if err != nil {
-			continue // it has ended
-		}
-		_, line, _ := strings.Cut(string(status), "\nNSpid:")
-		line, _, _ = strings.Cut(line, "\n")
-		ids := strings.Fields(line)
-		if len(ids) > 1 && ids[len(ids)-1] == strconv.Itoa(tid) {
-			return strconv.Atoi(ids[0])
-		}
-	}
-	return 0, fmt.Errorf("init has no thread %d", tid)
+	return os.NewFile(uintptr(fd), execs), nil
 }
 
 // remove removes the box's folders, which have no process left.
@@ -171,14 +284,49 @@ func (g groups) kill() {
 	}
 }
 
-// killGroup ends every process of a group and of those below. What fails here
-// shows when the group can't be removed.
+// killRounds bounds the chase after processes that fork meanwhile, where the
+// kernel has no cgroup.kill.
+const killRounds = 100
+
+// killGroup ends every process of a group and of those below, and waits until
+// they have gone. What fails here shows when the group can't be removed.
 func killGroup(path string) {
-	if os.WriteFile(filepath.Join(path, "cgroup.kill"), []byte("1"), 0) == nil {
-		return
+	for range killRounds {
+		pids, _ := cgroups.GetAllPids(path)
+		if len(pids) == 0 {
+			return
+		}
+		_ = write(path, "cgroup.kill", "1") // cgroup2: all at once
+		for _, pid := range pids {
+			end(pid)
+		}
 	}
-	pids, _ := cgroups.GetAllPids(path)
-	for _, pid := range pids {
-		_ = unix.Kill(pid, unix.SIGKILL)
+}
+
+// end kills a process and waits for its end. A thread of a killed helper may
+// still be on its way out, in the group it was to start a box in.
+func end(pid int) {
+	h, err := process.Hold(pid)
+	if err != nil {
+		return // gone already
+	}
+	defer h.Close()
+	_ = h.Kill()
+	_ = h.Wait()
+}
+
+// write writes to a file of a group, which must be there.
+func write(folder, file, value string) error {
+	f, err := os.OpenFile(filepath.Join(folder, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
 	}
 }

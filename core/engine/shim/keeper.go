@@ -2,7 +2,6 @@ package shim
 
 import (
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -29,7 +28,6 @@ const (
 type keeper struct {
 	launcher
 	records store.Dir[record.Box]
-	log     *slog.Logger
 	idle    *idle
 
 	mu     sync.Mutex
@@ -187,20 +185,33 @@ func (k *keeper) forget(b *box) error {
 
 // lock finds a box and takes the right to change it; the caller gives it back.
 func (k *keeper) lock(id string) (*box, error) {
-	k.mu.Lock()
-	b := k.boxes[id]
-	k.mu.Unlock()
+	b := k.find(id)
 	if b == nil {
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	b.change.Lock()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.boxes[id] != b { // removed while we waited
+	b.awaitEnd()
+	if k.find(id) != b { // removed while we waited
 		b.change.Unlock()
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	return b, nil
+}
+
+func (k *keeper) find(id string) *box {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.boxes[id]
+}
+
+// awaitEnd waits until the end of an init that is over has been settled.
+func (b *box) awaitEnd() {
+	b.mu.Lock()
+	over, ended := b.life != nil && !b.life.init.Alive(), b.ended
+	b.mu.Unlock()
+	if over {
+		<-ended
+	}
 }
 
 func (k *keeper) start(id string) (core.Record, error) {

@@ -3,11 +3,15 @@ package shim
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
+	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/process"
@@ -29,6 +33,7 @@ type launcher struct {
 	home    string
 	state   string   // libcontainer's folder
 	program *os.File // sandbox-init
+	log     *slog.Logger
 }
 
 // life is the part of a box that exists while it runs.
@@ -69,18 +74,40 @@ func (l launcher) launch(b record.Box) (*life, error) {
 	return life, nil
 }
 
-// run makes the box's namespaces, mounts and groups, and starts its init.
-func (l launcher) run(b record.Box, root string, control *os.File) (*life, error) {
-	config, err := config(b, root)
+// run makes the box's namespaces, mounts and groups, and starts its init. It
+// does so on a thread of its own, which ends with it: see groups.enter.
+func (l launcher) run(b record.Box, root string, control *os.File) (f *life, err error) {
+	c, err := config(b, root)
 	if err != nil {
 		return nil, err
 	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked
+		f, err = l.runHere(b, c, control)
+	}()
+	<-done
+	return f, err
+}
+
+func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File) (*life, error) {
+	if !cgroups.IsCgroup2UnifiedMode() {
+		limits := config.Cgroups
+		config.Cgroups, config.RootlessCgroups = withoutGroups(b.ID), true
+		if err := groups(b.ID).enter(limits, b.Options); err != nil {
+			l.clean(b.ID)
+			return nil, err
+		}
+		go warm()
+	}
 	c, err := libcontainer.Create(l.state, b.ID, config)
 	if err != nil {
+		l.clean(b.ID)
 		return nil, fmt.Errorf("prepare the box: %w", err)
 	}
 	p := &libcontainer.Process{
-		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true,
+		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true, Env: []string{initThreads()},
 		ExtraFiles: []*os.File{l.program, control}, // guest.Main knows them as 3 and 4
 		LogLevel:   errorsOnly,
 	}
@@ -88,15 +115,19 @@ func (l launcher) run(b record.Box, root string, control *os.File) (*life, error
 		l.clean(b.ID)
 		return nil, fmt.Errorf("start the box: %w", err)
 	}
-	life := &life{reap: func() { _, _ = p.Wait() }}
-	if err = life.hold(p); err != nil {
+	f := &life{reap: func() { _, _ = p.Wait() }}
+	if err = f.hold(p); err != nil {
 		_ = p.Signal(unix.SIGKILL)
-		life.reap()
+		f.reap()
 		l.clean(b.ID)
 		return nil, err
 	}
-	return life, nil
+	return f, nil
 }
+
+// initThreads keeps init on a large host from having more threads than are set
+// aside for it (initProcesses): one that Go can't start is its end.
+func initThreads() string { return fmt.Sprintf("GOMAXPROCS=%d", min(4, runtime.NumCPU())) }
 
 func (f *life) hold(p *libcontainer.Process) error {
 	pid, err := p.Pid()
@@ -123,22 +154,27 @@ func (l launcher) greet(b record.Box, pid int, control *wire.Conn) error {
 		return err
 	}
 	defer unix.Close(listener)
+	if err := groups(b.ID).adopt(pid, b.Options); err != nil {
+		return fmt.Errorf("put init into its cgroup: %w", err)
+	}
+	files, err := groups(b.ID).execTasks()
+	if err != nil {
+		return err
+	}
+	defer func() { closeAll(files) }()
 	tree, err := groups(b.ID).delegate(b.UIDBase)
 	if err != nil {
 		return err
 	}
-	defer tree.Close()
-	if err := control.Send(wire.TypeConfig, guestConfig(b), listener, int(tree.Fd())); err != nil {
+	files = append([]*os.File{tree}, files...)
+	fds := []int{listener}
+	for _, f := range files {
+		fds = append(fds, int(f.Fd()))
+	}
+	if err := control.Send(wire.TypeConfig, guestConfig(b), fds...); err != nil {
 		return err
 	}
-	if err := groups(b.ID).limitExecs(b.Options); err != nil {
-		return err
-	}
-	var ready wire.Ready
-	if err := expect(control, wire.TypeReady, &ready); err != nil {
-		return err
-	}
-	if err := groups(b.ID).moveSpawner(pid, ready.SpawnerTID); err != nil {
+	if err := expect(control, wire.TypeReady, nil); err != nil {
 		return err
 	}
 	return control.Send(wire.TypeGo, nil)
@@ -169,11 +205,12 @@ func (l launcher) settle(id string, f *life) {
 	l.clean(id)
 }
 
-// clean removes a box's groups and libcontainer's notes of it. What can't be
-// removed now, the next sweep of the home finds by the box's record.
+// clean removes a box's groups and libcontainer's notes of it.
 func (l launcher) clean(id string) {
-	_ = groups(id).remove()
-	_ = os.RemoveAll(filepath.Join(l.state, id))
+	err := errors.Join(groups(id).remove(), os.RemoveAll(filepath.Join(l.state, id)))
+	if err != nil {
+		l.log.Error("clean up after a box", "box", id, "error", err)
+	}
 }
 
 // expect receives one frame of type t.
@@ -190,6 +227,9 @@ func expect(c *wire.Conn, t wire.Type, v any) error {
 	}
 	if f.Type != t {
 		return fmt.Errorf("%w: frame %d instead of %d", wire.ErrProtocol, f.Type, t)
+	}
+	if v == nil {
+		return nil
 	}
 	return f.Decode(v)
 }

@@ -20,22 +20,47 @@ func ownGroup(home string) group {
 	return group{fmt.Sprintf("%s/shim-%x", groupParent, h.Sum64())}
 }
 
+// enter moves this process into its group, and ends what an earlier helper of
+// the home, which died, left there: half-made boxes, unpacking children.
 func (g group) enter() error {
-	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{SkipDevices: true}})
+	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{}})
 	if err != nil {
 		return err
+	}
+	for _, path := range g.folders() {
+		killGroup(path)
 	}
 	return m.Apply(os.Getpid())
 }
 
 // leave removes the group, and the boxes' common folder with the last home.
 func (g group) leave() {
-	roots, _ := filepath.Glob(groupRoot + "/*") // only a bad pattern fails
-	for _, root := range append(roots, groupRoot) {
-		if own := existing(filepath.Join(root, g.path)); own != "" {
-			_ = cgroups.WriteCgroupProc(root, os.Getpid())
-			_ = cgroups.RemovePath(own)
-		}
+	for _, path := range g.folders() {
+		parent := filepath.Dir(path)
+		_ = cgroups.WriteCgroupProc(filepath.Dir(parent), os.Getpid())
+		_ = cgroups.RemovePath(path)
+	}
+	for _, root := range hierarchies() {
 		_ = os.Remove(filepath.Join(root, groupParent)) // fails while others are in it
 	}
+}
+
+// folders gives those of the group's folders that exist.
+func (g group) folders() []string {
+	var found []string
+	for _, root := range hierarchies() {
+		if path := filepath.Join(root, g.path); exists(path) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// hierarchies gives the folders at which the host's are mounted.
+func hierarchies() []string {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return []string{groupRoot()}
+	}
+	roots, _ := filepath.Glob(groupRoot() + "/*") // only a bad pattern fails
+	return roots
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -29,8 +30,19 @@ const (
 // lingering is how long a helper stays once no box runs and no client is there.
 const lingering = 5 * time.Second
 
+// The main thread is kept for Serve. A goroutine that puts its thread into a
+// box's groups ends the thread with itself (see groups.enter); the main one
+// can't end, and is the whole process in the eyes of cgroups.
+func init() { runtime.LockOSThread() }
+
 // Serve is the helper of the home at the given path, until it is not needed.
 func Serve(home string) error {
+	ended := make(chan error)
+	go func() { ended <- serve(home) }()
+	return <-ended
+}
+
+func serve(home string) error {
 	dir := os.NewFile(homeFD, home)
 	log, err := openLog(home)
 	if err != nil {
@@ -49,9 +61,12 @@ func Serve(home string) error {
 		log.Warn("stay in the starter's cgroup", "error", err)
 	}
 	defer own.leave()
+	if err := takeGroups(); err != nil {
+		return err
+	}
 	k := &keeper{
-		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init")},
-		records:  record.Open(home), log: log, idle: newIdle(lingering),
+		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), log: log},
+		records:  record.Open(home), idle: newIdle(lingering),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
 	}
 	if err := k.load(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/opencontainers/cgroups"
-	_ "github.com/opencontainers/cgroups/devices" // without it the rules for devices are not applied
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runc/libcontainer/specconv"
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -17,7 +16,7 @@ import (
 // What init may use beside what the box was given.
 const (
 	initProcesses = 64       // its threads count as processes
-	initMemory    = 16 << 20 // bytes, where limits are set per thread
+	initMemory    = 16 << 20 // bytes
 )
 
 // config gives libcontainer's configuration of a box.
@@ -99,13 +98,11 @@ var (
 	readOnly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// resources are the limits of the whole box. The devices that libcontainer
+// resources are the limits of the whole box; its commands' own are set on their
+// group. The devices that libcontainer
 // always allows (null, zero, random, terminals) are added to the rule.
 func resources(o options.Box) *specs.LinuxResources {
-	memory, pids := int64(o.MemoryMiB)<<20, int64(options.MaxProcesses+initProcesses)
-	if !cgroups.IsCgroup2UnifiedMode() {
-		memory += initMemory // the commands' own limit is set on their group
-	}
+	memory, pids := int64(o.MemoryMiB)<<20+initMemory, int64(options.MaxProcesses+initProcesses)
 	period, quota := uint64(100_000), int64(o.CPUs)*100_000 // microseconds
 	return &specs.LinuxResources{
 		Memory:  &specs.LinuxMemory{Limit: &memory, Swap: swapLimit(memory)},

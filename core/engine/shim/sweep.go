@@ -61,7 +61,8 @@ func (k *keeper) takeOver(b *box) error {
 	return nil
 }
 
-// sweepFolders removes folders of boxes that have no record any more.
+// sweepFolders removes folders of boxes that have no record any more; a record
+// that is damaged is one.
 func (k *keeper) sweepFolders() error {
 	for _, parent := range []string{filepath.Join(k.home, "boxes"), k.state} {
 		entries, err := os.ReadDir(parent)
@@ -69,7 +70,7 @@ func (k *keeper) sweepFolders() error {
 			return store.Fault(err, "sweep the home")
 		}
 		for _, e := range entries {
-			if k.boxes[e.Name()] != nil {
+			if _, err := k.records.Get(e.Name()); !errors.Is(err, os.ErrNotExist) {
 				continue
 			}
 			groups(e.Name()).kill()

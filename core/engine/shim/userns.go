@@ -6,14 +6,20 @@ package shim
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// hold keeps a user namespace alive until it is killed. It shares this
-// process's memory, so that making it copies nothing, and must not touch it:
-// it has a stack of its own and makes one system call.
-static int hold(void *unused) {
-	(void)unused;
+// hold keeps a user namespace alive until it is killed, or its parent is. It
+// shares the parent's memory, so that making it copies nothing, and must not
+// touch it: it has a stack of its own and only makes system calls. It has
+// copies of all descriptors, and closes them: with the lock and the connections
+// open, a killed helper would look alive.
+static int hold(void *parent) {
+	syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (syscall(SYS_getppid) != (long)parent) // it was killed just before
+		syscall(SYS_exit_group, 0);
+	syscall(SYS_close_range, 0, ~0U, 0);
 	for (;;)
 		syscall(SYS_ppoll, 0, 0, 0, 0, 0);
 	return 0;
@@ -25,7 +31,7 @@ static int new_user_namespace(char *stack_end) {
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int pid = clone(hold, stack_end, CLONE_VM | CLONE_NEWUSER | SIGCHLD, 0);
+	int pid = clone(hold, stack_end, CLONE_VM | CLONE_NEWUSER | SIGCHLD, (void *)(long)getpid());
 	int err = errno;
 	pthread_sigmask(SIG_SETMASK, &old, 0);
 	return pid < 0 ? -err : pid;
@@ -36,6 +42,7 @@ import "C"
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -51,6 +58,8 @@ const holderStack = 16 << 10
 // userNamespace makes a user namespace whose ids 0..65535 are base..base+65535
 // of the host's, to map a layer's owners with. The caller closes it.
 func userNamespace(base int) (*os.File, error) {
+	runtime.LockOSThread() // whose end would be the holder's
+	defer runtime.UnlockOSThread()
 	stack := C.malloc(holderStack)
 	pid := int(C.new_user_namespace((*C.char)(unsafe.Add(stack, holderStack))))
 	if pid < 0 {

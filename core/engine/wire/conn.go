@@ -65,10 +65,11 @@ func (f Frame) CloseFDs() {
 // once, Recv by one. On a socket in blocking mode the calls block their
 // thread; on one in non-blocking mode they wait in Go's poller.
 type Conn struct {
-	f    *os.File
-	send sync.Mutex
-	buf  []byte // received and not yet taken
-	fds  []int  // received and not yet taken
+	f       *os.File
+	timeout time.Duration
+	send    sync.Mutex
+	buf     []byte // received and not yet taken
+	fds     []int  // received and not yet taken
 }
 
 // NewConn makes a connection of a socket's descriptor, which it owns.
@@ -89,8 +90,10 @@ func (c *Conn) Close() error {
 	return c.f.Close()
 }
 
-// SetTimeout bounds each later Send and Recv of a blocking socket; 0 is none.
+// SetTimeout bounds each later Send and Recv of a blocking socket to d, or
+// twice d for a frame that comes in parts; 0 is none.
 func (c *Conn) SetTimeout(d time.Duration) error {
+	c.timeout = d
 	tv := unix.NsecToTimeval(int64(d))
 	fd := int(c.f.Fd())
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
@@ -175,7 +178,10 @@ const readSize = 4096
 
 // fill reads until n bytes are buffered.
 func (c *Conn) fill(n int) error {
-	for len(c.buf) < n {
+	for start := time.Now(); len(c.buf) < n; {
+		if c.timeout > 0 && time.Since(start) > c.timeout {
+			return fmt.Errorf("a frame that does not end: %w", os.ErrDeadlineExceeded)
+		}
 		got, err := c.recvmsg(max(readSize, n-len(c.buf)))
 		if err != nil {
 			return err

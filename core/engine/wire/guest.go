@@ -5,8 +5,8 @@ package wire
 // hands out the exec's descriptors to one connection at a time.
 const (
 	// From the helper to a new init, on the pair it was started with.
-	TypeConfig Type = iota + 1 // Config, with the listening socket and the folder of exec groups
-	TypeReady                  // Ready, init's answer
+	TypeConfig Type = iota + 1 // Config, with the listening socket, the folder of exec groups, lists of tasks
+	TypeReady                  // no body: init's answer
 	TypeGo                     // no body: serve
 
 	// Requests to init.
@@ -35,12 +35,6 @@ type Config struct {
 	Env        map[string]string `json:"env,omitempty"`
 	WorkingDir string            `json:"working_dir"`
 	User       string            `json:"user"`
-}
-
-// Ready is init's word that it can serve. SpawnerTID is the thread, in the
-// box's pid namespace, whose children the execs will be.
-type Ready struct {
-	SpawnerTID int `json:"spawner_tid"`
 }
 
 // Start asks for a command.

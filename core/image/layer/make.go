@@ -221,7 +221,7 @@ func (x *extractor) dress(h *tar.Header, fd int, name string) error {
 			continue
 		}
 		if err := setAttribute(fd, attr, value); err != nil {
-			return refusedAttribute(name, attr, err)
+			return refusedAttribute(name, err)
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ func opaqueByName(fd int, base string) error {
 
 func setOpaque(fd int) error {
 	if err := setAttribute(fd, opaqueAttribute, "y"); err != nil {
-		return refusedAttribute("", opaqueAttribute, err)
+		return refusedAttribute("", err)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func setAttribute(fd int, name, value string) error {
 	return unix.Fsetxattr(fd, name, []byte(value), 0)
 }
 
-func refusedAttribute(name, attr string, err error) error {
+func refusedAttribute(name string, err error) error {
 	if errors.Is(err, unix.ENOTSUP) {
 		return fault.Wrap(fault.Storage, err, "the file system of the home has no extended attributes, set SANDBOX_HOME to one that has (ext4, xfs, btrfs)")
 	}

@@ -1,0 +1,194 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/engine"
+
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/test/rootfs"
+)
+
+// Open names every place in which it looked for helpers.
+func TestHelpersMissing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"sandbox-shim", "sandbox-init"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("not executable"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := engine.Open(engine.Config{Home: t.TempDir(), HelperDir: dir})
+	if !fault.Is(err, fault.Engine) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "SANDBOX_HELPER_DIR") {
+		t.Errorf("got %v", err)
+	}
+	_, err = engine.Open(engine.Config{Home: t.TempDir(), Beside: "/nosuch/lib"})
+	if !fault.Is(err, fault.Engine) || !strings.Contains(err.Error(), "/nosuch/lib") || !strings.Contains(err.Error(), "/nosuch/libexec/sandbox") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Another program in the place of a helper: a create fails, names the log or
+// the helper, and leaves nothing.
+func TestHelpersReplaced(t *testing.T) {
+	t.Parallel()
+	for name, replaced := range map[string]string{"helper": "sandbox-shim", "init": "sandbox-init"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, home := t.TempDir(), t.TempDir()
+			for _, program := range []string{"sandbox-shim", "sandbox-init"} {
+				from := filepath.Join(helpers(), program)
+				if program == replaced {
+					from = "/bin/true"
+				}
+				data, err := os.ReadFile(from)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, program), data, 0o700); err != nil { //nolint:gosec // a program
+					t.Fatal(err)
+				}
+			}
+			e, err := engine.Open(engine.Config{Home: home, HelperDir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			if _, err := create(t.Context(), e, boxID(home, int(boxes.Add(1))), rootfs.Busybox(t)); !fault.Is(err, fault.Engine) {
+				t.Errorf("got %v", err)
+			}
+			if recs, err := e.List(t.Context()); err != nil || len(recs) != 0 {
+				t.Errorf("left: %v, %v", recs, err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(home, "boxes", "*")); len(left) != 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// fakeHelper serves a home in the place of its helper.
+func fakeHelper(t *testing.T, home string, serve func(*wire.Conn)) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(home, "engine"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fakeSocket(t, filepath.Join(home, "engine"), wire.HelperSocket, serve)
+}
+
+// fakeSocket serves each connection to a socket until the test ends.
+func fakeSocket(t *testing.T, folder, name string, serve func(*wire.Conn)) {
+	t.Helper()
+	dir, err := os.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	fd, err := wire.Bind(dir, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := wire.NewListener(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		_ = l.Close()
+		wg.Wait()
+	})
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close() // at the end of the test
+			serve(conn)
+		}
+	})
+}
+
+func TestHelperOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	fakeHelper(t, home, func(conn *wire.Conn) {
+		_ = conn.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: "0.0.1-other", PID: 1})
+		_ = conn.Close()
+	})
+	_, err := create(t.Context(), openAt(t, home), boxID(home, 1), "/nowhere")
+	if !fault.Is(err, fault.Engine) || !strings.Contains(err.Error(), "0.0.1-other") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A helper that takes a connection and says nothing, or nonsense, holds nobody.
+func TestHelperHangs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		serve func(*wire.Conn)
+		want  fault.Kind
+	}{
+		"silent":   {func(*wire.Conn) {}, fault.Timeout},
+		"nonsense": {func(c *wire.Conn) { _ = c.Send(wire.TypeHello, []int{1}) }, fault.Engine},
+		"no answer": {func(c *wire.Conn) {
+			_ = c.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: core.Version, PID: 1})
+		}, fault.Timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			fakeHelper(t, home, tt.serve)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			e := openAt(t, home)
+			if err := e.Remove(ctx, boxID(home, 1), true); !fault.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// A damaged record hides no other box, blocks no new one, and its box is not
+// taken for rubbish by the next helper.
+func TestDamagedRecord(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	record := filepath.Join(b.home, "records", b.ID+".json")
+	whole, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(record, whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(helperPID(t, b.home), syscall.SIGKILL)
+	other := boxID(b.home, int(boxes.Add(1)))
+	if _, err := create(t.Context(), b.e, other, b.root); err != nil {
+		t.Fatal(err)
+	}
+	if recs, err := b.e.List(t.Context()); err != nil || len(recs) != 1 || recs[0].ID != other {
+		t.Errorf("listed: %v, %v", recs, err)
+	}
+	if _, err := b.e.Get(t.Context(), b.ID); !fault.Is(err, fault.Storage) {
+		t.Errorf("got %v", err)
+	}
+	if err := b.e.Remove(t.Context(), other, true); err != nil {
+		t.Error(err)
+	}
+	// Mended, it is all there.
+	if err := os.WriteFile(record, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(helperPID(t, b.home), syscall.SIGKILL)
+	b.lives(t)
+}

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/engine/wire"
+	"sandbox/core/options"
+	"sandbox/test/rootfs"
+)
+
+func frame(t wire.Type, fds byte, body string) []byte {
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+	return append(append(head, byte(t), fds), body...)
+}
+
+// answered gives what the host makes of an init that answers a start with
+// these bytes and descriptors, and then goes away.
+func answered(t testing.TB, o options.Exec, answer []byte, fds ...int) (*core.Process, error) {
+	t.Helper()
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	if err := unix.Sendmsg(p[1], answer, rights, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	// Its side stays open for what the host sends, and has no more to say.
+	if err := unix.Shutdown(p[1], unix.SHUT_WR); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(p[1]) })
+	conn := wire.NewConn(p[0], "init")
+	process, err := start(context.Background(), conn, o)
+	if err != nil {
+		_ = conn.Close()
+	}
+	return process, err
+}
+
+// open opens a file until the test and those below it have ended.
+func open(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// TestHostileInit is a box whose init was taken over.
+func TestHostileInit(t *testing.T) {
+	t.Parallel()
+	file, null := open(t, "/etc/passwd"), open(t, os.DevNull)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	pipe := int(r.Fd())
+	started := func(n byte) []byte { return frame(wire.TypeStarted, n, `{"id":"exec_a","pid":2}`) }
+	for name, tt := range map[string]struct {
+		exec   options.Exec
+		answer []byte
+		fds    []int
+	}{
+		"a file for a pipe":       {options.Exec{}, started(2), []int{pipe, int(file.Fd())}},
+		"a device for a pipe":     {options.Exec{}, started(2), []int{int(null.Fd()), pipe}},
+		"a pipe for a terminal":   {options.Exec{TTY: true}, started(1), []int{pipe}},
+		"a device for a terminal": {options.Exec{TTY: true}, started(1), []int{int(null.Fd())}},
+		"too few descriptors":     {options.Exec{}, started(1), []int{pipe}},
+		"too many descriptors":    {options.Exec{}, started(3), []int{pipe, pipe, pipe}},
+		"none":                    {options.Exec{}, started(0), nil},
+		"another frame":           {options.Exec{}, frame(wire.TypeStopped, 0, ""), nil},
+		"no JSON":                 {options.Exec{}, frame(wire.TypeStarted, 2, "{"), []int{pipe, pipe}},
+		"a wrong type":            {options.Exec{}, frame(wire.TypeStarted, 2, `{"pid":"1"}`), []int{pipe, pipe}},
+		"an unknown error":        {options.Exec{}, frame(wire.TypeError, 0, `{"code":"x","message":"y"}`), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if p, err := answered(t, tt.exec, tt.answer, tt.fds...); err == nil {
+				t.Errorf("accepted: %+v", p)
+				_ = p.Release()
+			}
+		})
+	}
+}
+
+// FuzzAnswer is the init protocol as the host reads it.
+func FuzzAnswer(f *testing.F) {
+	good := frame(wire.TypeStarted, 2, `{"id":"exec_a","pid":2}`)
+	f.Add(good)
+	f.Add(frame(wire.TypeError, 0, `{"code":"invalid_state","message":"x"}`))
+	f.Add(append(good, frame(wire.TypeExited, 0, `{"status":"failed","reason":"exited","exit_code":3}`)...))
+	f.Add(append(good, frame(wire.TypeExited, 0, `{"status":1}`)...))
+	r, w, err := os.Pipe()
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	fds := []int{int(r.Fd()), int(r.Fd())}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		if len(answer) == 0 || len(answer) > 64<<10 {
+			return // nothing carries no descriptors; a socket holds no more
+		}
+		p, err := answered(t, options.Exec{}, answer, fds...)
+		if err != nil {
+			return
+		}
+		_, _ = p.Exit()
+		if err := p.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzRequest is the init protocol as init reads it, in a real box: commands
+// that the bytes happen to start are the box's.
+func FuzzRequest(f *testing.F) {
+	if os.Geteuid() != 0 {
+		f.Fatal("needs root: boxes are made of mounts, cgroups and namespaces")
+	}
+	helpers := os.Getenv("SANDBOX_HELPER_DIR")
+	if helpers == "" {
+		helpers = "../../build"
+	}
+	c, err := Open(Config{Home: f.TempDir(), HelperDir: helpers})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer c.Close()
+	o := options.Defaults()
+	o.RootfsPath, o.CPUs, o.MemoryMiB = rootfs.Busybox(f), 1, 128
+	r := core.New(core.Config{Engine: c})
+	box, err := r.Create(context.Background(), o)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer func() { _ = c.Remove(context.Background(), box.ID(), true) }()
+
+	f.Add(frame(wire.TypeStart, 0, `{"cmd":["true"]}`))
+	f.Add(frame(wire.TypeStart, 0, `{"cmd":[]}`))
+	f.Add(frame(wire.TypeStart, 0, `{"cmd":[""],"env":{"":"="},"working_dir":"x","user":"-1:-1"}`))
+	f.Add(frame(wire.TypeStart, 0, `{"cmd":["cat"],"tty":true,"cols":-1,"rows":99999999}`))
+	f.Add(append(frame(wire.TypeStart, 0, `{"cmd":["cat"],"stdin":true,"timeout_ms":-1}`), frame(wire.TypeSignal, 0, `{"signal":-9}`)...))
+	f.Add(append(frame(wire.TypeStart, 0, `{"cmd":["sleep","9"]}`), frame(wire.TypeCancel, 0, `{"grace_ms":-9}`)...))
+	f.Add(frame(wire.TypeAttach, 0, `{"id":"exec_a"}`))
+	f.Add(frame(wire.TypeConfig, 0, `{}`))
+	f.Add(frame(wire.TypeStats, 4, ``))
+	f.Add(frame(255, 255, "\x00"))
+	f.Add([]byte("\xff\xff\xff\xff\x00\x00"))
+	f.Fuzz(func(t *testing.T, request []byte) {
+		if len(request) > 4 && wire.Type(request[4]) == wire.TypeStop {
+			return // would be obeyed
+		}
+		send(t, c, box.ID(), request)
+		if _, err := c.Usage(context.Background(), box.ID()); err != nil {
+			t.Errorf("init answers no more: %v", err)
+		}
+	})
+}
+
+// send sends the bytes to a box's init and takes its answers to their end.
+func send(t *testing.T, c *Client, id string, request []byte) {
+	t.Helper()
+	conn, err := c.dialInit(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := unix.Write(conn.FD(), request); err != nil && !errors.Is(err, unix.EPIPE) {
+		t.Fatal(err)
+	}
+	if err := unix.Shutdown(conn.FD(), unix.SHUT_WR); err != nil && !errors.Is(err, unix.ENOTCONN) {
+		t.Fatal(err)
+	}
+	for {
+		f, err := conn.Recv()
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
+				t.Errorf("init's answer: %v", err)
+			}
+			return
+		}
+		f.CloseFDs()
+	}
+}

@@ -1,0 +1,158 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/options"
+	"sandbox/test/rootfs"
+)
+
+// createWith makes a box of a home with so much memory.
+func createWith(t *testing.T, e core.Engine, home string, memoryMiB int) string {
+	t.Helper()
+	o := options.Defaults()
+	o.RootfsPath, o.AutoRemove, o.MemoryMiB, o.CPUs = rootfs.Busybox(t), false, memoryMiB, 2
+	id := boxID(home, 1)
+	_, err := e.Create(t.Context(), core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{o.RootfsPath}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Remove(context.Background(), id, true); err != nil {
+			t.Error(err)
+		}
+	})
+	return id
+}
+
+// smallHogs fills more memory than its box has from processes that are smaller
+// than init, and as dear to the kernel. It ends once each is full or dead.
+const smallHogs = `echo 0 >/proc/self/oom_score_adj; mkdir /tmp/done
+for i in $(seq 40); do
+	( (x=$(head -c 1000000 /dev/zero | tr '\0' x); touch /tmp/done/$i; sleep 1000); touch /tmp/done/$i ) &
+done
+until [ $(ls /tmp/done | wc -l) = 40 ]; do sleep 0.1; done`
+
+// TestMemoryLimit uses up the memory of a box: that ends commands, and never
+// the box.
+func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	box := createWith(t, e, home, 40)
+	hog := options.Exec{Cmd: []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"}}
+	if _, status := output(t, e, box, hog); status.Signal != 9 || status.Reason != core.ReasonSignaled {
+		t.Errorf("a command of 200 MiB ended %+v, want by signal 9", status)
+	}
+	if out, _ := output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
+		t.Errorf("after a large command the box says %q", out)
+	}
+	output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", smallHogs}}) // however that ends
+	output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", "kill -9 -1"}})
+	if out, _ := output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
+		t.Errorf("after many small commands the box says %q", out)
+	}
+}
+
+// TestProcessLimit has a command take all processes of its box. Others can't
+// be started then, also many at once; init lives and can end it.
+func TestProcessLimit(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	box, err := core.New(core.Config{Engine: e}).Get(t.Context(), createWith(t, e, home, 1024))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := box.Exec(t.Context(), options.Exec{Cmd: []string{"sh", "-c", "(while :; do sleep 1000 & done); echo full; read line"}, Stdin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	canceled := func(_ bool, p []byte) error {
+		if !strings.Contains(string(p), "full") {
+			return nil
+		}
+		if n := refused(t, e, box.ID(), 100); n < 50 { // some get the place of one that just ended
+			t.Errorf("%d of 100 commands above the limit were refused", n)
+		}
+		return x.Cancel(t.Context(), time.Millisecond)
+	}
+	status, err := x.Stream(t.Context(), make([]byte, core.OutputBuffer), canceled)
+	if err != nil || status.State != core.ExecCanceled {
+		t.Errorf("got %+v, %v, want a canceled command", status, err)
+	}
+	awaitOutput(t, e, box.ID(), "alive\n", "echo", "alive")
+}
+
+// refused counts those of n commands at once for which there is no process.
+func refused(t *testing.T, e core.Engine, box string, n int) int {
+	t.Helper()
+	var count atomic.Int64
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			if _, status := output(t, e, box, options.Exec{Cmd: []string{"true"}}); status.ExitCode == 126 {
+				count.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	return int(count.Load())
+}
+
+// awaitOutput waits until a command says what it should.
+func awaitOutput(t *testing.T, e core.Engine, box, want string, cmd ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		out, status := output(t, e, box, options.Exec{Cmd: cmd})
+		if out == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%v says %q and ends %+v", cmd, out, status)
+		}
+	}
+}
+
+// TestHelperGroup wants a helper to leave every cgroup of its starter. That it
+// leaves none of its own behind, the check after all tests finds out.
+func TestHelperGroup(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	createWith(t, e, home, 64)
+	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(helperPID(t, home)), "cgroup"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(groups)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if mounted(fields[1]) && !strings.HasPrefix(fields[2], "/sandbox/shim-") {
+			t.Errorf("the helper is in %s", line)
+		}
+	}
+}
+
+// mounted tells whether the hierarchy of these controllers is: those of
+// cgroup2 have no name in the list.
+func mounted(controllers string) bool {
+	name := strings.TrimPrefix(controllers, "name=")
+	if name == "" {
+		name = "unified"
+		if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+			return true
+		}
+	}
+	_, err := os.Stat(filepath.Join("/sys/fs/cgroup", name))
+	return err == nil
+}

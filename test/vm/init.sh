@@ -1,0 +1,10 @@
+#!/bin/busybox sh
+# Process 1 of the virtual machine: brings up its disk and runs the tests there.
+/bin/busybox --install /bin
+mount -t devtmpfs none /dev
+mount -t proc none /proc
+mount -t sysfs none /sys
+for module in /modules/*; do insmod "$module"; done
+mount -t ext4 /dev/vda /disk
+for place in dev proc sys; do mount --move /$place /disk/$place; done
+exec switch_root /disk /helpers/run "$@"
