@@ -123,8 +123,8 @@ int main(void) {
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("/no/such/folder");
   snprintf(doc, sizeof doc, form, "{\"RootfsPath\":\"/etc/passwd\"}", "[]", "[]", good[3], "[]", "1", "64");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("/etc/passwd");
-  snprintf(doc, sizeof doc, form, "{\"Image\":\"no/such:image\"}", "[]", "[]", good[3], "[]", "1", "64");
-  FAILS(SANDBOX_IMAGE, sandbox_create_box(runtime, doc, &box, &err)), SAYS("no/such:image");
+  snprintf(doc, sizeof doc, form, "{\"Image\":\"127.0.0.1:1/no/such:image\"}", "[]", "[]", good[3], "[]", "1", "64");
+  FAILS(SANDBOX_IMAGE, sandbox_create_box(runtime, doc, &box, &err)), SAYS("127.0.0.1:1/no/such:image");
   snprintf(doc, sizeof doc, form, good[0], "[]", "[{\"host_path\":\"/no/such/folder\",\"guest_path\":\"/srv\"}]", good[3], "[]", "1", "64");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("/no/such/folder");
 
