@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,10 +35,11 @@ func newBox(t *testing.T, change ...func(*options.Box)) *box {
 	return b
 }
 
-// boxes counts the boxes of newBox: all homes of a host share its cgroups.
+// boxes counts the boxes of newBox. All homes of a host share its cgroups, and
+// another suite may run beside this one.
 var boxes atomic.Int32
 
-func init() { boxes.Store(10_000) }
+func init() { boxes.Store(rand.Int32N(1 << 30)) }
 
 func (b *box) create(t *testing.T, change ...func(*options.Box)) {
 	t.Helper()

@@ -90,6 +90,14 @@ func (c *Conn) Close() error {
 	return c.f.Close()
 }
 
+// Cut ends all sending and receiving, also of a call that waits. It may come
+// at any time, also after Close, when the number is another file's.
+func (c *Conn) Cut() {
+	if rc, err := c.f.SyscallConn(); err == nil {
+		_ = rc.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	}
+}
+
 // SetTimeout bounds each later Send and Recv of a blocking socket to d, or
 // twice d for a frame that comes in parts; 0 is none.
 func (c *Conn) SetTimeout(d time.Duration) error {
