@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // without it the rules for devices are not applied
@@ -152,6 +153,18 @@ func (g groups) enter(limits *cgroups.Cgroup, o options.Box) error {
 		}
 	}
 	return g.limitExecs(o)
+}
+
+// leaveGroups takes the calling thread back into the helper's own v1 groups.
+func leaveGroups() {
+	own, err := cgroups.ParseCgroupFile("/proc/self/cgroup") // the main thread's
+	if err != nil {
+		return // the thread ends soon all the same
+	}
+	for key := range groups("").controllers() {
+		name := strings.TrimPrefix(key, "name=")
+		_ = write(filepath.Join(groupRoot(), name, own[key]), "tasks", "0")
+	}
 }
 
 // limit is a file of v1, the same of cgroup2, and what is written there.

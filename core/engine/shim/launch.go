@@ -88,7 +88,10 @@ func (l launcher) run(b record.Box, root string, control *os.File) (f *life, err
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked
-		f, err = l.runHere(b, c, control)
+		if f, err = l.runHere(b, c, control); err != nil {
+			leaveGroups() // or they could not be removed
+			l.clean(b.ID)
+		}
 	}()
 	<-done
 	return f, err
@@ -99,14 +102,12 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 		limits := config.Cgroups
 		config.Cgroups, config.RootlessCgroups = withoutGroups(b.ID), true
 		if err := groups(b.ID).enter(limits, b.Options); err != nil {
-			l.clean(b.ID)
 			return nil, err
 		}
 		go warm()
 	}
 	c, err := libcontainer.Create(l.state, b.ID, config)
 	if err != nil {
-		l.clean(b.ID)
 		return nil, fmt.Errorf("prepare the box: %w", err)
 	}
 	p := &libcontainer.Process{
@@ -115,14 +116,12 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 		LogLevel:   errorsOnly,
 	}
 	if err := c.Run(p); err != nil {
-		l.clean(b.ID)
 		return nil, fmt.Errorf("start the box: %w", err)
 	}
 	f := &life{reap: func() { _, _ = p.Wait() }}
 	if err = f.hold(p); err != nil {
 		_ = p.Signal(unix.SIGKILL)
 		f.reap()
-		l.clean(b.ID)
 		return nil, err
 	}
 	return f, nil
