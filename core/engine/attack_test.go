@@ -90,7 +90,7 @@ func TestSignalsFromInside(t *testing.T) {
 	}
 	b.lives(t)
 	out, _ = output(t, b.e, b.ID, options.Exec{Cmd: []string{"grep", "-E", "Sig(Ign|Blk)", "/proc/self/status"}})
-	if strings.Trim(out, "SigIgnBlk:\t\n0") != "" {
+	if strings.Trim(out, "SigInBlk:\t\n0") != "" {
 		t.Errorf("a command begins with signals ignored or blocked: %s", out)
 	}
 	for _, sig := range []int{1, 9, 15, 19} {

@@ -104,7 +104,7 @@ func TestDiskAfterCrash(t *testing.T) {
 		rec, err := e.Get(t.Context(), box)
 		must(t, err)
 		must(t, syscall.Kill(rec.PID, syscall.SIGKILL))
-		for err = error(fault.New(fault.InvalidState, "")); fault.Is(err, fault.InvalidState); {
+		for err = fault.New(fault.InvalidState, ""); fault.Is(err, fault.InvalidState); {
 			_, err = e.Start(t.Context(), box) // until the helper has noticed
 		}
 		must(t, err)

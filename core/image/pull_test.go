@@ -50,7 +50,7 @@ func newHub(t testing.TB) *hub {
 			inner.ServeHTTP(w, r)
 		}
 	}))
-	t.Cleanup(h.Server.Close)
+	t.Cleanup(h.Close)
 	h.host = strings.TrimPrefix(h.URL, "http://")
 	return h
 }
