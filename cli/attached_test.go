@@ -297,14 +297,14 @@ func TestResultIsCutBetweenCharacters(t *testing.T) {
 	}
 }
 
-func TestImportShowsItsProgressOnATerminalOnly(t *testing.T) {
+func TestProgressIsShownOnATerminalOnly(t *testing.T) {
 	t.Parallel()
 	k := newKeyboard(t)
 	m := newMeter(k.tty)
-	m.show(image.Progress{Layer: 1, Layers: 2, Done: 1024, Total: 4096})
-	m.show(image.Progress{Layer: 1, Layers: 2, Done: 2048}) // too soon to be read
+	m.show(image.Progress{Layer: 1, Layers: 2, Stage: image.Fetching, Done: 1024, Total: 4096})
+	m.show(image.Progress{Layer: 1, Layers: 2, Stage: image.Fetching, Done: 2048}) // too soon to be seen
 	m.clear()
-	k.expect("\r\x1b[Klayer 1 of 2: 1.0 KiB of 4.0 KiB\r\x1b[K")
+	k.expect("0 of 2 layers done\r\n  layer 1   fetch  [======                  ] 1.0 KiB of 4.0 KiB\x1b[1A\r\x1b[J")
 	var pipe bytes.Buffer
 	m = newMeter(&pipe)
 	m.show(image.Progress{Layer: 1, Layers: 1})

@@ -16,6 +16,7 @@ func (a *app) createCmd() *cobra.Command {
 		Long: `Make a box, start it and print its id.
 
 IMAGE is an image of the store ('sandbox images ls'), "default" if left out;
+one that is not there is pulled, see 'sandbox images pull --help'.
 --rootfs DIR takes a folder in its place. The box runs until it is stopped and
 is then kept; with --rm it is removed.`,
 		Example: "  sandbox create -n web --memory 256 debian",
@@ -30,7 +31,9 @@ is then kept; with --rm it is removed.`,
 		}
 		ctx := cmd.Context()
 		return a.with(ctx, false, func(host *local.Host) error {
-			b, err := host.Create(ctx, box)
+			meter := newMeter(a.Err)
+			b, err := host.Create(meter.watch(ctx), box)
+			meter.clear()
 			if err != nil {
 				return err
 			}

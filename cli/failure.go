@@ -85,7 +85,7 @@ func nextStep(cmd *cobra.Command, k fault.Kind) string {
 	case fault.BoxNotFound, fault.Ambiguous:
 		return "'sandbox ls' lists the boxes"
 	case fault.ImageNotFound, fault.Image:
-		return "'sandbox images ls' lists the images, 'sandbox images import NAME SOURCE' adds one"
+		return "'sandbox images ls' lists the images, 'sandbox images pull' and 'sandbox images import' add one"
 	case fault.Engine, fault.Unsupported:
 		return "'sandbox doctor' checks this host"
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,26 +14,53 @@ import (
 func (a *app) imagesCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images",
-		Short: "List, import and remove images",
+		Short: "List, pull, import and remove images",
 		Args:  cobra.ArbitraryArgs, // or cobra words the error itself
 		RunE:  noVerb,
 	}
-	cmd.AddCommand(a.imagesLsCmd(), a.imagesImportCmd(), a.imagesRmCmd())
+	cmd.AddCommand(a.imagesLsCmd(), a.imagesPullCmd(), a.imagesImportCmd(), a.imagesInspectCmd(), a.imagesRmCmd(), a.imagesPruneCmd())
 	return cmd
 }
 
 func (a *app) imagesLsCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "ls",
-		Short: "List the images of the store",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), false, func(host *local.Host) error {
-				images, err := host.Images.List()
-				return joined(a.printImages(images), err)
-			})
-		},
+	var aliases bool
+	cmd := &cobra.Command{
+		Use:   "ls [--aliases]",
+		Short: "List the images of the store, or the aliases",
+		Long: `List the images of the store, or the aliases: short names that stand for
+references. The table [aliases] in config.toml, in the folder that SANDBOX_HOME
+names, adds to the built-in ones and replaces them. An image that was imported
+under the name of an alias comes first.`,
+		Args: cobra.NoArgs,
 	}
+	cmd.Flags().BoolVar(&aliases, "aliases", false, "list the aliases")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd.Context(), false, func(host *local.Host) error {
+			if aliases {
+				return a.printAliases(host.Images)
+			}
+			images, err := host.Images.List()
+			return joined(a.printImages(images), err)
+		})
+	}
+	return cmd
+}
+
+// printAliases lists aliases with the image of the store that each names now.
+func (a *app) printAliases(images *image.Store) error {
+	aliases := images.Aliases()
+	if a.asJSON() {
+		return writeJSON(a.Out, map[string]any{"aliases": aliases})
+	}
+	table := [][]any{{"ALIAS", "REFERENCE", "IN THE STORE"}}
+	for _, alias := range slices.Sorted(maps.Keys(aliases)) {
+		have := "-"
+		if info, err := images.Inspect(alias); err == nil {
+			have = info.Name
+		}
+		table = append(table, []any{alias, aliases[alias], have})
+	}
+	return writeTable(a.Out, table...)
 }
 
 func (a *app) printImages(images []image.Info) error {

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,47 +28,17 @@ a docker-archive (what docker save writes), an OCI layout, or a tar of one.`,
 				if err != nil {
 					return err
 				}
-				if a.asJSON() {
-					return writeJSON(a.Out, info)
-				}
-				_, err = fmt.Fprintf(a.Out, "%s %s %s\n", info.Name, shortID(info.ID), size(info.Size))
-				return err
+				return a.printMade(info)
 			})
 		},
 	}
 }
 
-// meter is one line of progress on a terminal; elsewhere it is silent.
-type meter struct {
-	w    io.Writer // nil: silent
-	last time.Time
-}
-
-// perLine is how often the line changes.
-const perLine = 100 * time.Millisecond
-
-func newMeter(w io.Writer) *meter {
-	if asTerminal(w) == nil {
-		return &meter{}
+// printMade prints an image that has come into the store.
+func (a *app) printMade(info image.Info) error {
+	if a.asJSON() {
+		return writeJSON(a.Out, info)
 	}
-	return &meter{w: w}
-}
-
-// show writes how far an import has come, but not more often than one can read.
-func (m *meter) show(p image.Progress) {
-	if m.w == nil || time.Since(m.last) < perLine {
-		return
-	}
-	m.last = time.Now()
-	fmt.Fprintf(m.w, "\r\x1b[Klayer %d of %d: %s", p.Layer, p.Layers, size(p.Done))
-	if p.Total > 0 {
-		fmt.Fprintf(m.w, " of %s", size(p.Total))
-	}
-}
-
-// clear takes the line away.
-func (m *meter) clear() {
-	if m.w != nil && !m.last.IsZero() {
-		fmt.Fprint(m.w, "\r\x1b[K")
-	}
+	_, err := fmt.Fprintf(a.Out, "%s %s %s\n", info.Name, shortID(info.ID), size(info.Size))
+	return err
 }

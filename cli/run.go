@@ -45,7 +45,9 @@ it); 125 means that not the command failed but sandbox did.
 		}
 		ctx := cmd.Context()
 		return a.with(ctx, true, func(host *local.Host) error {
-			box, err := host.Create(ctx, b)
+			meter := newMeter(a.Err)
+			box, err := host.Create(meter.watch(ctx), b)
+			meter.clear()
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -71,9 +72,9 @@ func New(c Config) *Runtime {
 }
 
 // Create makes a box and starts it. o comes from a Decode function or has
-// passed its Check. Errors: Stopped, Unsupported (volumes, ports,
-// disk_size_gb), Image, InvalidArgument (a limit of the host, the root file
-// system), AlreadyExists, and those of [Engine].
+// passed its Check. Errors: Stopped, Unsupported (ports), Image,
+// InvalidArgument (a limit of the host, the root file system, a volume),
+// AlreadyExists, and those of [Engine].
 func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
 	rec, err := r.create(ctx, o)
 	if err != nil {
@@ -264,19 +265,20 @@ func (r *Runtime) find(ctx context.Context, ref string) (Record, error) {
 
 // checkSupported refuses what the engine has no part for yet.
 func checkSupported(o options.Box) error {
-	switch {
-	case len(o.Volumes) > 0:
-		return fault.New(fault.Unsupported, "volumes: this version has none; leave the list empty")
-	case len(o.Ports) > 0 && o.Network == options.NetworkNone:
+	if len(o.Ports) > 0 && o.Network == options.NetworkNone {
 		return fault.New(fault.InvalidArgument, "ports: a box of network None publishes none; use Isolated")
-	case o.DiskSizeGB != 0:
-		return fault.New(fault.Unsupported, "disk_size_gb: this version can't limit a disk; leave it out")
 	}
 	return nil
 }
 
-// checkHost refuses what this host can't give.
+// checkHost refuses what this host can't give. (The engine looks at volumes
+// more closely; one that is missing shall not show only after a long pull.)
 func checkHost(o options.Box) error {
+	for _, v := range o.Volumes {
+		if _, err := os.Stat(v.HostPath); errors.Is(err, os.ErrNotExist) {
+			return fault.New(fault.InvalidArgument, "volume host_path %s: no such file or folder", v.HostPath)
+		}
+	}
 	if n := runtime.NumCPU(); o.CPUs > n {
 		return fault.New(fault.InvalidArgument, "cpus is %d and this host has %d", o.CPUs, n)
 	}

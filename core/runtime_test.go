@@ -76,9 +76,10 @@ func TestCreateRefuses(t *testing.T) {
 		"no rootfs":     {func(o *options.Box) { o.Image, o.RootfsPath = "", "/nosuch" }, fault.InvalidArgument, "/nosuch"},
 		"cpus":          {func(o *options.Box) { o.CPUs = runtime.NumCPU() + 1 }, fault.InvalidArgument, "cpus"},
 		"memory":        {func(o *options.Box) { o.MemoryMiB = 1 << 30 }, fault.InvalidArgument, "memory_mib"},
-		"volumes":       {func(o *options.Box) { o.Volumes = []options.Volume{{HostPath: "/a", GuestPath: "/b"}} }, fault.Unsupported, "volumes"},
-		"ports":         {func(o *options.Box) { o.Network, o.Ports = options.NetworkNone, []options.Port{{GuestPort: 1}} }, fault.InvalidArgument, "ports"},
-		"disk":          {func(o *options.Box) { o.DiskSizeGB = 1 }, fault.Unsupported, "disk_size_gb"},
+		"volume": {func(o *options.Box) {
+			o.Image, o.Volumes = "nosuch", []options.Volume{{HostPath: "/no/such", GuestPath: "/b"}}
+		}, fault.InvalidArgument, "/no/such"},
+		"ports": {func(o *options.Box) { o.Network, o.Ports = options.NetworkNone, []options.Port{{GuestPort: 1}} }, fault.InvalidArgument, "ports"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -38,7 +38,6 @@
  *
  * WHAT THIS VERSION CANNOT DO YET
  *
- *   - disk_size_gb, and volumes that are not empty: SANDBOX_UNSUPPORTED.
  *   - A Udp port on an IPv6 host_ip: SANDBOX_UNSUPPORTED.
  *   - An image must already be in the home: `sandbox images import`. One that
  *     is not there is SANDBOX_IMAGE.
@@ -250,12 +249,13 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *   rootfs        object   required  {"Image": "debian:12"}, or {"RootfsPath": "/folder"},
  *                                    which is used read-only and never changed
  *   env           array    required  [key, value] pairs (an object works too)
- *   volumes       array    required  {"host_path", "guest_path", "read_only"}
+ *   volumes       array    required  {"host_path", "guest_path", "read_only"}: a folder or file of
+ *                                    the host, whose owner is the box's root
  *   network       string   required  "Isolated", or "None"
  *   ports         array    required  {"host_port", "guest_port", "protocol": "Tcp" or "Udp"}
  *   cpus          integer  2         at most the host's
  *   memory_mib    integer  512       16 or more, at most the host's
- *   disk_size_gb  integer  null
+ *   disk_size_gb  integer  null      of 1024 MiB; needs mkfs.ext4 (e2fsprogs). null: the host's space
  *   working_dir   string   null      absolute
  *   auto_remove   boolean  true      remove the box when it stops
  *

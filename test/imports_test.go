@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"core/engine":      {"core", "core/fault", "core/network", "core/options", "core/store", "core/image/layer"},
 	"core/doctor":      {"core", "core/engine", "core/fault", "core/store"},
 	"core/fault":       {},
-	"core/image":       {"core", "core/fault", "core/store"},
+	"core/image":       {"core", "core/fault", "core/options", "core/store"},
 	"core/image/layer": {"core/fault", "core/store"},
 	"core/local":       {"core/..."},
 	"core/network":     {"core/fault", "core/options"},

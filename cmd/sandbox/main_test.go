@@ -14,6 +14,7 @@ import (
 
 	"sandbox/core/local"
 	"sandbox/test/leak"
+	"sandbox/test/registry"
 	"sandbox/test/rootfs"
 )
 
@@ -34,7 +35,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../test/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "registry": startRegistry(t)},
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("SANDBOX_HOME", home)
@@ -44,6 +45,16 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// startRegistry gives the script command that starts a registry with the
+// image box:v1 and sets $REGISTRY to its address.
+func startRegistry(t *testing.T) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, _ []string) {
+		r := registry.Start(t, registry.Options{})
+		r.Push(t, "box:v1", registry.Busybox(t))
+		ts.Setenv("REGISTRY", r.Host)
+	}
 }
 
 // helpers is where 'make build' has put the helpers.

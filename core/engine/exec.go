@@ -75,7 +75,7 @@ func start(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process,
 		return nil, err
 	}
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { _ = unix.Shutdown(conn.FD(), unix.SHUT_RDWR) })
+		stop := context.AfterFunc(ctx, conn.Cut)
 		defer stop()
 	}
 	if err := conn.Send(wire.TypeStart, startRequest(o)); err != nil {

@@ -18,7 +18,7 @@ func TestMemoryHog(t *testing.T) {
 	b := newBox(t)
 	for range 3 {
 		_, s := output(t, b.e, b.ID, options.Exec{Cmd: []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"}})
-		if s.Signal != 9 || s.Reason != core.ReasonSignaled {
+		if s.Signal != 9 || s.Reason != core.ReasonOOMKilled {
 			t.Errorf("ended %+v, want it killed", s)
 		}
 		b.lives(t)

@@ -72,7 +72,7 @@ func classified(err error) bool {
 // exchange sends a request and waits for its answer, or for the end of ctx.
 func exchange(ctx context.Context, conn *wire.Conn, t wire.Type, body, v any, fds []int) error {
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { _ = unix.Shutdown(conn.FD(), unix.SHUT_RDWR) })
+		stop := context.AfterFunc(ctx, conn.Cut)
 		defer stop()
 	}
 	if err := conn.Send(t, body, fds...); err != nil {
@@ -193,7 +193,7 @@ func greeting(ctx context.Context, conn *wire.Conn) (hello wire.Hello, err error
 	if err := conn.SetTimeout(helloTimeout); err != nil {
 		return hello, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = unix.Shutdown(conn.FD(), unix.SHUT_RDWR) })
+	stop := context.AfterFunc(ctx, conn.Cut)
 	defer stop()
 	if err := answer(conn, &hello); ctx.Err() != nil {
 		return hello, fault.Of(fmt.Errorf("reach the helper: %w", ctx.Err()))

@@ -50,8 +50,8 @@ func TestMemoryLimit(t *testing.T) {
 	e := openAt(t, home)
 	box := createWith(t, e, home, 64)
 	hog := options.Exec{Cmd: []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"}}
-	if _, status := output(t, e, box, hog); status.Signal != 9 || status.Reason != core.ReasonSignaled {
-		t.Errorf("a command of 200 MiB ended %+v, want by signal 9", status)
+	if _, status := output(t, e, box, hog); status.Signal != 9 || status.Reason != core.ReasonOOMKilled {
+		t.Errorf("a command of 200 MiB ended %+v, want it killed for want of memory", status)
 	}
 	if out, _ := output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 		t.Errorf("after a large command the box says %q", out)

@@ -2,6 +2,7 @@ package image
 
 import (
 	"archive/tar"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -45,10 +46,10 @@ func (f folderFiles) open(name string) (io.ReadCloser, int64, error) {
 // tarFiles are those in a tar: the places of their contents in it.
 type tarFiles struct {
 	f     *os.File
-	parts map[string]part
+	parts map[string]extent
 }
 
-type part struct {
+type extent struct {
 	at, size int64
 	link     string // another part's name, of one that docker save has once
 }
@@ -66,7 +67,7 @@ func (t tarFiles) open(name string) (io.ReadCloser, int64, error) {
 
 // openArchive reads the plain tar of an image. Errors: errNoArchive, Image,
 // Ambiguous.
-func openArchive(f *os.File) (content, error) {
+func openArchive(ctx context.Context, f *os.File) (content, error) {
 	t, err := indexTar(f)
 	if err != nil {
 		return content{}, err
@@ -75,14 +76,14 @@ func openArchive(f *os.File) (content, error) {
 		return readDocker(t)
 	}
 	if _, ok := t.parts[layoutFile]; ok {
-		return readLayout(t)
+		return readLayout(ctx, t)
 	}
 	return content{}, errNoArchive
 }
 
 // indexTar finds the files in a tar without reading them.
 func indexTar(f *os.File) (tarFiles, error) {
-	t := tarFiles{f, map[string]part{}}
+	t := tarFiles{f, map[string]extent{}}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return t, fault.Wrap(fault.Storage, err, "read the image source")
 	}
@@ -105,9 +106,9 @@ func indexTar(f *os.File) (tarFiles, error) {
 		name := path.Clean(h.Name)
 		switch h.Typeflag {
 		case tar.TypeReg:
-			t.parts[name] = part{at: at, size: h.Size}
+			t.parts[name] = extent{at: at, size: h.Size}
 		case tar.TypeSymlink, tar.TypeLink:
-			t.parts[name] = part{link: linked(h, name)}
+			t.parts[name] = extent{link: linked(h, name)}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"path"
@@ -27,38 +28,68 @@ const (
 	maxIndexes = 32
 )
 
+// parts are the documents and layers of an image, which refer to each other by
+// digest. The documents come verified.
+type parts interface {
+	manifest(ctx context.Context, d v1.Descriptor) ([]byte, error)
+	config(ctx context.Context, d v1.Descriptor) ([]byte, error)
+	layer(d v1.Descriptor) opener
+}
+
+// layoutParts are those of an OCI layout.
+type layoutParts struct{ files }
+
+func (p layoutParts) manifest(_ context.Context, d v1.Descriptor) ([]byte, error) {
+	return document(p, blobName(d.Digest), d.Digest)
+}
+
+func (p layoutParts) config(_ context.Context, d v1.Descriptor) ([]byte, error) {
+	return document(p, blobName(d.Digest), d.Digest)
+}
+
+func (p layoutParts) layer(d v1.Descriptor) opener { return part(p, blobName(d.Digest)) }
+
+// part opens the file of a layer.
+func part(from files, name string) opener {
+	return func(context.Context, func(int64)) (io.ReadCloser, error) {
+		r, _, err := from.open(name)
+		return r, err
+	}
+}
+
 // readLayout reads an OCI layout: an index of images, or of indexes.
-func readLayout(from files) (content, error) {
-	var top v1.IndexManifest
-	if _, err := document(from, "index.json", v1.Hash{}, &top); err != nil {
+func readLayout(ctx context.Context, from files) (content, error) {
+	data, err := document(from, "index.json", v1.Hash{})
+	if err != nil {
 		return content{}, err
 	}
-	p := picker{from: from}
-	for _, d := range top.Manifests {
-		if err := p.look(d); err != nil {
-			return content{}, err
-		}
+	p := picker{from: layoutParts{from}}
+	if err := p.lookInto(ctx, data); err != nil {
+		return content{}, err
+	}
+	if len(p.found) > 1 {
+		return content{}, fault.New(fault.Ambiguous, "the layout holds %d images, want one", len(p.found))
 	}
 	d, err := p.pick()
 	if err != nil {
 		return content{}, err
 	}
-	return readManifest(from, d)
+	return readManifest(ctx, p.from, d)
 }
 
 // picker looks for the image for this machine.
 type picker struct {
-	from    files
+	from    parts
 	indexes int
 	found   []v1.Descriptor
 	others  []string // platforms
 }
 
 // look takes the images below d.
-func (p *picker) look(d v1.Descriptor) error {
+func (p *picker) look(ctx context.Context, d v1.Descriptor) error {
 	switch {
 	case d.MediaType.IsIndex():
-		return p.index(d)
+		return p.index(ctx, d)
 	case !d.MediaType.IsImage():
 		return nil // a signature or the like
 	case d.Platform == nil || d.Platform.OS == "linux" && d.Platform.Architecture == runtime.GOARCH && plainVariant(d.Platform.Variant):
@@ -76,60 +107,72 @@ func plainVariant(variant string) bool { return variant == "" || variant == "v8"
 
 // index looks into an index. One can't hold itself, as it can't hold its own
 // digest, but many can make a tree without end.
-func (p *picker) index(d v1.Descriptor) error {
+func (p *picker) index(ctx context.Context, d v1.Descriptor) error {
 	if p.indexes++; p.indexes > maxIndexes {
 		return fault.New(fault.Image, "the image has over %d indexes", maxIndexes)
 	}
-	var index v1.IndexManifest
-	if _, err := document(p.from, blobName(d.Digest), d.Digest, &index); err != nil {
+	data, err := p.from.manifest(ctx, d)
+	if err != nil {
 		return err
 	}
-	for _, inner := range index.Manifests {
-		if err := p.look(inner); err != nil {
+	return p.lookInto(ctx, data)
+}
+
+func (p *picker) lookInto(ctx context.Context, data []byte) error {
+	var index v1.IndexManifest
+	if err := decode(data, "an index", &index); err != nil {
+		return err
+	}
+	for _, d := range index.Manifests {
+		if err := p.look(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// pick gives the first image for this machine.
 func (p *picker) pick() (v1.Descriptor, error) {
 	switch {
-	case len(p.found) == 1:
+	case len(p.found) > 0:
 		return p.found[0], nil
-	case len(p.found) > 1:
-		return v1.Descriptor{}, fault.New(fault.Ambiguous, "the layout holds %d images, want one", len(p.found))
 	case len(p.others) > 0:
 		return v1.Descriptor{}, fault.New(fault.Image, "the image is for %.200s, this machine is linux/%s", strings.Join(p.others, ", "), runtime.GOARCH)
 	}
-	return v1.Descriptor{}, fault.New(fault.Image, "the layout holds no image")
+	return v1.Descriptor{}, fault.New(fault.Image, "the index holds no image")
 }
 
 // readManifest reads the image whose manifest d names.
-func readManifest(from files, d v1.Descriptor) (content, error) {
-	var m v1.Manifest
-	if _, err := document(from, blobName(d.Digest), d.Digest, &m); err != nil {
-		return content{}, err
-	}
-	var c content
-	data, err := document(from, blobName(m.Config.Digest), m.Config.Digest, &c.config)
+func readManifest(ctx context.Context, from parts, d v1.Descriptor) (content, error) {
+	data, err := from.manifest(ctx, d)
 	if err != nil {
 		return content{}, err
 	}
+	var m v1.Manifest
+	if err := decode(data, "the manifest", &m); err != nil {
+		return content{}, err
+	}
+	if len(m.Layers) > maxLayers { // before anything is fetched
+		return content{}, tooManyLayers(len(m.Layers))
+	}
+	var c content
+	if data, err = from.config(ctx, m.Config); err != nil {
+		return content{}, err
+	}
+	if err := decode(data, "the config", &c.config); err != nil {
+		return content{}, err
+	}
 	c.id = digestOf(data).String()
-	var names []string
 	for _, l := range m.Layers {
 		if !l.MediaType.IsLayer() {
 			return content{}, fault.New(fault.Image, "a layer of the unknown type %.100q", l.MediaType)
 		}
-		names = append(names, blobName(l.Digest))
+		if err := checkDigest(l.Digest); err != nil {
+			return content{}, err
+		}
+		c.layers = append(c.layers, blob{digest: l.Digest, size: l.Size, open: from.layer(l)})
 	}
-	if err := c.take(from, names); err != nil {
-		return content{}, err
-	}
-	for i, l := range m.Layers {
-		c.layers[i].digest = l.Digest
-	}
-	return c, nil
+	return c, c.promise()
 }
 
 // readDocker reads what docker save writes.
@@ -139,51 +182,57 @@ func readDocker(from files) (content, error) {
 		RepoTags []string
 		Layers   []string
 	}
-	if _, err := document(from, manifestFile, v1.Hash{}, &images); err != nil {
+	data, err := document(from, manifestFile, v1.Hash{})
+	if err != nil {
+		return content{}, err
+	}
+	if err := decode(data, manifestFile, &images); err != nil {
 		return content{}, err
 	}
 	if len(images) != 1 {
 		return content{}, fault.New(fault.Ambiguous, "the archive holds %d images, want one", len(images))
 	}
 	var c content
-	data, err := document(from, images[0].Config, nameDigest(images[0].Config), &c.config)
-	if err != nil {
+	if data, err = document(from, images[0].Config, nameDigest(images[0].Config)); err != nil {
+		return content{}, err
+	}
+	if err := decode(data, "the config", &c.config); err != nil {
 		return content{}, err
 	}
 	c.id = digestOf(data).String()
-	return c, c.take(from, images[0].Layers)
-}
-
-// take makes blobs of the layers that lie under names, bottom first. The
-// config says what they unpack to.
-func (c *content) take(from files, names []string) error {
-	promised := c.config.RootFS.DiffIDs
-	if len(promised) != len(names) {
-		return fault.New(fault.Image, "the image has %d layers and its config %d", len(names), len(promised))
-	}
-	if len(names) > maxLayers {
-		return fault.New(fault.Image, "the image has %d layers, want 1 to %d", len(names), maxLayers)
-	}
-	for i, name := range names {
+	for _, name := range images[0].Layers {
 		r, size, err := from.open(name)
 		if err != nil {
-			return err
+			return content{}, err
 		}
 		_ = r.Close()
-		if err := checkDigest(promised[i]); err != nil {
+		c.layers = append(c.layers, blob{size: size, open: part(from, name)})
+	}
+	return c, c.promise()
+}
+
+// promise notes what the layers unpack to: the config says it.
+func (c *content) promise() error {
+	promised := c.config.RootFS.DiffIDs
+	if len(promised) != len(c.layers) {
+		return fault.New(fault.Image, "the image has %d layers and its config %d", len(c.layers), len(promised))
+	}
+	for i, diffID := range promised {
+		if err := checkDigest(diffID); err != nil {
 			return err
 		}
-		c.layers = append(c.layers, blob{diffID: promised[i], size: size, open: func() (io.ReadCloser, error) {
-			r, _, err := from.open(name)
-			return r, err
-		}})
+		c.layers[i].diffID = diffID
 	}
 	return nil
 }
 
-// document reads a JSON document into v, once its bytes are what digest says.
-// Of a zero digest nothing is asked.
-func document(from files, name string, digest v1.Hash, v any) ([]byte, error) {
+func tooManyLayers(n int) error {
+	return fault.New(fault.Image, "the image has %d layers, want 1 to %d", n, maxLayers)
+}
+
+// document reads a JSON document whose bytes must be what digest says. Of a
+// zero digest nothing is asked.
+func document(from files, name string, digest v1.Hash) ([]byte, error) {
 	r, size, err := from.open(name)
 	if err != nil {
 		return nil, err
@@ -199,10 +248,12 @@ func document(from files, name string, digest v1.Hash, v any) ([]byte, error) {
 	if digest.Hex != "" && digestOf(data) != digest {
 		return nil, fault.New(fault.Image, "part %.200q of the image has the digest %s", name, digestOf(data))
 	}
-	if err := json.NewDecoder(bytes.NewReader(data)).Decode(v); err != nil {
-		return nil, fault.Wrap(fault.Image, err, "part %.200q of the image", name)
-	}
 	return data, nil
+}
+
+// decode reads a document; what says which, for people.
+func decode(data []byte, what string, v any) error {
+	return fault.Wrap(fault.Image, json.NewDecoder(bytes.NewReader(data)).Decode(v), "%s of the image can't be read", what)
 }
 
 func blobName(h v1.Hash) string { return path.Join("blobs", h.Algorithm, h.Hex) }

@@ -63,8 +63,14 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
+	return newPuller(t, image.Sources{Never: true})
+}
+
+// newPuller is a fixture that pulls.
+func newPuller(t testing.TB, from image.Sources) *fixture {
+	t.Helper()
 	f := &fixture{home: t.TempDir(), u: &unpacker{}}
-	s, err := image.Open(image.Config{Home: f.home, Unpacker: f.u, InUse: func() ([]string, error) { return f.inUse, nil }})
+	s, err := image.Open(image.Config{Home: f.home, Unpacker: f.u, Sources: from, InUse: func() ([]string, error) { return f.inUse, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +93,7 @@ func (f *fixture) layers(t testing.TB) []string {
 	t.Helper()
 	all, _ := filepath.Glob(filepath.Join(f.home, "layers", "*"))
 	return slices.DeleteFunc(all, func(name string) bool {
-		return filepath.Base(name) == "lock" || filepath.Ext(name) == ".json"
+		return filepath.Base(name) == "lock" || filepath.Base(name) == "adding" || filepath.Ext(name) == ".json"
 	})
 }
 
@@ -309,16 +315,20 @@ func TestImportImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			var last image.Progress
-			info, err := f.Import(t.Context(), "example.org:5000/team/app:v1", from, func(p image.Progress) { last = p })
+			done := 0
+			info, err := f.Import(t.Context(), "example.org:5000/team/app:v1", from, func(p image.Progress) {
+				if p.Stage == image.Finished && p.Layers == 2 && p.Done == p.Total && p.Total != 0 {
+					done += p.Layer
+				}
+			})
 			if err != nil {
 				t.Fatal("needs root: ", err)
 			}
 			if f.read(t, info.Name, "both") != "upper" {
 				t.Error("layers are in the wrong order")
 			}
-			if last.Layer != 2 || last.Layers != 2 || last.Done != last.Total || last.Total == 0 {
-				t.Errorf("last progress %+v", last)
+			if done != 1+2 {
+				t.Errorf("the layers that were reported as done add up to %d", done)
 			}
 			if want := "sha256:" + digest([]byte(marshal(t, b.config))); info.ID != want {
 				t.Errorf("id %s, want %s", info.ID, want)
@@ -402,10 +412,10 @@ func TestBadSources(t *testing.T) {
 		}), fault.Image, "has the digest"},
 		"diff id of a path": {with(func(b *built) {
 			b.config["rootfs"] = map[string]any{"diff_ids": []string{"sha256:" + strings.Repeat("../", 20) + "etc/", "x"}}
-		}), fault.Image, "blobs"},
+		}), fault.Image, "non-hex"},
 		"changed config":   {replace("blobs/", `"A=b"`, `"A=c"`), fault.Image, "has the digest"},
 		"changed manifest": {replace("blobs/", `"layers":[{`, `"layers":[ {`), fault.Image, "has the digest"},
-		"bad index":        {replace("index.json", `{`, `[`), fault.Image, "index.json"},
+		"bad index":        {replace("index.json", `{`, `[`), fault.Image, "an index"},
 		"no index":         {edit(func(_ *built, f map[string]string) { delete(f, "index.json") }), fault.Image, "index.json"},
 		"no layer":         {edit(func(b *built, f map[string]string) { delete(f, "blobs/sha256/"+digest(b.packed[0])) }), fault.Image, "lacks"},
 		"unknown layer":    {with(func(b *built) { b.types[0] = "text/plain" }), fault.Image, "unknown type"},
@@ -741,4 +751,43 @@ type refuser struct{}
 
 func (refuser) Unpack(context.Context, io.Reader, string) error {
 	return fault.New(fault.Image, "refused")
+}
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	b := twoLayers(t)
+	f.imported(t, "used", source(t, pack(t, b.docker(t))))
+	f.imported(t, "unused", source(t, pack(t, map[string]string{"f": "1"})))
+	f.inUse = slices.DeleteFunc(f.layers(t), func(dir string) bool { _, err := os.Stat(filepath.Join(dir, "f")); return err == nil })
+	partial := filepath.Join(f.home, "blobs", "partial-"+digest(nil))
+	if err := errors.Join(os.Mkdir(filepath.Dir(partial), 0o700), os.WriteFile(partial, []byte("12345"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	done, err := f.Prune(t.Context(), false)
+	if err != nil || len(done.Images) != 0 || done.Layers != 0 || done.Bytes != 5 {
+		t.Errorf("%+v, %v; want no more than what was fetched in part", done, err)
+	}
+	done, err = f.Prune(t.Context(), true)
+	if err != nil || !slices.Equal(done.Images, []string{"unused:latest"}) || done.Layers != 1 || done.Bytes < 1000 || len(f.layers(t)) != 2 {
+		t.Errorf("%+v, %v, left %v; want one image with its layer gone", done, err, f.layers(t))
+	}
+}
+
+// TestNoLayerGoesWhileAnImageIsMade removes an image in the middle of an
+// import of one that shares its lower layer.
+func TestNoLayerGoesWhileAnImageIsMade(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	b := twoLayers(t)
+	f.imported(t, "lower", source(t, b.plain[0]))
+	f.u.before = sync.OnceFunc(func() {
+		if err := f.Remove(t.Context(), "lower"); err != nil {
+			t.Error(err)
+		}
+	})
+	f.imported(t, "both", source(t, pack(t, b.docker(t))))
+	if f.read(t, "both", "a") != "lower" {
+		t.Error("a layer has gone")
+	}
 }

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"io"
 	"runtime"
+	"sync"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
 
 	"sandbox/core/fault"
 )
@@ -17,10 +19,21 @@ import (
 // maxLayers is what overlayfs stacks.
 const maxLayers = 500
 
-// Progress is how far an import has come.
+// Stage is what is being done to a layer.
+type Stage string
+
+// The stages of a layer.
+const (
+	Fetching  Stage = "fetch"
+	Unpacking Stage = "unpack"
+	Finished  Stage = "done" // also of a layer that was there already
+)
+
+// Progress is how far one layer has come.
 type Progress struct {
-	Layer, Layers int   // from 1
-	Done, Total   int64 // bytes read of the layer as its source has it; Total 0: unknown
+	Layer, Layers int // from 1
+	Stage         Stage
+	Done, Total   int64 // bytes of the layer as its source has it; Total 0: unknown
 }
 
 // content is an image as a source offers it.
@@ -36,8 +49,12 @@ type blob struct {
 	diffID v1.Hash // of the plain tar; zero: not known before it was read
 	digest v1.Hash // of what open gives; zero: the source does not say
 	size   int64   // of what open gives; 0: unknown
-	open   func() (io.ReadCloser, error)
+	open   opener
 }
+
+// opener gives the bytes of a blob. One that has to get them from elsewhere
+// tells fetched how far it has come.
+type opener func(ctx context.Context, fetched func(done int64)) (io.ReadCloser, error)
 
 // Import makes an image of source and calls it ref, in place of one that had
 // the name. Source is a folder with a root file system, a tar of one (plain,
@@ -62,28 +79,48 @@ func (s *Store) Import(ctx context.Context, ref, source string, progress func(Pr
 		return Info{}, err
 	}
 	defer c.close()
-	return s.add(ctx, full, c, progress)
+	return s.add(ctx, Info{Name: full}, c, progress)
 }
 
+// parallel is how many layers of an image are made at once: while one waits
+// for its bytes, others are unpacked.
+const parallel = 3
+
 // add has the layers of c in the store, and then its record.
-func (s *Store) add(ctx context.Context, full string, c content, progress func(Progress)) (Info, error) {
+func (s *Store) add(ctx context.Context, info Info, c content, progress func(Progress)) (Info, error) {
 	if err := suits(c); err != nil {
 		return Info{}, err
 	}
-	info := describe(full, c)
-	var digests []v1.Hash
+	keep, err := s.adding()
+	if err != nil {
+		return Info{}, err
+	}
+	defer keep.Close()
+	digests := make([]v1.Hash, len(c.layers))
+	sizes := make([]int64, len(c.layers))
+	var reporting sync.Mutex
+	all, ctx2 := errgroup.WithContext(ctx)
+	all.SetLimit(parallel)
 	for i, b := range c.layers {
-		p := Progress{Layer: i + 1, Layers: len(c.layers), Total: b.size}
-		diffID, have, err := s.ensure(ctx, b, func(done int64) { p.Done = done; progress(p) })
-		if err != nil {
-			return Info{}, err
-		}
-		digests = append(digests, diffID)
-		info.Layers = append(info.Layers, diffID.String())
-		info.Size += have.Size
+		all.Go(func() error {
+			var err error
+			digests[i], sizes[i], err = s.ensure(ctx2, b, func(stage Stage, done int64) {
+				reporting.Lock()
+				defer reporting.Unlock()
+				progress(Progress{Layer: i + 1, Layers: len(c.layers), Stage: stage, Done: done, Total: b.size})
+			})
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return Info{}, err
+	}
+	info.describe(c)
+	for i, digest := range digests {
+		info.Layers = append(info.Layers, digest.String())
+		info.Size += sizes[i]
 	}
 	if info.ID == "" {
-		var err error
 		if info.ID, err = identify(c.config, digests); err != nil {
 			return Info{}, err
 		}
@@ -114,22 +151,19 @@ func suits(c content) error {
 		return fault.New(fault.Image, "the image is for %s/%s, this machine is linux/%s", system, arch, runtime.GOARCH)
 	}
 	if len(c.layers) == 0 || len(c.layers) > maxLayers {
-		return fault.New(fault.Image, "the image has %d layers, want 1 to %d", len(c.layers), maxLayers)
+		return tooManyLayers(len(c.layers))
 	}
 	return nil
 }
 
-func describe(full string, c content) Info {
+// describe takes over what the image's config says.
+func (i *Info) describe(c content) {
 	set := c.config.Config
-	info := Info{
-		Name: full, ID: c.id, Architecture: c.config.Architecture,
-		Env: set.Env, WorkingDir: set.WorkingDir, User: set.User, Entrypoint: set.Entrypoint, Cmd: set.Cmd,
-		CreatedAt: c.config.Created.UTC(),
+	i.ID, i.Architecture, i.CreatedAt = c.id, c.config.Architecture, c.config.Created.UTC()
+	i.Env, i.WorkingDir, i.User, i.Entrypoint, i.Cmd = set.Env, set.WorkingDir, set.User, set.Entrypoint, set.Cmd
+	if i.CreatedAt.Unix() <= 0 { // left out, or blanked to be reproducible
+		i.CreatedAt = time.Now().UTC()
 	}
-	if info.CreatedAt.Unix() <= 0 { // left out, or blanked to be reproducible
-		info.CreatedAt = time.Now().UTC()
-	}
-	return info
 }
 
 // identify gives an image that has no config the digest of a plain one.

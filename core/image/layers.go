@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
@@ -16,7 +17,10 @@ import (
 	"sandbox/core/store"
 )
 
-const temporary = "tmp-"
+const (
+	temporary = "tmp-"
+	gone      = temporary + "gone-" // collected, to be deleted
+)
 
 // layerInfo is the record of a layer.
 type layerInfo struct {
@@ -54,25 +58,30 @@ func (c *claim) release() {
 	_ = c.lock.Close()
 }
 
-// ensure has the layer b in the store: it unpacks it unless it is there.
-func (s *Store) ensure(ctx context.Context, b blob, progress func(done int64)) (v1.Hash, layerInfo, error) {
+// ensure has the layer b in the store: it unpacks it unless it is there. It
+// gives its digest and size as a plain tar.
+func (s *Store) ensure(ctx context.Context, b blob, progress func(stage Stage, done int64)) (v1.Hash, int64, error) {
 	if info, ok := s.have(b.diffID); ok {
-		return b.diffID, info, nil
+		progress(Finished, b.size)
+		return b.diffID, info.Size, nil
 	}
 	c, err := s.claim(ctx, b.diffID.Hex)
 	if err != nil {
-		return v1.Hash{}, layerInfo{}, err
+		return v1.Hash{}, 0, err
 	}
 	defer c.release()
 	if info, ok := s.have(b.diffID); ok { // made by whoever we waited for
-		return b.diffID, info, nil
+		progress(Finished, b.size)
+		return b.diffID, info.Size, nil
 	}
 	diffID, size, err := s.unpack(ctx, b, c.dir, progress)
-	if err != nil {
-		return v1.Hash{}, layerInfo{}, err
+	if err == nil {
+		err = s.publish(ctx, diffID, layerInfo{Size: size}, c.dir)
 	}
-	info := layerInfo{Size: size}
-	return diffID, info, s.publish(ctx, diffID, info, c.dir)
+	if err == nil {
+		progress(Finished, b.size)
+	}
+	return diffID, size, err
 }
 
 func (s *Store) have(diffID v1.Hash) (layerInfo, bool) {
@@ -88,13 +97,13 @@ func (s *Store) have(diffID v1.Hash) (layerInfo, bool) {
 }
 
 // unpack unpacks b into the new folder dir and verifies its digests.
-func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(done int64)) (v1.Hash, int64, error) {
-	source, err := b.open()
+func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(stage Stage, done int64)) (v1.Hash, int64, error) {
+	source, err := b.open(ctx, func(done int64) { progress(Fetching, done) })
 	if err != nil {
 		return v1.Hash{}, 0, err
 	}
 	defer source.Close()
-	st, err := newStream(ctx, source, progress)
+	st, err := newStream(ctx, source, func(done int64) { progress(Unpacking, done) })
 	if err != nil {
 		return v1.Hash{}, 0, err
 	}
@@ -149,11 +158,54 @@ func (s *Store) sweep(ctx context.Context) error {
 			(&claim{dir, f}).release()
 		}
 	}
-	return nil
+	_, err = s.dropPartials(keepPartial)
+	return err
 }
 
+// keepPartial is how long a layer that was fetched in part is kept to be gone
+// on with.
+const keepPartial = 24 * time.Hour
+
+// dropPartials removes what was fetched in part, last written to that long
+// ago, and gives its size.
+func (s *Store) dropPartials(age time.Duration) (int64, error) {
+	left, err := os.ReadDir(s.blobs())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, store.Fault(err, "sweep the image store")
+	}
+	freed := int64(0)
+	for _, e := range left {
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < age {
+			continue
+		}
+		f, err := tryLock(filepath.Join(s.blobs(), e.Name()))
+		if err != nil {
+			return freed, err
+		}
+		if f != nil { // else: it is being fetched
+			_ = os.Remove(f.Name())
+			_ = f.Close()
+			freed += info.Size()
+		}
+	}
+	return freed, nil
+}
+
+// adding keeps layers from being collected until the file is closed: an image
+// that is being made needs them, and nothing says so yet.
+func (s *Store) adding() (*os.File, error) {
+	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
+		return nil, store.Fault(err, "make the image store")
+	}
+	return lockFile(s.addingLock(), unix.LOCK_SH) // collect has it for an instant
+}
+
+func (s *Store) addingLock() string { return filepath.Join(s.layers.Path, "adding") }
+
 // collect takes away the layers that no image and no box needs, and gives
-// their folders to delete. The store is held.
+// their folders to delete. While an image is being made it takes none. The
+// store is held.
 //
 // A box may start meanwhile: its record comes first, its mounts follow. So a
 // layer is renamed, which makes mounts that are still to come fail, and comes
@@ -162,27 +214,32 @@ func (s *Store) collect() ([]string, error) {
 	if s.c.InUse == nil {
 		return nil, nil
 	}
+	alone, err := tryLock(s.addingLock())
+	if alone == nil {
+		return nil, err
+	}
+	defer alone.Close()
 	orphans, err := s.orphans()
 	if err != nil {
 		return nil, err
 	}
-	var gone []string
+	var taken []string
 	for _, dir := range orphans {
-		away := filepath.Join(s.layers.Path, temporary+"gone-"+filepath.Base(dir))
+		away := filepath.Join(s.layers.Path, gone+filepath.Base(dir))
 		if err := os.Rename(dir, away); err != nil {
-			return gone, store.Fault(err, "delete a layer")
+			return taken, store.Fault(err, "delete a layer")
 		}
-		gone = append(gone, away)
+		taken = append(taken, away)
 	}
-	return s.restore(gone)
+	return s.restore(taken)
 }
 
 // restore brings back what boxes have begun to use.
-func (s *Store) restore(gone []string) ([]string, error) {
+func (s *Store) restore(taken []string) ([]string, error) {
 	used, err := s.c.InUse()
-	kept := gone[:0:0]
-	for _, away := range gone {
-		dir := filepath.Join(s.layers.Path, strings.TrimPrefix(filepath.Base(away), temporary+"gone-"))
+	kept := taken[:0:0]
+	for _, away := range taken {
+		dir := filepath.Join(s.layers.Path, strings.TrimPrefix(filepath.Base(away), gone))
 		if err == nil && !slices.Contains(used, dir) {
 			kept = append(kept, away)
 			err = s.layers.Delete(filepath.Base(dir))

@@ -46,9 +46,9 @@ func openFolder(ctx context.Context, dir string) (content, error) {
 		return content{}, fault.Wrap(fault.InvalidArgument, err, "image source")
 	}
 	if _, err := root.Lstat(layoutFile); err != nil {
-		return rootfs(func() (io.ReadCloser, error) { return packFolder(ctx, root), nil }, 0, func() { _ = root.Close() }), nil
+		return rootfs(func(ctx context.Context, _ func(int64)) (io.ReadCloser, error) { return packFolder(ctx, root), nil }, 0, func() { _ = root.Close() }), nil
 	}
-	c, err := readLayout(folderFiles{root})
+	c, err := readLayout(ctx, folderFiles{root})
 	if err != nil {
 		_ = root.Close()
 		return content{}, err
@@ -58,7 +58,7 @@ func openFolder(ctx context.Context, dir string) (content, error) {
 }
 
 // rootfs is the content of a source that is a root file system and no more.
-func rootfs(open func() (io.ReadCloser, error), size int64, giveUp func()) content {
+func rootfs(open opener, size int64, giveUp func()) content {
 	return content{
 		config: v1.ConfigFile{Architecture: runtime.GOARCH, OS: "linux"},
 		layers: []blob{{size: size, open: open}},
@@ -73,7 +73,7 @@ func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, e
 	if err != nil {
 		return content{}, err
 	}
-	system := rootfs(func() (io.ReadCloser, error) {
+	system := rootfs(func(context.Context, func(int64)) (io.ReadCloser, error) {
 		_, err := f.Seek(0, io.SeekStart)
 		return io.NopCloser(f), store.Fault(err, "read the image source")
 	}, size, func() { _ = f.Close() })
@@ -86,7 +86,7 @@ func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, e
 			return content{}, err
 		}
 	}
-	c, err := openArchive(plain)
+	c, err := openArchive(ctx, plain)
 	if errors.Is(err, errNoArchive) {
 		c, err = system, nil
 	}

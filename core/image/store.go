@@ -4,12 +4,14 @@
 //	layers/HEX/        the tree of a layer; HEX is the sha256 of its plain tar
 //	layers/HEX.json    its size
 //	layers/tmp-*       what is being made, or was when somebody died
+//	blobs/partial-HEX  a packed layer that was not fetched to its end
 //
 // A layer appears by rename once it is whole and its digest was verified, and
 // never changes. Images share layers.
 package image
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,9 +23,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/google/go-containerregistry/pkg/name"
 
 	"sandbox/core"
 	"sandbox/core/fault"
@@ -47,6 +48,8 @@ type Config struct {
 	// record is written before its layers are mounted, so that a layer
 	// that InUse does not name is free. Without InUse no layer is deleted.
 	InUse func() ([]string, error)
+	// Sources is where images are pulled from.
+	Sources Sources
 }
 
 // Store is the images of one home. It is safe for concurrent use, also by
@@ -55,12 +58,16 @@ type Store struct {
 	c      Config
 	images store.Dir[Info]
 	layers store.Dir[layerInfo]
+
+	mu    sync.Mutex
+	pulls map[string]*pull // by the full name
 }
 
 // Info is what is known of an image.
 type Info struct {
-	Name         string    `json:"name"` // with its tag
-	ID           string    `json:"id"`   // sha256:..., the digest of its config
+	Name         string    `json:"name"`             // with its tag
+	ID           string    `json:"id"`               // sha256:..., the digest of its config
+	Digest       string    `json:"digest,omitempty"` // that its registry knows it by
 	Layers       []string  `json:"layers"`
 	Size         int64     `json:"size"` // bytes of its layers as plain tars
 	Architecture string    `json:"architecture,omitempty"`
@@ -78,6 +85,7 @@ func Open(c Config) (*Store, error) {
 		c:      c,
 		images: store.Dir[Info]{Path: filepath.Join(c.Home, "images")},
 		layers: store.Dir[layerInfo]{Path: filepath.Join(c.Home, "layers")},
+		pulls:  map[string]*pull{},
 	}, nil
 }
 
@@ -89,41 +97,48 @@ func (s *Store) List() ([]Info, error) {
 	return all, err
 }
 
-// Inspect gives the image that ref names. Errors: ImageNotFound,
-// InvalidArgument (no reference), Storage.
+// Inspect gives the image that ref names: one that was imported under that
+// very name, or the one that a pull of ref would have made. Errors:
+// ImageNotFound, InvalidArgument (no reference), Storage.
 func (s *Store) Inspect(ref string) (Info, error) {
-	full, err := normal(ref)
+	names, err := s.names(ref)
 	if err != nil {
 		return Info{}, err
 	}
-	info, err := s.images.Get(key(full))
-	if errors.Is(err, fs.ErrNotExist) {
-		return Info{}, fault.New(fault.ImageNotFound, "no image %q in the store", full)
+	for _, full := range names {
+		info, err := s.images.Get(key(full))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return info, err
+		}
 	}
-	return info, err
+	return Info{}, fault.New(fault.ImageNotFound, "no image %q in the store", ref)
 }
 
-// Resolve gives the image that ref names, for a box to start from.
-// Errors: Image (it is not in the store, or a layer of it has gone), Storage.
-func (s *Store) Resolve(_ context.Context, ref string) (core.Image, error) {
-	info, err := s.Inspect(ref)
-	switch {
-	case fault.Is(err, fault.ImageNotFound):
-		return core.Image{}, fault.New(fault.Image, "no image %q in the store: import one with `sandbox images import NAME SOURCE`", ref)
-	case fault.Is(err, fault.InvalidArgument):
-		return core.Image{}, fault.Wrap(fault.Image, err, "find an image")
-	case err != nil:
+// Resolve gives the image that ref names, for a box to start from; it pulls
+// one that is not in the store. Errors: Image (it can't be had, or a layer of
+// it has gone), Storage, and what ended ctx.
+func (s *Store) Resolve(ctx context.Context, ref string) (core.Image, error) {
+	info, err := s.Get(ctx, ref, nil)
+	switch kind := fault.Of(err); {
+	case err == nil:
+	case slices.Contains([]fault.Kind{fault.ImageNotFound, fault.InvalidArgument, fault.Upstream, fault.Config}, kind.Kind):
+		return core.Image{}, fault.Wrap(fault.Image, err, "")
+	default:
 		return core.Image{}, err
 	}
 	layers, err := s.stack(info)
 	return core.Image{Ref: info.Name, ID: info.ID, Layers: layers, Env: info.Env, WorkingDir: info.WorkingDir, User: info.User}, err
 }
 
-// stack gives the folders of an image's layers, bottom first. Errors: Image
-// (one has gone).
+// stack gives the folders of an image's layers, bottom first. Of a layer that
+// the image has twice the upper one is enough, and overlayfs takes one only.
+// Errors: Image (one has gone).
 func (s *Store) stack(info Info) ([]string, error) {
 	var dirs []string
-	for _, digest := range info.Layers {
+	for i, digest := range info.Layers {
+		if slices.Contains(info.Layers[i+1:], digest) {
+			continue
+		}
 		dir := s.layer(digest)
 		if _, err := os.Stat(dir); err != nil {
 			return nil, fault.Wrap(fault.Image, err, "image %q has lost a layer, import it again", info.Name)
@@ -143,12 +158,7 @@ func (s *Store) Remove(ctx context.Context, ref string) error {
 	}
 	garbage, err := s.forget(ref)
 	_ = held.Close()
-	for _, dir := range garbage {
-		if rmErr := os.RemoveAll(dir); err == nil {
-			err = store.Fault(rmErr, "delete a layer of image %q", ref)
-		}
-	}
-	return err
+	return cmp.Or(discard(garbage), err)
 }
 
 // forget does what must be done while the store is held.
@@ -163,22 +173,6 @@ func (s *Store) forget(ref string) (garbage []string, err error) {
 	return s.collect()
 }
 
-// normal gives the one spelling of a reference: with its tag, `latest` if it
-// names none. Registries are part of the name as they are written; short names
-// for docker.io are the business of a pull.
-func normal(ref string) (string, error) {
-	tag, err := name.NewTag(ref, name.WithDefaultRegistry(""))
-	if err != nil {
-		return "", fault.Wrap(fault.InvalidArgument, err, "image name %q", ref)
-	}
-	for part := range strings.SplitSeq(ref, "/") { // the library takes /x and ../x
-		if part == "" || strings.ContainsRune("._-:", rune(part[0])) {
-			return "", fault.New(fault.InvalidArgument, "image name %q: each part begins with a letter or digit", ref)
-		}
-	}
-	return tag.Name(), nil
-}
-
 // key is the record key of a normal name, which may be longer than a file's
 // and holds slashes.
 func key(full string) string {
@@ -190,6 +184,9 @@ func key(full string) string {
 func (s *Store) layer(digest string) string {
 	return filepath.Join(s.layers.Path, strings.TrimPrefix(digest, "sha256:"))
 }
+
+// blobs is the folder of what was fetched in part.
+func (s *Store) blobs() string { return filepath.Join(s.c.Home, "blobs") }
 
 // hold takes the store for a step that concerns images and layers together.
 // Closing the file lets go.

@@ -4,8 +4,11 @@
 package local
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/authn"
 
 	"sandbox/core"
 	"sandbox/core/engine"
@@ -37,11 +40,10 @@ type Host struct {
 	Images *image.Store
 	Engine *engine.Client
 	Home   string
-	// Registries is where images may be pulled from.
-	Registries []options.Registry
 }
 
-// Open checks the home and the helpers and starts nothing. Errors: Config,
+// Open checks the home, its configuration and the helpers and starts nothing.
+// Errors: Config,
 // Storage, Engine (a helper is missing; names every place tried), Unsupported.
 func Open(c Config) (*Host, error) {
 	home, err := Home(c.Home)
@@ -59,12 +61,22 @@ func Open(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := image.Open(image.Config{Home: home, Unpacker: e, InUse: e.Layers})
+	settings, err := readFile(home)
+	if err != nil {
+		return nil, err
+	}
+	sources := image.Sources{
+		Registries: registries, Aliases: settings.aliases(len(registries) > 0), Never: settings.Pull == "never",
+		// What docker and podman have been told: credentials in
+		// ~/.docker/config.json, a proxy in the environment.
+		Keychain: authn.DefaultKeychain, Proxy: http.ProxyFromEnvironment,
+	}
+	images, err := image.Open(image.Config{Home: home, Unpacker: e, InUse: e.Layers, Sources: sources})
 	if err != nil {
 		return nil, err
 	}
 	rt := core.New(core.Config{Engine: e, Images: images, Owned: c.Owned})
-	return &Host{Runtime: rt, Images: images, Engine: e, Home: home, Registries: registries}, nil
+	return &Host{Runtime: rt, Images: images, Engine: e, Home: home}, nil
 }
 
 // Home gives the absolute path of the home that dir names; see [Config].

@@ -32,7 +32,10 @@ func (b Box) check(p *problems) {
 	p.env("env", b.Env)
 	p.atMost("volumes", len(b.Volumes), MaxVolumes)
 	for i, v := range b.Volumes {
-		v.check(p, fmt.Sprintf("volumes[%d].", i))
+		at := fmt.Sprintf("volumes[%d].", i)
+		v.check(p, at)
+		twice := slices.ContainsFunc(b.Volumes[:i], func(o Volume) bool { return path.Clean(o.GuestPath) == path.Clean(v.GuestPath) })
+		p.when(twice, at+"guest_path", "twice", "must not be another volume's too")
 	}
 	p.oneOf("network", b.Network, NetworkIsolated, NetworkNone)
 	p.atMost("ports", len(b.Ports), MaxPorts)
@@ -52,7 +55,14 @@ func (v Volume) check(p *problems, at string) {
 	p.hostPath(at+"host_path", v.HostPath)
 	p.when(v.GuestPath == "", at+"guest_path", "empty", "must not be empty")
 	p.absolute(at+"guest_path", v.GuestPath)
-	p.when(v.GuestPath == "/", at+"guest_path", "root", "must not be the box's whole file system")
+	p.when(v.GuestPath != "" && Reserved(v.GuestPath), at+"guest_path", "reserved", "must not be /, nor /dev, /proc, /sys or in them")
+}
+
+// Reserved tells whether an absolute path in a box is no place for a volume:
+// the root, and the file systems that the box has of its own.
+func Reserved(guestPath string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path.Clean(guestPath), "/"), "/")
+	return slices.Contains([]string{"", "dev", "proc", "sys"}, first)
 }
 
 func (port Port) check(p *problems, at string) {

@@ -129,9 +129,12 @@ func TestDecodeRefuses(t *testing.T) {
 		"too many volumes":     {with("volumes", "["+list(65, `{"host_path": "/a", "guest_path": "/b%d"}`)+"]"), invalid, []string{"volumes"}, "may have 64"},
 		"too many ports":       {with("ports", "["+list(257, `{"guest_port": %d}`, 1)+"]"), invalid, []string{"ports"}, "may have 256"},
 		"volume paths":         {with("volumes", `[{"host_path": "a", "guest_path": ""}, {"host_path": "/", "guest_path": "/"}]`), invalid, []string{"volumes[0].host_path", "volumes[0].guest_path", "volumes[1].host_path", "volumes[1].guest_path"}, ""},
-		"port numbers":         {with("ports", `[{"host_port": -1, "guest_port": 0}, {"host_port": 65536, "guest_port": 65536}]`), invalid, []string{"ports[0].host_port", "ports[0].guest_port", "ports[1].host_port", "ports[1].guest_port"}, ""},
-		"port words":           {with("ports", `[{"guest_port": 1, "protocol": "tcp", "host_ip": "localhost"}]`), invalid, []string{"ports[0].host_ip", "ports[0].protocol"}, "Tcp, Udp"},
-		"network":              {with("network", `"isolated"`), invalid, []string{"network"}, "Isolated, None"},
+		"volume places": {with("volumes", `[{"host_path": "/a", "guest_path": "/proc/x"}, {"host_path": "/a", "guest_path": "//dev/"},
+			{"host_path": "/a", "guest_path": "/x"}, {"host_path": "/a", "guest_path": "/x/"}, {"host_path": "/a", "guest_path": "/device"}]`),
+			invalid, []string{"volumes[0].guest_path", "volumes[1].guest_path", "volumes[3].guest_path"}, ""},
+		"port numbers": {with("ports", `[{"host_port": -1, "guest_port": 0}, {"host_port": 65536, "guest_port": 65536}]`), invalid, []string{"ports[0].host_port", "ports[0].guest_port", "ports[1].host_port", "ports[1].guest_port"}, ""},
+		"port words":   {with("ports", `[{"guest_port": 1, "protocol": "tcp", "host_ip": "localhost"}]`), invalid, []string{"ports[0].host_ip", "ports[0].protocol"}, "Tcp, Udp"},
+		"network":      {with("network", `"isolated"`), invalid, []string{"network"}, "Isolated, None"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

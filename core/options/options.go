@@ -49,7 +49,7 @@ type Box struct {
 	RootfsPath string            `json:"rootfs_path,omitempty"` // absolute; used read-only
 	CPUs       int               `json:"cpus"`
 	MemoryMiB  int               `json:"memory_mib"`
-	DiskSizeGB int               `json:"disk_size_gb,omitempty"` // 0: no limit of its own
+	DiskSizeGB int               `json:"disk_size_gb,omitempty"` // of 1024 MiB; 0: no limit of its own
 	WorkingDir string            `json:"working_dir,omitempty"`
 	User       string            `json:"user,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`

@@ -27,6 +27,7 @@ type exec struct {
 	id    string
 	group group
 	files files
+	kills int // that the kernel had done for want of memory when it started
 
 	mu      sync.Mutex
 	pid     int // 0 when it could not be started
@@ -63,7 +64,7 @@ func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &exec{id: id, reader: reader}
+	e := &exec{id: id, reader: reader, kills: g.oom.count()}
 	child, err := e.open(g, r)
 	if err != nil {
 		return nil, fmt.Errorf("make the pipes of a command: %w", err)
@@ -167,11 +168,16 @@ func (e *exec) kill() {
 }
 
 // exited turns the end of the own process into the exec's.
-func (e *exec) exited(ws unix.WaitStatus) {
+func (e *exec) exited(ws unix.WaitStatus, oom oomKills) {
 	end := wire.Exited{State: wire.StateFailed, Reason: wire.ReasonExited, ExitCode: ws.ExitStatus()}
 	switch {
 	case ws.Signaled():
 		end.Reason, end.Signal, end.ExitCode = wire.ReasonSignaled, int(ws.Signal()), 128+int(ws.Signal())
+		// One that somebody else killed while another command of the box
+		// was out of memory is taken for one more: nothing tells them apart.
+		if ws.Signal() == unix.SIGKILL && oom.count() > e.kills {
+			end.Reason = wire.ReasonOOMKilled
+		}
 	case ws.ExitStatus() == 0:
 		end.State = wire.StateSucceeded
 	}

@@ -31,6 +31,7 @@ const (
 type guest struct {
 	config  wire.Config
 	tree    tree     // where the execs' groups are made
+	oom     oomKills // the kernel's, in the group of the commands
 	ptmx    int      // O_PATH of the box's terminal multiplexer
 	null    *os.File // /dev/null
 	spawner *spawner
@@ -136,13 +137,14 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the configuration: %w", err)
 	}
-	if f.Type != wire.TypeConfig || len(f.FDs) < 2 {
+	if f.Type != wire.TypeConfig || len(f.FDs) < 3 {
 		return nil, 0, fmt.Errorf("%w: frame %d with %d descriptors instead of the configuration", wire.ErrProtocol, f.Type, len(f.FDs))
 	}
 	g := &guest{execs: map[string]*exec{}, children: map[int]*exec{}}
 	if err := f.Decode(&g.config); err != nil {
 		return nil, 0, err
 	}
+	g.oom = oomKills{os.NewFile(uintptr(f.FDs[2]), "oom kills")}
 	if err := g.open(f.FDs[1]); err != nil {
 		return nil, 0, err
 	}
@@ -152,7 +154,7 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err := writeFiles("/etc", g.config.Files); err != nil {
 		return nil, 0, err
 	}
-	if g.spawner, err = startSpawner(f.FDs[2:]); err != nil {
+	if g.spawner, err = startSpawner(f.FDs[3:]); err != nil {
 		return nil, 0, err
 	}
 	if err := control.Send(wire.TypeReady, nil); err != nil {

@@ -38,7 +38,7 @@ func (g *guest) reapOne() bool {
 	delete(g.children, pid)
 	g.mu.Unlock()
 	if e != nil {
-		e.exited(ws)
+		e.exited(ws, g.oom)
 	}
 	g.removeGroups(e)
 	return true

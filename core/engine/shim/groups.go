@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // without it the rules for devices are not applied
@@ -154,6 +155,18 @@ func (g groups) enter(limits *cgroups.Cgroup, o options.Box) error {
 	return g.limitExecs(o)
 }
 
+// leaveGroups takes the calling thread back into the helper's own v1 groups.
+func leaveGroups() {
+	own, err := cgroups.ParseCgroupFile("/proc/self/cgroup") // the main thread's
+	if err != nil {
+		return // the thread ends soon all the same
+	}
+	for key := range groups("").controllers() {
+		name := strings.TrimPrefix(key, "name=")
+		_ = write(filepath.Join(groupRoot(), name, own[key]), "tasks", "0")
+	}
+}
+
 // limit is a file of v1, the same of cgroup2, and what is written there.
 type limit struct{ v1, v2, value string }
 
@@ -200,6 +213,15 @@ func (g groups) execTasks() ([]*os.File, error) {
 		tasks = append(tasks, f)
 	}
 	return tasks, nil
+}
+
+// oomKills opens the file that counts the kernel's kills in the commands'
+// group for want of memory.
+func (g groups) oomKills() (*os.File, error) {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return os.Open(filepath.Join(g.unified(), execsFolder, "memory.events"))
+	}
+	return os.Open(filepath.Join(g.folder("memory"), execsFolder, "memory.oom_control"))
 }
 
 // warm makes the RCU grace period pass that the next write of another
@@ -274,6 +296,25 @@ func (g groups) delegate(base int) (*os.File, error) {
 		return nil, fmt.Errorf("open %s: %w", execs, err)
 	}
 	return os.NewFile(uintptr(fd), execs), nil
+}
+
+// files opens what init needs of the groups, in the order of [wire.TypeConfig].
+func (g groups) files(base int) ([]*os.File, error) {
+	tree, err := g.delegate(base)
+	if err != nil {
+		return nil, err
+	}
+	kills, err := g.oomKills()
+	if err != nil {
+		_ = tree.Close()
+		return nil, err
+	}
+	tasks, err := g.execTasks()
+	if err != nil {
+		closeAll([]*os.File{tree, kills})
+		return nil, err
+	}
+	return append([]*os.File{tree, kills}, tasks...), nil
 }
 
 // remove removes the box's folders, which have no process left.

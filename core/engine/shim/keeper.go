@@ -57,7 +57,13 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity) (core.Re
 	if !record.ValidID(req.ID) {
 		return core.Record{}, fault.New(fault.Engine, "%q is no box id", req.ID)
 	}
+	if len(req.Image.Layers) == 0 {
+		return core.Record{}, fault.New(fault.Image, "image %q has no layers: import it again", req.Options.Image)
+	}
 	if err := k.checkRootfs(req.Options.RootfsPath); err != nil {
+		return core.Record{}, err
+	}
+	if err := k.checkVolumes(req.Options.Volumes); err != nil {
 		return core.Record{}, err
 	}
 	if b, err := k.lock(req.ID); err == nil { // an earlier helper did it, and could not say so

@@ -57,7 +57,7 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 			err = errors.Join(err, closeNetwork(net))
 		}
 	}()
-	tree, err := mountTree(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase)
+	tree, err := mountTree(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase, b.Options.DiskSizeGB)
 	if err != nil {
 		return nil, store.Fault(err, "make the box's root file system")
 	}
@@ -66,6 +66,9 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 		return nil, err
 	}
 	if err := mountDev(tree.root, b.UIDBase, b.Options.MemoryMiB); err != nil {
+		return nil, engineFault(err)
+	}
+	if err := mountVolumes(l.home, tree.root, b.Options.Volumes, b.UIDBase); err != nil {
 		return nil, engineFault(err)
 	}
 	control, child, err := socketPair()
@@ -98,7 +101,10 @@ func (l launcher) run(b record.Box, root string, control *os.File) (f *life, err
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked
-		f, err = l.runHere(b, c, control)
+		if f, err = l.runHere(b, c, control); err != nil {
+			leaveGroups() // or they could not be removed
+			l.clean(b.ID)
+		}
 	}()
 	<-done
 	return f, err
@@ -109,14 +115,12 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 		limits := config.Cgroups
 		config.Cgroups, config.RootlessCgroups = withoutGroups(b.ID), true
 		if err := groups(b.ID).enter(limits, b.Options); err != nil {
-			l.clean(b.ID)
 			return nil, err
 		}
 		go warm()
 	}
 	c, err := libcontainer.Create(l.state, b.ID, config)
 	if err != nil {
-		l.clean(b.ID)
 		return nil, fmt.Errorf("prepare the box: %w", err)
 	}
 	p := &libcontainer.Process{
@@ -125,14 +129,12 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 		LogLevel:   errorsOnly,
 	}
 	if err := c.Run(p); err != nil {
-		l.clean(b.ID)
 		return nil, fmt.Errorf("start the box: %w", err)
 	}
 	f := &life{reap: func() { _, _ = p.Wait() }}
 	if err = f.hold(p); err != nil {
 		_ = p.Signal(unix.SIGKILL)
 		f.reap()
-		l.clean(b.ID)
 		return nil, err
 	}
 	return f, nil
@@ -170,16 +172,11 @@ func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.C
 	if err := groups(b.ID).adopt(pid); err != nil {
 		return fmt.Errorf("put init into its cgroup: %w", err)
 	}
-	files, err := groups(b.ID).execTasks()
+	files, err := groups(b.ID).files(b.UIDBase)
 	if err != nil {
 		return err
 	}
-	defer func() { closeAll(files) }()
-	tree, err := groups(b.ID).delegate(b.UIDBase)
-	if err != nil {
-		return err
-	}
-	files = append([]*os.File{tree}, files...)
+	defer closeAll(files)
 	fds := []int{listener}
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))

@@ -35,13 +35,13 @@ type tree struct {
 // read-only and with their owners mapped into the box's range, below the
 // writable folder upper. The writable folder belongs to the box's range on
 // disk: an id-mapped one comes up silently read-only.
-func mountTree(folder string, layers []string, base int) (t tree, err error) {
+func mountTree(folder string, layers []string, base, diskGB int) (t tree, err error) {
 	t.root = filepath.Join(stage, filepath.Base(folder))
-	upper, work := filepath.Join(folder, "upper"), filepath.Join(folder, "work")
-	if err := makeFolders(t.root, upper, work); err != nil {
+	if err := makeFolders(folder, t.root); err != nil {
 		return t, err
 	}
-	ids, err := userNamespace(base)
+	all := idRange{0, base, idsPerBox}
+	ids, err := userNamespace(all, all)
 	if err != nil {
 		return t, fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")
 	}
@@ -51,6 +51,22 @@ func mountTree(folder string, layers []string, base int) (t tree, err error) {
 			t.unmount()
 		}
 	}()
+	if diskGB != 0 { // below the layers, out of the box's sight
+		if err := t.mountDisk(folder, diskGB); err != nil {
+			return t, err
+		}
+		folder = t.root
+	}
+	upper, err := openFolder(filepath.Join(folder, "upper"))
+	if err != nil {
+		return t, err
+	}
+	defer upper.Close()
+	work, err := openFolder(filepath.Join(folder, "work"))
+	if err != nil {
+		return t, err
+	}
+	defer work.Close()
 	var lower []string
 	for i := range layers {
 		layer, err := t.mapLayer(layers[len(layers)-1-i], ids)
@@ -60,10 +76,10 @@ func mountTree(folder string, layers []string, base int) (t tree, err error) {
 		defer layer.Close()
 		lower = append(lower, fdPath(layer)) // overlay wants the topmost first
 	}
-	if err := copyRoot(layers[len(layers)-1], upper, base); err != nil {
+	if err := copyRoot(layers[len(layers)-1], fdPath(upper), base); err != nil {
 		return t, err
 	}
-	return t, t.overlay(lower, upper, work)
+	return t, t.overlay(lower, fdPath(upper), fdPath(work))
 }
 
 // mapLayer mounts one layer, id-mapped and read-only, on the box's root, where
@@ -92,20 +108,11 @@ func (t *tree) mapLayer(layer string, ids *os.File) (*os.File, error) {
 }
 
 // overlay mounts the whole on the box's root. userxattr keeps the marks of
-// layers in user.overlay.*, which unpacking can set without a right.
+// layers in user.overlay.*, which unpacking can set without a right. Paths are
+// of descriptors: those of a long home would not fit the one page that options
+// have.
 func (t *tree) overlay(lower []string, upper, work string) error {
-	u, err := openPath(upper)
-	if err != nil {
-		return err
-	}
-	defer u.Close()
-	w, err := openPath(work)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	// By descriptor: a long home would not fit the one page that options have.
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr", strings.Join(lower, ":"), fdPath(u), fdPath(w))
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr", strings.Join(lower, ":"), upper, work)
 	if err := unix.Mount("overlay", t.root, "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		if errors.Is(err, unix.EINVAL) {
 			return noUpper(upper)
@@ -157,6 +164,14 @@ func copyRoot(layer, upper string, base int) error {
 		return err
 	}
 	return os.Chown(upper, base+int(min(st.Uid, idsPerBox-1)), base+int(min(st.Gid, idsPerBox-1)))
+}
+
+// openFolder opens a folder of the home, and makes it if it is missing.
+func openFolder(path string) (*os.File, error) {
+	if err := makeFolders(path); err != nil {
+		return nil, err
+	}
+	return openPath(path)
 }
 
 func openPath(path string) (*os.File, error) {

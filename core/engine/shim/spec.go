@@ -106,7 +106,7 @@ func resources(o options.Box) *specs.LinuxResources {
 	period, quota := uint64(100_000), int64(o.CPUs)*100_000 // microseconds
 	return &specs.LinuxResources{
 		Memory:  &specs.LinuxMemory{Limit: &memory, Swap: swapLimit(memory)},
-		CPU:     &specs.LinuxCPU{Period: &period, Quota: &quota},
+		CPU:     &specs.LinuxCPU{Period: &period, Quota: &quota, Cpus: pickCPUs(o.CPUs)},
 		Pids:    &specs.LinuxPids{Limit: &pids},
 		Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}},
 	}

@@ -55,9 +55,13 @@ const idsPerBox = 65536
 // holderStack is enough for a process that makes one system call.
 const holderStack = 16 << 10
 
-// userNamespace makes a user namespace whose ids 0..65535 are base..base+65535
-// of the host's, to map a layer's owners with. The caller closes it.
-func userNamespace(base int) (*os.File, error) {
+// idRange maps size ids from inside on to those from outside on.
+type idRange struct{ inside, outside, size int }
+
+// userNamespace makes a user namespace with these ids. A mount that is mapped
+// with it shows the owners on disk (inside) as those of the host (outside).
+// The caller closes it.
+func userNamespace(uids, gids idRange) (*os.File, error) {
 	runtime.LockOSThread() // whose end would be the holder's
 	defer runtime.UnlockOSThread()
 	stack := C.malloc(holderStack)
@@ -73,8 +77,8 @@ func userNamespace(base int) (*os.File, error) {
 			C.free(stack)
 		}()
 	}()
-	mapping := fmt.Appendf(nil, "0 %d %d", base, idsPerBox)
-	for _, file := range []string{"uid_map", "gid_map"} {
+	for file, r := range map[string]idRange{"uid_map": uids, "gid_map": gids} {
+		mapping := fmt.Appendf(nil, "%d %d %d", r.inside, r.outside, r.size)
 		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, file), mapping, 0); err != nil {
 			return nil, fmt.Errorf("map the ids of a user namespace: %w", err)
 		}

@@ -25,7 +25,7 @@ import (
 // two environments of 128 KiB, which JSON may lengthen sixfold.
 const (
 	MaxBody = 2 << 20
-	MaxFDs  = 4
+	MaxFDs  = 8
 )
 
 const headerSize = 6
@@ -88,6 +88,14 @@ func (c *Conn) Close() error {
 	}
 	c.fds = nil
 	return c.f.Close()
+}
+
+// Cut ends all sending and receiving, also of a call that waits. It may come
+// at any time, also after Close, when the number is another file's.
+func (c *Conn) Cut() {
+	if rc, err := c.f.SyscallConn(); err == nil {
+		_ = rc.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	}
 }
 
 // SetTimeout bounds each later Send and Recv of a blocking socket to d, or

@@ -5,7 +5,7 @@ package wire
 // hands out the exec's descriptors to one connection at a time.
 const (
 	// From the helper to a new init, on the pair it was started with.
-	TypeConfig Type = iota + 1 // Config, with the listening socket, the folder of exec groups, lists of tasks
+	TypeConfig Type = iota + 1 // Config, with the listening socket, the folder of exec groups, the count of OOM kills, lists of tasks
 	TypeReady                  // no body: init's answer
 	TypeGo                     // no body: serve
 
@@ -110,6 +110,7 @@ const (
 	ReasonSignaled      = "signaled"
 	ReasonCanceled      = "canceled"
 	ReasonTimedOut      = "timed_out"
+	ReasonOOMKilled     = "oom_killed"
 	ReasonBoxStopped    = "box_stopped"
 	ReasonNotFound      = "not_found"
 	ReasonNotExecutable = "not_executable"

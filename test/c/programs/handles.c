@@ -38,7 +38,7 @@ static void dead_runtime(CSandboxRuntime *runtime) {
 static void simple(void) {
   CSandboxSimple *s = (CSandboxSimple *)&err;
   CSandboxExecResult *result = (CSandboxExecResult *)&err;
-  FAILS(SANDBOX_IMAGE, sandbox_simple_new("no/such:image", 0, 0, &s, &err)), SAYS("no/such:image");
+  FAILS(SANDBOX_IMAGE, sandbox_simple_new("127.0.0.1:1/no/such:image", 0, 0, &s, &err)), SAYS("127.0.0.1:1/no/such:image");
   CHECK(s == NULL);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_simple_new("default", 100000, 0, &s, &err)), SAYS("cpus");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_simple_new("default", 0, 1, &s, &err)), SAYS("memory_mib");

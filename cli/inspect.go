@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/core/image"
+	"sandbox/core/local"
+)
+
+func (a *app) imagesInspectCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "inspect IMAGE",
+		Short: "Show all that is known of an image",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), false, func(host *local.Host) error {
+				info, err := host.Images.Inspect(args[0])
+				if err != nil {
+					return err
+				}
+				if a.asJSON() {
+					return writeJSON(a.Out, info)
+				}
+				return writeTable(a.Out, describeImage(info)...)
+			})
+		},
+	}
+}
+
+// describeImage is an image for people: what is not set is left out.
+func describeImage(i image.Info) [][]any {
+	table := [][]any{
+		{"name", i.Name}, {"id", i.ID}, {"digest", i.Digest}, {"size", size(i.Size)}, {"architecture", i.Architecture},
+		{"created", when(&i.CreatedAt)}, {"user", i.User}, {"working dir", i.WorkingDir},
+		{"entrypoint (not run)", strings.Join(i.Entrypoint, " ")}, {"cmd (not run)", strings.Join(i.Cmd, " ")},
+	}
+	for _, env := range i.Env {
+		table = append(table, []any{"env", env})
+	}
+	for _, layer := range i.Layers {
+		table = append(table, []any{"layer", layer})
+	}
+	return slices.DeleteFunc(table, func(row []any) bool { return row[1] == "" })
+}

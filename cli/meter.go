@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"sandbox/core/image"
+)
+
+// meter shows the layers that are being worked on, a bar each, on a terminal;
+// elsewhere it is silent.
+type meter struct {
+	w      io.Writer // nil: silent
+	last   time.Time
+	lines  int // on the terminal now
+	layers map[int]image.Progress
+	done   int
+}
+
+const (
+	perFrame = 100 * time.Millisecond
+	barWidth = 24
+)
+
+func newMeter(w io.Writer) *meter {
+	m := &meter{layers: map[int]image.Progress{}}
+	if asTerminal(w) != nil {
+		m.w = w
+	}
+	return m
+}
+
+// watch has what is pulled under the context shown.
+func (m *meter) watch(ctx context.Context) context.Context {
+	return image.WithProgress(ctx, m.show)
+}
+
+// show takes how far a layer has come, and draws not more often than one can
+// see.
+func (m *meter) show(p image.Progress) {
+	if m.w == nil {
+		return
+	}
+	if p.Stage == image.Finished {
+		delete(m.layers, p.Layer)
+		m.done++
+	} else {
+		m.layers[p.Layer] = p
+	}
+	if time.Since(m.last) < perFrame {
+		return
+	}
+	m.last = time.Now()
+	frame := []string{fmt.Sprintf("%d of %d layers done", m.done, p.Layers)}
+	for _, layer := range slices.Sorted(maps.Keys(m.layers)) {
+		frame = append(frame, bar(m.layers[layer]))
+	}
+	m.erase()
+	fmt.Fprint(m.w, strings.Join(frame, "\n"))
+	m.lines = len(frame)
+}
+
+// bar is the line of one layer.
+func bar(p image.Progress) string {
+	line := fmt.Sprintf("  layer %-3d %-6s ", p.Layer, p.Stage)
+	if p.Total <= 0 {
+		return line + size(p.Done)
+	}
+	full := int(barWidth * min(p.Done, p.Total) / p.Total)
+	return fmt.Sprintf("%s[%s%s] %s of %s", line, strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), size(p.Done), size(p.Total))
+}
+
+// erase takes the last frame away.
+func (m *meter) erase() {
+	if m.lines > 1 {
+		fmt.Fprintf(m.w, "\x1b[%dA", m.lines-1)
+	}
+	if m.lines > 0 {
+		fmt.Fprint(m.w, "\r\x1b[J")
+	}
+	m.lines = 0
+}
+
+// clear takes all of it away, at the end.
+func (m *meter) clear() {
+	if m.w != nil {
+		m.erase()
+	}
+}

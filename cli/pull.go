@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"sandbox/core/local"
+)
+
+func (a *app) imagesPullCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "pull IMAGE",
+		Short: "Get an image from its registry, or a newer one",
+		Long: `Get an image from its registry, also if the store has one of that name.
+Layers that the store has are not fetched; an earlier pull that broke off is
+gone on with.
+
+IMAGE is an alias ('sandbox images ls --aliases') or a reference, as debian:12,
+host:5000/team/app or debian@sha256:...; without a host it is docker.io's.
+Credentials are those of ~/.docker/config.json ('docker login' or 'podman
+login' write it), the proxy that of HTTPS_PROXY.`,
+		Example: "  sandbox images pull debian:stable-slim",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.with(ctx, false, func(host *local.Host) error {
+				meter := newMeter(a.Err)
+				info, err := host.Images.Pull(ctx, args[0], meter.show)
+				meter.clear()
+				if err != nil {
+					return err
+				}
+				return a.printMade(info)
+			})
+		},
+	}
+}

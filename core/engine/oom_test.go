@@ -1,0 +1,34 @@
+package engine_test
+
+import (
+	"testing"
+
+	"sandbox/core"
+	"sandbox/core/options"
+	"sandbox/test/rootfs"
+)
+
+func TestOOMKilled(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) { o.MemoryMiB = 64 })
+	must(t, err)
+	const tooMuch = "dd if=/dev/zero of=/dev/null bs=200M count=1"
+	// In this order: no kill is told of twice.
+	for _, test := range []struct {
+		script, reason string
+		code           int
+	}{
+		{"kill -9 $$", "signaled", 137},
+		{"exec " + tooMuch, "oom_killed", 137},
+		{"kill -9 $$", "signaled", 137},
+		{tooMuch + "; exit 3", "exited", 3},
+		{"kill -9 $$", "signaled", 137},
+		{"exec " + tooMuch, "oom_killed", 137},
+	} {
+		_, status := output(t, e, box, options.Exec{Cmd: []string{"/bin/sh", "-c", test.script}})
+		if status.Reason != test.reason || status.ExitCode != test.code || status.State != core.ExecFailed {
+			t.Errorf("%s: got %+v, want %s", test.script, status, test.reason)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package shim
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+)
+
+// pickCPUs gives, as the kernel writes them, n of the host's CPUs for a box:
+// those that the fewest boxes have, of whatever home. What counts CPUs in the
+// box (nproc, runtimes that make threads) then counts what it may use. It
+// gives "" for all of them, and where the kernel can't bind a group to CPUs.
+func pickCPUs(n int) string {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil || n >= set.Count() || !hasCpusets() {
+		return ""
+	}
+	boxes := map[int]int{} // by CPU
+	for _, list := range cpuLists() {
+		for _, cpu := range parseCPUs(list) {
+			boxes[cpu]++
+		}
+	}
+	var cpus []int
+	for cpu := range len(set) * strconv.IntSize {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	// Boxes that are made at the same moment do not see one another.
+	rand.Shuffle(len(cpus), func(i, j int) { cpus[i], cpus[j] = cpus[j], cpus[i] })
+	slices.SortStableFunc(cpus, func(a, b int) int { return boxes[a] - boxes[b] })
+	var picked []string
+	for _, cpu := range cpus[:n] {
+		picked = append(picked, strconv.Itoa(cpu))
+	}
+	return strings.Join(picked, ",")
+}
+
+func hasCpusets() bool {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return exists(filepath.Join(groupRoot(), "cpuset.cpus.effective"))
+	}
+	return exists(filepath.Join(groupRoot(), "cpuset", "cpuset.cpus"))
+}
+
+// cpuLists gives the CPUs of each box that there is.
+func cpuLists() []string {
+	every := groups("box_*").folder("cpuset")
+	if cgroups.IsCgroup2UnifiedMode() {
+		every = groups("box_*").unified()
+	}
+	files, _ := filepath.Glob(filepath.Join(every, "cpuset.cpus")) // only a bad pattern fails
+	var lists []string
+	for _, name := range files {
+		if b, err := os.ReadFile(name); err == nil {
+			lists = append(lists, strings.TrimSpace(string(b)))
+		}
+	}
+	return lists
+}
+
+// parseCPUs reads a list such as 0-2,5.
+func parseCPUs(list string) []int {
+	var cpus []int
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		if err != nil {
+			continue
+		}
+		last := first
+		if isRange {
+			last, _ = strconv.Atoi(to)
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus
+}

@@ -1,0 +1,158 @@
+package shim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+)
+
+// mountDisk mounts the disk of a box whose writable layer has a size: an ext4
+// file system in a sparse file, which takes of the host what was written and
+// not removed. The mount alone holds the loop device, which goes with it: when
+// the box ends, however it ends, nothing is left to be detached.
+func (t *tree) mountDisk(folder string, sizeGB int) error {
+	image, made, err := openDisk(filepath.Join(folder, "disk"), sizeGB)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	device, err := loopDevice(image, made)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	// noinit_itable: the kernel would write zeros over zeros, and fill the host.
+	const options = "discard,noinit_itable,errors=remount-ro"
+	if err := unix.Mount(device.Name(), t.root, "ext4", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOATIME, options); err != nil {
+		if errors.Is(err, unix.ENODEV) {
+			return fault.New(fault.Unsupported, "disk_size_gb: this kernel has no ext4: leave it out")
+		}
+		return fmt.Errorf("mount the box's disk: %w", err)
+	}
+	t.mounts++
+	return nil
+}
+
+// openDisk opens a box's disk, and makes it if it has none.
+func openDisk(path string, sizeGB int) (f *os.File, made bool, err error) {
+	f, err = os.OpenFile(path, os.O_RDWR, 0)
+	if !errors.Is(err, os.ErrNotExist) {
+		return f, false, err
+	}
+	// Under another name until it is whole.
+	if f, err = os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		return nil, false, err
+	}
+	err = f.Truncate(int64(sizeGB) << 30)
+	if errors.Is(err, unix.EFBIG) {
+		err = fault.New(fault.Unsupported, "disk_size_gb: %d is more than a file on %s can have", sizeGB, fileSystem(path+".new"))
+	}
+	if err == nil {
+		err = format(path + ".new")
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, false, err
+	}
+	return f, true, nil
+}
+
+// format makes an ext4 file system with a journal, so that a crash costs what
+// was being written and no more. It depends on no configuration of the host's.
+func format(path string) error {
+	program, err := findProgram("mkfs.ext4", "/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin")
+	if err != nil {
+		return fault.New(fault.Unsupported, "disk_size_gb: mkfs.ext4 is not in the usual folders: install the package e2fsprogs")
+	}
+	cmd := exec.Command(program, "-q", "-F", "-m", "0", "-b", "4096", "-I", "256", "-i", "16384",
+		"-O", "has_journal,extent,huge_file,flex_bg,metadata_csum,64bit,dir_nlink,extra_isize",
+		"-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", path)
+	cmd.Env = []string{"MKE2FS_CONFIG=/dev/null", "LC_ALL=C"}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("make the box's disk: mkfs.ext4: %w: %s", err, bytes.TrimSpace(said.Bytes()))
+	}
+	return nil
+}
+
+func findProgram(name string, folders ...string) (string, error) {
+	for _, folder := range folders {
+		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// loopTries bounds the race with others of the host for a free loop device.
+const loopTries = 64
+
+// loopDevice gives a loop device for a disk. It is free again once nothing has it
+// open and no file system on it is mounted.
+func loopDevice(image *os.File, isNew bool) (*os.File, error) {
+	if !isNew {
+		// The kernel may still be busy with the end of the box's former
+		// life. Two devices would be two file systems on one disk.
+		if device := attached(image); device != nil {
+			return device, nil
+		}
+	}
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unsupported, err, "disk_size_gb needs loop devices, and /dev/loop-control can't be opened")
+	}
+	defer control.Close()
+	for range loopTries {
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, fmt.Errorf("find a free loop device: %w", err)
+		}
+		device, err := os.OpenFile("/dev/loop"+strconv.Itoa(n), os.O_RDWR, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open a loop device: %w", err)
+		}
+		config := unix.LoopConfig{Fd: uint32(image.Fd()), Size: 4096}
+		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO // no second copy of the page cache
+		if err = unix.IoctlLoopConfigure(int(device.Fd()), &config); err == nil {
+			return device, nil
+		}
+		_ = device.Close()
+		if !errors.Is(err, unix.EBUSY) {
+			return nil, fmt.Errorf("attach the box's disk: %w", err)
+		}
+	}
+	return nil, fault.New(fault.ResourceExhausted, "no loop device for the box's disk: all that were free were taken meanwhile")
+}
+
+// attached gives the loop device that a disk is attached to, or nil.
+func attached(image *os.File) *os.File {
+	var st unix.Stat_t
+	if unix.Fstat(int(image.Fd()), &st) != nil {
+		return nil
+	}
+	inUse, _ := filepath.Glob("/sys/block/loop*/loop") // only a bad pattern fails
+	for _, path := range inUse {
+		device, err := os.OpenFile(filepath.Join("/dev", filepath.Base(filepath.Dir(path))), os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		info, err := unix.IoctlLoopGetStatus64(int(device.Fd()))
+		if err == nil && info.Device == st.Dev && info.Inode == st.Ino {
+			return device
+		}
+		_ = device.Close()
+	}
+	return nil
+}

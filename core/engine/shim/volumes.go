@@ -1,0 +1,275 @@
+package shim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/core/store"
+)
+
+// checkVolumes refuses host paths that no box may see, before anything is made.
+func (k *keeper) checkVolumes(volumes []options.Volume) error {
+	for _, v := range volumes {
+		f, err := openVolume(k.home, v)
+		if err != nil {
+			return err
+		}
+		_ = f.Close()
+	}
+	return nil
+}
+
+// openVolume opens what a volume shows, and nothing that would let a box out:
+// the home (with the sockets of the helper and of all boxes), the stage, or
+// what holds them.
+func openVolume(home string, v options.Volume) (*os.File, error) {
+	f, err := os.OpenFile(v.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fault.New(fault.InvalidArgument, "volume host_path %s: %s", v.HostPath, reason(err))
+	}
+	if err := checkVolume(f, home, v); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func reason(err error) string {
+	if errors.Is(err, os.ErrNotExist) {
+		return "no such file or folder"
+	}
+	var errno unix.Errno
+	errors.As(err, &errno)
+	return errno.Error()
+}
+
+func checkVolume(f *os.File, home string, v options.Volume) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() && !st.Mode().IsRegular() {
+		return fault.New(fault.InvalidArgument, "volume host_path %s is neither a folder nor a file", v.HostPath)
+	}
+	real, err := os.Readlink(fdPath(f)) // what was opened, whatever the names lead to now
+	if err != nil {
+		return err
+	}
+	if home, err = filepath.EvalSymlinks(home); err != nil {
+		return store.Fault(err, "find the home")
+	}
+	for _, closed := range []string{home, stage} {
+		if within(real, closed) || within(closed, real) {
+			return fault.New(fault.InvalidArgument, "volume host_path %s holds %s, or lies in it, which is closed to boxes", v.HostPath, closed)
+		}
+	}
+	return nil
+}
+
+// mountVolumes mounts the volumes into the box's tree, those that hold others
+// first. Nothing runs in the box, but its names may be its own doing: they are
+// followed with the box's root as /.
+func mountVolumes(home, root string, volumes []options.Volume, base int) error {
+	if len(volumes) == 0 {
+		return nil
+	}
+	r, err := openPath(root)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	volumes = slices.Clone(volumes)
+	slices.SortStableFunc(volumes, func(a, b options.Volume) int {
+		return cmp.Compare(strings.Count(path.Clean(a.GuestPath), "/"), strings.Count(path.Clean(b.GuestPath), "/"))
+	})
+	for _, v := range volumes {
+		if err := mountVolume(home, guestRoot{r, root, base}, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mountVolume(home string, root guestRoot, v options.Volume) error {
+	host, err := openVolume(home, v)
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	tree, err := mapVolume(host, v, root.base)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	folder, err := isFolder(int(host.Fd()))
+	if err != nil {
+		return err
+	}
+	at, err := root.mountPoint(path.Clean(v.GuestPath), folder)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	if same, err := isFolder(at); err != nil || same != folder {
+		return fault.New(fault.InvalidArgument, "volume host_path %s and guest_path %s: one is a folder and the other is not", v.HostPath, v.GuestPath)
+	}
+	if err := unix.MoveMount(int(tree.Fd()), "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount volume %s: %w", v.GuestPath, err)
+	}
+	return nil
+}
+
+func isFolder(fd int) (bool, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return st.Mode&unix.S_IFMT == unix.S_IFDIR, err
+}
+
+// mapVolume clones the mount of a host path, with all below it, and maps its
+// owner to the box's root.
+func mapVolume(host *os.File, v options.Volume, base int) (*os.File, error) {
+	fd, err := unix.OpenTree(int(host.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return nil, fmt.Errorf("open volume %s: %w", v.HostPath, err)
+	}
+	tree := os.NewFile(uintptr(fd), v.HostPath)
+	if err := setVolume(tree, v, base); err != nil {
+		_ = tree.Close()
+		return nil, err
+	}
+	return tree, nil
+}
+
+func setVolume(tree *os.File, v options.Volume, base int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(tree.Fd()), &st); err != nil {
+		return err
+	}
+	uids, gids := volumeOwners(st.Uid, st.Gid, base)
+	ids, err := userNamespace(uids, gids)
+	if err != nil {
+		return fault.Wrap(fault.Unsupported, err, "volumes need user namespaces")
+	}
+	defer ids.Close()
+	attr := unix.MountAttr{
+		Attr_set:    unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID,
+		Propagation: unix.MS_PRIVATE, Userns_fd: uint64(ids.Fd()),
+	}
+	if v.ReadOnly {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	err = unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
+	if errors.Is(err, unix.EINVAL) {
+		return fault.New(fault.Unsupported, "volume %s is on %s, or holds a mount of a file system, without id-mapped mounts: "+
+			"share a folder on ext4, xfs, btrfs or tmpfs", v.HostPath, fileSystem(fdPath(tree)))
+	}
+	if err != nil {
+		return fmt.Errorf("map the owner of volume %s: %w", v.HostPath, err)
+	}
+	return nil
+}
+
+// volumeOwners says whose files of a volume the box has as its own. Its root
+// is the folder's owner, and of other owners' files it may do what everybody
+// may. The host's root owns all in any case: a folder of its is shared with
+// the ids as they are, so that users of the box are users of the same number.
+func volumeOwners(uid, gid uint32, base int) (uids, gids idRange) {
+	if uid == 0 {
+		all := idRange{0, base, idsPerBox}
+		return all, all
+	}
+	return idRange{int(uid), base, 1}, idRange{int(gid), base, 1}
+}
+
+// guestRoot is a box's root file system, in which names are the box's.
+type guestRoot struct {
+	dir  *os.File
+	path string
+	base int
+}
+
+// open follows a name with the box's root as /.
+func (r guestRoot) open(name string) (int, error) {
+	return unix.Openat2(int(r.dir.Fd()), name, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+}
+
+// mountPoint gives a descriptor of a name in the box, and makes what is
+// missing of it for the box's root.
+func (r guestRoot) mountPoint(name string, folder bool) (int, error) {
+	parts := strings.Split(strings.Trim(name, "/"), "/")
+	at, err := r.open("/")
+	for i := range parts {
+		if err != nil {
+			break
+		}
+		parent := at
+		at, err = r.step(parent, strings.Join(parts[:i+1], "/"), folder || i < len(parts)-1)
+		_ = unix.Close(parent)
+	}
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENAMETOOLONG) {
+		return -1, fault.New(fault.InvalidArgument, "volume guest_path %s: %s in the box", name, reason(err))
+	}
+	return at, err
+}
+
+// step opens a name whose parent is open, and makes it if it is missing.
+func (r guestRoot) step(parent int, name string, folder bool) (int, error) {
+	fd, err := r.open(name)
+	if errors.Is(err, unix.ENOENT) {
+		if err := r.make(parent, name, folder); err != nil {
+			return -1, err
+		}
+		fd, err = r.open(name)
+	}
+	if err != nil {
+		return -1, err
+	}
+	if err := r.check(fd, name); err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// make makes a mount point. In another volume it can't and shall not.
+func (r guestRoot) make(parent int, name string, folder bool) (err error) {
+	base := path.Base(name)
+	if folder {
+		err = unix.Mkdirat(parent, base, 0o755)
+	} else {
+		err = unix.Mknodat(parent, base, unix.S_IFREG|0o644, 0)
+	}
+	if errors.Is(err, unix.EOVERFLOW) || errors.Is(err, unix.EROFS) {
+		return fault.New(fault.InvalidArgument, "volume guest_path /%s is missing in the volume that it lies in: make it there", name)
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Fchownat(parent, base, r.base, r.base, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// check refuses a name that leads to the root, or where the box's own file
+// systems are mounted.
+func (r guestRoot) check(fd int, name string) error {
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return err
+	}
+	inBox := strings.TrimPrefix(strings.TrimPrefix(real, r.path), "/")
+	if options.Reserved("/" + inBox) {
+		return fault.New(fault.InvalidArgument, "volume guest_path /%s leads to /%s, which is the box's own", name, inBox)
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/engine"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/test/rootfs"
+)
+
+// boxWith makes a box, which ends with the test, and gives its id.
+func boxWith(t *testing.T, e *engine.Client, root string, change func(*options.Box)) (string, error) {
+	t.Helper()
+	o := options.Defaults()
+	o.RootfsPath, o.CPUs, o.MemoryMiB, o.AutoRemove = root, 1, 128, false
+	change(&o)
+	id := boxID(t.TempDir(), 1)
+	_, err := e.Create(t.Context(), core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{root}}})
+	t.Cleanup(func() { _ = e.Remove(context.Background(), id, true) })
+	return id, err
+}
+
+// sh runs a script in a box and gives all it wrote.
+func sh(t *testing.T, e *engine.Client, box, script string) string {
+	t.Helper()
+	out, _ := output(t, e, box, options.Exec{Cmd: []string{"/bin/sh", "-c", script + " 2>&1"}})
+	return out
+}
+
+// hostFolder makes a folder of files that all belong to one owner.
+func hostFolder(t *testing.T, owner int, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range files {
+		path := filepath.Join(dir, name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte("host\n"), 0o600))
+	}
+	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chown(path, owner, owner)
+	}))
+	return dir
+}
+
+func ownerOf(t *testing.T, path string) uint32 {
+	t.Helper()
+	st, err := os.Lstat(path)
+	must(t, err)
+	return st.Sys().(*syscall.Stat_t).Uid
+}
+
+func TestVolumes(t *testing.T) {
+	t.Parallel()
+	e, root := open(t), rootfs.Busybox(t)
+	must(t, os.Symlink("/etc", filepath.Join(root, "out")))
+	must(t, os.Symlink("../../../../../../etc/deep", filepath.Join(root, "climb")))
+	must(t, os.Mkdir(filepath.Join(root, "etc/deep"), 0o755))
+	for name, test := range map[string]struct {
+		owner  int
+		volume options.Volume // HostPath is below the folder
+		script string
+		want   string
+		leaves string // a file that is then in the host's folder, of its owner
+	}{
+		"of a user":        {owner: 1234, volume: options.Volume{GuestPath: "/data"}, script: "cat /data/f; stat -c %u:%g /data /data/f; echo new >/data/new", want: "host\n0:0\n0:0\n", leaves: "new"},
+		"of root":          {owner: 0, volume: options.Volume{GuestPath: "/data"}, script: "cat /data/f; stat -c %u /data/f; mkdir /data/new", want: "host\n0\n", leaves: "new"},
+		"read-only":        {owner: 1234, volume: options.Volume{GuestPath: "/data", ReadOnly: true}, script: "cat /data/f; echo >/data/new", want: "host\n/bin/sh: can't create /data/new: Read-only file system\n"},
+		"remount":          {owner: 1234, volume: options.Volume{GuestPath: "/data", ReadOnly: true}, script: "mount -o remount,rw /data; echo >/data/new", want: "mount: permission denied (are you root?)\n/bin/sh: can't create /data/new: Read-only file system\n"},
+		"a file":           {owner: 1234, volume: options.Volume{HostPath: "f", GuestPath: "/etc/new/f"}, script: "cat /etc/new/f; echo host >/etc/new/f; stat -c %u /etc/new", want: "host\n0\n", leaves: "f"},
+		"missing folders":  {owner: 1234, volume: options.Volume{GuestPath: "/a/b/c"}, script: "stat -c %u:%a /a /a/b; cat /a/b/c/f", want: "0:755\n0:755\nhost\n"},
+		"over a folder":    {owner: 0, volume: options.Volume{GuestPath: "/etc"}, script: "ls /etc", want: "f\nsub\n"},
+		"through a link":   {owner: 0, volume: options.Volume{GuestPath: "/out/here"}, script: "cat /etc/here/f", want: "host\n"},
+		"through a climb":  {owner: 0, volume: options.Volume{GuestPath: "/climb"}, script: "cat /etc/deep/f", want: "host\n"},
+		"no set-user-id":   {owner: 0, volume: options.Volume{GuestPath: "/data"}, script: "grep ' /data ' /proc/mounts | grep -c nosuid,nodev", want: "1\n"},
+		"trailing slashes": {owner: 0, volume: options.Volume{GuestPath: "//data///x//"}, script: "cat /data/x/f", want: "host\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := hostFolder(t, test.owner, "f", "sub/g")
+			test.volume.HostPath = filepath.Join(dir, test.volume.HostPath)
+			box, err := boxWith(t, e, root, func(o *options.Box) { o.Volumes = []options.Volume{test.volume} })
+			must(t, err)
+			for range 2 { // also after a stop
+				_ = os.RemoveAll(filepath.Join(dir, "new"))
+				if got := sh(t, e, box, test.script); got != test.want {
+					t.Errorf("got %q, want %q", got, test.want)
+				}
+				if test.leaves != "" && ownerOf(t, filepath.Join(dir, test.leaves)) != uint32(test.owner) {
+					t.Errorf("%s belongs to %d", test.leaves, ownerOf(t, filepath.Join(dir, test.leaves)))
+				}
+				if _, err := e.Stop(t.Context(), box, time.Second); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := e.Start(t.Context(), box); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// Files of others are as closed to the box's root as they are to the owner of
+// the folder.
+func TestVolumeOfOthers(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	dir := hostFolder(t, 1234, "own", "others")
+	must(t, os.Chown(filepath.Join(dir, "others"), 4321, 4321))
+	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
+		o.Volumes = []options.Volume{{HostPath: dir, GuestPath: "/data"}}
+	})
+	must(t, err)
+	const want = "host\ncat: can't open '/data/others': Permission denied\nchown: /data/others: Value too large for defined data type\n65534\n"
+	if got := sh(t, e, box, "(cat /data/own; cat /data/others; chown 0 /data/others; stat -c %u /data/others)"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestNestedVolumes(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	outer, inner := hostFolder(t, 1234, "outer", "in/hidden"), hostFolder(t, 0, "inner")
+	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
+		o.Volumes = []options.Volume{{HostPath: inner, GuestPath: "/data/in"}, {HostPath: outer, GuestPath: "/data"}}
+	})
+	must(t, err)
+	if got := sh(t, e, box, "ls /data /data/in"); got != "/data:\nin\nouter\n\n/data/in:\ninner\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestBadVolumes(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e, root := openAt(t, home), rootfs.Busybox(t)
+	must(t, os.Symlink("/proc", filepath.Join(root, "intoproc")))
+	must(t, os.Symlink("/", filepath.Join(root, "intoroot")))
+	must(t, os.Symlink("/nowhere", filepath.Join(root, "dangling")))
+	dir, links := hostFolder(t, 0, "f"), t.TempDir()
+	must(t, os.Symlink(home, filepath.Join(links, "home")))
+	must(t, syscall.Mkfifo(filepath.Join(links, "fifo"), 0o600))
+	first := options.Volume{HostPath: dir, GuestPath: "/first"}
+	for name, test := range map[string]struct {
+		volume options.Volume
+		kind   fault.Kind
+		says   string
+	}{
+		"missing":              {options.Volume{HostPath: "/no/such", GuestPath: "/data"}, fault.InvalidArgument, "/no/such: no such file"},
+		"the host's root":      {options.Volume{HostPath: "/tmp/..", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"the home":             {options.Volume{HostPath: home, GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"above the home":       {options.Volume{HostPath: filepath.Dir(home), GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"in the home":          {options.Volume{HostPath: home + "/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"a link to the home":   {options.Volume{HostPath: links + "/home/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"the stage":            {options.Volume{HostPath: "/dev", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"a pipe":               {options.Volume{HostPath: links + "/fifo", GuestPath: "/data"}, fault.InvalidArgument, "neither a folder nor a file"},
+		"not id-mapped":        {options.Volume{HostPath: "/proc/self", GuestPath: "/data"}, fault.Unsupported, "id-mapped"},
+		"over proc by a link":  {options.Volume{HostPath: dir, GuestPath: "/intoproc"}, fault.InvalidArgument, "/proc"},
+		"in proc by a link":    {options.Volume{HostPath: dir, GuestPath: "/intoproc/x"}, fault.InvalidArgument, "/proc"},
+		"the root by a link":   {options.Volume{HostPath: dir, GuestPath: "/intoroot"}, fault.InvalidArgument, "box's own"},
+		"a dangling link":      {options.Volume{HostPath: dir, GuestPath: "/dangling/x"}, fault.InvalidArgument, "/dangling"},
+		"below a file":         {options.Volume{HostPath: dir, GuestPath: "/etc/passwd/x"}, fault.InvalidArgument, "not a directory"},
+		"a folder over a file": {options.Volume{HostPath: dir, GuestPath: "/etc/passwd"}, fault.InvalidArgument, "one is a folder and the other is not"},
+		"a file over a folder": {options.Volume{HostPath: dir + "/f", GuestPath: "/etc"}, fault.InvalidArgument, "one is a folder and the other is not"},
+		"missing in another":   {options.Volume{HostPath: dir, GuestPath: "/first/missing"}, fault.InvalidArgument, "missing in the volume"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			box, err := boxWith(t, e, root, func(o *options.Box) { o.Volumes = []options.Volume{first, test.volume} })
+			if !fault.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v, want %v about %q", err, test.kind, test.says)
+			}
+			if _, err := os.Lstat(filepath.Join(home, "boxes", box)); err == nil {
+				t.Error("something is left of the box")
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+				t.Errorf("the host's folder holds %v, %v", entries, err)
+			}
+		})
+	}
+}

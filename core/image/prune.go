@@ -1,0 +1,109 @@
+package image
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sandbox/core/store"
+)
+
+// Pruned is what a Prune has removed.
+type Pruned struct {
+	Images []string `json:"images"` // names
+	Layers int      `json:"layers"`
+	Bytes  int64    `json:"bytes"` // of layers as plain tars, and of what was fetched in part
+}
+
+// Prune removes what nobody needs: layers without an image or a box, what was
+// fetched in part; with unused also the images that no box stands on. Layers
+// stay while an image is being made. Errors: Storage, and what ended ctx.
+func (s *Store) Prune(ctx context.Context, unused bool) (Pruned, error) {
+	done := Pruned{Images: []string{}}
+	if err := s.sweep(ctx); err != nil {
+		return done, err
+	}
+	held, err := s.hold(ctx)
+	if err != nil {
+		return done, err
+	}
+	defer held.Close()
+	if unused {
+		if done.Images, err = s.forgetUnused(); err != nil {
+			return done, err
+		}
+	}
+	if done.Bytes, err = s.dropPartials(0); err != nil {
+		return done, err
+	}
+	sizes, err := s.sizes()
+	if err != nil {
+		return done, err
+	}
+	garbage, err := s.collect()
+	for _, dir := range garbage {
+		done.Layers++
+		done.Bytes += sizes[filepath.Base(dir)]
+	}
+	return done, cmp.Or(discard(garbage), err)
+}
+
+// sizes gives the sizes of all layers, by the names of their folders when they
+// have been collected.
+func (s *Store) sizes() (map[string]int64, error) {
+	all, err := os.ReadDir(s.layers.Path)
+	sizes := map[string]int64{}
+	for _, e := range all {
+		hex := e.Name()
+		if info, err := s.layers.Get(hex); err == nil {
+			sizes[gone+hex] = info.Size
+		}
+	}
+	return sizes, store.Fault(err, "list layers")
+}
+
+// forgetUnused forgets the images that no box stands on, and gives their names.
+func (s *Store) forgetUnused() ([]string, error) {
+	names := []string{}
+	if s.c.InUse == nil {
+		return names, nil
+	}
+	used, err := s.c.InUse()
+	if err != nil {
+		return names, err
+	}
+	images, err := s.List()
+	if err != nil {
+		return names, err
+	}
+	for _, info := range images {
+		if s.stoodOn(info, used) {
+			continue
+		}
+		if err := s.images.Delete(key(info.Name)); err != nil {
+			return names, err
+		}
+		names = append(names, info.Name)
+	}
+	return names, nil
+}
+
+// stoodOn tells whether all layers of an image are in use.
+func (s *Store) stoodOn(info Info, used []string) bool {
+	return !slices.ContainsFunc(info.Layers, func(digest string) bool { return !slices.Contains(used, s.layer(digest)) })
+}
+
+// Aliases gives the short names that stand for references.
+func (s *Store) Aliases() map[string]string { return maps.Clone(s.c.Sources.Aliases) }
+
+// discard deletes collected layers.
+func discard(dirs []string) error {
+	var failed error
+	for _, dir := range dirs {
+		failed = cmp.Or(failed, store.Fault(os.RemoveAll(dir), "delete a layer"))
+	}
+	return failed
+}

@@ -1,0 +1,146 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"sandbox/core/fault"
+)
+
+// pull is one that is at work in this process.
+type pull struct {
+	done chan struct{} // closed when the rest is set
+	info Info
+	err  error
+}
+
+// Pull gets the image that ref names from its registry, also where the store
+// has one of that name: the tag may have moved on. Layers that are here are
+// not fetched. progress is as that of Import.
+// Errors: InvalidArgument (name), ImageNotFound, Upstream (a registry that is
+// down, slow, refuses us or sends something else than it said), Image (hostile
+// or damaged, for another machine), Config (credentials that can't be read),
+// Storage, and what ended ctx.
+func (s *Store) Pull(ctx context.Context, ref string, progress func(Progress)) (Info, error) {
+	return s.pull(ctx, ref, false, progress)
+}
+
+// Get gives the image that ref names, and pulls one that is not in the store
+// (unless [Sources] has Never). Errors: as Inspect and Pull.
+func (s *Store) Get(ctx context.Context, ref string, progress func(Progress)) (Info, error) {
+	info, err := s.Inspect(ref)
+	if !fault.Is(err, fault.ImageNotFound) {
+		return info, err
+	}
+	if s.c.Sources.Never {
+		return Info{}, fault.New(fault.ImageNotFound, "no image %q in the store: import one with `sandbox images import NAME SOURCE`", ref)
+	}
+	return s.pull(ctx, ref, true, progress)
+}
+
+// watch is the key of the progress that a context carries.
+type watch struct{}
+
+// WithProgress makes whatever Resolve pulls under the context report to
+// progress, which is as that of Import.
+func WithProgress(ctx context.Context, progress func(Progress)) context.Context {
+	return context.WithValue(ctx, watch{}, progress)
+}
+
+func watcher(ctx context.Context) func(Progress) {
+	if progress, ok := ctx.Value(watch{}).(func(Progress)); ok {
+		return progress
+	}
+	return func(Progress) {}
+}
+
+// pull tries one place after the other. It goes on where a registry says that
+// it has none, not where one fails or wants a login: the next might have some
+// stranger's image of that name.
+func (s *Store) pull(ctx context.Context, ref string, missing bool, progress func(Progress)) (Info, error) {
+	places, err := s.c.Sources.places(ref)
+	if err != nil {
+		return Info{}, err
+	}
+	if progress == nil {
+		progress = watcher(ctx)
+	}
+	if err := s.sweep(ctx); err != nil {
+		return Info{}, err
+	}
+	var tried []string
+	for i, place := range places {
+		info, err := s.once(ctx, full(place), func() (Info, error) { return s.pullFrom(ctx, place, missing, progress) })
+		if err != nil {
+			err = fmt.Errorf("pull %s: %w", full(place), err)
+		}
+		if !fault.Is(err, fault.ImageNotFound) || len(places) == 1 {
+			return info, err
+		}
+		if tried = append(tried, full(place)); i == len(places)-1 {
+			return Info{}, fault.Wrap(fault.ImageNotFound, err, "no image %q, looked for as %s", ref, strings.Join(tried, ", "))
+		}
+	}
+	return Info{}, fault.New(fault.Internal, "no place for %q", ref)
+}
+
+// once calls do unless somebody else in this process does so already: then it
+// waits for that one's result. If that one gave up, it is our turn.
+func (s *Store) once(ctx context.Context, full string, do func() (Info, error)) (Info, error) {
+	for {
+		s.mu.Lock()
+		p, other := s.pulls[full]
+		if !other {
+			p = &pull{done: make(chan struct{})}
+			s.pulls[full] = p
+		}
+		s.mu.Unlock()
+		if !other {
+			p.info, p.err = do()
+			s.mu.Lock()
+			delete(s.pulls, full)
+			s.mu.Unlock()
+			close(p.done)
+			return p.info, p.err
+		}
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return Info{}, fault.Of(ctx.Err())
+		}
+		if !fault.Is(p.err, fault.Canceled) && !fault.Is(p.err, fault.Timeout) {
+			return p.info, p.err
+		}
+	}
+}
+
+// pullFrom pulls from one place, while no other process does.
+func (s *Store) pullFrom(ctx context.Context, place name.Reference, missing bool, progress func(Progress)) (Info, error) {
+	info := Info{Name: full(place)}
+	c, err := s.claim(ctx, "pull-"+key(info.Name))
+	if err != nil {
+		return Info{}, err
+	}
+	defer c.release()
+	if missing { // another process may have been first
+		if have, err := s.images.Get(key(info.Name)); !errors.Is(err, fs.ErrNotExist) {
+			return have, err
+		}
+	}
+	repo, err := s.connect(ctx, place)
+	if err != nil {
+		return Info{}, err
+	}
+	defer repo.close()
+	content, digest, err := repo.content(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	info.Digest = digest.String()
+	return s.add(ctx, info, content, progress)
+}

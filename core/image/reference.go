@@ -1,0 +1,122 @@
+package image
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// Docker's registry, as people call it and as the library does.
+const (
+	dockerHost   = "docker.io"
+	dockerServer = name.DefaultRegistry
+)
+
+// normal gives the one spelling of a name in the store: with its tag, `latest`
+// if it names none. A registry is part of it as it is written.
+func normal(ref string) (string, error) {
+	tag, err := name.NewTag(ref, name.WithDefaultRegistry(""))
+	if err != nil {
+		return "", badName(err, ref)
+	}
+	return full(tag), checkName(ref)
+}
+
+func badName(err error, ref string) error {
+	return fault.Wrap(fault.InvalidArgument, err, "image name %.300q", ref)
+}
+
+// checkName refuses what the library takes: /x and ../x.
+func checkName(ref string) error {
+	for part := range strings.SplitSeq(ref, "/") {
+		if part == "" || strings.ContainsRune("._-:@", rune(part[0])) {
+			return fault.New(fault.InvalidArgument, "image name %.300q: each part begins with a letter or digit", ref)
+		}
+	}
+	return nil
+}
+
+// full gives a reference with all its parts, docker.io by that name.
+func full(ref name.Reference) string {
+	if rest, ok := strings.CutPrefix(ref.Name(), dockerServer+"/"); ok {
+		return dockerHost + "/" + rest
+	}
+	return ref.Name()
+}
+
+// short tells whether ref names no registry.
+func short(ref string) bool {
+	first, _, more := strings.Cut(ref, "/")
+	return !more || !strings.ContainsAny(first, ".:") && first != "localhost"
+}
+
+// places gives where to look for ref: what an alias stands for; a short name
+// at each of the registries given, and then at docker.io. Errors:
+// InvalidArgument.
+func (s Sources) places(ref string) ([]name.Reference, error) {
+	if target, ok := s.Aliases[ref]; ok {
+		ref = target
+	}
+	if err := checkName(ref); err != nil {
+		return nil, err
+	}
+	var spellings []string
+	if short(ref) {
+		for _, r := range s.Registries {
+			spellings = append(spellings, r.Host+"/"+ref)
+		}
+	}
+	var all []name.Reference
+	for _, spelling := range append(spellings, ref) {
+		place, err := s.parse(spelling)
+		if err != nil {
+			return nil, badName(err, ref)
+		}
+		same := func(other name.Reference) bool { return other.Name() == place.Name() }
+		if !slices.ContainsFunc(all, same) {
+			all = append(all, place)
+		}
+	}
+	return all, nil
+}
+
+func (s Sources) parse(spelling string) (name.Reference, error) {
+	place, err := name.ParseReference(spelling)
+	if err != nil || !s.plain(place.Context().RegistryStr()) {
+		return place, err
+	}
+	return name.ParseReference(spelling, name.Insecure)
+}
+
+// registry gives what was said about a registry.
+func (s Sources) registry(host string) (options.Registry, bool) {
+	i := slices.IndexFunc(s.Registries, func(r options.Registry) bool {
+		return r.Host == host || r.Host == dockerHost && host == dockerServer
+	})
+	if i < 0 {
+		return options.Registry{}, false
+	}
+	return s.Registries[i], true
+}
+
+// names gives the names that an image which ref means may have in the store:
+// ref itself, as an import may have called it, comes first. Errors:
+// InvalidArgument.
+func (s *Store) names(ref string) ([]string, error) {
+	places, err := s.c.Sources.places(ref)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	if local, err := normal(ref); err == nil { // else: a digest
+		all = append(all, local)
+	}
+	for _, place := range places {
+		all = append(all, full(place))
+	}
+	return all, nil
+}

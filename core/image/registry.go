@@ -1,0 +1,302 @@
+package image
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// maxManifest bounds a manifest or index from a registry, as registries do.
+const maxManifest = 4 << 20
+
+// Sources says where images are pulled from. The zero value is docker.io and
+// whatever a reference names, without credentials.
+type Sources struct {
+	// Registries are searched for short names, in order, before docker.io;
+	// and they say how to reach and log in to those hosts.
+	Registries []options.Registry
+	// Keychain has the credentials for other hosts; nil: none.
+	Keychain authn.Keychain
+	// Proxy is that of [http.Transport]; nil: none.
+	Proxy func(*http.Request) (*url.URL, error)
+	// TLS has the certificates to trust; nil: those of the host.
+	TLS *tls.Config
+	// Aliases are short names for references. One that an import has as
+	// its name stands for that.
+	Aliases map[string]string
+	// Never leaves pulling to Pull: Get and Resolve find what is there.
+	Never bool
+	// Patience is how long a registry may be silent; 0: 30 s.
+	Patience time.Duration
+}
+
+// plain tells whether a registry may be reached without TLS: where that was
+// said, or on this host's loopback.
+func (s Sources) plain(host string) bool {
+	if r, ok := s.registry(host); ok {
+		return r.Transport == options.TransportHTTP
+	}
+	if bare, _, err := net.SplitHostPort(host); err == nil {
+		host = bare
+	}
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// credentials gives what to log in with. Errors: Config.
+func (s Sources) credentials(repo name.Repository) (authn.Authenticator, error) {
+	r, _ := s.registry(repo.RegistryStr())
+	if r.Username != "" || r.BearerToken != "" {
+		return authn.FromConfig(authn.AuthConfig{Username: r.Username, Password: r.Password, RegistryToken: r.BearerToken}), nil
+	}
+	if s.Keychain == nil {
+		return authn.Anonymous, nil
+	}
+	auth, err := s.Keychain.Resolve(repo)
+	return auth, fault.Wrap(fault.Config, err, "read the credentials for %s", host(repo))
+}
+
+func host(repo name.Repository) string {
+	if repo.RegistryStr() == dockerServer {
+		return dockerHost
+	}
+	return repo.RegistryStr()
+}
+
+// repository is the place that a reference names, with a connection to it.
+type repository struct {
+	ref   name.Reference
+	auth  authn.Authenticator
+	base  *patient
+	http  http.Client
+	blobs string // folder of the half-fetched
+}
+
+// connect logs in to a registry. Errors: Upstream, Config, ImageNotFound.
+func (s *Store) connect(ctx context.Context, ref name.Reference) (*repository, error) {
+	repo := ref.Context()
+	auth, err := s.c.Sources.credentials(repo)
+	if err != nil {
+		return nil, err
+	}
+	r := &repository{ref: ref, auth: auth, blobs: s.blobs(), base: newPatient(s.c.Sources, s.c.Sources.plain(repo.RegistryStr()))}
+	r.http.Transport, err = transport.NewWithContext(ctx, repo.Registry, auth, r.base, []string{repo.Scope(transport.PullScope)})
+	if err != nil {
+		r.close()
+		return nil, r.explain(ctx, err)
+	}
+	return r, nil
+}
+
+func (r *repository) close() { r.base.base.CloseIdleConnections() }
+
+// content reads the image that the reference names, and gives the digest that
+// the registry knows it by.
+func (r *repository) content(ctx context.Context) (content, v1.Hash, error) {
+	data, mediaType, err := r.get(ctx, "manifests/"+r.ref.Identifier(), maxManifest)
+	if err != nil {
+		return content{}, v1.Hash{}, err
+	}
+	d := v1.Descriptor{MediaType: mediaType, Digest: digestOf(data)}
+	if pinned, ok := r.ref.(name.Digest); ok && pinned.DigestStr() != d.Digest.String() {
+		return content{}, d.Digest, r.lies("the manifest %s has the digest %s", pinned.DigestStr(), d.Digest)
+	}
+	top := remoteParts{r, d.Digest, data}
+	p := picker{from: top}
+	switch {
+	case mediaType.IsIndex():
+		if err := p.look(ctx, d); err != nil {
+			return content{}, d.Digest, err
+		}
+		if d, err = p.pick(); err != nil {
+			return content{}, d.Digest, err
+		}
+	case !mediaType.IsImage():
+		return content{}, d.Digest, fault.New(fault.Image, "it is of the type %.100q, want an image", mediaType)
+	}
+	c, err := readManifest(ctx, top, d)
+	c.close = r.close
+	return c, top.digest, err
+}
+
+// remoteParts are an image's parts at a registry. The first is there already.
+type remoteParts struct {
+	*repository
+	digest v1.Hash
+	first  []byte
+}
+
+func (p remoteParts) manifest(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+	if d.Digest == p.digest {
+		return p.first, nil
+	}
+	return p.document(ctx, "manifests/", d, maxManifest)
+}
+
+func (p remoteParts) config(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+	return p.document(ctx, "blobs/", d, maxDocument)
+}
+
+func (p remoteParts) layer(d v1.Descriptor) opener {
+	return func(ctx context.Context, fetched func(int64)) (io.ReadCloser, error) {
+		return p.fetch(ctx, d, fetched)
+	}
+}
+
+// document gets what d describes.
+func (r *repository) document(ctx context.Context, kind string, d v1.Descriptor, most int64) ([]byte, error) {
+	if err := checkDigest(d.Digest); err != nil {
+		return nil, err
+	}
+	if d.Size > most {
+		return nil, fault.New(fault.Image, "part %s of the image has %d bytes, over %d", d.Digest, d.Size, most)
+	}
+	data, _, err := r.get(ctx, kind+d.Digest.String(), most)
+	if err == nil && digestOf(data) != d.Digest {
+		err = r.lies("part %s of the image has the digest %s", d.Digest, digestOf(data))
+	}
+	return data, err
+}
+
+// accepted are the manifests that we understand.
+var accepted = strings.Join([]string{
+	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
+	string(types.DockerManifestList), string(types.DockerManifestSchema2),
+}, ", ")
+
+// get gets something small. Failures that may pass are tried again.
+func (r *repository) get(ctx context.Context, what string, most int64) (data []byte, mediaType types.MediaType, err error) {
+	err = r.persist(ctx, func() (bool, error) {
+		resp, err := r.ask(ctx, what, http.Header{"Accept": {accepted}}, http.StatusOK)
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		mediaType = types.MediaType(resp.Header.Get("Content-Type"))
+		data, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
+		if int64(len(data)) > most {
+			return false, fault.New(fault.Image, "%s of the image has over %d bytes", what, most)
+		}
+		return false, err
+	})
+	return data, mediaType, err
+}
+
+// ask sends one request. The caller closes the answer's body.
+func (r *repository) ask(ctx context.Context, what string, header http.Header, codes ...int) (*http.Response, error) {
+	repo := r.ref.Context()
+	at := url.URL{Scheme: repo.Scheme(), Host: repo.RegistryStr(), Path: "/v2/" + repo.RepositoryStr() + "/" + what}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := transport.CheckError(resp, codes...); err != nil {
+		_ = resp.Body.Close()
+		return nil, err
+	}
+	return resp, nil
+}
+
+// tries is how often in a row something may fail without getting on.
+const tries = 4
+
+// persist calls attempt until it succeeds, fails for good, or failed too often
+// without getting on. It explains the failure.
+func (r *repository) persist(ctx context.Context, attempt func() (gotOn bool, err error)) error {
+	for failed := 1; ; failed++ {
+		gotOn, err := attempt()
+		if gotOn {
+			failed = 1
+		}
+		if err == nil {
+			return nil
+		}
+		if failed == tries || !passing(err) || ctx.Err() != nil {
+			return r.explain(ctx, err)
+		}
+		select {
+		case <-time.After(r.base.patience / 300 << (2 * (failed - 1))): // 0.1 s, 0.4 s, 1.6 s
+		case <-ctx.Done():
+		}
+	}
+}
+
+// passing tells whether a failure may have gone the next time.
+func passing(err error) bool {
+	var refused *transport.Error
+	var classified *fault.Error
+	switch {
+	case errors.As(err, &classified), errors.Is(err, errSilent):
+		return false
+	case errors.As(err, &refused):
+		return refused.StatusCode >= 500
+	}
+	var op *net.OpError
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, &op)
+}
+
+// explain says what a failure means for the one who asked. Errors: Upstream,
+// ImageNotFound, and what ended ctx.
+func (r *repository) explain(ctx context.Context, err error) error {
+	at := host(r.ref.Context())
+	var classified *fault.Error
+	var address *url.Error
+	var refused *transport.Error
+	switch {
+	case ctx.Err() != nil:
+		return fault.Of(ctx.Err())
+	case errors.As(err, &classified):
+		return err
+	case errors.Is(err, errSilent):
+		return fault.New(fault.Upstream, "registry %s was silent for %v: see whether it and the network are up, and try again", at, r.base.patience)
+	case errors.As(err, &refused):
+		return r.refused(at, refused)
+	case errors.As(err, &address):
+		err = address.Err // its text may hold a signed address
+	}
+	return fault.Wrap(fault.Upstream, err, "can't reach registry %s: see whether its name is right and it and the network are up", at)
+}
+
+// refused explains an answer of failure.
+func (r *repository) refused(at string, e *transport.Error) error {
+	said := http.StatusText(e.StatusCode)
+	if len(e.Errors) > 0 {
+		said = fmt.Sprintf("%.200q", string(e.Errors[0].Code)+": "+e.Errors[0].Message)
+	}
+	switch {
+	case e.StatusCode == http.StatusNotFound:
+		return fault.New(fault.ImageNotFound, "registry %s has no such image", at)
+	case e.StatusCode == http.StatusTooManyRequests:
+		return fault.New(fault.Upstream, "registry %s had too many requests: wait, or log in there (%s)", at, said)
+	case e.StatusCode != http.StatusUnauthorized && e.StatusCode != http.StatusForbidden:
+		return fault.New(fault.Upstream, "registry %s failed with status %d (%s): try again later", at, e.StatusCode, said)
+	case r.auth == authn.Anonymous:
+		return fault.New(fault.Upstream, "registry %s shows it to nobody without login, if it exists: log in with `docker login %s`, or give credentials in the registries (%s)", at, at, said)
+	}
+	return fault.New(fault.Upstream, "registry %s refused our credentials: they are wrong, have expired or lack the right; log in again with `docker login %s`, or mend those in the registries (%s)", at, at, said)
+}
+
+// lies is the failure of a registry that sends something else than it said.
+func (r *repository) lies(format string, args ...any) error {
+	return fault.New(fault.Upstream, "registry %s sends wrong data: %s", host(r.ref.Context()), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,108 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"sandbox/core/fault"
+)
+
+const (
+	// patience is how long a registry may take to answer, and to send the
+	// next stride of a blob or all of a smaller thing.
+	patience = 30 * time.Second
+	stride   = 16 << 10
+)
+
+var errSilent = errors.New("no answer in time")
+
+// patient is a transport that bounds what the other side can do to us: how
+// long it is silent, how much it sends, and that it does not lead us from TLS
+// to plain HTTP.
+type patient struct {
+	base     *http.Transport
+	patience time.Duration
+	plain    bool // plain HTTP is fine
+}
+
+func newPatient(s Sources, plain bool) *patient {
+	p := &patient{patience: s.Patience, plain: plain}
+	if p.patience == 0 {
+		p.patience = patience
+	}
+	p.base = &http.Transport{
+		Proxy:                  s.Proxy,
+		DialContext:            (&net.Dialer{Timeout: p.patience}).DialContext,
+		TLSClientConfig:        s.TLS.Clone(),
+		DisableCompression:     true, // digests are of what is sent
+		MaxResponseHeaderBytes: 1 << 20,
+		MaxConnsPerHost:        2 * parallel,
+		IdleConnTimeout:        patience,
+	}
+	return p
+}
+
+// blobRequest is the key under which a request's context has the size of the
+// blob it is for. Without it the answer must be small, and come soon.
+type blobRequest struct{}
+
+// RoundTrip is [http.RoundTripper]. Errors: Upstream (see patient).
+func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != "https" && !p.plain {
+		return nil, fault.New(fault.Upstream, "%s is to be reached without TLS: if that is right, give it the transport http in the registries", req.URL.Host)
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	timer := time.AfterFunc(p.patience, func() { cancel(errSilent) })
+	b := &body{ctx: ctx, end: func() { timer.Stop(); cancel(nil) }, left: 2 * maxDocument}
+	if size, ok := ctx.Value(blobRequest{}).(int64); ok {
+		b.left, b.again = size, func() { timer.Reset(p.patience) }
+	}
+	resp, err := p.base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		err = b.cause(err)
+		b.end()
+		return nil, err
+	}
+	b.ReadCloser, resp.Body = resp.Body, b
+	return resp, nil
+}
+
+// body is the bounded body of an answer.
+type body struct {
+	io.ReadCloser
+	ctx   context.Context
+	end   func()
+	again func() // gives it more time; nil: it must all come at once
+	moved int    // bytes since then
+	left  int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.moved += n; b.again != nil && b.moved >= stride {
+		b.again()
+		b.moved = 0
+	}
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fault.New(fault.Upstream, "the registry sends more than it announced")
+	}
+	return n, b.cause(err)
+}
+
+// cause gives why it is over: the timer's reason is the only one that the
+// error does not tell.
+func (b *body) cause(err error) error {
+	if err != nil && errors.Is(context.Cause(b.ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+func (b *body) Close() error {
+	b.end()
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,84 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"sandbox/core/fault"
+)
+
+// file is what stands in HOME/config.toml. All of it may be left out.
+type file struct {
+	// Aliases are short names for image references, over the built-in ones.
+	// An empty reference takes a built-in alias away.
+	Aliases map[string]string `toml:"aliases"`
+	// Pull is "missing" (a create pulls what is not in the store, the
+	// default) or "never".
+	Pull string `toml:"pull"`
+}
+
+// builtin are the aliases that need no configuration.
+var builtin = map[string]string{
+	"default": "docker.io/library/debian:stable-slim",
+	"debian":  "docker.io/library/debian:latest",
+	"ubuntu":  "docker.io/library/ubuntu:latest",
+	"python":  "docker.io/library/python:slim",
+	"node":    "docker.io/library/node:lts-slim",
+	"alpine":  "docker.io/library/alpine:latest",
+	"busybox": "docker.io/library/busybox:latest",
+}
+
+// readFile reads the configuration of a home. Errors: Config.
+func readFile(home string) (file, error) {
+	f := file{Pull: "missing"}
+	name := filepath.Join(home, "config.toml")
+	meta, err := toml.DecodeFile(name, &f)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return f, nil
+	case errors.Is(err, os.ErrPermission), errors.As(err, new(*fs.PathError)):
+		return f, fault.Wrap(fault.Config, err, "read the configuration")
+	case err != nil:
+		return f, fault.Wrap(fault.Config, err, "%s", name)
+	}
+	var problems []string
+	for _, key := range meta.Undecoded() {
+		problems = append(problems, fmt.Sprintf("no setting is called %q", key))
+	}
+	if meta.IsDefined("aliases") && meta.Type("aliases") != "Hash" { // which the decoder lets pass
+		problems = append(problems, "aliases is no table")
+	}
+	if f.Pull != "missing" && f.Pull != "never" {
+		problems = append(problems, fmt.Sprintf("pull is %q, want missing or never", f.Pull))
+	}
+	for _, alias := range slices.Sorted(maps.Keys(f.Aliases)) {
+		if alias == "" || strings.ContainsAny(alias, "/:@") {
+			problems = append(problems, fmt.Sprintf("alias %q: want a name without / : @", alias))
+		}
+	}
+	if len(problems) > 0 {
+		return f, fault.New(fault.Config, "%s: %s", name, strings.Join(problems, "; "))
+	}
+	return f, nil
+}
+
+// aliases gives the table in force. Where short names are searched for at the
+// user's registries the built-in ones would lead past these: only `default`
+// is left.
+func (f file) aliases(searched bool) map[string]string {
+	all := maps.Clone(builtin)
+	if searched {
+		all = map[string]string{"default": builtin["default"]}
+	}
+	maps.Copy(all, f.Aliases)
+	maps.DeleteFunc(all, func(_, ref string) bool { return ref == "" })
+	return all
+}

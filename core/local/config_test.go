@@ -1,0 +1,53 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sandbox/core/fault"
+)
+
+func TestConfigFile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, problem, debian, node string }{
+		"none":           {"", "", "docker.io/library/debian:latest", "docker.io/library/node:lts-slim"},
+		"an alias":       {"pull = \"never\"\n[aliases]\ndebian = \"host/mine:1\"\nnode = \"\"\n", "", "host/mine:1", ""},
+		"unknown":        {"puul = \"never\"\n[alias]\nx = 1\n", `no setting is called "puul"`, "", ""},
+		"a policy":       {"pull = \"always\"\n", "missing or never", "", ""},
+		"not TOML":       {"pull = ", "config.toml", "", ""},
+		"a wrong type":   {"aliases = 7", "aliases", "", ""},
+		"a wrong alias":  {"[aliases]\n\"a/b\" = \"x\"\n", `alias "a/b"`, "", ""},
+		"binary garbage": {"\x00\xff", "config.toml", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, err := readFile(home)
+			if c.problem != "" {
+				if !fault.Is(err, fault.Config) || !strings.Contains(err.Error(), c.problem) {
+					t.Errorf("%v, want config_error with %q", err, c.problem)
+				}
+				return
+			}
+			if all := f.aliases(false); err != nil || all["debian"] != c.debian || all["node"] != c.node {
+				t.Errorf("%v, %v", all, err)
+			}
+		})
+	}
+}
+
+func TestWithoutConfigFile(t *testing.T) {
+	t.Parallel()
+	f, err := readFile(filepath.Join(t.TempDir(), "nowhere"))
+	if err != nil || f.Pull != "missing" || len(f.aliases(false)) != 7 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if all := f.aliases(true); len(all) != 1 || all["default"] == "" {
+		t.Errorf("%v, want only default beside registries", all)
+	}
+}

@@ -1,0 +1,2 @@
+# Images: the tests start a real registry.
+PACKAGES += docker-registry

@@ -1,0 +1,68 @@
+package registry
+
+import (
+	"io"
+	"os/exec"
+	"runtime"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"sandbox/test/rootfs"
+)
+
+// Busybox gives an image of Debian's busybox-static in two layers: the system,
+// and its user's home with a file.
+func Busybox(t testing.TB) v1.Image {
+	t.Helper()
+	system := rootfs.Busybox(t)
+	img, err := mutate.AppendLayers(empty.Image, folder(t, system, "bin", "sbin", "usr", "etc", "dev", "proc", "sys", "run", "var", "tmp", "root"), folder(t, system, "home"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.DeepCopy()
+	config.Architecture, config.OS = runtime.GOARCH, "linux"
+	config.Config.Env = []string{"GREETING=hello"}
+	config.Config.WorkingDir = "/home/user"
+	config.Config.User = "user"
+	config.Config.Cmd = []string{"sh"}
+	if img, err = mutate.ConfigFile(img, config); err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// folder gives a layer of some of what is in a folder.
+func folder(t testing.TB, dir string, names ...string) v1.Layer {
+	t.Helper()
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		cmd := exec.Command("tar", append([]string{"-c", "-C", dir, "--sort=name"}, names...)...)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		return waiting{out, cmd}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// waiting is a program's output; its end is the program's.
+type waiting struct {
+	io.Reader
+	cmd *exec.Cmd
+}
+
+func (w waiting) Close() error {
+	_, _ = io.Copy(io.Discard, w.Reader)
+	return w.cmd.Wait()
+}
