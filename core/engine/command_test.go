@@ -294,7 +294,7 @@ func TestBoxesAreApart(t *testing.T) {
 		if out := b.sh(t, "cat /proc/mounts /proc/self/mountinfo; ls /sys/fs/cgroup"); strings.Contains(out, filepath.Dir(b.home)) || strings.Contains(out, "memory.limit") {
 			t.Errorf("the box sees of the host: %s", out)
 		}
-		if out := b.sh(t, "ls /proc | grep -c '^[0-9]'; ls /sys/class/net"); !strings.HasSuffix(out, "\nlo\n") || len(out) > len("99\nlo\n") {
+		if out := b.sh(t, "ls /proc | grep -c '^[0-9]'; ls /sys/class/net"); !strings.HasSuffix(out, "\neth0\nlo\n") || len(out) > len("99\neth0\nlo\n") {
 			t.Errorf("the box sees processes and networks: %q", out)
 		}
 	}

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // writeFiles writes files into a folder of the box. A name that is a link in
 // the image, as resolv.conf often is, is replaced: it leads to what runs only
-// on a whole machine. Nothing of the box runs yet.
+// on a whole machine. What is a volume of the user's is left alone, and so is a
+// name that leads to no folder. Nothing of the box runs yet.
 func writeFiles(dir string, files map[string]string) error {
 	if len(files) == 0 {
 		return nil
@@ -19,7 +22,13 @@ func writeFiles(dir string, files map[string]string) error {
 		return err
 	}
 	defer root.Close()
+	if st, err := root.Lstat(dir[1:]); !ours(dir) || err == nil && !st.IsDir() {
+		return nil
+	}
 	for name, text := range files {
+		if !ours(filepath.Join(dir, name)) {
+			continue
+		}
 		if err := writeFile(root, filepath.Join(dir, name)[1:], text); err != nil {
 			return fmt.Errorf("write %s/%s: %w", dir, name, err)
 		}
@@ -45,4 +54,19 @@ func writeFile(root *os.Root, path, text string) error {
 	}
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Chmod(0o644), f.Close())
+}
+
+// ours tells whether path is in the box's own file system, or could be made
+// there: no mount point.
+func ours(path string) bool {
+	var root, st unix.Statx_t
+	const mask = unix.STATX_MNT_ID | unix.STATX_TYPE
+	if unix.Statx(unix.AT_FDCWD, "/", unix.AT_SYMLINK_NOFOLLOW, mask, &root) != nil {
+		return false
+	}
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, mask, &st)
+	if errors.Is(err, unix.ENOENT) {
+		return true
+	}
+	return err == nil && st.Mnt_id == root.Mnt_id
 }

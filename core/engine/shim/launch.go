@@ -57,27 +57,18 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 			err = errors.Join(err, closeNetwork(net))
 		}
 	}()
-	tree, err := mountTree(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase, b.Options.DiskSizeGB)
-	if err != nil {
-		return nil, store.Fault(err, "make the box's root file system")
-	}
+	tree := stagedTree(b.ID)
 	defer tree.unmount() // init has it then, in its own mount namespace
-	if err := checkMountPoints(tree.root); err != nil {
-		return nil, err
-	}
-	if err := mountDev(tree.root, b.UIDBase, b.Options.MemoryMiB); err != nil {
-		return nil, engineFault(err)
-	}
-	if err := mountVolumes(l.home, tree.root, b.Options.Volumes, b.UIDBase); err != nil {
-		return nil, engineFault(err)
-	}
+	mounted := make(chan error, 1)
+	go func() { mounted <- l.mount(&tree, b) }() // beside the cgroups
 	control, child, err := socketPair()
 	if err != nil {
+		<-mounted
 		return nil, fault.Wrap(fault.ResourceExhausted, err, "make a socket")
 	}
 	defer control.Close()
 	defer child.Close()
-	life, err := l.run(b, tree.root, child)
+	life, err := l.run(b, tree.root, child, mounted)
 	if err != nil {
 		return nil, engineFault(err)
 	}
@@ -90,18 +81,34 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 	return life, nil
 }
 
-// run makes the box's namespaces, mounts and groups, and starts its init. It
-// does so on a thread of its own, which ends with it: see groups.enter.
-func (l launcher) run(b record.Box, root string, control *os.File) (f *life, err error) {
+// mount makes the box's root file system, with all that is mounted in it from
+// outside.
+func (l launcher) mount(t *tree, b record.Box) error {
+	if err := t.mount(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase, b.Options.DiskSizeGB); err != nil {
+		return store.Fault(err, "make the box's root file system")
+	}
+	if err := checkMountPoints(t.root); err != nil {
+		return err
+	}
+	if err := mountDev(t.root, b.UIDBase, b.Options.MemoryMiB); err != nil {
+		return err
+	}
+	return mountVolumes(l.home, t.root, b.Options.Volumes, b.UIDBase)
+}
+
+// run makes the box's namespaces, mounts and groups, and starts its init, once
+// its root file system is mounted. It does so on a thread of its own, which ends with it: see groups.enter.
+func (l launcher) run(b record.Box, root string, control *os.File, mounted <-chan error) (f *life, err error) {
 	c, err := config(b, root)
 	if err != nil {
+		<-mounted
 		return nil, err
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked
-		if f, err = l.runHere(b, c, control); err != nil {
+		if f, err = l.runHere(b, c, control, mounted); err != nil {
 			leaveGroups() // or they could not be removed
 			l.clean(b.ID)
 		}
@@ -110,14 +117,16 @@ func (l launcher) run(b record.Box, root string, control *os.File) (f *life, err
 	return f, err
 }
 
-func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File) (*life, error) {
+func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File, mounted <-chan error) (*life, error) {
+	var entered error
 	if !cgroups.IsCgroup2UnifiedMode() {
 		limits := config.Cgroups
 		config.Cgroups, config.RootlessCgroups = withoutGroups(b.ID), true
-		if err := groups(b.ID).enter(limits, b.Options); err != nil {
-			return nil, err
-		}
+		entered = groups(b.ID).enter(limits, b.Options)
 		go warm()
+	}
+	if err := errors.Join(<-mounted, entered); err != nil {
+		return nil, err
 	}
 	c, err := libcontainer.Create(l.state, b.ID, config)
 	if err != nil {

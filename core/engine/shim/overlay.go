@@ -31,55 +31,52 @@ type tree struct {
 	mounts int    // how many mounts lie on root
 }
 
-// mountTree mounts the box's root file system: the layers, lowest first,
+// stagedTree is the root file system of a box, not mounted yet.
+func stagedTree(id string) tree { return tree{root: filepath.Join(stage, id)} }
+
+// mount mounts the box's root file system: the layers, lowest first,
 // read-only and with their owners mapped into the box's range, below the
 // writable folder upper. The writable folder belongs to the box's range on
 // disk: an id-mapped one comes up silently read-only.
-func mountTree(folder string, layers []string, base, diskGB int) (t tree, err error) {
-	t.root = filepath.Join(stage, filepath.Base(folder))
+func (t *tree) mount(folder string, layers []string, base, diskGB int) error {
 	if err := makeFolders(folder, t.root); err != nil {
-		return t, err
+		return err
 	}
 	all := idRange{0, base, idsPerBox}
 	ids, err := userNamespace(all, all)
 	if err != nil {
-		return t, fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")
+		return fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")
 	}
 	defer ids.Close()
-	defer func() {
-		if err != nil {
-			t.unmount()
-		}
-	}()
 	if diskGB != 0 { // below the layers, out of the box's sight
 		if err := t.mountDisk(folder, diskGB); err != nil {
-			return t, err
+			return err
 		}
 		folder = t.root
 	}
 	upper, err := openFolder(filepath.Join(folder, "upper"))
 	if err != nil {
-		return t, err
+		return err
 	}
 	defer upper.Close()
 	work, err := openFolder(filepath.Join(folder, "work"))
 	if err != nil {
-		return t, err
+		return err
 	}
 	defer work.Close()
 	var lower []string
 	for i := range layers {
 		layer, err := t.mapLayer(layers[len(layers)-1-i], ids)
 		if err != nil {
-			return t, err
+			return err
 		}
 		defer layer.Close()
 		lower = append(lower, fdPath(layer)) // overlay wants the topmost first
 	}
 	if err := copyRoot(layers[len(layers)-1], fdPath(upper), base); err != nil {
-		return t, err
+		return err
 	}
-	return t, t.overlay(lower, fdPath(upper), fdPath(work))
+	return t.overlay(lower, fdPath(upper), fdPath(work))
 }
 
 // mapLayer mounts one layer, id-mapped and read-only, on the box's root, where

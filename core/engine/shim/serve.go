@@ -45,6 +45,11 @@ func Serve(home string) error {
 
 func serve(home string) error {
 	dir := os.NewFile(homeFD, home)
+	// libcontainer hands this on to the program that makes a box from inside,
+	// which does one thing after another.
+	if err := os.Setenv("GOMAXPROCS", "1"); err != nil {
+		return err
+	}
 	log, err := openLog(home)
 	if err != nil {
 		return err
