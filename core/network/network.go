@@ -16,7 +16,6 @@ package network
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -139,7 +138,7 @@ func (b *Box) Connect(pid, number int) error {
 	for _, port := range b.Ports {
 		b.entries = append(b.entries, entryOf(port, address)...)
 	}
-	if err := s.publish(b.host.routes, b.Link, b.entries); err != nil {
+	if err := s.publish(b.host.routes, b.entries); err != nil {
 		b.entries = nil
 		return failed(err, "publish the box's ports")
 	}
@@ -164,13 +163,13 @@ func (b *Box) Close() error {
 }
 
 // failed classifies what the kernel refuses.
-func failed(err error, format string, args ...any) error {
+func failed(err error, what string) error {
 	var classified *fault.Error
 	switch {
 	case errors.As(err, &classified):
 		return err
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPROTONOSUPPORT):
-		return fault.Wrap(fault.Unsupported, err, "%s: the kernel lacks veth or nftables (sandbox doctor tells which); network None does without", fmt.Sprintf(format, args...))
+		return fault.Wrap(fault.Unsupported, err, "%s: the kernel lacks veth or nftables (sandbox doctor tells which); network None does without", what)
 	}
-	return fault.Wrap(fault.Upstream, err, format, args...)
+	return fault.Wrap(fault.Upstream, err, "%s", what)
 }

@@ -65,7 +65,7 @@ func slot(fields ...[]byte) (b []byte) {
 
 // publish puts the entries into the table. An entry that is there already is
 // of a box that has ended, or of one whose helper has died.
-func (s *shared) publish(h *netlink.Handle, link string, entries []entry) error {
+func (s *shared) publish(h *netlink.Handle, entries []entry) error {
 	err := edit(entries, (*nftables.Conn).SetAddElements)
 	if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EEXIST) {
 		return err

@@ -63,7 +63,7 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 	go func() { mounted <- l.mount(&tree, b) }() // beside the cgroups
 	control, child, err := socketPair()
 	if err != nil {
-		<-mounted
+		<-mounted //nolint:errcheck // its failure would say less
 		return nil, fault.Wrap(fault.ResourceExhausted, err, "make a socket")
 	}
 	defer control.Close()
@@ -101,7 +101,7 @@ func (l launcher) mount(t *tree, b record.Box) error {
 func (l launcher) run(b record.Box, root string, control *os.File, mounted <-chan error) (f *life, err error) {
 	c, err := config(b, root)
 	if err != nil {
-		<-mounted
+		<-mounted //nolint:errcheck // its failure would say less
 		return nil, err
 	}
 	done := make(chan struct{})
