@@ -37,7 +37,8 @@ truncate -s 1G disk
 mkdir -p initrd/{bin,modules,dev,proc,sys,disk}
 cp /bin/busybox initrd/bin/
 install "$here/init.sh" initrd/init
-/sbin/modprobe -d linux -S "$version" -a --show-depends virtio_pci virtio_blk ext4 overlay |
+/sbin/modprobe -d linux -S "$version" -a --show-depends virtio_pci virtio_blk ext4 overlay loop veth \
+	nf_tables nft_chain_nat nft_nat nft_masq nft_ct nft_fib_inet |
 	awk '$1 == "insmod" && !seen[$2]++ {print $2}' >modules
 n=100
 while read -r module; do

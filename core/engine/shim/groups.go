@@ -215,11 +215,12 @@ func (g groups) execTasks() ([]*os.File, error) {
 	return tasks, nil
 }
 
-// oomKills opens the file that counts the kernel's kills in the commands'
-// group for want of memory.
+// oomKills opens the file that counts the kernel's kills for want of memory in
+// the commands' group. On cgroup2 it is the box's, which counts those below it
+// and is there before they are.
 func (g groups) oomKills() (*os.File, error) {
 	if cgroups.IsCgroup2UnifiedMode() {
-		return os.Open(filepath.Join(g.unified(), execsFolder, "memory.events"))
+		return os.Open(filepath.Join(g.unified(), "memory.events"))
 	}
 	return os.Open(filepath.Join(g.folder("memory"), execsFolder, "memory.oom_control"))
 }
