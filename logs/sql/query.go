@@ -141,13 +141,22 @@ func (p *parser) selection(s *Select) {
 	if p.follows("TOP") {
 		p.top(s)
 	}
-	s.Items = []Expr{p.item(true)}
+	p.selected(s)
 	for p.peek().isSymbol(",") && !p.trailingComma() {
 		p.expectSymbol(",")
-		s.Items = append(s.Items, p.item(true))
+		p.selected(s)
 	}
 	if p.trailingComma() {
 		p.expectSymbol(",")
+	}
+}
+
+// selected is one item, which is kept with its text.
+func (p *parser) selected(s *Select) {
+	from := p.peek().from
+	s.Items = append(s.Items, p.item(true))
+	if p.err == nil {
+		s.texts = append(s.texts, p.source[from:p.tokens[p.at-1].to])
 	}
 }
 

@@ -33,6 +33,8 @@ type Select struct {
 	Limit      Expr
 	Offset     Expr
 	WithTies   bool
+
+	texts []string // of the items, as the caller wrote them
 }
 
 // With is a named query, or an expression with an alias.

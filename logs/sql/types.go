@@ -80,11 +80,6 @@ func (p *parser) typeNumber() *Literal {
 	return &Literal{Form: Number, Value: sign + p.numberText()}
 }
 
-// parseType reads a type that stands in a string.
-func parseType(s string) (*Type, *Error) {
-	return parsePart(s, (*parser).dataType)
-}
-
 // parsePart reads the whole of s as one part of the grammar.
 func parsePart[T any](s string, part func(*parser) T) (T, *Error) {
 	var none T
