@@ -133,11 +133,10 @@ func (p *parser) castAlias() string {
 }
 
 func (p *parser) exists(int) Expr {
-	s := &Subquery{Exists: true, Query: p.query()}
+	s := &Subquery{Exists: true, Query: p.queryToBracket()}
 	if len(s.Query.Parts) == 1 && s.Query.Parts[0].Nested != nil {
 		s.Query = s.Query.Parts[0].Nested
 	}
-	p.expectSymbol(")")
 	return s
 }
 

@@ -16,10 +16,11 @@ const (
 // A checker walks a statement and resolves its names in place. It keeps the
 // first thing that is not allowed.
 type checker struct {
-	text  string
-	err   *Error
-	count int
-	named bool // something was printed under another name
+	text    string
+	err     *Error
+	count   int  // of names that were made
+	inlined int  // length of the constants that were put in
+	named   bool // something got another name than the caller's
 }
 
 // Check walks the query: each table must be otel.otel_logs, a named query or
@@ -239,13 +240,21 @@ func (c *checker) namedSet(x *Expr, n *Name, s *scope) {
 			c.named = true
 			return
 		}
-		if value := s.constant(name); value != nil {
-			*x = value
-			c.named = true
+		if found := s.constant(name); found.value != nil {
+			c.inline(n.Pos, x, found)
 			return
 		}
 	}
 	c.refuse(n.Pos, "the name %s cannot stand right of IN: write has(array, x) or a subquery", short(name))
+}
+
+// inline puts a constant in the place of its alias.
+func (c *checker) inline(pos int, x *Expr, found constant) {
+	*x = found.value
+	c.named = true
+	if c.inlined += found.length; c.inlined > maxPrinted {
+		c.refuse(pos, "the statement is too long once its aliases are written out")
+	}
 }
 
 // bare takes aliases and brackets off.

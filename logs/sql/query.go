@@ -36,6 +36,11 @@ func (p *parser) part(op string) Part {
 
 func (p *parser) bracketedQuery() *Query {
 	p.expectSymbol("(")
+	return p.queryToBracket()
+}
+
+// queryToBracket is a query and the bracket behind it.
+func (p *parser) queryToBracket() *Query {
 	q := p.query()
 	for _, clause := range []string{"FORMAT", "INTO", "SETTINGS"} {
 		if p.follows(clause) {

@@ -5,8 +5,15 @@ type scope struct {
 	outer   *scope
 	queries map[string]string // named queries: what each is printed as
 	lambdas map[string]string // named lambdas: what each is printed as
-	consts  map[string]Expr   // aliases of constants; nil if there are several
-	hidden  string            // a named query that outer's own may not be seen as
+	consts  map[string]constant
+	hidden  string // a named query that outer's own may not be seen as
+}
+
+// A constant is what an alias stands for, and its length when printed. It is
+// nil where the alias is something else, or there are two of the name.
+type constant struct {
+	value  Expr
+	length int
 }
 
 // query gives the printed name of a named query.
@@ -31,13 +38,13 @@ func (s *scope) lambda(name string) (string, bool) {
 	return "", false
 }
 
-func (s *scope) constant(name string) Expr {
+func (s *scope) constant(name string) constant {
 	for ; s != nil; s = s.outer {
 		if x, ok := s.consts[name]; ok {
 			return x
 		}
 	}
-	return nil
+	return constant{}
 }
 
 // aliases adds the constants and lambdas that are named below x, outside of
@@ -64,12 +71,15 @@ func (c *checker) alias(s *scope, a *Alias) {
 		_, again := s.consts[a.Name]
 		_, given := x.(*Placeholder)
 		if again || !given && !isConstant(x) {
-			x = nil
+			s.consts[a.Name] = constant{}
+			return
 		}
-		s.consts[a.Name] = x
+		var w printer
+		w.expression(x)
+		s.consts[a.Name] = constant{x, w.Len()}
 	}
 }
 
 func newScope(outer *scope) *scope {
-	return &scope{outer: outer, queries: map[string]string{}, lambdas: map[string]string{}, consts: map[string]Expr{}}
+	return &scope{outer: outer, queries: map[string]string{}, lambdas: map[string]string{}, consts: map[string]constant{}}
 }
