@@ -57,7 +57,7 @@ func (s *server) read(r *http.Request) (request, error) {
 	if err := s.arguments(&q, values); err != nil {
 		return request{}, err
 	}
-	if m := insertionText().FindStringSubmatch(q.sql); m != nil && r.ContentLength != 0 {
+	if m := insertionText().FindStringSubmatch(q.sql); m != nil && r.Method == http.MethodPost {
 		q.sql, q.format, q.data = m[1], m[2], r.Body
 		return q, nil
 	}
@@ -77,6 +77,9 @@ func (s *server) read(r *http.Request) (request, error) {
 func (s *server) arguments(q *request, values url.Values) error {
 	for name, list := range values {
 		value := list[len(list)-1]
+		if strings.ContainsRune(value, 0) && name != "query" {
+			return fail(codeBadArguments, "BAD_ARGUMENTS", "%s has a NUL in it: write it as \\0", name)
+		}
 		param, isParam := strings.CutPrefix(name, "param_")
 		switch {
 		case isParam:
