@@ -12,7 +12,12 @@ const boxPrefix = "invalid box options JSON: "
 // boxDocument is the box options document. Pointers tell a member that is
 // absent, or null, from one that is zero.
 type boxDocument struct {
-	Rootfs     *rootfs   `json:"rootfs"`
+	Rootfs *rootfs `json:"rootfs"`
+	members
+}
+
+// members are those that the documents of a box have in common.
+type members struct {
 	CPUs       *int      `json:"cpus"`
 	MemoryMiB  *int      `json:"memory_mib"`
 	DiskSizeGB *int      `json:"disk_size_gb"`
@@ -60,7 +65,7 @@ func Decode(doc []byte) (Box, error) {
 	}
 	b := d.box()
 	b.check(&p)
-	p.when(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
+	d.zeroDisk(&p)
 	return b, p.err(fault.InvalidArgument, boxPrefix)
 }
 
@@ -70,6 +75,10 @@ func (d *boxDocument) missing(p *problems) {
 	p.required("volumes", d.Volumes != nil)
 	p.required("network", d.Network != nil)
 	p.required("ports", d.Ports != nil)
+	d.members.missing(p)
+}
+
+func (d *members) missing(p *problems) {
 	for i, v := range or(d.Volumes, nil) {
 		p.required(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath != nil)
 		p.required(fmt.Sprintf("volumes[%d].guest_path", i), v.GuestPath != nil)
@@ -79,27 +88,37 @@ func (d *boxDocument) missing(p *problems) {
 	}
 }
 
-// box fills in the defaults. Nothing required is missing.
+// zeroDisk refuses what a Box can't tell from no size.
+func (d *members) zeroDisk(p *problems) {
+	p.when(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
+}
+
 func (d *boxDocument) box() Box {
 	b := Defaults()
+	d.fill(&b)
 	b.Image, b.RootfsPath = or(d.Rootfs.Image, ""), or(d.Rootfs.RootfsPath, "")
+	return b
+}
+
+// fill sets what is given and keeps the defaults for what is not. Nothing
+// required is missing.
+func (d *members) fill(b *Box) {
 	b.CPUs = or(d.CPUs, b.CPUs)
 	b.MemoryMiB = or(d.MemoryMiB, b.MemoryMiB)
 	b.DiskSizeGB = or(d.DiskSizeGB, 0)
 	b.WorkingDir = or(d.WorkingDir, "")
-	b.Env = *d.Env
-	b.Network = *d.Network
+	b.Env = or(d.Env, nil)
+	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
-	for _, v := range *d.Volumes {
+	for _, v := range or(d.Volumes, nil) {
 		b.Volumes = append(b.Volumes, Volume{HostPath: *v.HostPath, GuestPath: *v.GuestPath, ReadOnly: or(v.ReadOnly, false)})
 	}
-	for _, q := range *d.Ports {
+	for _, q := range or(d.Ports, nil) {
 		b.Ports = append(b.Ports, Port{
 			HostIP: or(q.HostIP, ""), HostPort: or(q.HostPort, 0),
 			GuestPort: *q.GuestPort, Protocol: or(q.Protocol, ProtocolTCP),
 		})
 	}
-	return b
 }
 
 func or[T any](p *T, absent T) T {
