@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sandbox/core"
-	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
@@ -55,8 +54,8 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	if err := s.checkPaths(r, &o); err != nil {
 		return created{}, err
 	}
-	if err := s.publish(r, o.Ports); err != nil {
-		return created{}, err
+	for i := range o.Ports {
+		o.Ports[i].HostIP = s.Publish.String()
 	}
 	box, err := s.Runtime.Create(r.Context(), o)
 	if err != nil {
@@ -68,20 +67,6 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	}
 	doc, err = encode(rec.Info())
 	return created{ID: rec.ID, Document: doc}, err
-}
-
-// publish sets the address of ports. Over TCP a client gets the server's, or
-// the host alone.
-func (s *Server) publish(r *request, ports []options.Port) error {
-	for i, p := range ports {
-		switch {
-		case p.HostIP == "":
-			ports[i].HostIP = s.Publish.String()
-		case r.by == ByKey && p.HostIP != s.Publish.String() && p.HostIP != "127.0.0.1" && p.HostIP != "::1":
-			return fault.New(fault.PermissionDenied, "ports[%d].host_ip %s: this server publishes ports on %s", i, p.HostIP, s.Publish)
-		}
-	}
-	return nil
 }
 
 // box finds the box that the path names. Errors: BoxNotFound, Ambiguous.
@@ -174,7 +159,7 @@ func (r *request) grace(w http.ResponseWriter) (time.Duration, error) {
 	body := struct {
 		Seconds *int `json:"timeout_seconds"`
 	}{&seconds}
-	if err := options.Strict(doc, &body, "stop"); err != nil {
+	if err := options.Strict(doc, &body); err != nil {
 		return 0, err
 	}
 	if body.Seconds != nil {

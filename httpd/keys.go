@@ -67,11 +67,11 @@ func (s *Server) createKey(w http.ResponseWriter, r *request) error {
 // Malformed, a date that is none InvalidArgument.
 func (s *Server) decodeKey(doc []byte) (auth.Request, error) {
 	var d keyDocument
-	if err := options.Strict(doc, &d, "key"); err != nil {
+	if err := options.Strict(doc, &d); err != nil {
 		return auth.Request{}, err
 	}
 	if fields := d.missing(); fields != nil {
-		return auth.Request{}, &fault.Error{Kind: fault.Malformed, Message: "invalid key JSON: " + fields[0].Field + " " + fields[0].Message, Fields: fields}
+		return auth.Request{}, &fault.Error{Kind: fault.Malformed, Message: fields[0].Field + " " + fields[0].Message, Fields: fields}
 	}
 	req := auth.Request{Name: *d.Name, Environment: s.Environment}
 	for _, p := range *d.Permissions {

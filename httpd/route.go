@@ -42,6 +42,7 @@ func Routes() []Route {
 		{Method: "POST", Pattern: "/v1/boxes/{id}:stop", Permission: auth.Boxes, handle: (*Server).stopBox},
 		{Method: "POST", Pattern: "/v1/boxes/{id}:start", Permission: auth.Boxes, handle: (*Server).startBox},
 		{Method: "GET", Pattern: "/v1/info", handle: (*Server).info},
+		{Method: "POST", Pattern: "/v1/gc", Permission: auth.Boxes, handle: (*Server).collect},
 		{Method: "GET", Pattern: "/v1/me", handle: (*Server).me},
 		{Method: "GET", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).listKeys},
 		{Method: "POST", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).createKey},
