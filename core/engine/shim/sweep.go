@@ -8,6 +8,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
+	"sandbox/core/image/layer"
 	"sandbox/core/store"
 )
 
@@ -15,7 +16,7 @@ import (
 // notes those that have ended, and removes what was never finished. Records
 // were written before objects, so nothing of ours is without one.
 func (k *keeper) load() error {
-	if err := k.records.Sweep(); err != nil {
+	if err := errors.Join(k.records.Sweep(), layer.Sweep(k.layers())); err != nil {
 		return err
 	}
 	recs, err := k.records.List()

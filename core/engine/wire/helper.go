@@ -15,6 +15,7 @@ const (
 	TypeStopBox
 	TypeRemoveBox
 	TypeUnpack // Unpack, with the read end of the tar stream
+	TypeFlush  // no body; answered before the disk has the layers
 
 	// Answers of the helper; or TypeError.
 	TypeRecord // core.Record
