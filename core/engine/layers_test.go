@@ -100,3 +100,65 @@ func TestManyLayers(t *testing.T) {
 		t.Errorf("top and number of files: %q", out)
 	}
 }
+
+// tarOf packs entries; a file's content is its Linkname.
+func tarOf(t *testing.T, entries ...tar.Header) *bytes.Buffer {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range entries {
+		h.Mode = 0o755
+		content := ""
+		if h.Typeflag == tar.TypeReg {
+			content, h.Linkname = h.Linkname, ""
+			h.Size = int64(len(content))
+		}
+		must(t, w.WriteHeader(&h))
+		_, err := w.Write([]byte(content))
+		must(t, err)
+	}
+	must(t, w.Close())
+	return &b
+}
+
+// What an upper layer does to names of a lower one stays within the box: it
+// takes a folder's place, writes below a link of the lower layer, hides.
+func TestLaterLayers(t *testing.T) {
+	t.Parallel()
+	file := func(name, text string) tar.Header {
+		return tar.Header{Typeflag: tar.TypeReg, Name: name, Linkname: text}
+	}
+	folder := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeDir, Name: name} }
+	link := func(name, to string) tar.Header {
+		return tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to}
+	}
+	home := t.TempDir()
+	e := openAt(t, home)
+	layers := []string{rootfs.Busybox(t)}
+	must(t, os.Mkdir(filepath.Join(home, "layers"), 0o700))
+	for i, entries := range [][]tar.Header{
+		{folder("d"), file("d/f", "lower"), link("link", "/etc"), link("up", "../../../../etc"), file("x", "lower"), file("full/f", "lower"), file("opaque/f", "lower"), file("twice", "lower")},
+		{file("d", "upper"), file("link/passwd", "upper"), file("up/passwd", "upper"), folder("x"), file(".wh.full", ""), file("opaque/.wh..wh..opq", ""), file("twice", "1"), file("twice", "2"), file(".wh.nothing", "")},
+	} {
+		dir := filepath.Join(home, "layers", fmt.Sprint(i))
+		must(t, e.Unpack(t.Context(), tarOf(t, entries...), dir))
+		layers = append(layers, dir)
+	}
+	id := newBoxAt(t, e, home, layers...)
+	out, _ := output(t, e, id, options.Exec{Cmd: []string{"sh", "-c", `cat /d /link/passwd /up/passwd /twice; echo; head -n 1 /etc/passwd; ls -d /x/ /opaque/* /full /nothing 2>/dev/null`}})
+	if want := "upperupperupper2\nroot:x:0:0:root:/root:/bin/sh\n/x/\n"; out != want {
+		t.Errorf("the box sees %q, want %q", out, want)
+	}
+	for name, h := range map[string]tar.Header{
+		"a link to a file of the lower layer": {Typeflag: tar.TypeLink, Name: "h", Linkname: "d/f"},
+		"a device in its place":               {Typeflag: tar.TypeBlock, Name: "d", Devmajor: 8},
+	} {
+		dir := filepath.Join(home, "layers", "bad")
+		if err := e.Unpack(t.Context(), tarOf(t, h), dir); !fault.Is(err, fault.Image) {
+			t.Errorf("%s: %v, want image_error", name, err)
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			t.Errorf("%s: something is left", name)
+		}
+	}
+}

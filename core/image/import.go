@@ -18,8 +18,9 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// maxLayers is what overlayfs stacks.
-const maxLayers = 500
+// maxLayers is what one mount of overlayfs surely takes: the names of all have
+// to fit into its one page of options. Docker makes images of up to 127.
+const maxLayers = 128
 
 // Stage is what is being done to a layer.
 type Stage string
