@@ -78,6 +78,7 @@ func serve(home string) error {
 	if err := k.load(); err != nil {
 		return err
 	}
+	k.flush() // what an earlier helper did not come to
 	err = k.serve(dir)
 	return errors.Join(err, k.network.Leave())
 }
@@ -155,6 +156,9 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return wire.TypeDone, nil, k.unpack(f)
 	case wire.TypeSweep:
 		return k.answerSweep(f)
+	case wire.TypeFlush:
+		k.flush()
+		return wire.TypeDone, nil, nil
 	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox:
 		if err := f.Decode(&r); err != nil {
 			return 0, nil, err
