@@ -53,7 +53,7 @@ func TestManyAtOnce(t *testing.T) {
 	if left, err := n.engine.List(t.Context()); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	n.gone(t)
+	n.nothingLeft(t)
 }
 
 // Whoever leaves the line gets no box, also if it was about to be his turn.

@@ -84,7 +84,7 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 // mount makes the box's root file system, with all that is mounted in it from
 // outside.
 func (l launcher) mount(t *tree, b record.Box) error {
-	if err := t.mount(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase, b.Options.DiskSizeGB); err != nil {
+	if err := t.mount(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase, b.Options.DiskSizeGB, b.Options.AutoRemove); err != nil {
 		return store.Fault(err, "make the box's root file system")
 	}
 	if err := checkMountPoints(t.root); err != nil {
