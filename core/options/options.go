@@ -37,7 +37,8 @@ const (
 	MaxCmdBytes   = 128 << 10
 	MaxLabels     = 64
 	MaxProcesses  = 4096
-	MaxDocument   = 1 << 20 // bytes of a document that this package reads
+	MaxDocument   = 1 << 20  // bytes of a document that this package reads
+	MaxCommand    = 16 << 20 // of one that may hold a command's whole input
 )
 
 // Box says how a box shall be. The zero value is not valid: start from
@@ -84,6 +85,7 @@ type Exec struct {
 	TTY        bool
 	Cols, Rows int           // with TTY; 0 means 80 and 24
 	Stdin      bool          // a pipe (or the terminal) instead of /dev/null
+	KeepStdin  bool          // the pipe outlives the process that holds it: see core.Execs.Attach
 	Timeout    time.Duration // 0: none
 }
 
