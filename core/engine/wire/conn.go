@@ -99,40 +99,6 @@ func (c *Conn) Cut() {
 	}
 }
 
-// HungUp tells whether the peer sends nothing more: it was closed, cut, or has ended.
-func (c *Conn) HungUp() bool {
-	rc, err := c.f.SyscallConn()
-	if err != nil {
-		return true
-	}
-	hungUp := false
-	_ = rc.Control(func(fd uintptr) { hungUp = hasHungUp(fd) })
-	return hungUp
-}
-
-func hasHungUp(fd uintptr) bool {
-	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // a descriptor
-	n, err := unix.Poll(p, 0)
-	return err == nil && n > 0
-}
-
-// Watch gives a channel that is closed when the peer hangs up. The socket is
-// one in non-blocking mode, and nobody receives until stop was called.
-func (c *Conn) Watch() (left <-chan struct{}, stop func()) {
-	hungUp, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		if rc, err := c.f.SyscallConn(); err == nil && rc.Read(hasHungUp) == nil {
-			close(hungUp)
-		}
-	}()
-	return hungUp, func() {
-		_ = c.f.SetReadDeadline(time.Unix(1, 0))
-		<-done
-		_ = c.f.SetReadDeadline(time.Time{})
-	}
-}
-
 // SetTimeout bounds each later Send and Recv of a blocking socket to d, or
 // twice d for a frame that comes in parts; 0 is none.
 func (c *Conn) SetTimeout(d time.Duration) error {
