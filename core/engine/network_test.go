@@ -532,6 +532,12 @@ func (n *network) gone(t *testing.T) {
 	pid := helperPID(t, n.home)
 	must(t, n.engine.Close())
 	awaitEnd(t, pid)
+	n.asBefore(t)
+}
+
+// asBefore wants the host as it was before there was a box.
+func (n *network) asBefore(t *testing.T) {
+	t.Helper()
 	if left := n.remains(t, true); left != nil {
 		t.Error("left behind: ", left)
 	}
