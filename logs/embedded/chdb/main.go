@@ -96,7 +96,7 @@ func report(err error) error {
 // serve runs on a thread other than the process's first: the engine asks for
 // the bounds of its thread's stack, which for the first stand in /proc.
 func serve(s Settings) error {
-	if err := loadFilter(); err != nil {
+	if err := filter.LoadAll(); err != nil {
 		return err
 	}
 	// Another child may still be ending: its lock goes with it.
