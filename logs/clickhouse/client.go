@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,21 +40,21 @@ const (
 // password and settings: "http://user:password@host:8123,host2:8123/?name=value",
 // or https. It connects when it is first asked. Errors: Config.
 func Open(dsn string) (*Client, error) {
-	u, err := url.Parse(dsn)
-	if err != nil {
-		return nil, fault.New(fault.Config, "the DSN of ClickHouse can't be read: want http://USER:PASSWORD@HOST:8123/ or https") // its text holds a password
+	const want = "want http://USER:PASSWORD@HOST:8123/ or https, with settings of the engine behind it"
+	scheme, _, _ := strings.Cut(dsn, "://")
+	if scheme != "http" && scheme != "https" {
+		return nil, fault.New(fault.Config, "the DSN of ClickHouse is not one of HTTP: %s", want)
 	}
-	switch q := u.Query(); u.Scheme {
-	case "http":
-	case "https":
-		q.Set("secure", "true")
-		u.RawQuery = q.Encode()
-	default:
-		return nil, fault.New(fault.Config, "the DSN of ClickHouse begins with %q: want http (port 8123) or https (port 8443)", u.Scheme)
+	if scheme == "https" && !strings.Contains(dsn, "secure=") { // the driver wants it said twice
+		mark := "?"
+		if strings.Contains(dsn, "?") {
+			mark = "&"
+		}
+		dsn += mark + "secure=true"
 	}
-	o, err := clickhouse.ParseDSN(u.String())
+	o, err := clickhouse.ParseDSN(dsn)
 	if err != nil {
-		return nil, fault.New(fault.Config, "the DSN of ClickHouse is wrong: want http://USER:PASSWORD@HOST:8123/ or https, with settings of the engine behind it")
+		return nil, fault.New(fault.Config, "the DSN of ClickHouse can't be read: %s", want) // err may hold its password
 	}
 	return open(o)
 }

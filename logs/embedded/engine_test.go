@@ -92,7 +92,7 @@ func TestKilled(t *testing.T) {
 		}
 		refusals.Add(1)
 	}
-	child := <-pid
+	child, stored := <-pid, make(chan bool, 1)
 	for round := range rounds {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -116,10 +116,15 @@ func TestKilled(t *testing.T) {
 						return
 					}
 					acknowledged.Store(b, true)
+					select {
+					case stored <- true:
+					default:
+					}
 				}
 			})
 		}
-		time.Sleep(time.Duration(50+rand.IntN(150)) * time.Millisecond) // the moment is what is tried
+		<-stored
+		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond) // the moment is what is tried
 		if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
