@@ -37,27 +37,29 @@ const (
 	MaxCmdBytes   = 128 << 10
 	MaxLabels     = 64
 	MaxProcesses  = 4096
-	MaxDocument   = 1 << 20 // bytes of a document that this package reads
+	MaxDocument   = 1 << 20  // bytes of a document that this package reads
+	MaxCommand    = 16 << 20 // of one that may hold a command's whole input
 )
 
 // Box says how a box shall be. The zero value is not valid: start from
 // [Defaults] or a Decode function. Exactly one of Image and RootfsPath is set.
 // Its JSON is how records keep it; documents of callers are read by [Decode].
 type Box struct {
-	Name       string            `json:"name,omitempty"` // "" for none
-	Image      string            `json:"image,omitempty"`
-	RootfsPath string            `json:"rootfs_path,omitempty"` // absolute; used read-only
-	CPUs       int               `json:"cpus"`
-	MemoryMiB  int               `json:"memory_mib"`
-	DiskSizeGB int               `json:"disk_size_gb,omitempty"` // of 1024 MiB; 0: no limit of its own
-	WorkingDir string            `json:"working_dir,omitempty"`
-	User       string            `json:"user,omitempty"`
-	Env        map[string]string `json:"env,omitempty"`
-	Volumes    []Volume          `json:"volumes,omitempty"`
-	Network    string            `json:"network"`
-	Ports      []Port            `json:"ports,omitempty"`
-	Labels     map[string]string `json:"labels,omitempty"`
-	AutoRemove bool              `json:"auto_remove"`
+	Name         string            `json:"name,omitempty"` // "" for none
+	Image        string            `json:"image,omitempty"`
+	RootfsPath   string            `json:"rootfs_path,omitempty"` // absolute; used read-only
+	RootfsWithin string            `json:"rootfs_within,omitempty"`
+	CPUs         int               `json:"cpus"`
+	MemoryMiB    int               `json:"memory_mib"`
+	DiskSizeGB   int               `json:"disk_size_gb,omitempty"` // of 1024 MiB; 0: no limit of its own
+	WorkingDir   string            `json:"working_dir,omitempty"`
+	User         string            `json:"user,omitempty"`
+	Env          map[string]string `json:"env,omitempty"`
+	Volumes      []Volume          `json:"volumes,omitempty"`
+	Network      string            `json:"network"`
+	Ports        []Port            `json:"ports,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	AutoRemove   bool              `json:"auto_remove"`
 }
 
 // Volume is a host folder or file that the box sees.
@@ -65,6 +67,7 @@ type Volume struct {
 	HostPath  string `json:"host_path"`
 	GuestPath string `json:"guest_path"`
 	ReadOnly  bool   `json:"read_only"`
+	Within    string `json:"within,omitempty"` // as Box.RootfsWithin; no document shows it
 }
 
 // Port is a port of the box that the host publishes.
@@ -84,6 +87,7 @@ type Exec struct {
 	TTY        bool
 	Cols, Rows int           // with TTY; 0 means 80 and 24
 	Stdin      bool          // a pipe (or the terminal) instead of /dev/null
+	KeepStdin  bool          // the pipe outlives the process that holds it: see core.Execs.Attach
 	Timeout    time.Duration // 0: none
 }
 
