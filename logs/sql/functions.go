@@ -193,7 +193,7 @@ var aggregates = []group{
 }
 
 // combinators are the endings that aggregates may have, any number of them.
-const combinators = `If Array Map ForEach Distinct OrDefault OrNull Resample ArgMin ArgMax State Merge`
+const combinators = `If Array Map ForEach Distinct OrDefault OrNull Resample ArgMin ArgMax Tuple State Merge`
 
 // tableFunctions make rows from their arguments.
 const tableFunctions = `numbers numbers_mt zeros zeros_mt generateSeries generate_series values`
@@ -238,4 +238,14 @@ func isAggregate(name string) bool {
 		}
 	}
 	return false
+}
+
+// Functions lists the allow-list, aggregates included. A star after a name
+// means that it is taken in any case.
+func Functions() []string {
+	var all []string
+	for _, g := range append(functions[:len(functions):len(functions)], aggregates...) {
+		all = append(all, strings.Fields(g.names)...)
+	}
+	return all
 }
