@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"cli":              {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon"},
 	"client":           {"core/options", "core/fault"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb"},
-	"core":             {"core/fault", "core/options"},
+	"core":             {"core/fault", "core/hostpath", "core/options"},
 	"core/engine":      {"core", "core/fault", "core/helpers", "core/hostpath", "core/network", "core/options", "core/store", "core/image/layer"},
 	"core/doctor":      {"core", "core/engine", "core/fault", "core/store"},
 	"core/fault":       {},
