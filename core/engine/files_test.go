@@ -45,7 +45,7 @@ func TestFilesLinks(t *testing.T) {
 		ln -s /../../../../../../etc/passwd up; ln -s a b; ln -s b a; mkfifo fifo`)
 	for _, path := range []string{
 		"/tmp/self-root/etc/passwd", "/tmp/1-root/etc/passwd", "/tmp/1-cwd/etc/passwd", "/tmp/1-exe", "/tmp/self-exe", "/tmp/self-fd-0",
-		"/proc/1/root/etc/passwd", "/proc/self/fd/1", "/proc/kcore", "/proc/kmsg", "/sys/kernel/notes", "/tmp/a", "/tmp/fifo", "/dev/zero", "/dev/ptmx",
+		"/proc/1/root/etc/passwd", "/proc/self/fd/1", "/proc/kcore", "/proc/kmsg", "/sys/kernel/notes", "/tmp/a", "/tmp/fifo", "/dev/zero", "/dev/pts/ptmx",
 	} {
 		for _, asTar := range []bool{false, true} {
 			_, err := b.download(t, path, asTar)
