@@ -62,7 +62,7 @@ func (r Record) Summary() Info {
 		Image: orNull(o.Image), RootfsPath: orNull(o.RootfsPath),
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: orNull(o.DiskSizeGB),
 		Network: o.Network, WorkingDir: orNull(o.WorkingDir),
-		Volumes: append([]options.Volume{}, o.Volumes...), Ports: append([]options.Port{}, o.Ports...),
+		Volumes: shown(o.Volumes), Ports: append([]options.Port{}, o.Ports...),
 		AutoRemove: o.AutoRemove, Labels: orEmpty(o.Labels),
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 		StartedAt: utc(r.StartedAt), StoppedAt: utc(r.StoppedAt), Error: r.Error,
@@ -78,7 +78,7 @@ type BoxMetrics struct {
 	BytesSent      *int64   `json:"bytes_sent_total"`
 	BytesReceived  *int64   `json:"bytes_received_total"`
 	CreateDuration *int64   `json:"total_create_duration_ms"`
-	NetSent        *int64   `json:"network_bytes_sent"`
+	NetSent        *int64   `json:"network_bytes_sent"` // since the start, headers included
 	NetReceived    *int64   `json:"network_bytes_received"`
 }
 
@@ -97,6 +97,9 @@ func (b *Box) Metrics(ctx context.Context) (BoxMetrics, error) {
 		percent := 100 * u.CPU.Seconds() / time.Since(*rec.StartedAt).Seconds()
 		m.CPUPercent, m.MemoryBytes = &percent, &u.MemoryBytes
 	}
+	if u.Network != nil {
+		m.NetSent, m.NetReceived = &u.Network.Sent, &u.Network.Received
+	}
 	return m, nil
 }
 
@@ -111,6 +114,15 @@ func (r *Runtime) createDuration(id string) *int64 {
 	}
 	ms := c.took.Milliseconds()
 	return &ms
+}
+
+// shown gives the volumes without what is the server's own business.
+func shown(volumes []options.Volume) []options.Volume {
+	all := append([]options.Volume{}, volumes...)
+	for i := range all {
+		all[i].Within = ""
+	}
+	return all
 }
 
 func orNull[T comparable](v T) *T {

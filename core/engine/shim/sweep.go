@@ -15,6 +15,7 @@ import (
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 	"sandbox/core/store"
 )
 
@@ -22,7 +23,7 @@ import (
 // notes those that have ended, and removes what was never finished. Records
 // were written before objects, so nothing of ours is without one.
 func (k *keeper) load() error {
-	if err := k.records.Sweep(); err != nil {
+	if err := errors.Join(k.records.Sweep(), layer.Sweep(k.layers())); err != nil {
 		return err
 	}
 	recs, err := k.records.List()
