@@ -75,7 +75,9 @@ func TestFilesTarEscapes(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	b.sh(t, "mkdir /tmp/in /tmp/out; echo kept >/tmp/out/file; mkfifo /tmp/in/fifo; mkdir /tmp/in/folder; ln -s /tmp/out /tmp/in/there")
-	link := func(kind byte, name, to string) tar.Header { return tar.Header{Typeflag: kind, Name: name, Linkname: to} }
+	link := func(kind byte, name, to string) tar.Header {
+		return tar.Header{Typeflag: kind, Name: name, Linkname: to}
+	}
 	file := func(name string) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: 4}
 	}

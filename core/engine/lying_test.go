@@ -160,6 +160,7 @@ func TestLostExec(t *testing.T) {
 	t.Parallel()
 	const id = "exec_aaaaaaaaaaaaaaaaaaaa"
 	home, box := hostileInit(t, func(c *wire.Conn) {
+		_, _ = c.Recv() // the request
 		_ = c.Send(wire.TypeExec, wire.Exec{ID: id, PID: 2})
 		_ = c.Close()
 	})
