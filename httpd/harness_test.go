@@ -1,7 +1,6 @@
 package httpd_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -230,17 +229,4 @@ func fill(pattern, id string) string {
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	must(t, os.WriteFile(path, []byte(text), 0o600))
-}
-
-// raw sends bytes as they are and gives the first line of the answer.
-func (s *service) raw(text string) string {
-	s.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(s.url, "/api"), "http://"))
-	must(s.t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, text)
-	check(s.t, err)
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	check(s.t, err)
-	return line
 }
