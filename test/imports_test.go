@@ -50,6 +50,8 @@ var importers = map[string]struct {
 }{
 	"github.com/opencontainers/runc": {[]string{"core/engine/shim", "cmd/sandbox-shim"},
 		"it runs /proc/self/exe again and has a C constructor: in a library that would be the host program"},
+	"sandbox/logs/embedded/chdb": {[]string{"cmd/sandbox-logs"},
+		"it loads a library at run time, which a static program can't"},
 	"github.com/ClickHouse/clickhouse-go/v2": {[]string{"logs/clickhouse"},
 		"queries go one way, with the settings that make an answer complete or an error"},
 }
