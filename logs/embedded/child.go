@@ -165,9 +165,9 @@ func (e *Engine) listen() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	l.SetUnlinkOnClose(false)
-	return l.File()
+	f, err := l.File()
+	return f, errors.Join(err, l.Close())
 }
 
 func (e *Engine) socket() string { return fmt.Sprintf("/proc/self/fd/%d/socket", e.dir.Fd()) }
