@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"cli":              {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon"},
 	"client":           {"core/options", "core/fault"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
-	"core":             {"core/fault", "core/options"},
+	"core":             {"core/fault", "core/options", "core/hostpath"},
 	"core/engine":      {"core", "core/fault", "core/helpers", "core/seccomp", "core/hostpath", "core/network", "core/options", "core/store", "core/image/layer"},
 	"core/doctor":      {"core", "core/engine", "core/fault", "core/store"},
 	"core/fault":       {},
