@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"core/enginetest":  {"core", "core/fault", "core/options"},
 	"bench":            {"core/...", "test/..."},
 	"internal/fake":    {"core", "core/fault", "core/options"},
+	"spool":            {"core", "core/fault", "core/store"},
 	"test":             {"core/..."},
 }
 
