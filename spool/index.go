@@ -23,6 +23,10 @@ const (
 // mark is a place in an exec's output: how much of each stream lies before it.
 type mark [2]int64
 
+func (m mark) within(sizes mark) bool {
+	return m[Stdout] >= 0 && m[Stdout] <= sizes[Stdout] && m[Stderr] >= 0 && m[Stderr] <= sizes[Stderr]
+}
+
 func (m mark) total() int64 { return m[Stdout] + m[Stderr] }
 
 // The index is a row of marks of 16 bytes. Mark N is where event N ends; it
@@ -183,6 +187,9 @@ func (x *index) check(sizes mark) error {
 		return nil
 	}
 	from, good := x.base, x.dropped
+	if !from.within(sizes) {
+		return fmt.Errorf("%w: it begins at %d", errDamaged, from)
+	}
 	var block [256]mark
 	for good < x.n {
 		part := block[:min(int64(len(block)), x.n-good)]
@@ -190,7 +197,7 @@ func (x *index) check(sizes mark) error {
 			return err
 		}
 		for _, to := range part {
-			if _, err := span(from, to); err != nil || to[Stdout] > sizes[Stdout] || to[Stderr] > sizes[Stderr] {
+			if _, err := span(from, to); err != nil || !to.within(sizes) {
 				return x.cut(good, from)
 			}
 			from, good = to, good+1
@@ -202,6 +209,9 @@ func (x *index) check(sizes mark) error {
 // cut makes mark n the last one.
 func (x *index) cut(n int64, last mark) error {
 	x.n, x.last = n, last
+	if n == 0 {
+		return x.f.Truncate(0) // the head comes with the first mark
+	}
 	return x.f.Truncate((n + 1) * markSize)
 }
 
