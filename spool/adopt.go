@@ -61,6 +61,7 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) {
 		e.command, err = boxes.Attach(ctx, rec.BoxID, rec.ID)
 	}
 	if err == nil {
+		e.open = e.command.Stdin() != nil
 		if err = s.begin(e); err != nil {
 			_ = e.command.Detach()
 		}

@@ -142,6 +142,9 @@ func (a *Attached) Ended() (ended, lost bool) {
 	return e.ended && a.pos == e.out.sizes, e.lost
 }
 
+// Open tells whether the command takes input from who attaches.
+func (a *Attached) Open() bool { return a.r.e.open || a.r.e.rec.TTY }
+
 // Command gives the command while it runs, to write its input, signal or
 // resize it. Its output stays the store's. Errors: InvalidState.
 func (a *Attached) Command() (*core.Exec, error) { return a.r.e.running() }

@@ -20,6 +20,8 @@ type Exec struct {
 	poll *poller       // the pump's, to wake it
 	room chan struct{} // tells the resting pump to look again
 
+	open    bool       // its input is for who attaches
+
 	mu       sync.Mutex
 	rec      Record
 	out      output
@@ -39,7 +41,7 @@ func (e *Exec) Record() Record {
 	defer e.mu.Unlock()
 	rec := e.rec
 	if !e.ended {
-		rec.StdoutBytes, rec.StderrBytes = e.out.sizes[Stdout], e.out.sizes[Stderr]
+		rec.count(e.out.sizes)
 	}
 	return rec
 }
@@ -102,7 +104,8 @@ func (e *Exec) publish() {
 // that a restart forgets.
 func (e *Exec) end(end core.ExecStatus) {
 	e.mu.Lock()
-	rec := Record{e.rec.Ended(end), e.out.sizes[Stdout], e.out.sizes[Stderr]}
+	rec := Record{ExecRecord: e.rec.Ended(end)}
+	rec.count(e.out.sizes)
 	removed, lost := e.removed, e.lost
 	e.mu.Unlock()
 	if !removed {

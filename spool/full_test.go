@@ -71,7 +71,7 @@ func TestDiskFull(t *testing.T) {
 	if len(got.gaps) != 1 || !strings.HasSuffix(got.out[Stdout].String(), "end\n") {
 		t.Errorf("gaps %+v, %d bytes", got.gaps, got.out[Stdout].Len())
 	}
-	if n := e.Record().StdoutBytes; n != 3000004 {
+	if n := *e.Record().StdoutBytes; n != 3000004 {
 		t.Errorf("counted %d", n)
 	}
 }
@@ -124,10 +124,10 @@ func TestDiskFullWaits(t *testing.T) {
 	}
 	defer v.Close()
 	time.Sleep(2 * pause) // it has met the full disk by now, or will: both must end well
-	if rec := e.Record(); rec.Status != core.ExecRunning || rec.StdoutBytes > 1<<20 {
+	if rec := e.Record(); rec.Status != core.ExecRunning || *rec.StdoutBytes > 1<<20 {
 		t.Errorf("record %+v", rec)
 	}
-	if _, err := h.Start(mustExec(t, h)); !fault.Is(err, fault.Storage) {
+	if _, err := h.Start(mustExec(t, h), false); !fault.Is(err, fault.Storage) {
 		t.Error("a new exec on a full disk:", err)
 	}
 	free()

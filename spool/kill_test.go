@@ -212,8 +212,8 @@ func compare(t *testing.T, s *Store, root string, want [2]int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := e.Record(); r.StdoutBytes != want[0] || r.StderrBytes != want[1] {
-		t.Errorf("%d and %d bytes, written were %v", r.StdoutBytes, r.StderrBytes, want)
+	if r := e.Record(); *r.StdoutBytes != want[0] || *r.StderrBytes != want[1] {
+		t.Errorf("%d and %d bytes, written were %v", *r.StdoutBytes, *r.StderrBytes, want)
 	}
 	events := map[int64]told{}
 	v, err := e.Events(0)

@@ -58,8 +58,8 @@ type Store struct {
 	patience time.Duration
 
 	mu    sync.Mutex
-	live  map[string]*Exec    // that run, by id
-	known map[string][]string // the execs of a box, oldest first; read when first asked for
+	live  map[string]*Exec   // that run, by id
+	known map[string][]Place // the execs of a box, oldest first; read when first asked for
 	pumps sync.WaitGroup
 }
 
@@ -73,7 +73,7 @@ func Open(c Config) *Store {
 	}
 	return &Store{
 		dir: c.Dir, limit: max(c.Limit, 1<<20), log: c.Log, patience: 10 * time.Second,
-		live: map[string]*Exec{}, known: map[string][]string{},
+		live: map[string]*Exec{}, known: map[string][]Place{},
 	}
 }
 
@@ -84,16 +84,13 @@ func (s *Store) records(box string) store.Dir[written] {
 }
 
 // Start takes over a command that was just started, and reads its output from
-// now on. It belongs to the Store afterwards, also on failure: the command is
+// now on. With open, its input is for who attaches. It belongs to the Store afterwards, also on failure: the command is
 // ended then, for nobody could follow it. Errors: Storage.
-func (s *Store) Start(command *core.Exec) (*Exec, error) {
+func (s *Store) Start(command *core.Exec, open bool) (*Exec, error) {
 	rec := Record{ExecRecord: command.Record()}
 	e := s.exec(written{Record: rec})
-	e.command = command
+	e.command, e.open = command, open
 	err := s.records(rec.BoxID).Put(rec.ID, written{Record: rec}, false)
-	if err == nil {
-		err = s.remember(rec.BoxID, rec.ID)
-	}
 	if err == nil {
 		err = s.begin(e)
 	}
@@ -102,6 +99,7 @@ func (s *Store) Start(command *core.Exec) (*Exec, error) {
 		_ = s.records(rec.BoxID).Delete(rec.ID)
 		return nil, err
 	}
+	s.remember(rec.BoxID, rec.place())
 	return e, nil
 }
 
@@ -159,22 +157,21 @@ func (s *Store) exec(w written) *Exec {
 	return e
 }
 
-// IDs gives the execs of a box, newest first. Errors: Storage.
-func (s *Store) IDs(box string) ([]string, error) {
-	ids, err := s.list(box)
-	ids = slices.Clone(ids)
-	slices.Reverse(ids)
-	return ids, err
+// Places gives the execs of a box, newest first.
+func (s *Store) Places(box string) []Place {
+	places := slices.Clone(s.list(box))
+	slices.Reverse(places)
+	return places
 }
 
 // list gives the execs of a box, oldest first. A record that can't be read
 // hides no other.
-func (s *Store) list(box string) ([]string, error) {
+func (s *Store) list(box string) []Place {
 	s.mu.Lock()
-	ids, ok := s.known[box]
+	places, ok := s.known[box]
 	s.mu.Unlock()
 	if ok {
-		return ids, nil
+		return places
 	}
 	recs, err := s.records(box).List()
 	if err != nil {
@@ -183,43 +180,39 @@ func (s *Store) list(box string) ([]string, error) {
 	slices.SortFunc(recs, func(a, b written) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ids, ok := s.known[box]; ok {
-		return ids, nil
+	if places, ok := s.known[box]; ok {
+		return places
 	}
-	ids = make([]string, 0, len(recs))
 	for _, rec := range recs {
-		ids = append(ids, rec.ID)
+		places = append(places, rec.place())
 	}
-	s.known[box] = ids
-	return ids, nil
+	s.known[box] = places
+	return places
 }
 
 // remember adds an exec to its box, and forgets the oldest one that has ended
 // when there are too many.
-func (s *Store) remember(box, id string) error {
-	if _, err := s.list(box); err != nil {
-		return err
-	}
-	var old []string
+func (s *Store) remember(box string, place Place) {
+	s.list(box)
+	var old []Place
 	s.mu.Lock()
-	ids := s.known[box]
-	if !slices.Contains(ids, id) {
-		ids = append(ids, id)
+	places := append([]Place(nil), s.known[box]...) // others may look at the old one
+	if !slices.ContainsFunc(places, func(p Place) bool { return p.ID == place.ID }) {
+		places = append(places, place)
 	}
-	for i := 0; len(ids) > keep && i < len(ids); {
-		if s.live[ids[i]] != nil || ids[i] == id {
+	for i := 0; len(places) > keep && i < len(places); {
+		if id := places[i].ID; s.live[id] != nil || id == place.ID {
 			i++
 			continue
 		}
-		old = append(old, ids[i])
-		ids = slices.Delete(ids, i, i+1)
+		old = append(old, places[i])
+		places = slices.Delete(places, i, i+1)
 	}
-	s.known[box] = ids
+	s.known[box] = places
 	s.mu.Unlock()
-	for _, id := range old {
-		s.erase(box, id)
+	for _, place := range old {
+		s.erase(box, place.ID)
 	}
-	return nil
 }
 
 func (s *Store) erase(box, id string) {

@@ -81,7 +81,7 @@ func (h *home) exec(t *testing.T, o options.Exec) *Exec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := h.Start(command)
+	e, err := h.Start(command, o.Stdin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("stderr %q", got)
 	}
 	rec := e.Record()
-	if rec.Status != core.ExecFailed || rec.ExitCode == nil || *rec.ExitCode != 3 || rec.StdoutBytes != 10 || rec.StderrBytes != 4 || rec.FinishedAt == nil {
+	if rec.Status != core.ExecFailed || rec.ExitCode == nil || *rec.ExitCode != 3 || *rec.StdoutBytes != 10 || *rec.StderrBytes != 4 || rec.FinishedAt == nil {
 		t.Errorf("record %+v", rec)
 	}
 	stored, err := h.Get(h.box.ID(), e.rec.ID)
@@ -378,8 +378,8 @@ func TestLimit(t *testing.T) {
 	if tail := got.out[Stderr].String(); !strings.HasSuffix(tail, "00000159") || strings.HasPrefix(tail, "00000000") {
 		t.Errorf("stderr begins with %.20q and ends with %q", tail, tail[max(0, len(tail)-8):])
 	}
-	if rec := e.Record(); rec.StdoutBytes != 160<<16 || rec.StderrBytes != 160*8 {
-		t.Errorf("counted %d and %d", rec.StdoutBytes, rec.StderrBytes)
+	if rec := e.Record(); *rec.StdoutBytes != 160<<16 || *rec.StderrBytes != 160*8 {
+		t.Errorf("counted %d and %d", *rec.StdoutBytes, *rec.StderrBytes)
 	}
 	wantOnDisk(t, h, e, 3<<20)
 	rest := attachAll(t, e, [2]int64{})
@@ -410,12 +410,12 @@ func TestBackPressure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	for e.Record().StdoutBytes < 1<<20 {
+	for *e.Record().StdoutBytes < 1<<20 {
 		if err := a.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := e.Record().StdoutBytes; n > 3<<20 {
+	if n := *e.Record().StdoutBytes; n > 3<<20 {
 		t.Errorf("%d bytes were read from a command that should wait", n)
 	}
 	buf := make([]byte, 256<<10)
@@ -562,7 +562,7 @@ func TestAdoptedUnseen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	(&heard{}).follow(t, listening, func() bool { return sleeper.Record().StdoutBytes > 0 })
+	(&heard{}).follow(t, listening, func() bool { return *sleeper.Record().StdoutBytes > 0 })
 	listening.Close()
 	h.Store.Close()
 	if _, err := h.box.Stop(t.Context(), 0); err != nil {
@@ -577,8 +577,8 @@ func TestAdoptedUnseen(t *testing.T) {
 		t.Errorf("record %+v", rec)
 	}
 	listen(t, e3, 0).wantRow(t, 1)
-	if ids, err := h.IDs(h.box.ID()); err != nil || len(ids) != 2 || ids[0] != sleeper.rec.ID {
-		t.Errorf("ids %v, %v", ids, err)
+	if places := h.Places(h.box.ID()); len(places) != 2 || places[0].ID != sleeper.rec.ID {
+		t.Errorf("places %v", places)
 	}
 }
 
@@ -612,7 +612,7 @@ func TestKept(t *testing.T) {
 	}
 	h.mu.Lock() // as if there had been many more since
 	for i := range keep - 2 {
-		h.known[h.box.ID()] = append(h.known[h.box.ID()], fmt.Sprintf("exec_%020d", 1_000_000_000+i))
+		h.known[h.box.ID()] = append(h.known[h.box.ID()], Place{ID: fmt.Sprintf("exec_%020d", 1_000_000_000+i)})
 	}
 	h.mu.Unlock()
 	h.sh(t, "true")
