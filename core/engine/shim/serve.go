@@ -72,12 +72,13 @@ func serve(home string) error {
 	}
 	k := &keeper{
 		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), network: &network.Host{}, log: log},
-		records:  record.Open(home), idle: newIdle(lingering),
+		records:  record.Open(home), idle: newIdle(lingering), line: newLine(),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
 	}
 	if err := k.load(); err != nil {
 		return err
 	}
+	k.flush() // what an earlier helper did not come to
 	err = k.serve(dir)
 	return errors.Join(err, k.network.Leave())
 }
@@ -153,6 +154,11 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return wire.TypeRecord, rec, err
 	case wire.TypeUnpack:
 		return wire.TypeDone, nil, k.unpack(f)
+	case wire.TypeSweep:
+		return k.answerSweep(f)
+	case wire.TypeFlush:
+		k.flush()
+		return wire.TypeDone, nil, nil
 	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox:
 		if err := f.Decode(&r); err != nil {
 			return 0, nil, err
@@ -162,7 +168,7 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 	}
 	switch f.Type {
 	case wire.TypeStartBox:
-		rec, err := k.start(r.ID)
+		rec, err := k.answerStart(conn, r.ID)
 		return wire.TypeRecord, rec, err
 	case wire.TypeStopBox:
 		rec, err := k.stop(r.ID, time.Duration(r.GraceMS)*time.Millisecond)
@@ -171,11 +177,33 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 	return wire.TypeDone, nil, k.remove(r.ID, r.Force)
 }
 
+// answerSweep answers with what was done, also where it failed in parts.
+func (k *keeper) answerSweep(f wire.Frame) (wire.Type, any, error) {
+	var r wire.Sweep
+	if err := f.Decode(&r); err != nil {
+		return 0, nil, err
+	}
+	swept, err := k.sweep(time.Duration(min(max(r.OlderMS, 0), maxOlderMS)) * time.Millisecond)
+	if err != nil {
+		e := fault.Of(err)
+		swept.Error = &wire.Error{Code: e.Kind.String(), Message: e.Message}
+		k.log.Error("sweep", "error", err)
+	}
+	return wire.TypeSwept, swept, nil
+}
+
+// maxOlderMS is a hundred years.
+const maxOlderMS = 100 * 366 * 24 * 3600 * 1000
+
 func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error) {
 	var req core.CreateRequest
 	if err := f.Decode(&req); err != nil {
 		return core.Record{}, err
 	}
+	if err := k.line.enter(conn); err != nil {
+		return core.Record{}, err
+	}
+	defer k.line.leave()
 	var owner process.Identity
 	if req.Owned {
 		pid, err := conn.Peer()
@@ -186,7 +214,15 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 			return core.Record{}, fmt.Errorf("find the process that asks: %w", err)
 		}
 	}
-	return k.create(req, owner)
+	return k.create(req, owner, conn.HungUp)
+}
+
+func (k *keeper) answerStart(conn *wire.Conn, id string) (core.Record, error) {
+	if err := k.line.enter(conn); err != nil {
+		return core.Record{}, err
+	}
+	defer k.line.leave()
+	return k.start(id)
 }
 
 // openLog opens the helper's log in the home, anew when it has grown large.
