@@ -312,3 +312,14 @@ func say(t *testing.T, conn *websocket.Conn, m string) {
 	t.Helper()
 	must(t, conn.WriteMessage(websocket.TextMessage, []byte(m)))
 }
+
+// rss gives the memory of the server.
+func (p *program) rss(t *testing.T) int64 {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	must(t, err)
+	_, rest, _ := strings.Cut(string(b), "VmRSS:")
+	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	must(t, err)
+	return kib << 10
+}
