@@ -74,7 +74,7 @@ State is kept in the folder that SANDBOX_HOME names; by default that is
 	flags.Bool("local", false, "work on the boxes of this host, in process (today the only way)")
 	root.AddCommand(
 		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.rmCmd(),
-		a.execCmd(), a.imagesCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(),
+		a.execCmd(), a.imagesCmd(), a.serveCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(),
 	)
 	a.mark(root)
 	return root
