@@ -28,7 +28,7 @@ func TestCPUs(t *testing.T) {
 		if got := sh(t, e, box, "grep ^processor /proc/cpuinfo | cut -d ' ' -f 2"); cpus == 1 && got != allowed {
 			t.Errorf("/proc/cpuinfo tells of CPU %q, and the kernel of %q", got, allowed)
 		}
-		if got := sh(t, e, box, "echo x >/proc/cpuinfo || umount /proc/cpuinfo || echo shut"); cpus < runtime.NumCPU() && !strings.HasSuffix(got, "shut\n") {
+		if got := sh(t, e, box, "echo x >/proc/cpuinfo || umount /proc/cpuinfo || echo shut"); cpus < runtime.NumCPU() && !strings.Contains(got, "shut\n") {
 			t.Errorf("a box changes its /proc/cpuinfo: %q", got)
 		}
 	}
