@@ -21,6 +21,7 @@ import (
 	"sandbox/core"
 	"sandbox/httpd"
 	"sandbox/internal/fake"
+	"sandbox/spool"
 	"sandbox/test/leak"
 )
 
@@ -50,11 +51,13 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 	must(t, err)
 	replays, err := httpd.OpenReplays(filepath.Join(home, "creates"))
 	must(t, err)
+	outputs := spool.Open(spool.Config{Dir: filepath.Join(home, "spool")})
 	engine := fake.NewEngine(t)
 	images := fake.Images{"default": {Ref: "default", ID: "sha256:1", Layers: []string{s.image}}}
 	s.runtime, s.keys = core.New(core.Config{Engine: engine, Images: images}), keys
 	c := httpd.Config{
 		Runtime: s.runtime, Keys: keys, Replays: replays, Environment: "default",
+		Spool: outputs, Held: home,
 		Log: slog.New(slog.NewJSONHandler(s.log, nil)), Closed: []string{s.socket},
 		Publish: netip.MustParseAddr("127.0.0.1"),
 	}
@@ -82,6 +85,7 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 		defer cancel()
 		check(t, s.server.Close(ctx))
 		serving.Wait()
+		outputs.Close()
 		check(t, keys.Close())
 	})
 	return s
