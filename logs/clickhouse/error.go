@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
@@ -141,15 +139,14 @@ func fromException(ex *clickhouse.Exception) *Error {
 	if !ok {
 		class = SQLError
 	}
-	return &Error{Class: class, Code: int(ex.Code), Name: ex.CodeName, Message: words(ex.Message)}
+	return &Error{Class: class, Code: int(ex.Code), Name: ex.CodeName, Message: words(ex.Message, ex.CodeName)}
 }
 
-// behind finds what the engine writes behind its words: its name for the
-// failure, and its version.
-var behind = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[.:]?\s*(?:\([A-Z][A-Z0-9_]+\))?\s*(?:\(version [^()]*(?:\([^()]*\))?\))?$`)
-})
-
-func words(message string) string {
-	return behind().ReplaceAllString(strings.TrimSpace(message), "")
+// words gives the message without what the engine writes behind it: its name
+// for the failure, and its version.
+func words(message, name string) string {
+	if i := strings.LastIndex(message, " (version "); i >= 0 {
+		message = message[:i]
+	}
+	return strings.TrimRight(strings.TrimSuffix(strings.TrimSpace(message), "("+name+")"), " .:")
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sandbox/core/fault"
-	"sandbox/logs/embedded/chdb"
+	"sandbox/logs/embedded/handover"
 )
 
 // An engine that dies is started again at once, and ever later while it does
@@ -69,7 +69,7 @@ func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 	for {
 		select {
 		case reason = <-said:
-			if answered = reason == chdb.Ready; answered {
+			if answered = reason == handover.Ready; answered {
 				e.options.Logger.Info("the log engine answers", "pid", cmd.Process.Pid)
 				e.set(nil)
 			}
@@ -89,7 +89,7 @@ func because(reason string, said <-chan string, err error) error {
 	if said != nil {
 		reason = <-said // its end of the pipe is closed
 	}
-	if reason != "" && reason != chdb.Ready {
+	if reason != "" && reason != handover.Ready {
 		return errors.New(reason)
 	}
 	if err == nil {
@@ -138,7 +138,7 @@ func (e *Engine) spawn(files []*os.File) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := chdb.Settings{Data: data, Library: e.lib, TTL: e.options.TTL, Memory: e.options.Memory}
+	settings := handover.Settings{Data: data, Library: e.lib, TTL: e.options.TTL, Memory: e.options.Memory}
 	cmd := exec.Command(e.child, settings.Args()...)
 	cmd.Env = []string{} // nothing of the daemon's
 	cmd.Dir = data
@@ -165,9 +165,9 @@ func (e *Engine) listen() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	l.SetUnlinkOnClose(false)
-	return l.File()
+	f, err := l.File()
+	return f, errors.Join(err, l.Close())
 }
 
 func (e *Engine) socket() string { return fmt.Sprintf("/proc/self/fd/%d/socket", e.dir.Fd()) }
