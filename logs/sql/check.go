@@ -65,7 +65,14 @@ func (c *checker) selectQuery(s *Select, outer *scope) *scope {
 	for i := range s.With {
 		c.declare(with, &s.With[i])
 	}
-	inner := newScope(with)
+	from := newScope(with)
+	from.top = true
+	from.giveColumns(s.From)
+	inner := newScope(from)
+	inner.giveAliases(s.Items)
+	for i := range s.With {
+		inner.giveAliases([]Expr{s.With[i].Expr})
+	}
 	rest := *s
 	rest.With = nil
 	c.aliases(inner, rest)
@@ -73,7 +80,8 @@ func (c *checker) selectQuery(s *Select, outer *scope) *scope {
 		c.with(&s.With[i], s.Recursive, with, inner)
 	}
 	c.items(s, inner)
-	rest.Items = nil
+	c.walk(s.From, from)
+	rest.Items, rest.From = nil, nil
 	c.walk(rest, inner)
 	return with
 }
@@ -86,7 +94,7 @@ func (c *checker) declare(with *scope, w *With) {
 	if _, again := with.queries[w.Name]; again {
 		c.refuse(w.Pos, "%s is named twice", short(w.Name))
 	}
-	with.queries[w.Name] = c.unique(w.Name)
+	with.queries[w.Name] = namedQuery{printed: c.unique(w.Name), columns: w.Columns, query: w.Query}
 }
 
 func (c *checker) with(w *With, recursive bool, with, inner *scope) {
@@ -100,7 +108,7 @@ func (c *checker) with(w *With, recursive bool, with, inner *scope) {
 		body.hidden = w.Name
 	}
 	c.query(w.Query, body)
-	w.Name = with.queries[w.Name]
+	w.Name = with.queries[w.Name].printed
 }
 
 // items checks what is selected. Where that is printed under other names than
@@ -135,9 +143,14 @@ func (c *checker) walk(x any, s *scope) {
 		case *Table:
 			c.table(node, s)
 			if node.Func != nil { // no function of the list
-				c.walk(node.Func.Args, s)
+				args := newScope(s)
+				args.top = true
+				c.walk(node.Func.Args, args)
 				return false
 			}
+		case *Lambda:
+			c.lambda(node, s)
+			return false
 		case *Call:
 			c.call(node, s)
 		case *Name:
@@ -176,11 +189,11 @@ func (c *checker) table(t *Table, s *scope) {
 }
 
 func (c *checker) tableName(t *Table, s *scope) {
-	if printed, ok := s.query(t.Name); ok && t.Database == "" {
+	if named, ok := s.query(t.Name); ok && t.Database == "" {
 		if t.Alias == "" {
 			t.Alias = t.Name
 		}
-		t.Name = printed
+		t.Name = named.printed
 		return
 	}
 	if t.Name != table || t.Database != "" && t.Database != database {
@@ -196,16 +209,30 @@ func (t *Table) title() string {
 	return t.Database + "." + t.Name
 }
 
-// name resolves a lambda that is handed to a function by its name.
+// name resolves a lambda that is handed to a function by its name, and wants
+// the names that are calls to be columns.
 func (c *checker) name(n *Name, s *scope) {
 	if len(n.Parts) != 1 {
 		c.path(n)
 		return
 	}
-	if printed, ok := s.lambda(n.Parts[0].Name); ok {
+	name := n.Parts[0].Name
+	if printed, ok := s.lambda(name); ok {
 		n.Parts[0].Name = printed
 		c.named = true
 	}
+	if niladic.has(name) && !s.gives(name) {
+		c.refuse(n.Pos, "the function %s is not allowed: write %s.%[1]s for a column of that name", short(name), table)
+	}
+}
+
+// lambda checks the body, where the parameters are nearest.
+func (c *checker) lambda(l *Lambda, s *scope) {
+	body := newScope(s)
+	for _, name := range l.Params {
+		body.given[name] = true
+	}
+	c.walk(l.Body, body)
 }
 
 // path checks the types in the path of a column of type JSON.
@@ -235,8 +262,8 @@ func (c *checker) set(pos int, x *Expr, s *scope) {
 func (c *checker) namedSet(x *Expr, n *Name, s *scope) {
 	name := strings.Join(plain(n), ".")
 	if len(n.Parts) == 1 {
-		if printed, ok := s.query(name); ok {
-			*x = &Name{Pos: n.Pos, Parts: []NamePart{{Name: printed}}}
+		if named, ok := s.query(name); ok {
+			*x = &Name{Pos: n.Pos, Parts: []NamePart{{Name: named.printed}}}
 			c.named = true
 			return
 		}

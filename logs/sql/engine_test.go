@@ -29,6 +29,8 @@ func TestEngine(t *testing.T) {
 	t.Run("operators", e.testOperators)
 	t.Run("depth", e.testDepth)
 	t.Run("functions", e.testFunctions)
+	t.Run("references", e.testReferences)
+	t.Run("niladic", e.testNiladic)
 	t.Run("tables", e.testTableFunctions)
 	t.Run("types", e.testTypes)
 	t.Run("spaces", e.testSpaces)
@@ -175,6 +177,32 @@ func (e *engine) testFunctions(t *testing.T) {
 	}
 }
 
+// testReferences wants every function that takes another by its name to be
+// known as such.
+func (e *engine) testReferences(t *testing.T) {
+	t.Parallel()
+	for _, row := range e.rows(t, "SELECT name FROM system.functions WHERE higher_order") {
+		if _, err := sql.Read("SELECT " + row[0] + "(file, ['/etc/passwd'])"); err == nil {
+			t.Errorf("%s takes any function by its name", row[0])
+		}
+	}
+}
+
+// testNiladic wants a name that the engine answers without brackets to be that
+// of an allowed function, or to be refused.
+func (e *engine) testNiladic(t *testing.T) {
+	t.Parallel()
+	for _, row := range e.rows(t, "SELECT name FROM system.functions") {
+		if _, err := sql.Read("SELECT " + row[0] + "()"); err == nil {
+			continue
+		}
+		bare := "SELECT `" + row[0] + "`"
+		if _, err := sql.Read(bare); err == nil && e.runs(t, bare) {
+			t.Errorf("%s gives an answer without brackets", row[0])
+		}
+	}
+}
+
 // testTableFunctions wants only harmless ones through, and knows of each one
 // that has the name of an allowed function.
 func (e *engine) testTableFunctions(t *testing.T) {
@@ -267,8 +295,23 @@ func startEngine(t *testing.T) *engine {
 	return e
 }
 
-// ask runs a statement on one thread, so that sums of floats come out alike.
 func (e *engine) ask(t *testing.T, statement, format string) string {
+	t.Helper()
+	answer, ok := e.post(t, statement, format)
+	if !ok {
+		t.Errorf("%s\nfailed: %s", statement, answer)
+	}
+	return answer
+}
+
+func (e *engine) runs(t *testing.T, statement string) bool {
+	t.Helper()
+	_, ok := e.post(t, statement, "TSV")
+	return ok
+}
+
+// post runs a statement on one thread, so that sums of floats come out alike.
+func (e *engine) post(t *testing.T, statement, format string) (answer string, ok bool) {
 	t.Helper()
 	settings := url.Values{"default_format": {format}, "max_threads": {"1"}}
 	r, err := e.client.Post("http://engine/?"+settings.Encode(), "text/plain", strings.NewReader(statement))
@@ -280,10 +323,7 @@ func (e *engine) ask(t *testing.T, statement, format string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.StatusCode != http.StatusOK {
-		t.Errorf("%s\nfailed: %s", statement, b)
-	}
-	return string(b)
+	return string(b), r.StatusCode == http.StatusOK
 }
 
 func (e *engine) rows(t *testing.T, statement string) [][]string {

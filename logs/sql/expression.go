@@ -181,6 +181,9 @@ func (p *parser) postfix(x Expr) (Expr, bool) {
 }
 
 func (p *parser) member(x Expr) Expr {
+	if _, ok := x.(*Literal); ok {
+		x = &Paren{X: x} // as it must be written: the dot would be the number's
+	}
 	switch t := p.peek(); t.kind {
 	case number:
 		return &Member{X: x, Name: p.next().value, Numeric: true}

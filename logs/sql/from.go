@@ -116,7 +116,7 @@ func (p *parser) table(selected bool) *Table {
 		t.Query = p.bracketedQuery()
 	case p.peek().isSymbol("{"):
 		p.fail("a placeholder cannot name a table")
-	case p.ahead(1).isSymbol("(") && p.peek().kind == word:
+	case p.ahead(1).isSymbol("("):
 		t.Func = p.tableFunction()
 	default:
 		p.tableName(t)
