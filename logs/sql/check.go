@@ -61,6 +61,8 @@ func (c *checker) query(q *Query, outer *scope) {
 
 // selectQuery gives the scope of what is named WITH.
 func (c *checker) selectQuery(s *Select, outer *scope) *scope {
+	named := c.named // is the outer item's own
+	defer func() { c.named = named }()
 	with := newScope(outer)
 	for i := range s.With {
 		c.declare(with, &s.With[i])

@@ -249,13 +249,14 @@ func (e *engine) testTexts(t *testing.T) {
 	for _, text := range []string{
 		`SELECT hex('it''s \'q\' \\ \d\%\_ \x00\x7f\xff\n\t\0\a\b\e\f\r\v\/\N\" ж 😀')`, "SELECT hex('a\tb\rc\nd\x01\x7f')",
 		`SELECT hex($x$'\n$$"$x$)`, `SELECT hex(x'00ff'), hex(x'123'), hex(b'101'), hex(b'111111111')`, `SELECT hex(‘\n'’)`,
+		"SELECT 1 AS `a\\x01\\n\\0\\`\\\\\\d ж 😀 '\"``\t\n`, 2 AS \"b\\\"`\"\"'\", 3 AS “c\\n`”",
 	} {
 		s, err := sql.Read(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if want, got := e.ask(t, text, "TSV"), e.ask(t, s.SQL, "TSV"); want != got {
+		if want, got := e.answer(t, text), e.answer(t, s.SQL); want != got {
 			t.Errorf("%s: want %s, got %s", text, want, got)
 		}
 	}

@@ -278,7 +278,7 @@ func isPlain(name string) bool {
 // isReserved reports the words that mean something else before a bracket.
 func isReserved(name string) bool {
 	switch strings.ToUpper(name) {
-	case "NOT", "INTERVAL", "CASE", "COLUMNS", "SELECT", "WITH", "FROM", "DISTINCT", "ALL", "ROLLUP", "CUBE":
+	case "NOT", "INTERVAL", "CASE", "COLUMNS", "SELECT", "WITH", "FROM", "DISTINCT", "ALL", "TOP", "ROLLUP", "CUBE":
 		return true
 	default:
 		return false
