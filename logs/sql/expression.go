@@ -1,8 +1,8 @@
 package sql
 
 // items are expressions with commas between them.
-func (p *parser) items(bare bool) []Expr {
-	return list(p, func() Expr { return p.item(bare) })
+func (p *parser) items() []Expr {
+	return list(p, func() Expr { return p.item(false) })
 }
 
 // item is an expression with an alias; with bare, AS may be missing.

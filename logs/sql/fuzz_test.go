@@ -68,7 +68,7 @@ func grew(err error) bool {
 func placed(text string, err error) error {
 	var e *sql.Error
 	if !errors.As(err, &e) || e.Offset < 0 || e.Offset > len(text) || e.Line < 1 || e.Column < 1 {
-		return fmt.Errorf("%#v is no error with a place", err)
+		return fmt.Errorf("an error without a place: %w", err)
 	}
 	return nil
 }
