@@ -5,6 +5,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"sandbox/core/fault"
+	"sandbox/core/hostpath"
 	"sandbox/core/options"
 )
 
@@ -32,6 +34,9 @@ type Config struct {
 	// Owned ties this runtime's auto_remove boxes to this process: Close,
 	// or the end of the process however it comes, removes them.
 	Owned bool
+	// DiskCeilingGB is the disk of boxes that ask for no size; 0: none of
+	// their own.
+	DiskCeilingGB int
 }
 
 // Runtime makes and finds boxes. It is safe for concurrent use.
@@ -39,6 +44,7 @@ type Runtime struct {
 	engine Engine
 	images Images
 	owned  bool
+	diskGB int // of boxes that ask for no size
 	stats  counters
 
 	mu       sync.Mutex
@@ -66,7 +72,7 @@ type Metrics struct {
 
 // New makes a runtime. It starts nothing.
 func New(c Config) *Runtime {
-	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, made: map[string]creation{}}
+	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, diskGB: c.DiskCeilingGB, made: map[string]creation{}}
 }
 
 // Create makes a box and starts it. o comes from a Decode function or has
@@ -74,7 +80,16 @@ func New(c Config) *Runtime {
 // InvalidArgument (a limit of the host, the root file system, a volume),
 // AlreadyExists, and those of [Engine].
 func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
-	rec, err := r.create(ctx, o)
+	return r.counted(r.create(ctx, o, r.owned))
+}
+
+// CreateOwned is Create for a box that ends with this process in any case, if
+// it has auto_remove, whatever [Config] says of others.
+func (r *Runtime) CreateOwned(ctx context.Context, o options.Box) (*Box, error) {
+	return r.counted(r.create(ctx, o, true))
+}
+
+func (r *Runtime) counted(rec Record, err error) (*Box, error) {
 	if err != nil {
 		r.stats.failed.Add(1)
 		return nil, err
@@ -83,7 +98,7 @@ func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
 	return r.box(rec), nil
 }
 
-func (r *Runtime) create(ctx context.Context, o options.Box) (Record, error) {
+func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record, error) {
 	if err := r.refuseAfterShutdown(); err != nil {
 		return Record{}, err
 	}
@@ -93,6 +108,7 @@ func (r *Runtime) create(ctx context.Context, o options.Box) (Record, error) {
 	if err := checkHost(o); err != nil {
 		return Record{}, err
 	}
+	o.DiskSizeGB = cmp.Or(o.DiskSizeGB, r.diskGB)
 	img := Image{Layers: []string{o.RootfsPath}}
 	if o.RootfsPath == "" {
 		var err error
@@ -102,7 +118,7 @@ func (r *Runtime) create(ctx context.Context, o options.Box) (Record, error) {
 	}
 	start := time.Now()
 	rec, err := r.engine.Create(ctx, CreateRequest{
-		ID: newID("box_"), Options: o, Image: img, Owned: r.owned && o.AutoRemove,
+		ID: newID("box_"), Options: o, Image: img, Owned: owned && o.AutoRemove,
 	})
 	if err != nil {
 		return Record{}, err
@@ -284,7 +300,11 @@ func checkSupported(o options.Box) error {
 // more closely; one that is missing shall not show only after a long pull.)
 func checkHost(o options.Box) error {
 	for _, v := range o.Volumes {
-		if _, err := os.Stat(v.HostPath); errors.Is(err, os.ErrNotExist) {
+		f, err := hostpath.Open(v.Within, v.HostPath)
+		if err == nil {
+			_ = f.Close()
+		}
+		if errors.Is(err, os.ErrNotExist) {
 			return fault.New(fault.InvalidArgument, "volume host_path %s: no such file or folder", v.HostPath)
 		}
 	}

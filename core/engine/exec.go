@@ -191,6 +191,11 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 			return begun{}, err
 		}
 	}
+	if !e.TTY {
+		if err := ownReaders(f.FDs[:2]); err != nil {
+			return begun{}, err
+		}
+	}
 	for i, fd := range f.FDs { // from here nothing fails: they have one owner
 		*slots[i] = os.NewFile(uintptr(fd), "stream")
 	}
@@ -222,6 +227,21 @@ func checkStream(fd int, tty bool) error {
 	terminal := st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == ptmxMajor && unix.Minor(st.Rdev) == ptmxMinor
 	if (tty && !terminal) || (!tty && !pipe) {
 		return fmt.Errorf("%w: a descriptor of mode %o, which is no stream of a command", wire.ErrProtocol, st.Mode)
+	}
+	return unix.SetNonblock(fd, true) // waited for in Go's poller, stdin too, so that a wait can be ended
+}
+
+// ownReaders opens the reading ends of pipes anew, in place of those that init
+// passed and shares: with these init could say that a read waits, and take what
+// it waits for.
+func ownReaders(fds []int) error {
+	for i, fd := range fds {
+		own, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open the output of a command: %w", err)
+		}
+		_ = unix.Close(fd)
+		fds[i] = own
 	}
 	return nil
 }
@@ -289,6 +309,12 @@ func (c *control) Resize(_ context.Context, cols, rows int) error {
 		return fault.Wrap(fault.InvalidState, err, "the command has no terminal")
 	}
 	return nil
+}
+
+// HangUp is for a command that has ended too: its tree may live on.
+func (c *control) HangUp(_ context.Context, grace time.Duration) error {
+	err := c.conn.Send(wire.TypeHangUp, wire.Cancel{GraceMS: grace.Milliseconds()})
+	return fault.Wrap(fault.InvalidState, err, "the box's init has gone")
 }
 
 // CloseStdin closes the command's input here, and in init where it is kept.
