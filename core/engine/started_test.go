@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/core"
 	"sandbox/core/engine/wire"
 )
 
@@ -53,6 +56,56 @@ func FuzzStarted(f *testing.F) {
 			t.Errorf("%d descriptors before, %d after", before, after)
 		}
 	})
+}
+
+// FuzzExecRecord has a hostile init tell of an exec: what is taken can be shown.
+func FuzzExecRecord(f *testing.F) {
+	for _, body := range []string{
+		`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2,"cmd":["a"],"created_at":"2026-01-02T03:04:05Z"}`,
+		`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","end":{"status":"failed","exit_code":3,"finished_at":"0001-01-01T00:00:00Z"}}`,
+		`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":-1,"timeout_ms":-1,"end":{"status":"lost"}}`, `{"id":"/"}`, `[`,
+	} {
+		f.Add(byte(wire.TypeExec), []byte(body))
+	}
+	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
+		rec, err := recordOf(wire.Frame{Type: wire.Type(kind), Body: body})
+		if err != nil {
+			return
+		}
+		if !validExecID(rec.ID) || rec.PID != nil && *rec.PID <= 0 || (rec.Status == core.ExecRunning) != (rec.FinishedAt == nil) ||
+			rec.DurationMS != nil && *rec.DurationMS < 0 {
+			t.Errorf("took %+v", rec)
+		}
+		if _, err := json.Marshal(rec); err != nil {
+			t.Errorf("%+v can't be shown: %v", rec, err)
+		}
+	})
+}
+
+// An init that passes pipes on which a read waits makes nobody wait.
+func TestStartedNeverWaits(t *testing.T) {
+	var stream [2]int
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err = errors.Join(err, unix.Pipe2(stream[:], unix.O_CLOEXEC)); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(stream[1]) // as init keeps it: there is no end
+	second, err := unix.Dup(stream[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := wire.Frame{Type: wire.TypeStarted, Body: []byte(`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2}`), FDs: []int{stream[0], second}}
+	proc, err := started(wire.NewConn(p[0], "init"), frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[1])
+	defer proc.Release()
+	for _, f := range []*os.File{proc.Stdout, proc.Stderr} {
+		if _, err := unix.Read(int(f.Fd()), make([]byte, 1)); !errors.Is(err, unix.EAGAIN) {
+			t.Errorf("a read gives %v", err)
+		}
+	}
 }
 
 func descriptor(t *testing.T, kind byte) int {

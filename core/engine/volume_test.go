@@ -11,6 +11,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/engine"
+	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/rootfs"
@@ -150,6 +151,9 @@ func TestBadVolumes(t *testing.T) {
 	dir, links := hostFolder(t, 0, "f"), t.TempDir()
 	must(t, os.Symlink(home, filepath.Join(links, "home")))
 	must(t, syscall.Mkfifo(filepath.Join(links, "fifo"), 0o600))
+	again := t.TempDir()
+	must(t, syscall.Mount(home, again, "", syscall.MS_BIND, ""))
+	t.Cleanup(func() { must(t, syscall.Unmount(again, 0)) })
 	first := options.Volume{HostPath: dir, GuestPath: "/first"}
 	for name, test := range map[string]struct {
 		volume options.Volume
@@ -161,6 +165,8 @@ func TestBadVolumes(t *testing.T) {
 		"the home":             {options.Volume{HostPath: home, GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"above the home":       {options.Volume{HostPath: filepath.Dir(home), GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"in the home":          {options.Volume{HostPath: home + "/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"the home's socket":    {options.Volume{HostPath: home + "/engine/" + wire.HelperSocket, GuestPath: "/data"}, fault.InvalidArgument, "neither a folder nor a file"},
+		"the home, mounted":    {options.Volume{HostPath: again + "/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"a link to the home":   {options.Volume{HostPath: links + "/home/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"the stage":            {options.Volume{HostPath: "/dev", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"a pipe":               {options.Volume{HostPath: links + "/fifo", GuestPath: "/data"}, fault.InvalidArgument, "neither a folder nor a file"},
@@ -187,5 +193,32 @@ func TestBadVolumes(t *testing.T) {
 				t.Errorf("the host's folder holds %v, %v", entries, err)
 			}
 		})
+	}
+}
+
+// TestWithin changes a folder for a link that leads out of the folder that a
+// box's paths must lie in: the box does not start on it.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	folder, outside := hostFolder(t, 0), hostFolder(t, 0, "secret")
+	for _, name := range []string{"volume", "root"} {
+		inside := filepath.Join(folder, name)
+		must(t, os.CopyFS(inside, os.DirFS(rootfs.Busybox(t))))
+		root, change := inside, func(o *options.Box) { o.RootfsWithin = folder }
+		if name == "volume" {
+			root, change = rootfs.Busybox(t), func(o *options.Box) {
+				o.Volumes = []options.Volume{{HostPath: inside, GuestPath: "/v", Within: folder}}
+			}
+		}
+		id, err := boxWith(t, e, root, change)
+		must(t, err)
+		_, err = e.Stop(t.Context(), id, 0)
+		must(t, err)
+		must(t, os.RemoveAll(inside))
+		must(t, os.Symlink(outside, inside))
+		if rec, err := e.Start(t.Context(), id); !fault.Is(err, fault.PermissionDenied) {
+			t.Errorf("%s: %+v, %v, want permission_denied", name, rec.State, err)
+		}
 	}
 }
