@@ -2,6 +2,8 @@ package core
 
 import (
 	"context"
+	"io"
+	"sync/atomic"
 	"time"
 
 	"sandbox/core/options"
@@ -54,4 +56,48 @@ func (b *Box) Exec(ctx context.Context, o options.Exec) (*Exec, error) {
 	}
 	b.r.stats.execs.Add(1)
 	return &Exec{p: p, errors: &b.r.stats.execErrors}, nil
+}
+
+// Attach takes over an exec whose reader has gone. Errors: as Exec, and
+// ExecNotFound; InvalidState when another one reads it, and once it was closed.
+func (b *Box) Attach(ctx context.Context, execID string) (*Exec, error) {
+	p, err := b.r.engine.Attach(ctx, b.id, execID)
+	if err != nil {
+		return nil, err
+	}
+	return &Exec{p: p, errors: new(atomic.Int64)}, nil
+}
+
+// Execs gives the box's last 1,024 execs, newest first. Errors: BoxNotFound,
+// InvalidState (not running), Engine.
+func (b *Box) Execs(ctx context.Context) ([]ExecRecord, error) {
+	return b.r.engine.Execs(ctx, b.id)
+}
+
+// ExecRecord gives what is known of an exec now. Errors: as Execs, and ExecNotFound.
+func (b *Box) ExecRecord(ctx context.Context, execID string) (ExecRecord, error) {
+	return b.r.engine.FindExec(ctx, b.id, execID)
+}
+
+// AwaitExec waits for the end of an exec, whoever reads its output. Errors: as
+// ExecRecord.
+func (b *Box) AwaitExec(ctx context.Context, execID string) (ExecRecord, error) {
+	return b.r.engine.AwaitExec(ctx, b.id, execID)
+}
+
+// Cancel ends the whole process tree of an exec, whoever reads its output:
+// SIGTERM, SIGKILL after grace. It waits for the end. Errors: as ExecRecord,
+// and InvalidState when it has ended.
+func (b *Box) Cancel(ctx context.Context, execID string, grace time.Duration) (ExecRecord, error) {
+	return b.r.engine.CancelExec(ctx, b.id, execID, grace)
+}
+
+// Upload puts a file, or the files of a tar, into the box; see [Files].
+func (b *Box) Upload(ctx context.Context, u Upload, content io.Reader) (Uploaded, error) {
+	return b.r.engine.Upload(ctx, b.id, u, content)
+}
+
+// Download opens a file of the box, or a folder as a tar; see [Files].
+func (b *Box) Download(ctx context.Context, path string, asTar bool) (*Download, error) {
+	return b.r.engine.Download(ctx, b.id, path, asTar)
 }

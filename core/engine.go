@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"io"
 	"os"
 	"time"
 
@@ -12,6 +13,15 @@ import (
 // boxes: the records it gives are what is, also after a crash of this process.
 // An Engine is safe for concurrent use and answers with classified failures.
 type Engine interface {
+	Boxes
+	Execs
+	Files
+	// Close ends this process's use of the engine. Boxes live on.
+	Close() error
+}
+
+// Boxes is the part of an [Engine] that makes and ends boxes.
+type Boxes interface {
 	// Create makes a box and starts it. Nothing is left of it on failure:
 	// AlreadyExists (name), ResourceExhausted, Engine, Storage, Unsupported,
 	// InvalidArgument (root file system).
@@ -25,17 +35,90 @@ type Engine interface {
 	// Remove removes a box; a running one only with force: BoxNotFound,
 	// InvalidState.
 	Remove(ctx context.Context, id string, force bool) error
-	// List gives all boxes, newest first.
+	// List gives all boxes, newest first. The slice may be another caller's
+	// too: it is not to be changed.
 	List(ctx context.Context) ([]Record, error)
 	// Get gives one box by its full id: BoxNotFound.
 	Get(ctx context.Context, id string) (Record, error)
-	// Exec starts a command in a running box: BoxNotFound, InvalidState,
-	// Engine. A command that can't be started is a Process that has ended.
-	Exec(ctx context.Context, id string, opts options.Exec) (*Process, error)
 	// Usage measures a box: BoxNotFound.
 	Usage(ctx context.Context, id string) (Usage, error)
-	// Close ends this process's use of the engine. Boxes live on.
-	Close() error
+	// Sweep removes the boxes that have been stopped or failed for at least
+	// olderThan, and what a crash left. What it could do comes back also
+	// when something failed.
+	Sweep(ctx context.Context, olderThan time.Duration) (Swept, error)
+}
+
+// Execs is the part of an [Engine] that runs commands in boxes. All of it
+// fails with BoxNotFound, InvalidState (the box does not run) and Engine; what
+// names an exec also with ExecNotFound.
+type Execs interface {
+	// Exec starts a command. One that can't be started is a Process that
+	// has ended.
+	Exec(ctx context.Context, boxID string, opts options.Exec) (*Process, error)
+	// Attach takes over an exec whose reader has gone without a Release: by a
+	// Detach, or its own end. InvalidState while another one reads it, and
+	// after a Release. One that has ended still gives its output and end.
+	Attach(ctx context.Context, boxID, execID string) (*Process, error)
+	// Execs gives the last 1,024 execs, newest first, without their
+	// environment.
+	Execs(ctx context.Context, boxID string) ([]ExecRecord, error)
+	// FindExec gives one exec.
+	FindExec(ctx context.Context, boxID, execID string) (ExecRecord, error)
+	// AwaitExec waits for the end of an exec, whoever reads its output. One
+	// whose box's init died meanwhile comes back as lost.
+	AwaitExec(ctx context.Context, boxID, execID string) (ExecRecord, error)
+	// CancelExec sends SIGTERM to the exec's whole process tree, SIGKILL
+	// after grace, and waits for its end: InvalidState when it has ended.
+	CancelExec(ctx context.Context, boxID, execID string, grace time.Duration) (ExecRecord, error)
+}
+
+// Files is the part of an [Engine] that moves files in and out of running
+// boxes. A path is resolved inside the box, with the rights of the box's root,
+// and leads nowhere else. Errors: BoxNotFound, InvalidState, Engine,
+// FileNotFound, IsDirectory, InvalidArgument, Storage (the box's disk).
+type Files interface {
+	// Upload makes a file, or the files of a tar, of what content holds up
+	// to EOF. A failure of content's own comes back as it is.
+	Upload(ctx context.Context, boxID string, u Upload, content io.Reader) (Uploaded, error)
+	// Download opens a file of a box, or a folder as a tar.
+	Download(ctx context.Context, boxID, path string, asTar bool) (*Download, error)
+}
+
+// Upload says where content goes in a box.
+type Upload struct {
+	// Dest is absolute. When it ends in "/" or is a folder, the file keeps
+	// its Name in it. Folders that are missing are made. A file that is
+	// there is replaced in one step, and only by all of the content; its
+	// owner stays, and its mode where none is given. A link that is there is
+	// replaced and not followed. A new file is the box's root's.
+	Dest string `json:"dest"`
+	Name string `json:"name,omitempty"` // one element of a path
+	Mode *int   `json:"mode,omitempty"` // permission bits, up to 07777; else 0644
+	// Tar says that the content is a tar, whose entries go into the folder
+	// Dest. Its owners are left out: all is the box's root's.
+	Tar bool `json:"tar,omitempty"`
+}
+
+// Uploaded is what an upload made.
+type Uploaded struct {
+	Dest string `json:"dest"` // absolute path of the file, or of the folder
+	Size int64  `json:"size"` // of the file, or of the tar's files together
+}
+
+// Download is a file that streams out of a box. It is read by one goroutine
+// and has to be closed. A file that turns out shorter than Size ends as an
+// error instead of EOF, and so does a tar that is not whole; of a file that
+// grows meanwhile the first Size bytes come.
+type Download struct {
+	io.ReadCloser
+	Name string // last element of the path
+	Size int64  // -1 for a tar
+}
+
+// Swept is what a sweep removed.
+type Swept struct {
+	Boxes []string // ids
+	Bytes int64    // that their disks held
 }
 
 // CreateRequest is a box as the engine gets it: the image is already resolved.
@@ -74,13 +157,13 @@ type Usage struct {
 }
 
 // Process is a command that an engine has started. The descriptors belong to
-// whoever holds the Process; Control.Release ends it.
+// whoever holds the Process; Control.Release ends it. The output pipes don't
+// block: a read of an empty one is EAGAIN.
 type Process struct {
-	ID     string
-	PID    int
-	Stdin  *os.File // nil unless asked for; the terminal with TTY
-	Stdout *os.File // the terminal with TTY
-	Stderr *os.File // nil with TTY
+	Record ExecRecord // as it started
+	Stdin  *os.File   // nil unless asked for; the terminal with TTY
+	Stdout *os.File   // the terminal with TTY
+	Stderr *os.File   // nil with TTY
 	Control
 }
 
@@ -97,8 +180,14 @@ type Control interface {
 	// Cancel sends SIGTERM to the command's whole process tree, SIGKILL
 	// after grace.
 	Cancel(ctx context.Context, grace time.Duration) error
+	// CloseStdin gives the command EOF, also when Stdin is kept open for
+	// others (options.Exec.KeepStdin).
+	CloseStdin(ctx context.Context) error
 	// Resize sets the size of the terminal.
 	Resize(ctx context.Context, cols, rows int) error
+	// Detach closes the descriptors and leaves the command and its output
+	// to whoever attaches next; meanwhile its output waits in the pipes.
+	Detach() error
 	// Release gives the command up: output that is still to come is
 	// dropped, the descriptors are closed. The command is not ended.
 	Release() error

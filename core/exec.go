@@ -28,7 +28,30 @@ type Exec struct {
 }
 
 // ID gives the exec's id.
-func (e *Exec) ID() string { return e.p.ID }
+func (e *Exec) ID() string { return e.p.Record.ID }
+
+// Record gives what is known of the exec from its start; see [ExecRecord.Ended].
+func (e *Exec) Record() ExecRecord { return e.p.Record }
+
+// Output gives the ends of the command's pipes, which don't block, to a reader
+// that does without Stream; stderr is nil with a terminal, which is stdout.
+func (e *Exec) Output() (stdout, stderr *os.File) { return e.p.Stdout, e.p.Stderr }
+
+// ExitFD is a descriptor that polls readable once Exit has its answer.
+func (e *Exec) ExitFD() int { return e.p.ExitFD() }
+
+// Exit gives the end of the command's own process once ExitFD is readable. It
+// is called once, and not beside Stream, which does.
+func (e *Exec) Exit() (ExecStatus, error) {
+	status, err := e.p.Exit()
+	if err == nil && (status.Reason == ReasonNotFound || status.Reason == ReasonNotExecutable) {
+		e.errors.Add(1)
+	}
+	return status, err
+}
+
+// CloseStdin gives the command EOF, also when its input is kept open for others.
+func (e *Exec) CloseStdin(ctx context.Context) error { return e.p.CloseStdin(ctx) }
 
 // Stdin is the command's input: close it to give EOF. Nil unless asked for.
 // With a terminal it is the terminal.
@@ -44,6 +67,9 @@ func (e *Exec) Cancel(ctx context.Context, grace time.Duration) error {
 
 // Resize sets the size of the terminal.
 func (e *Exec) Resize(ctx context.Context, cols, rows int) error { return e.p.Resize(ctx, cols, rows) }
+
+// Detach ends the use of the exec and keeps its output for [Box.Attach].
+func (e *Exec) Detach() error { return e.p.Detach() }
 
 // Close gives the exec up. The command is not ended.
 func (e *Exec) Close() error { return e.p.Release() }
@@ -61,7 +87,7 @@ func (e *Exec) Stream(ctx context.Context, buf []byte, sink func(stderr bool, p 
 		return ExecStatus{}, err
 	}
 	defer wake.close()
-	s := streamer{p: e.p, buf: buf, sink: sink, out: fdOf(e.p.Stdout), err: fdOf(e.p.Stderr), exit: e.p.ExitFD()}
+	s := streamer{e: e, buf: buf, sink: sink, out: fdOf(e.p.Stdout), err: fdOf(e.p.Stderr), exit: e.ExitFD()}
 	for s.reading() {
 		if err := s.step(wake.fd); err != nil {
 			return ExecStatus{}, err
@@ -70,15 +96,12 @@ func (e *Exec) Stream(ctx context.Context, buf []byte, sink func(stderr bool, p 
 			return ExecStatus{}, fault.Of(err)
 		}
 	}
-	if s.status.Reason == ReasonNotFound || s.status.Reason == ReasonNotExecutable {
-		e.errors.Add(1)
-	}
 	return s.status, nil
 }
 
 // streamer is the state of one Stream: descriptors turn -1 once they ended.
 type streamer struct {
-	p              *Process
+	e              *Exec
 	buf            []byte
 	sink           func(bool, []byte) error
 	out, err, exit int
@@ -145,7 +168,7 @@ func (s *streamer) read(fd *int, stderr bool) error {
 }
 
 func (s *streamer) ended() error {
-	status, err := s.p.Exit()
+	status, err := s.e.Exit()
 	if err != nil {
 		return err
 	}

@@ -71,4 +71,41 @@ type ExecStatus struct {
 	ExitCode int       `json:"exit_code"`         // 128+N after death by signal N
 	Signal   int       `json:"signal,omitempty"`  // N, or 0
 	Message  string    `json:"message,omitempty"` // of a command that could not be started
+	// FinishedAt is when the command's own process ended.
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+}
+
+// ExecRecord is what is known of an exec, as JSON shows it (contract, section
+// 3). What is not set is null. A box keeps 4 KiB of
+// an ended exec's command and environment: what is beyond is left out.
+type ExecRecord struct {
+	ID         string            `json:"id"`
+	BoxID      string            `json:"box_id"`
+	Status     ExecState         `json:"status"`
+	Cmd        []string          `json:"cmd"`
+	Env        map[string]string `json:"env,omitzero"` // all that the command has; nil in listings
+	WorkingDir string            `json:"working_dir"`
+	User       string            `json:"user"` // of the exec, the box or the image, else root
+	TTY        bool              `json:"tty"`
+	PID        *int              `json:"pid"` // in the box; null if it could not be started
+	ExitCode   *int              `json:"exit_code"`
+	Signal     *int              `json:"signal"`
+	Reason     *string           `json:"reason"`
+	CreatedAt  time.Time         `json:"created_at"`
+	FinishedAt *time.Time        `json:"finished_at"`
+	DurationMS *int64            `json:"duration_ms"`
+	TimeoutMS  *int64            `json:"timeout_ms"`
+}
+
+// Ended gives the record as it stands after the end s. A lost exec has no exit
+// code.
+func (r ExecRecord) Ended(s ExecStatus) ExecRecord {
+	r.Status, r.Reason, r.Signal = s.State, orNull(s.Reason), orNull(s.Signal)
+	if s.State != ExecLost {
+		r.ExitCode = &s.ExitCode
+	}
+	end := s.FinishedAt.UTC()
+	ms := max(0, end.Sub(r.CreatedAt).Milliseconds())
+	r.FinishedAt, r.DurationMS = &end, &ms
+	return r
 }

@@ -142,6 +142,17 @@ func (r *Runtime) Remove(ctx context.Context, ref string, force bool) error {
 	return err
 }
 
+// Sweep removes the boxes that have been stopped or failed for at least
+// olderThan, and what a crash left. What it could do comes back also when
+// something failed.
+func (r *Runtime) Sweep(ctx context.Context, olderThan time.Duration) (Swept, error) {
+	swept, err := r.engine.Sweep(ctx, olderThan)
+	for _, id := range swept.Boxes {
+		r.forget(id)
+	}
+	return swept, err
+}
+
 // Metrics counts; the number of running boxes is the whole home's.
 func (r *Runtime) Metrics(ctx context.Context) (Metrics, error) {
 	recs, err := r.engine.List(ctx)

@@ -130,7 +130,7 @@ func started(conn *wire.Conn, f wire.Frame, o options.Exec) (*core.Process, erro
 	if !validExecID(s.ID) {
 		return nil, fmt.Errorf("%w: %.40q is no exec id", wire.ErrProtocol, s.ID)
 	}
-	p := &core.Process{ID: s.ID, PID: s.PID, Control: &control{conn: conn}}
+	p := &core.Process{Record: core.ExecRecord{ID: s.ID, PID: &s.PID}, Control: &control{conn: conn}}
 	slots := []**os.File{&p.Stdout}
 	if !o.TTY {
 		slots = append(slots, &p.Stderr)
@@ -249,8 +249,20 @@ func (c *control) Resize(_ context.Context, cols, rows int) error {
 	return nil
 }
 
+// CloseStdin closes the command's input.
+func (c *control) CloseStdin(context.Context) error {
+	if in := c.files[2]; in != nil && in != c.files[0] {
+		_ = in.Close() // its user may have done it
+	}
+	return nil
+}
+
 func (c *control) Release() error {
 	_ = c.conn.Send(wire.TypeRelease, nil) // init may be gone, which is as good
+	return c.Detach()
+}
+
+func (c *control) Detach() error {
 	for i, f := range c.files {
 		if f != nil && (i != 2 || f != c.files[0]) {
 			_ = f.Close() // Stdin may have been closed by its user

@@ -178,7 +178,7 @@ func want(t *testing.T, err error, kind fault.Kind) {
 
 func (r result) wants(t *testing.T, w core.ExecStatus) {
 	t.Helper()
-	r.Message = ""
+	r.Message, r.FinishedAt = "", time.Time{}
 	if r.ExecStatus != w {
 		t.Errorf("ended %+v, want %+v; stdout %.200q, stderr %.200q", r.ExecStatus, w, r.out, r.err)
 	}

@@ -84,6 +84,7 @@ type Exec struct {
 	TTY        bool
 	Cols, Rows int           // with TTY; 0 means 80 and 24
 	Stdin      bool          // a pipe (or the terminal) instead of /dev/null
+	KeepStdin  bool          // the pipe outlives the process that holds it: see core.Execs.Attach
 	Timeout    time.Duration // 0: none
 }
 

@@ -159,17 +159,107 @@ func (e *Engine) Exec(_ context.Context, id string, o options.Exec) (*core.Proce
 	if err != nil {
 		return nil, err
 	}
-	p, c, err := start(b, o)
+	c, err := start(b, o)
 	if err != nil {
 		return nil, fault.Wrap(fault.Engine, err, "start %q", o.Cmd[0])
 	}
 	b.usage.Commands++
 	if c.group == 0 {
 		b.usage.ExecErrors++
-		return p, nil
 	}
 	b.execs = append(b.execs, c)
-	return p, nil
+	return c.attach()
+}
+
+// Attach gives a command to another reader.
+func (e *Engine) Attach(_ context.Context, boxID, execID string) (*core.Process, error) {
+	c, err := e.find(boxID, execID)
+	if err != nil {
+		return nil, err
+	}
+	return c.attach()
+}
+
+// Execs gives the commands since the last start, newest first.
+func (e *Engine) Execs(_ context.Context, id string) ([]core.ExecRecord, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, err := e.in(id, core.Running)
+	if err != nil {
+		return nil, err
+	}
+	records := []core.ExecRecord{}
+	for _, c := range slices.Backward(b.execs) {
+		r := c.now()
+		r.Env = nil
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// FindExec gives one command.
+func (e *Engine) FindExec(_ context.Context, boxID, execID string) (core.ExecRecord, error) {
+	c, err := e.find(boxID, execID)
+	if err != nil {
+		return core.ExecRecord{}, err
+	}
+	return c.now(), nil
+}
+
+// AwaitExec waits for the end of a command.
+func (e *Engine) AwaitExec(ctx context.Context, boxID, execID string) (core.ExecRecord, error) {
+	c, err := e.find(boxID, execID)
+	if err != nil {
+		return core.ExecRecord{}, err
+	}
+	select {
+	case <-c.done:
+		return c.now(), nil
+	case <-ctx.Done():
+		return core.ExecRecord{}, fault.Of(ctx.Err())
+	}
+}
+
+// CancelExec ends a command's process group.
+func (e *Engine) CancelExec(ctx context.Context, boxID, execID string, grace time.Duration) (core.ExecRecord, error) {
+	c, err := e.find(boxID, execID)
+	if err != nil {
+		return core.ExecRecord{}, err
+	}
+	if !c.end(core.ExecCanceled, core.ReasonCanceled, grace) {
+		return core.ExecRecord{}, fault.New(fault.InvalidState, "exec %s has ended", execID)
+	}
+	return e.AwaitExec(ctx, boxID, execID)
+}
+
+func (e *Engine) find(boxID, execID string) (*control, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, err := e.in(boxID, core.Running)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range b.execs {
+		if c.record.ID == execID {
+			return c, nil
+		}
+	}
+	return nil, fault.New(fault.ExecNotFound, "no exec %q in box %s", execID, boxID)
+}
+
+// Sweep removes boxes that don't run.
+func (e *Engine) Sweep(_ context.Context, olderThan time.Duration) (core.Swept, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var swept core.Swept
+	for _, id := range slices.Clone(e.order) {
+		r := e.boxes[id].record
+		if r.State == core.Stopped && time.Since(*r.StoppedAt) >= olderThan {
+			e.forget(id)
+			swept.Boxes = append(swept.Boxes, id)
+		}
+	}
+	return swept, nil
 }
 
 // Usage counts the commands alone.

@@ -1,13 +1,14 @@
 package fake
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,59 +17,85 @@ import (
 	"github.com/creack/pty"
 
 	"sandbox/core"
-	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
 // control is a command: a process group of its own. group is 0 for one that
 // could not be started.
 type control struct {
-	group int
-	cmd   *exec.Cmd
-	files []*os.File // of the caller, closed by Release
-	exit  *os.File   // reads EOF once status is set
-	done  chan struct{}
+	group  int
+	cmd    *exec.Cmd
+	record core.ExecRecord // as it started
+	keepIn bool
+
+	// This side's own ends: each reader gets copies of them.
+	in, out, err *os.File
+	exit         *os.File // reads EOF once status is set
+	done         chan struct{}
 
 	mu     sync.Mutex
 	status core.ExecStatus // its State and Reason are set early by what ends the command
 	signal syscall.Signal  // the last one sent to end it
 	ended  bool
+	read   bool // a reader has the copies
 }
 
 var execs atomic.Int64
 
 // start runs o, or makes an exec that has ended because it could not be run.
-func start(b *box, o options.Exec) (*core.Process, *control, error) {
+func start(b *box, o options.Exec) (*control, error) {
 	exitR, exitW, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	c := &control{exit: exitR, done: make(chan struct{}), files: []*os.File{exitR}}
-	p := &core.Process{ID: fmt.Sprintf("exec_%020d", execs.Add(1)), Control: c}
+	c := &control{exit: exitR, done: make(chan struct{}), keepIn: o.KeepStdin, record: record(b, o)}
 	cmd, failure := command(b, o)
 	if failure == nil {
-		failure = c.run(cmd, o, p)
+		c.record.Env, c.record.WorkingDir = variables(cmd.Env), cmd.Dir
+		failure = c.run(cmd, o)
 	}
 	if failure == nil {
 		go c.wait(exitW)
 		if o.Timeout > 0 {
 			time.AfterFunc(o.Timeout, func() { c.end(core.ExecTimedOut, core.ReasonTimedOut, 2*time.Second) })
 		}
-		return p, c, nil
+		return c, nil
 	}
 	c.status, c.ended = why(failure), true
 	close(c.done)
 	_ = exitW.Close()
-	return p, c, c.complain(p, failure.Error())
+	return c, c.complain(failure.Error())
 }
 
-func (c *control) run(cmd *exec.Cmd, o options.Exec, p *core.Process) error {
+func record(b *box, o options.Exec) core.ExecRecord {
+	r := core.ExecRecord{
+		ID: fmt.Sprintf("exec_%020d", execs.Add(1)), BoxID: b.record.ID, Status: core.ExecRunning,
+		Cmd: o.Cmd, Env: map[string]string{}, WorkingDir: cmp.Or(o.WorkingDir, b.record.Options.WorkingDir, b.image.WorkingDir, "/"),
+		User: cmp.Or(o.User, b.record.Options.User, b.image.User, "root"), TTY: o.TTY, CreatedAt: time.Now().UTC(),
+	}
+	if o.Timeout > 0 {
+		ms := o.Timeout.Milliseconds()
+		r.TimeoutMS = &ms
+	}
+	return r
+}
+
+func variables(env []string) map[string]string {
+	m := map[string]string{}
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		m[name] = value
+	}
+	return m
+}
+
+func (c *control) run(cmd *exec.Cmd, o options.Exec) error {
 	var theirs []*os.File
 	var err error
 	if o.TTY {
-		err = c.terminal(cmd, o, p)
+		err = c.terminal(cmd, o)
 	} else {
-		theirs, err = c.pipes(cmd, o, p)
+		theirs, err = c.pipes(cmd, o)
 		if err == nil {
 			err = cmd.Start()
 		}
@@ -79,26 +106,22 @@ func (c *control) run(cmd *exec.Cmd, o options.Exec, p *core.Process) error {
 	if err != nil {
 		return err
 	}
-	c.cmd, c.group, p.PID = cmd, cmd.Process.Pid, cmd.Process.Pid
+	c.cmd, c.group, c.record.PID = cmd, cmd.Process.Pid, &cmd.Process.Pid
 	return nil
 }
 
-func (c *control) terminal(cmd *exec.Cmd, o options.Exec, p *core.Process) error {
+func (c *control) terminal(cmd *exec.Cmd, o options.Exec) error {
 	size := &pty.Winsize{Cols: 80, Rows: 24}
 	if o.Cols > 0 && o.Rows > 0 {
 		size = &pty.Winsize{Cols: uint16(o.Cols), Rows: uint16(o.Rows)}
 	}
-	f, err := pty.StartWithSize(cmd, size)
-	if err != nil {
-		return err
-	}
-	p.Stdin, p.Stdout = f, f
-	c.files = append(c.files, f)
-	return nil
+	var err error
+	c.out, err = pty.StartWithSize(cmd, size)
+	return err
 }
 
 // pipes sets the command's ends and gives them: they are closed after its start.
-func (c *control) pipes(cmd *exec.Cmd, o options.Exec, p *core.Process) (theirs []*os.File, err error) {
+func (c *control) pipes(cmd *exec.Cmd, o options.Exec) (theirs []*os.File, err error) {
 	pipe := func() (r, w *os.File) {
 		if err == nil {
 			r, w, err = os.Pipe()
@@ -107,20 +130,19 @@ func (c *control) pipes(cmd *exec.Cmd, o options.Exec, p *core.Process) (theirs 
 	}
 	var stdin, stdout, stderr *os.File
 	if o.Stdin {
-		stdin, p.Stdin = pipe()
+		stdin, c.in = pipe()
 		cmd.Stdin = stdin
-		theirs, c.files = append(theirs, stdin), append(c.files, p.Stdin)
+		theirs = append(theirs, stdin)
 	}
-	p.Stdout, stdout = pipe()
-	p.Stderr, stderr = pipe()
+	c.out, stdout = pipe()
+	c.err, stderr = pipe()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	c.files = append(c.files, p.Stdout, p.Stderr)
 	return append(theirs, stdout, stderr), err
 }
 
 // complain puts text where the command's errors go.
-func (c *control) complain(p *core.Process, text string) error {
-	c.closeFiles(1)
+func (c *control) complain(text string) error {
+	c.close()
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		return err
@@ -129,15 +151,14 @@ func (c *control) complain(p *core.Process, text string) error {
 	if err != nil {
 		return err
 	}
-	p.Stdin, p.Stdout, p.Stderr = nil, outR, errR
-	c.files = append(c.files, outR, errR)
+	c.out, c.err = outR, errR
 	_, err = errW.WriteString(text + "\n")
 	return errors.Join(err, outW.Close(), errW.Close())
 }
 
 // why gives the status of a command that could not be started.
 func why(failure error) core.ExecStatus {
-	s := core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonNotExecutable, ExitCode: 126, Message: failure.Error()}
+	s := core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonNotExecutable, ExitCode: 126, Message: failure.Error(), FinishedAt: time.Now().UTC()}
 	if errors.Is(failure, errNotFound) {
 		s.Reason, s.ExitCode = core.ReasonNotFound, 127
 	}
@@ -157,6 +178,7 @@ func (c *control) wait(exit *os.File) {
 	} else {
 		c.status.ExitCode, c.status.Signal = 128+int(c.signal), int(c.signal)
 	}
+	c.status.FinishedAt = time.Now().UTC()
 	c.mu.Unlock()
 	close(c.done)
 	_ = exit.Close()
@@ -209,52 +231,12 @@ func endAll(execs []*control, grace time.Duration) {
 			late = time.After(0)
 		}
 		c.send(syscall.SIGKILL, core.ExecFailed, core.ReasonBoxStopped)
-		_ = syscall.Kill(-c.group, syscall.SIGKILL)
-		<-c.done
-	}
-}
-
-func (c *control) ExitFD() int { return int(c.exit.Fd()) }
-
-func (c *control) Exit() (core.ExecStatus, error) {
-	<-c.done
-	return c.status, nil
-}
-
-func (c *control) Signal(_ context.Context, sig int) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended {
-		return fault.New(fault.InvalidState, "the command has ended")
-	}
-	return fault.Wrap(fault.InvalidArgument, syscall.Kill(c.group, syscall.Signal(sig)), "send signal %d", sig)
-}
-
-func (c *control) Cancel(_ context.Context, grace time.Duration) error {
-	if !c.end(core.ExecCanceled, core.ReasonCanceled, grace) {
-		return fault.New(fault.InvalidState, "the command has ended")
-	}
-	return nil
-}
-
-func (c *control) Resize(_ context.Context, cols, rows int) error {
-	terminal := c.files[len(c.files)-1]
-	err := pty.Setsize(terminal, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
-	return fault.Wrap(fault.InvalidState, err, "the command has no terminal")
-}
-
-func (c *control) Release() error {
-	c.closeFiles(0)
-	return nil
-}
-
-func (c *control) closeFiles(from int) {
-	for _, f := range c.files[from:] {
-		if f != nil {
-			_ = f.Close()
+		if c.group != 0 {
+			_ = syscall.Kill(-c.group, syscall.SIGKILL)
 		}
+		<-c.done
+		c.drop()
 	}
-	c.files = c.files[:from]
 }
 
 // lookup finds a command as execvp does, in the command's own PATH.

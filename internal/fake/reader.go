@@ -1,0 +1,147 @@
+package fake
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+)
+
+// reader is a hold on a command: it has copies of the descriptors.
+type reader struct {
+	*control
+	process *core.Process
+	exit    *os.File
+}
+
+// attach gives the command to a reader, unless it has one or was released.
+func (c *control) attach() (*core.Process, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.read || c.out == nil {
+		return nil, fault.New(fault.InvalidState, "the output of exec %s is read by another, or was released", c.record.ID)
+	}
+	r := &reader{control: c, exit: dup(c.exit)}
+	r.process = &core.Process{Record: c.record, Stdin: dup(c.in), Stdout: dup(c.out), Stderr: dup(c.err), Control: r}
+	if c.record.TTY && c.group != 0 {
+		r.process.Stdin = r.process.Stdout
+	}
+	if !c.keepIn {
+		c.closeStdin()
+	}
+	c.read = true
+	return r.process, nil
+}
+
+// dup copies a descriptor; nil stays nil.
+func dup(f *os.File) *os.File {
+	if f == nil {
+		return nil
+	}
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		panic(err) // of a test
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), f.Name())
+}
+
+func (r *reader) ExitFD() int { return int(r.exit.Fd()) }
+
+func (r *reader) Exit() (core.ExecStatus, error) {
+	<-r.done
+	return r.status, nil
+}
+
+func (r *reader) Signal(_ context.Context, sig int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return fault.New(fault.InvalidState, "the command has ended")
+	}
+	return fault.Wrap(fault.InvalidArgument, syscall.Kill(r.group, syscall.Signal(sig)), "send signal %d", sig)
+}
+
+func (r *reader) Cancel(_ context.Context, grace time.Duration) error {
+	if !r.end(core.ExecCanceled, core.ReasonCanceled, grace) {
+		return fault.New(fault.InvalidState, "the command has ended")
+	}
+	return nil
+}
+
+func (r *reader) CloseStdin(context.Context) error {
+	if in := r.process.Stdin; in != nil && in != r.process.Stdout {
+		_ = in.Close() // its user may have done it
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closeStdin()
+	return nil
+}
+
+// closeStdin closes this side's own end. c.mu is held, or nobody else has c.
+func (c *control) closeStdin() {
+	if c.in != nil {
+		_ = c.in.Close()
+		c.in = nil
+	}
+}
+
+func (r *reader) Resize(_ context.Context, cols, rows int) error {
+	err := pty.Setsize(r.process.Stdout, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
+	return fault.Wrap(fault.InvalidState, err, "the command has no terminal")
+}
+
+func (r *reader) Detach() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range []*os.File{r.process.Stdin, r.process.Stdout, r.process.Stderr, r.exit} {
+		if f != nil {
+			_ = f.Close() // Stdin may have been closed by its user, or be Stdout
+		}
+	}
+	r.read = false
+	return nil
+}
+
+func (r *reader) Release() error {
+	err := r.Detach()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.close()
+	return err
+}
+
+// close drops the output. c.mu is held, or nobody else has c.
+func (c *control) close() {
+	c.closeStdin()
+	for _, f := range []**os.File{&c.out, &c.err} {
+		if *f != nil {
+			_ = (*f).Close()
+			*f = nil
+		}
+	}
+}
+
+// drop closes what is left of a command whose box has gone.
+func (c *control) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.close()
+	_ = c.exit.Close()
+}
+
+// now gives the record as it stands.
+func (c *control) now() core.ExecRecord {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		return c.record
+	}
+	return c.record.Ended(c.status)
+}
