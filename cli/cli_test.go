@@ -37,7 +37,7 @@ func (h *host) run(ctx context.Context, std Stdio, args ...string) int {
 	a := &app{Stdio: std, open: func(owned bool) (*local.Host, error) {
 		return &local.Host{Runtime: h.runtime(owned)}, nil
 	}}
-	return a.run(ctx, args)
+	return a.run(ctx, append([]string{"--local"}, args...))
 }
 
 // sandbox runs a command line with no input and gives all that came of it.
@@ -135,7 +135,8 @@ func TestFailures(t *testing.T) {
 		"ls extra":                 2,
 		"ls -s paused":             2,
 		"ls -o yaml":               2,
-		"info":                     2,
+		"info":                     7,
+		"info a b":                 2,
 		"create --cpus 0":          2,
 		"create --cpus x":          2,
 		"create -m 1":              2,

@@ -18,9 +18,9 @@ type Exec struct {
 	BoxID       string            `json:"box_id"`
 	Status      string            `json:"status"` // running, succeeded, failed, canceled, timed_out or lost
 	Cmd         []string          `json:"cmd"`
-	Env         map[string]string `json:"env"`
-	WorkingDir  *string           `json:"working_dir"`
-	User        *string           `json:"user"`
+	Env         map[string]string `json:"env,omitzero"` // nil in listings
+	WorkingDir  string            `json:"working_dir"`
+	User        string            `json:"user"`
 	TTY         bool              `json:"tty"`
 	PID         *int              `json:"pid"`
 	ExitCode    *int              `json:"exit_code"` // 128+N after death by signal N

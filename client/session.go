@@ -37,7 +37,7 @@ type Session struct {
 // Ended is how a command ended, as far as a session tells: [Client.Exec] has
 // the rest.
 type Ended struct {
-	ExitCode int  `json:"exit_code"`
+	ExitCode *int `json:"exit_code"` // nil: nobody knows, its box died under it
 	Signal   *int `json:"signal"`
 }
 

@@ -41,6 +41,16 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
 }
 
+// Listens tells whether somebody answers on a Unix socket.
+func Listens(ctx context.Context, socket string) bool {
+	conn, err := dialSocket(ctx, socket)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
 // noRedirect lets a redirect come back as the answer that it is: following it
 // could carry the key to somebody else.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
