@@ -196,7 +196,7 @@ func TestAttach(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	conn, f := b.ask(t, wire.TypeStart, wire.Start{Cmd: []string{"sh", "-c", "echo bytes; read x; echo more; exit 7"}, Stdin: true})
-	var s wire.Started
+	var s wire.Exec
 	if err := f.Decode(&s); err != nil || len(f.FDs) != 3 {
 		t.Fatalf("got %+v", f)
 	}

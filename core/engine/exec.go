@@ -29,15 +29,36 @@ func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Pro
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(ctx, conn, o)
+	p, err := run(ctx, conn, o)
 	if err != nil {
 		_ = conn.Close()
 		return nil, c.explain(id, err)
 	}
+	p.Record.BoxID = id
 	return p, nil
 }
 
-func (c *Client) dialInit(id string) (*wire.Conn, error) {
+// Attach takes over the exec of a reader that has gone; see [core.Execs].
+func (c *Client) Attach(ctx context.Context, id, execID string) (*core.Process, error) {
+	if !validExecID(execID) {
+		return nil, errNoExec(id, execID)
+	}
+	conn, err := c.dialInit(id)
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(ctx, conn, wire.TypeAttach, wire.Attach{ID: execID})
+	if err != nil {
+		_ = conn.Close()
+		return nil, c.explain(id, err)
+	}
+	p.Record.BoxID = id
+	return p.Process, nil
+}
+
+func (c *Client) dialInit(id string) (*wire.Conn, error) { return c.dial(id, wire.Dial) }
+
+func (c *Client) dial(id string, dial func(*os.File, string) (*wire.Conn, error)) (*wire.Conn, error) {
 	if !record.ValidID(id) {
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
@@ -46,7 +67,7 @@ func (c *Client) dialInit(id string) (*wire.Conn, error) {
 		return nil, c.explain(id, err)
 	}
 	defer dir.Close()
-	conn, err := wire.Dial(dir, wire.InitSocket)
+	conn, err := dial(dir, wire.InitSocket)
 	if err != nil {
 		return nil, c.explain(id, err)
 	}
@@ -70,33 +91,54 @@ func (c *Client) explain(id string, err error) error {
 	return fault.Wrap(fault.Engine, err, "the init of box %s does not answer", id)
 }
 
-func start(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process, error) {
-	if err := conn.SetTimeout(answerTimeout); err != nil {
+// begun is a process as init handed it out.
+type begun struct {
+	*core.Process
+	stdin bool
+}
+
+// run starts a command, and takes only what was asked for.
+func run(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process, error) {
+	b, err := start(ctx, conn, wire.TypeStart, startRequest(o))
+	if err != nil {
 		return nil, err
+	}
+	if b.Record.TTY != o.TTY || !o.TTY && b.stdin != o.Stdin {
+		_ = b.Detach()
+		return nil, fmt.Errorf("%w: another kind of command than was asked for", wire.ErrProtocol)
+	}
+	return b.Process, nil
+}
+
+// start asks for the descriptors of a command. The connection is the
+// process's, or on failure still the caller's.
+func start(ctx context.Context, conn *wire.Conn, t wire.Type, request any) (begun, error) {
+	if err := conn.SetTimeout(answerTimeout); err != nil {
+		return begun{}, err
 	}
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, conn.Cut)
 		defer stop()
 	}
-	if err := conn.Send(wire.TypeStart, startRequest(o)); err != nil {
-		return nil, errors.Join(ctx.Err(), err)
+	if err := conn.Send(t, request); err != nil {
+		return begun{}, errors.Join(ctx.Err(), err)
 	}
 	f, err := conn.Recv()
 	if err != nil {
-		return nil, errors.Join(ctx.Err(), err)
+		return begun{}, errors.Join(ctx.Err(), err)
 	}
-	p, err := started(conn, f, o)
+	b, err := started(conn, f)
 	if err != nil {
 		f.CloseFDs()
-		return nil, err
+		return begun{}, err
 	}
-	return p, nil
+	return b, nil
 }
 
 func startRequest(o options.Exec) wire.Start {
 	r := wire.Start{
 		Cmd: o.Cmd, Env: o.Env, WorkingDir: o.WorkingDir, User: o.User,
-		TTY: o.TTY, Stdin: o.Stdin, TimeoutMS: o.Timeout.Milliseconds(),
+		TTY: o.TTY, Stdin: o.Stdin, KeepStdin: o.KeepStdin, TimeoutMS: o.Timeout.Milliseconds(),
 	}
 	if o.TTY {
 		r.Cols, r.Rows = orDefault(o.Cols, 80), orDefault(o.Rows, 24)
@@ -116,46 +158,47 @@ func orDefault(n, d int) int {
 
 // started takes the descriptors of a command. They come from a box: what is
 // not a pipe or a terminal is refused.
-func started(conn *wire.Conn, f wire.Frame, o options.Exec) (*core.Process, error) {
+func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	if f.Type == wire.TypeError {
-		return nil, failure(f)
+		return begun{}, failure(f)
 	}
-	var s wire.Started
+	var e wire.Exec
 	if f.Type != wire.TypeStarted {
-		return nil, fmt.Errorf("%w: frame %d instead of a start", wire.ErrProtocol, f.Type)
+		return begun{}, fmt.Errorf("%w: frame %d instead of a start", wire.ErrProtocol, f.Type)
 	}
-	if err := f.Decode(&s); err != nil {
-		return nil, err
+	if err := f.Decode(&e); err != nil {
+		return begun{}, err
 	}
-	if !validExecID(s.ID) {
-		return nil, fmt.Errorf("%w: %.40q is no exec id", wire.ErrProtocol, s.ID)
+	rec, err := execRecord(e)
+	if err != nil {
+		return begun{}, err
 	}
-	p := &core.Process{Record: core.ExecRecord{ID: s.ID, PID: &s.PID}, Control: &control{conn: conn}}
+	p := &core.Process{Record: rec, Control: &control{conn: conn}}
 	slots := []**os.File{&p.Stdout}
-	if !o.TTY {
+	if !e.TTY {
 		slots = append(slots, &p.Stderr)
-		if o.Stdin {
+		if e.Stdin {
 			slots = append(slots, &p.Stdin)
 		}
 	}
 	// The kernel ends a read at a message with descriptors. Bytes behind it
 	// would be an end that poll does not show.
 	if len(f.FDs) != len(slots) || conn.Buffered() {
-		return nil, fmt.Errorf("%w: %d descriptors of a command", wire.ErrProtocol, len(f.FDs))
+		return begun{}, fmt.Errorf("%w: %d descriptors of a command", wire.ErrProtocol, len(f.FDs))
 	}
 	for _, fd := range f.FDs {
-		if err := checkStream(fd, o.TTY); err != nil {
-			return nil, err
+		if err := checkStream(fd, e.TTY); err != nil {
+			return begun{}, err
 		}
 	}
 	for i, fd := range f.FDs { // from here nothing fails: they have one owner
 		*slots[i] = os.NewFile(uintptr(fd), "stream")
 	}
-	if o.TTY {
+	if e.TTY {
 		p.Stdin = p.Stdout
 	}
 	p.Control.(*control).files = []*os.File{p.Stdout, p.Stderr, p.Stdin}
-	return p, nil
+	return begun{p, e.Stdin}, nil
 }
 
 // validExecID tells whether id can be an exec's: files are named after it.
@@ -202,7 +245,7 @@ func (c *control) Exit() (core.ExecStatus, error) {
 	if err != nil {
 		if cutOff(err) {
 			// Init has gone, and the command with it.
-			return core.ExecStatus{State: core.ExecLost}, nil
+			return lost(), nil
 		}
 		return core.ExecStatus{}, fault.Wrap(fault.Engine, err, "wait for the end of a command")
 	}
@@ -217,9 +260,8 @@ func (c *control) Exit() (core.ExecStatus, error) {
 	if err := f.Decode(&e); err != nil {
 		return core.ExecStatus{}, fault.Wrap(fault.Engine, err, "the end of a command")
 	}
-	return core.ExecStatus{
-		State: core.ExecState(e.State), Reason: e.Reason, ExitCode: e.ExitCode, Signal: e.Signal, Message: e.Message,
-	}, nil
+	status, err := execStatus(e)
+	return status, fault.Wrap(fault.Engine, err, "the end of a command")
 }
 
 func (c *control) send(t wire.Type, body any) error {
@@ -249,10 +291,11 @@ func (c *control) Resize(_ context.Context, cols, rows int) error {
 	return nil
 }
 
-// CloseStdin closes the command's input.
+// CloseStdin closes the command's input here, and in init where it is kept.
 func (c *control) CloseStdin(context.Context) error {
 	if in := c.files[2]; in != nil && in != c.files[0] {
-		_ = in.Close() // its user may have done it
+		_ = in.Close()                            // its user may have done it
+		_ = c.conn.Send(wire.TypeCloseStdin, nil) // one that has gone reads no more
 	}
 	return nil
 }

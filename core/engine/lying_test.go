@@ -50,7 +50,7 @@ func TestLyingInit(t *testing.T) {
 			for _, o := range open {
 				fds = append(fds, o())
 			}
-			_ = c.Send(wire.TypeStarted, wire.Started{ID: id, PID: 2}, fds...)
+			_ = c.Send(wire.TypeStarted, wire.Exec{ID: id, PID: 2}, fds...)
 			for _, fd := range fds {
 				_ = unix.Close(fd)
 			}
@@ -119,7 +119,7 @@ func TestLyingEnd(t *testing.T) {
 			release := make(chan struct{})
 			home, id := hostileInit(t, func(c *wire.Conn) {
 				out, err := pipe(), pipe()
-				_ = c.Send(wire.TypeStarted, wire.Started{ID: "exec_aaaaaaaaaaaaaaaaaaaa", PID: 2}, out, err)
+				_ = c.Send(wire.TypeStarted, wire.Exec{ID: "exec_aaaaaaaaaaaaaaaaaaaa", PID: 2}, out, err)
 				_, _ = unix.Close(out), unix.Close(err)
 				<-release
 				end(c)

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/wire"
-	"sandbox/core/options"
 )
 
 // FuzzStarted has a hostile init answer a start: with any frame, and any kinds
@@ -15,15 +14,18 @@ import (
 // as were asked for, and nothing is kept of what was refused.
 func FuzzStarted(f *testing.F) {
 	good := []byte(`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2}`)
-	f.Add(byte(wire.TypeStarted), good, "pp", false)
-	f.Add(byte(wire.TypeStarted), good, "ppp", true)
-	f.Add(byte(wire.TypeStarted), good, "pf", false)
-	f.Add(byte(wire.TypeStarted), good, "ds", false)
-	f.Add(byte(wire.TypeStarted), good, "n", false)
-	f.Add(byte(wire.TypeStarted), []byte(`{"id":"../x"}`), "pp", false)
-	f.Add(byte(wire.TypeError), []byte(`{"code":"internal","message":"x"}`), "pp", false)
-	f.Add(byte(wire.TypeStarted), []byte(`[`), "", false)
-	f.Fuzz(func(t *testing.T, kind byte, body []byte, kinds string, stdin bool) {
+	withStdin := []byte(`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2,"stdin":true}`)
+	f.Add(byte(wire.TypeStarted), good, "pp")
+	f.Add(byte(wire.TypeStarted), withStdin, "ppp")
+	f.Add(byte(wire.TypeStarted), good, "ppp")
+	f.Add(byte(wire.TypeStarted), withStdin, "pp")
+	f.Add(byte(wire.TypeStarted), good, "pf")
+	f.Add(byte(wire.TypeStarted), good, "ds")
+	f.Add(byte(wire.TypeStarted), good, "n")
+	f.Add(byte(wire.TypeStarted), []byte(`{"id":"../x"}`), "pp")
+	f.Add(byte(wire.TypeError), []byte(`{"code":"internal","message":"x"}`), "pp")
+	f.Add(byte(wire.TypeStarted), []byte(`[`), "")
+	f.Fuzz(func(t *testing.T, kind byte, body []byte, kinds string) {
 		before := count(t)
 		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -35,9 +37,9 @@ func FuzzStarted(f *testing.F) {
 		for i := 0; i < len(kinds) && i < wire.MaxFDs; i++ {
 			frame.FDs = append(frame.FDs, descriptor(t, kinds[i]))
 		}
-		proc, err := started(conn, frame, options.Exec{Stdin: stdin})
+		proc, err := started(conn, frame)
 		if err == nil {
-			if want := map[bool]string{false: "pp", true: "ppp"}[stdin]; kinds != want && len(kinds) <= wire.MaxFDs {
+			if want := map[bool]string{false: "pp", true: "ppp"}[err == nil && proc.stdin]; kinds != want && len(kinds) <= wire.MaxFDs {
 				t.Errorf("took %q", kinds)
 			}
 			_ = proc.Release()

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -190,4 +191,28 @@ func manyBoxes(t *testing.T, s *suite) {
 		})
 	}
 	wg.Wait()
+}
+
+// sweep wants what stopped long enough ago to go, and nothing that runs. Other
+// tests of the suite have boxes of the same engine: none is stopped for an hour.
+func sweep(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	e := s.fresh(t)
+	running, stopped := e.box(t), e.box(t)
+	e.shell(t, stopped, "head -c 100000 /dev/zero >/tmp/swept-"+stopped.ID()+"; sync; rm -f /tmp/none").wants(t, exited(0))
+	defer func() { _ = os.Remove("/tmp/swept-" + stopped.ID()) }() // of an engine that isolates nothing
+	if _, err := stopped.Stop(ctx, grace); err != nil {
+		t.Fatal(err)
+	}
+	swept, err := e.engine.Sweep(ctx, time.Hour)
+	if err != nil || len(swept.Boxes) != 0 {
+		t.Errorf("within the hour: %+v, %v", swept, err)
+	}
+	swept, err = e.engine.Sweep(ctx, 0)
+	if err != nil || !slices.Equal(swept.Boxes, []string{stopped.ID()}) || s.rootfs != "/" && swept.Bytes < 100000 {
+		t.Errorf("got %+v, %v", swept, err)
+	}
+	_, err = e.engine.Get(ctx, stopped.ID())
+	want(t, err, fault.BoxNotFound)
+	e.shell(t, running, "true").wants(t, exited(0))
 }

@@ -21,8 +21,7 @@ const patience = time.Minute
 // usual commands, as busybox has them, and the users root (0) and nobody
 // (65534). newEngine closes the engine with its test.
 func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) {
-	s := &suite{engine: newEngine(t), rootfs: rootfs}
-	s.runtime = core.New(core.Config{Engine: s.engine, Images: s})
+	s := (&suite{newEngine: newEngine, rootfs: rootfs}).fresh(t)
 	for name, test := range map[string]func(*testing.T, *suite){
 		"lifecycle":            lifecycle,
 		"auto_remove":          autoRemove,
@@ -52,6 +51,16 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"stop ends execs":      stopEndsExecs,
 		"exec needs a running": execNeedsRunning,
 		"usage":                usage,
+		"records":              records,
+		"unknown exec":         unknownExec,
+		"attach":               attach,
+		"attach after the end": attachAfterEnd,
+		"one reader":           oneReader,
+		"kept input":           keptInput,
+		"await":                await,
+		"await a stop":         awaitStop,
+		"cancel by id":         cancelByID,
+		"sweep":                sweep,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,9 +70,18 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 }
 
 type suite struct {
-	engine  core.Engine
-	runtime *core.Runtime
-	rootfs  string
+	newEngine func(t *testing.T) core.Engine
+	engine    core.Engine
+	runtime   *core.Runtime
+	rootfs    string
+}
+
+// fresh gives the suite with an engine that has no boxes.
+func (s *suite) fresh(t *testing.T) *suite {
+	t.Helper()
+	f := &suite{newEngine: s.newEngine, engine: s.newEngine(t), rootfs: s.rootfs}
+	f.runtime = core.New(core.Config{Engine: f.engine, Images: f})
+	return f
 }
 
 // Resolve gives an image with settings of its own, for every name.

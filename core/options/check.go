@@ -15,15 +15,21 @@ import (
 // InvalidArgument, with fields.
 func (b Box) Check() error {
 	var p problems
+	b.checkRootfs(&p)
 	b.check(&p)
 	return p.err(fault.InvalidArgument, "")
 }
 
-func (b Box) check(p *problems) {
-	p.name("name", b.Name)
+// checkRootfs names members as the box options document does.
+func (b Box) checkRootfs(p *problems) {
 	p.when((b.Image == "") == (b.RootfsPath == ""), "rootfs", "one_of", "must be exactly one of Image and RootfsPath")
 	p.text("rootfs.Image", b.Image)
 	p.hostPath("rootfs.RootfsPath", b.RootfsPath)
+}
+
+// check looks at all but the root file system.
+func (b Box) check(p *problems) {
+	p.name("name", b.Name)
 	p.within("cpus", b.CPUs, 1, maxInt32)
 	p.within("memory_mib", b.MemoryMiB, MinMemoryMiB, maxInt32)
 	p.within("disk_size_gb", b.DiskSizeGB, 0, MaxDiskSizeGB)
@@ -79,6 +85,11 @@ func (port Port) check(p *problems, at string) {
 // InvalidArgument, with fields.
 func (e Exec) Check() error {
 	var p problems
+	e.check(&p)
+	return p.err(fault.InvalidArgument, "")
+}
+
+func (e Exec) check(p *problems) {
 	p.when(len(e.Cmd) == 0 || e.Cmd[0] == "", "cmd", "empty", "must name a command")
 	size := 0
 	for i, arg := range e.Cmd {
@@ -92,7 +103,6 @@ func (e Exec) Check() error {
 	p.within("cols", e.Cols, 0, maxPort)
 	p.within("rows", e.Rows, 0, maxPort)
 	p.when(e.Timeout < 0, "timeout_ms", "range", "must not be negative")
-	return p.err(fault.InvalidArgument, "")
 }
 
 const (

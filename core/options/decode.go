@@ -12,7 +12,13 @@ const boxPrefix = "invalid box options JSON: "
 // boxDocument is the box options document. Pointers tell a member that is
 // absent, or null, from one that is zero.
 type boxDocument struct {
-	Rootfs     *rootfs   `json:"rootfs"`
+	boxMembers
+	Rootfs *rootfs `json:"rootfs"`
+	Ports  *[]port `json:"ports"`
+}
+
+// boxMembers are those that all documents about a box have.
+type boxMembers struct {
 	CPUs       *int      `json:"cpus"`
 	MemoryMiB  *int      `json:"memory_mib"`
 	DiskSizeGB *int      `json:"disk_size_gb"`
@@ -20,7 +26,6 @@ type boxDocument struct {
 	Env        *env      `json:"env"`
 	Volumes    *[]volume `json:"volumes"`
 	Network    *string   `json:"network"`
-	Ports      *[]port   `json:"ports"`
 	AutoRemove *bool     `json:"auto_remove"`
 }
 
@@ -36,7 +41,11 @@ type volume struct {
 }
 
 type port struct {
-	HostIP    *string `json:"host_ip"`
+	portMembers
+	HostIP *string `json:"host_ip"`
+}
+
+type portMembers struct {
 	HostPort  *int    `json:"host_port"`
 	GuestPort *int    `json:"guest_port"`
 	Protocol  *string `json:"protocol"`
@@ -50,7 +59,7 @@ type port struct {
 // begins with "invalid box options JSON:".
 func Decode(doc []byte) (Box, error) {
 	var d boxDocument
-	if err := decode(doc, &d, boxPrefix); err != nil {
+	if err := decode(doc, &d, boxPrefix, MaxDocument); err != nil {
 		return Box{}, err
 	}
 	var p problems
@@ -59,8 +68,8 @@ func Decode(doc []byte) (Box, error) {
 		return Box{}, err
 	}
 	b := d.box()
-	b.check(&p)
-	p.when(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
+	b.checkRootfs(&p)
+	d.check(b, &p)
 	return b, p.err(fault.InvalidArgument, boxPrefix)
 }
 
@@ -70,36 +79,56 @@ func (d *boxDocument) missing(p *problems) {
 	p.required("volumes", d.Volumes != nil)
 	p.required("network", d.Network != nil)
 	p.required("ports", d.Ports != nil)
+	d.boxMembers.missing(p)
+	for i, q := range or(d.Ports, nil) {
+		q.missing(p, i)
+	}
+}
+
+func (d *boxMembers) missing(p *problems) {
 	for i, v := range or(d.Volumes, nil) {
 		p.required(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath != nil)
 		p.required(fmt.Sprintf("volumes[%d].guest_path", i), v.GuestPath != nil)
 	}
-	for i, q := range or(d.Ports, nil) {
-		p.required(fmt.Sprintf("ports[%d].guest_port", i), q.GuestPort != nil)
-	}
+}
+
+func (q *portMembers) missing(p *problems, i int) {
+	p.required(fmt.Sprintf("ports[%d].guest_port", i), q.GuestPort != nil)
+}
+
+// check looks at b, which came of d.
+func (d *boxMembers) check(b Box, p *problems) {
+	b.check(p)
+	p.when(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
 }
 
 // box fills in the defaults. Nothing required is missing.
 func (d *boxDocument) box() Box {
 	b := Defaults()
+	d.fill(&b)
 	b.Image, b.RootfsPath = or(d.Rootfs.Image, ""), or(d.Rootfs.RootfsPath, "")
+	for _, q := range *d.Ports {
+		b.Ports = append(b.Ports, q.port(or(q.HostIP, "")))
+	}
+	return b
+}
+
+// fill replaces what d has a member for.
+func (d *boxMembers) fill(b *Box) {
 	b.CPUs = or(d.CPUs, b.CPUs)
 	b.MemoryMiB = or(d.MemoryMiB, b.MemoryMiB)
 	b.DiskSizeGB = or(d.DiskSizeGB, 0)
 	b.WorkingDir = or(d.WorkingDir, "")
-	b.Env = *d.Env
-	b.Network = *d.Network
+	b.Env = or(d.Env, nil)
+	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
-	for _, v := range *d.Volumes {
+	for _, v := range or(d.Volumes, nil) {
 		b.Volumes = append(b.Volumes, Volume{HostPath: *v.HostPath, GuestPath: *v.GuestPath, ReadOnly: or(v.ReadOnly, false)})
 	}
-	for _, q := range *d.Ports {
-		b.Ports = append(b.Ports, Port{
-			HostIP: or(q.HostIP, ""), HostPort: or(q.HostPort, 0),
-			GuestPort: *q.GuestPort, Protocol: or(q.Protocol, ProtocolTCP),
-		})
-	}
-	return b
+}
+
+func (q *portMembers) port(ip string) Port {
+	return Port{HostIP: ip, HostPort: or(q.HostPort, 0), GuestPort: *q.GuestPort, Protocol: or(q.Protocol, ProtocolTCP)}
 }
 
 func or[T any](p *T, absent T) T {

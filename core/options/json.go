@@ -15,7 +15,7 @@ import (
 // DecodeArgs reads a JSON array of strings. Errors: Malformed.
 func DecodeArgs(doc []byte) ([]string, error) {
 	var list []*string
-	if err := decode(doc, &list, "invalid arguments JSON: "); err != nil {
+	if err := decode(doc, &list, "invalid arguments JSON: ", MaxDocument); err != nil {
 		return nil, err
 	}
 	args := make([]string, len(list))
@@ -31,7 +31,7 @@ func DecodeArgs(doc []byte) ([]string, error) {
 // DecodeEnv reads a JSON array of [key, value] pairs, or an object. Errors: Malformed.
 func DecodeEnv(doc []byte) (map[string]string, error) {
 	var e env
-	err := decode(doc, &e, "invalid environment JSON: ")
+	err := decode(doc, &e, "invalid environment JSON: ", MaxDocument)
 	return e, err
 }
 
@@ -42,17 +42,11 @@ type env map[string]string
 func (e *env) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	*e = env{}
 	if dec.PeekKind() == '{' {
-		var object map[string]*string
-		if err := json.UnmarshalDecode(dec, &object); err != nil {
-			return err
+		err := (*object)(e).UnmarshalJSONFrom(dec)
+		if errors.Is(err, errObject) {
+			return errPair
 		}
-		for name, value := range object {
-			if value == nil {
-				return errPair
-			}
-			(*e)[name] = *value
-		}
-		return nil
+		return err
 	}
 	var pairs [][]*string
 	if err := json.UnmarshalDecode(dec, &pairs); err != nil {
@@ -67,14 +61,19 @@ func (e *env) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-var errPair = errors.New("must be a list of [key, value] pairs of strings")
+// What is wrong with a value that no Go type says.
+var (
+	errPair    = errors.New("must be a list of [key, value] pairs of strings")
+	errObject  = errors.New("must be an object of strings")
+	errCommand = errors.New("must be a list of strings, or one string")
+)
 
-// decode reads doc into v. Package encoding/json would take members whatever
+// decode reads doc, of at most most bytes, into v. Package encoding/json would take members whatever
 // their case, the last of duplicates, and bytes that are not UTF-8; this one,
 // which is to become its second version, refuses them.
-func decode(doc []byte, v any, prefix string) error {
-	if len(doc) > MaxDocument {
-		return fault.New(fault.Malformed, "%smore than the %d bytes allowed", prefix, MaxDocument)
+func decode(doc []byte, v any, prefix string, most int) error {
+	if len(doc) > most {
+		return fault.New(fault.Malformed, "%smore than the %d bytes allowed", prefix, most)
 	}
 	err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true))
 	if err == nil {
@@ -96,8 +95,8 @@ func complaint(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
 		return "is not a member of this document"
-	case errors.Is(e.Err, errPair):
-		return errPair.Error()
+	case errors.Is(e.Err, errPair), errors.Is(e.Err, errObject), errors.Is(e.Err, errCommand):
+		return e.Err.Error()
 	case e.GoType == nil:
 		return "has the wrong type"
 	}

@@ -37,7 +37,8 @@ const (
 	MaxCmdBytes   = 128 << 10
 	MaxLabels     = 64
 	MaxProcesses  = 4096
-	MaxDocument   = 1 << 20 // bytes of a document that this package reads
+	MaxDocument   = 1 << 20  // bytes of a document that this package reads
+	MaxCommand    = 16 << 20 // of one that may hold a command's whole input
 )
 
 // Box says how a box shall be. The zero value is not valid: start from

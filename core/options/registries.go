@@ -43,7 +43,7 @@ func DecodeRegistries(doc []byte) ([]Registry, error) {
 		return nil, nil
 	}
 	var list *[]Registry
-	if err := decode(doc, &list, prefix); err != nil {
+	if err := decode(doc, &list, prefix, MaxDocument); err != nil {
 		f := fault.Of(err)
 		return nil, &fault.Error{Kind: fault.Config, Message: f.Message, Fields: f.Fields}
 	}

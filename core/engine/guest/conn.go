@@ -27,6 +27,12 @@ func (g *guest) handle(conn *wire.Conn) {
 		if err = f.Decode(&r); err == nil {
 			g.stop(conn, milliseconds(r.GraceMS))
 		}
+	case wire.TypeExecs:
+		err = g.handleExecs(conn)
+	case wire.TypeFind, wire.TypeAwait:
+		err = g.handleFind(conn, f)
+	case wire.TypeEnd:
+		err = g.handleEnd(conn, f)
 	case wire.TypeStats:
 		err = conn.Send(wire.TypeStatsIs, wire.Stats{Execs: g.started.Load(), ExecErrors: g.failed.Load()})
 	default:
@@ -40,7 +46,7 @@ func (g *guest) handle(conn *wire.Conn) {
 // code gives the class of a failure of init's, as package fault names it.
 func code(err error) string {
 	switch {
-	case errors.Is(err, errStopping), errors.Is(err, errTaken):
+	case errors.Is(err, errStopping), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded):
 		return "invalid_state"
 	case errors.Is(err, errUnknown):
 		return "exec_not_found"
@@ -66,24 +72,29 @@ func (g *guest) handleStart(conn *wire.Conn, f wire.Frame) error {
 	return nil
 }
 
-var (
-	errUnknown = errors.New("no such exec")
-	errTaken   = errors.New("the exec's output is being read by another")
-)
+var errUnknown = errors.New("no such exec")
+
+// find gives the exec that has not been forgotten.
+func (g *guest) find(id string) (*exec, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e := g.execs[id]; e != nil {
+		return e, nil
+	}
+	return nil, errUnknown
+}
 
 func (g *guest) handleAttach(conn *wire.Conn, f wire.Frame) error {
 	var r wire.Attach
 	if err := f.Decode(&r); err != nil {
 		return err
 	}
-	g.mu.Lock()
-	e := g.execs[r.ID]
-	g.mu.Unlock()
-	if e == nil {
-		return errUnknown
+	e, err := g.find(r.ID)
+	if err != nil {
+		return err
 	}
-	if !e.attach(conn) {
-		return errTaken
+	if err := e.attach(conn); err != nil {
+		return err
 	}
 	g.follow(e, conn)
 	return nil
@@ -93,7 +104,7 @@ func (g *guest) handleAttach(conn *wire.Conn, f wire.Frame) error {
 // it releases the exec or goes away; then another may attach.
 func (g *guest) follow(e *exec, conn *wire.Conn) {
 	defer e.detach()
-	if e.hand(conn) != nil {
+	if e.hand(g, conn) != nil {
 		return
 	}
 	for {
@@ -126,6 +137,8 @@ func (e *exec) control(f wire.Frame) error {
 			return err
 		}
 		e.end(wire.ReasonCanceled, milliseconds(r.GraceMS))
+	case wire.TypeCloseStdin:
+		e.closeStdin()
 	default:
 		return wire.ErrProtocol
 	}

@@ -15,19 +15,20 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// keep is how many execs of a box are remembered (contract, section 3).
-const keep = 1024
-
 // timeoutGrace is what a command whose time is over gets between SIGTERM and
 // SIGKILL (contract, section 3).
 const timeoutGrace = 2 * time.Second
 
 // exec is one command. Its reader is the connection that has its descriptors.
 type exec struct {
-	id    string
-	group group
-	files files
-	kills int // that the kernel had done for want of memory when it started
+	id      string
+	asked   wire.Start // without what is too long to be kept, once it has ended
+	who     user       // zero when it could not be settled
+	created time.Time
+	group   group
+	files   files
+	kills   int           // that the kernel had done for want of memory when it started
+	done    chan struct{} // closed once there is a status
 
 	mu      sync.Mutex
 	pid     int // 0 when it could not be started
@@ -35,7 +36,8 @@ type exec struct {
 	ending  string      // the reason, once init began to end it
 	last    unix.Signal // that init sent to end it
 	reader  *wire.Conn
-	handed  bool // the reader has the descriptors
+	left    chan struct{} // closed once the reader has gone
+	handed  bool          // the reader has the descriptors
 	timeout *time.Timer
 	killer  *time.Timer
 }
@@ -45,6 +47,7 @@ type exec struct {
 type files struct {
 	out, err, in int // -1 where there is none
 	tty          bool
+	keepIn       bool // until the reader closes it; else the reader alone has it
 }
 
 func (f *files) given() []int {
@@ -64,7 +67,13 @@ func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &exec{id: id, reader: reader, kills: g.oom.count()}
+	e := &exec{
+		id: id, asked: r, created: time.Now(), kills: g.oom.count(), done: make(chan struct{}),
+		reader: reader, left: make(chan struct{}),
+	}
+	if e.asked.Env == nil {
+		e.asked.Env = map[string]string{} // nil is one that was not kept
+	}
 	child, err := e.open(g, r)
 	if err != nil {
 		return nil, fmt.Errorf("make the pipes of a command: %w", err)
@@ -91,33 +100,42 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 		return why
 	}
 	defer plan.close()
+	e.settle(plan.user, 0)
 	var err error
 	if e.files.tty { // so that the user may open /dev/tty's name
-		_ = unix.Fchown(child.in, int(plan.credential.Uid), -1)
+		_ = unix.Fchown(child.in, int(plan.user.uid), -1)
 	}
 	if e.group, err = g.tree.make(e.id); err != nil {
 		return cannotRun(fmt.Errorf("make the group of a command: %w", err))
 	}
 	attr := &syscall.ProcAttr{Dir: fdPath(plan.dir), Env: plan.env, Files: child.fds(), Sys: &syscall.SysProcAttr{
-		Setsid: true, Setctty: e.files.tty, Credential: plan.credential,
+		Setsid: true, Setctty: e.files.tty, Credential: plan.user.credential(),
 	}}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	var pid int
 	g.spawner.do(func() {
 		if err = e.group.enter(attr.Sys); err == nil {
-			e.pid, err = syscall.ForkExec(plan.path, r.Cmd, attr)
+			pid, err = syscall.ForkExec(plan.path, r.Cmd, attr)
 		}
 		e.group.leave()
 	})
 	if err != nil {
 		_ = e.group.remove()
-		e.pid = 0
 		return plan.explain(err)
 	}
-	g.children[e.pid] = e
-	preferForOOM(e.pid)
+	e.settle(plan.user, pid)
+	g.children[pid] = e
+	preferForOOM(pid)
 	e.arm(r.TimeoutMS)
 	return nil
+}
+
+// settle notes what came of the start: others may look at the exec meanwhile.
+func (e *exec) settle(who user, pid int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.who, e.pid = who, pid
 }
 
 // preferForOOM makes the kernel end a command rather than init when the box
@@ -142,12 +160,13 @@ func (e *exec) arm(ms int64) {
 	})
 }
 
-// end ends the whole process tree, unless the command has ended already.
-func (e *exec) end(reason string, grace time.Duration) {
+// end ends the whole process tree. It gives false when the command has ended
+// already.
+func (e *exec) end(reason string, grace time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.status != nil || e.pid == 0 {
-		return
+		return false
 	}
 	if e.ending == "" {
 		e.ending = reason
@@ -158,6 +177,7 @@ func (e *exec) end(reason string, grace time.Duration) {
 		e.killer.Stop()
 	}
 	e.killer = time.AfterFunc(grace, e.kill)
+	return true
 }
 
 func (e *exec) kill() {
@@ -208,7 +228,10 @@ func endedBy(reason string, last unix.Signal) wire.Exited {
 func (e *exec) finish(end wire.Exited) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	end.FinishedAt = time.Now().UTC()
 	e.status = &end
+	close(e.done)
+	e.forgetText()
 	for _, t := range []*time.Timer{e.timeout, e.killer} {
 		if t != nil {
 			t.Stop()
@@ -219,27 +242,44 @@ func (e *exec) finish(end wire.Exited) {
 	}
 }
 
+var (
+	errTaken    = errors.New("the exec's output is being read by another")
+	errReleased = errors.New("the exec's output was released")
+)
+
 // attach makes conn the reader; it fails while another one lives.
-func (e *exec) attach(conn *wire.Conn) bool {
+func (e *exec) attach(conn *wire.Conn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.reader != nil {
-		return false
+	for e.reader != nil {
+		if !e.reader.HungUp() {
+			return errTaken
+		}
+		left := e.left // its goroutine is about to find out
+		e.mu.Unlock()
+		<-left
+		e.mu.Lock()
 	}
-	e.reader = conn
-	return true
+	if e.files.out < 0 {
+		return errReleased
+	}
+	e.reader, e.left = conn, make(chan struct{})
+	return nil
 }
 
 // hand gives the reader the descriptors, and the end when it is there already.
-func (e *exec) hand(conn *wire.Conn) error {
+func (e *exec) hand(g *guest, conn *wire.Conn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := conn.Send(wire.TypeStarted, wire.Started{ID: e.id, PID: e.pid}, e.files.given()...); err != nil {
+	started := e.record(g)
+	started.End, started.Stdin = nil, e.files.in >= 0
+	if err := conn.Send(wire.TypeStarted, started, e.files.given()...); err != nil {
 		return err
 	}
 	e.handed = true
-	// The reader alone holds the write end of stdin, so that its end is EOF.
-	closeFD(&e.files.in)
+	if !e.files.keepIn { // so that the end of the reader's is EOF
+		closeFD(&e.files.in)
+	}
 	if e.status != nil {
 		return conn.Send(wire.TypeExited, e.status)
 	}
@@ -250,6 +290,14 @@ func (e *exec) detach() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reader, e.handed = nil, false
+	close(e.left)
+	e.forgetText()
+}
+
+func (e *exec) closeStdin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	closeFD(&e.files.in)
 }
 
 // discard gives the output up. What a background child still writes is read
@@ -301,7 +349,7 @@ func (g *guest) add(e *exec) error {
 	}
 	g.execs[e.id] = e
 	g.order = append(g.order, e)
-	for i := 0; len(g.order) > keep && i < len(g.order); i++ {
+	for i := 0; len(g.order) > wire.MaxExecs && i < len(g.order); i++ {
 		if old := g.order[i]; old.over() {
 			delete(g.execs, old.id)
 			g.order = append(g.order[:i], g.order[i+1:]...)

@@ -45,6 +45,8 @@ type guest struct {
 	stopping bool
 	empty    chan struct{} // closed when no child is left, for a stop that waits for it
 
+	telling sync.WaitGroup // of an exec's end; added to with mu held, unless stopping
+
 	started, failed atomic.Int64
 }
 

@@ -32,7 +32,7 @@ func (c childFiles) say(why *startFailure) {
 
 // open makes the pipes or the terminal of a command.
 func (e *exec) open(g *guest, r wire.Start) (childFiles, error) {
-	e.files = files{out: -1, err: -1, in: -1, tty: r.TTY}
+	e.files = files{out: -1, err: -1, in: -1, tty: r.TTY, keepIn: r.KeepStdin}
 	c := childFiles{in: int(g.null.Fd())}
 	var err error
 	if r.TTY {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -18,10 +17,10 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // plan is how a command will be started.
 type plan struct {
-	path       string // of the program
-	dir        int    // of the working directory
-	env        []string
-	credential *syscall.Credential
+	path string // of the program
+	dir  int    // of the working directory
+	env  []string
+	user user
 }
 
 // startFailure says why a command can't be started, as a shell would:
@@ -48,12 +47,12 @@ func (f *startFailure) exited() wire.Exited {
 
 // plan settles who runs what, where and with which environment.
 func (g *guest) plan(r wire.Start) (plan, *startFailure) {
-	u, err := lookUpUser(first(r.User, g.config.User, "0"))
+	u, err := lookUpUser(g.userOf(r))
 	if err != nil {
 		return plan{}, cannotRun(err)
 	}
-	p := plan{credential: u.credential()}
-	dir := first(r.WorkingDir, g.config.WorkingDir, "/")
+	p := plan{user: u}
+	dir := g.workingDir(r)
 	if p.dir, err = openFolder(dir); err != nil {
 		return plan{}, cannotRun(fmt.Errorf("working directory %q: no such directory in the box", dir))
 	}
@@ -67,6 +66,10 @@ func (g *guest) plan(r wire.Start) (plan, *startFailure) {
 	}
 	return p, why
 }
+
+func (g *guest) userOf(r wire.Start) string { return first(r.User, g.config.User, "0") }
+
+func (g *guest) workingDir(r wire.Start) string { return first(r.WorkingDir, g.config.WorkingDir, "/") }
 
 func (p plan) close() { _ = unix.Close(p.dir) }
 

@@ -72,6 +72,9 @@ func FuzzGuestRequest(f *testing.F) {
 		append(frame(wire.TypeStart, `{"cmd":["x"]}`), frame(wire.TypeSignal, `{"signal":9}`)...),
 		append(frame(wire.TypeStart, `{"cmd":["x"]}`), frame(wire.TypeCancel, `{"grace_ms":-1}`)...),
 		append(frame(wire.TypeStart, `{"cmd":["x"]}`), frame(wire.TypeRelease, ``)...),
+		append(frame(wire.TypeStart, `{"cmd":["x"],"stdin":true,"keep_stdin":true}`), frame(wire.TypeCloseStdin, ``)...),
+		frame(wire.TypeExecs, ``), frame(wire.TypeFind, `{"id":"exec_x"}`), frame(wire.TypeAwait, `{"id":"exec_x"}`),
+		frame(wire.TypeEnd, `{"id":"exec_x","grace_ms":-1}`), frame(wire.TypeFind, `[]`), frame(wire.TypeEnd, `{"id":1}`),
 		frame(wire.TypeAttach, `{"id":"exec_x"}`), frame(wire.TypeAttach, `7`), frame(wire.TypeStats, ``), frame(200, `{}`), {0, 0},
 	} {
 		f.Add(data)
@@ -83,7 +86,7 @@ func FuzzGuestRequest(f *testing.F) {
 		}
 		for i, answer := range exchange(t, g, data) {
 			switch answer.Type {
-			case wire.TypeStarted, wire.TypeStatsIs, wire.TypeError, wire.TypeExited:
+			case wire.TypeStarted, wire.TypeStatsIs, wire.TypeError, wire.TypeExited, wire.TypeExec, wire.TypeListed:
 			default:
 				t.Errorf("answer %d is frame %d", i, answer.Type)
 			}
@@ -91,7 +94,7 @@ func FuzzGuestRequest(f *testing.F) {
 		if last := exchange(t, g, frame(wire.TypeStats, "")); len(last) != 1 || last[0].Type != wire.TypeStatsIs {
 			t.Errorf("afterwards it answers %v", last)
 		}
-		if len(g.execs) > keep+1 || len(g.children) != 0 {
+		if len(g.execs) > wire.MaxExecs+1 || len(g.children) != 0 {
 			t.Errorf("%d execs, %d children", len(g.execs), len(g.children))
 		}
 	})

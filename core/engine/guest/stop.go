@@ -37,6 +37,19 @@ func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
 		_ = unix.Kill(-1, unix.SIGKILL)
 		<-empty
 	}
+	g.awaitTelling()
 	_ = conn.Send(wire.TypeStopped, nil)
 	os.Exit(0)
+}
+
+// tellingTime is what those who wait for the end of an exec get to read it.
+const tellingTime = time.Second
+
+func (g *guest) awaitTelling() {
+	told := make(chan struct{})
+	go func() { g.telling.Wait(); close(told) }()
+	select {
+	case <-told:
+	case <-time.After(tellingTime):
+	}
 }

@@ -21,10 +21,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of a frame. A start request carries at most 128 KiB of command and
-// two environments of 128 KiB, which JSON may lengthen sixfold.
+// Bounds of a frame. A start request carries at most 128 KiB of command and as
+// much of environment, its answer the box's and the image's environment too,
+// and JSON may lengthen all of it sixfold.
 const (
-	MaxBody = 2 << 20
+	MaxBody = 4 << 20
 	MaxFDs  = 8
 )
 

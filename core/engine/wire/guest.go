@@ -1,5 +1,7 @@
 package wire
 
+import "time"
+
 // Frames between a host process and the init of a box. A connection serves
 // one request. After Start or Attach it stands for the exec's reader: init
 // hands out the exec's descriptors to one connection at a time.
@@ -14,15 +16,22 @@ const (
 	TypeAttach // Attach
 	TypeStop   // Stop
 	TypeStats  // no body
+	TypeExecs  // no body
+	TypeFind   // Find
+	TypeAwait  // Find
+	TypeEnd    // End
 
 	// On the connection of an exec.
-	TypeSignal  // Signal
-	TypeCancel  // Cancel
-	TypeRelease // no body: the output was read, or is not wanted
+	TypeSignal     // Signal
+	TypeCancel     // Cancel
+	TypeCloseStdin // no body
+	TypeRelease    // no body: the output was read, or is not wanted
 
 	// Answers of init.
-	TypeStarted // Started, with the exec's descriptors
+	TypeStarted // Exec, with the exec's descriptors
 	TypeExited  // Exited
+	TypeExec    // Exec: one of Execs; Find's; twice for Await and at the end for End
+	TypeListed  // no body: the end of Execs
 	TypeStopped // no body: the answer to Stop, just before the end
 	TypeStatsIs // Stats
 	TypeError   // Error
@@ -48,6 +57,7 @@ type Start struct {
 	Cols       int               `json:"cols,omitempty"`
 	Rows       int               `json:"rows,omitempty"`
 	Stdin      bool              `json:"stdin,omitempty"`
+	KeepStdin  bool              `json:"keep_stdin,omitempty"` // init has it open too, until CloseStdin
 	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
 }
 
@@ -56,11 +66,35 @@ type Attach struct {
 	ID string `json:"id"`
 }
 
-// Started answers Start and Attach. The descriptors beside it are stdout,
-// stderr and, when asked for, stdin; or the one terminal.
-type Started struct {
-	ID  string `json:"id"`
-	PID int    `json:"pid"` // in the box; 0 when it could not be started
+// Find names the exec of a Find or Await.
+type Find struct {
+	ID string `json:"id"`
+}
+
+// End asks for the end of an exec's whole tree, whoever reads it.
+type End struct {
+	ID      string `json:"id"`
+	GraceMS int64  `json:"grace_ms"`
+}
+
+// MaxExecs is how many execs of a box are remembered (contract, section 3).
+const MaxExecs = 1024
+
+// Exec is what init knows of an exec. In the answer to Start and Attach, the
+// descriptors beside it are stdout, stderr and, when Stdin says so, stdin; or
+// the one terminal.
+type Exec struct {
+	ID         string            `json:"id"`
+	PID        int               `json:"pid"` // in the box; 0 when it could not be started
+	Cmd        []string          `json:"cmd"`
+	Env        map[string]string `json:"env,omitempty"` // all that the command has
+	WorkingDir string            `json:"working_dir"`
+	User       string            `json:"user"`
+	TTY        bool              `json:"tty,omitempty"`
+	Stdin      bool              `json:"stdin,omitempty"`
+	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
+	CreatedAt  time.Time         `json:"created_at"`
+	End        *Exited           `json:"end,omitempty"`
 }
 
 // Exited tells the end of the exec's own process.
@@ -70,6 +104,8 @@ type Exited struct {
 	ExitCode int    `json:"exit_code"`
 	Signal   int    `json:"signal,omitempty"`
 	Message  string `json:"message,omitempty"`
+
+	FinishedAt time.Time `json:"finished_at"`
 }
 
 // Signal asks for a signal to the exec's own process.

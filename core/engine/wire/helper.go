@@ -2,7 +2,7 @@ package wire
 
 // Protocol is the version of the two protocols. It is part of the helper's socket name, so
 // that a helper of another version finishes its boxes beside a new one.
-const Protocol = "1"
+const Protocol = "2"
 
 // Frames between a host process and the helper of its home. The helper greets
 // with Hello; then each request has one answer, in order.
@@ -15,10 +15,12 @@ const (
 	TypeStopBox
 	TypeRemoveBox
 	TypeUnpack // Unpack, with the read end of the tar stream
+	TypeSweep  // Sweep
 
 	// Answers of the helper; or TypeError.
 	TypeRecord // core.Record
 	TypeDone   // no body
+	TypeSwept  // Swept
 )
 
 // Hello says who answers.
@@ -38,6 +40,19 @@ type BoxRequest struct {
 // Unpack asks for a layer: the tar stream beside it goes into the new folder Dir.
 type Unpack struct {
 	Dir string `json:"dir"`
+}
+
+// Sweep asks for the removal of boxes that have been over for a while, and of
+// what a crash left.
+type Sweep struct {
+	OlderMS int64 `json:"older_ms"`
+}
+
+// Swept is what a sweep did, also where it failed in parts.
+type Swept struct {
+	Boxes []string `json:"boxes"`
+	Bytes int64    `json:"bytes"`
+	Error *Error   `json:"error,omitempty"`
 }
 
 // Names in the home.

@@ -40,15 +40,37 @@ func Bind(dir *os.File, name string) (int, error) {
 
 // Dial connects to a socket in dir, in blocking mode.
 func Dial(dir *os.File, name string) (*Conn, error) {
+	fd, err := dial(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return NewConn(fd, name), nil
+}
+
+// DialPolled connects to a socket in dir, for calls that wait long: they do so
+// in Go's poller and hold no thread.
+func DialPolled(dir *os.File, name string) (*Conn, error) {
+	fd, err := dial(dir, name) // blocking: a full queue is waited for
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	return NewConn(fd, name), nil
+}
+
+func dial(dir *os.File, name string) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("make a socket: %w", err)
+		return -1, fmt.Errorf("make a socket: %w", err)
 	}
 	if err := retry(func() error { return unix.Connect(fd, address(dir, name)) }); err != nil {
 		_ = unix.Close(fd)
-		return nil, fmt.Errorf("connect to %s: %w", name, err)
+		return -1, fmt.Errorf("connect to %s: %w", name, err)
 	}
-	return NewConn(fd, name), nil
+	return fd, nil
 }
 
 // Listener accepts connections, waiting in Go's poller.
@@ -96,6 +118,13 @@ const shortage = 5 * time.Millisecond
 
 // Close ends Accept.
 func (l *Listener) Close() error { return l.f.Close() }
+
+// HungUp tells whether the other side has closed, without a Recv.
+func (c *Conn) HungUp() bool {
+	fds := []unix.PollFd{{Fd: int32(c.FD()), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0
+}
 
 // Peer gives the process at the other end of a connection.
 func (c *Conn) Peer() (pid int, err error) {

@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+)
+
+// maxListing bounds what an init may answer to a question for its execs: more
+// than all it keeps, and less than what would hurt.
+const maxListing = 32 << 20
+
+// Execs gives the last execs of a box, newest first; see [core.Execs].
+func (c *Client) Execs(ctx context.Context, id string) ([]core.ExecRecord, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	conn, err := c.dial(id, wire.DialPolled)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, conn.Cut)()
+	recs, err := list(conn)
+	if err != nil {
+		return nil, c.explain(id, errors.Join(ctx.Err(), err))
+	}
+	for i := range recs {
+		recs[i].BoxID = id
+	}
+	return recs, nil
+}
+
+func list(conn *wire.Conn) ([]core.ExecRecord, error) {
+	if err := conn.Send(wire.TypeExecs, nil); err != nil {
+		return nil, err
+	}
+	recs := []core.ExecRecord{}
+	for size := 0; ; {
+		f, err := conn.Recv()
+		if err != nil {
+			return nil, err
+		}
+		if f.Type == wire.TypeListed {
+			f.CloseFDs()
+			return recs, nil
+		}
+		rec, err := recordOf(f)
+		if err != nil {
+			return nil, err
+		}
+		rec.Env = nil
+		recs = append(recs, rec)
+		if size += len(f.Body); len(recs) > wire.MaxExecs || size > maxListing {
+			return nil, fmt.Errorf("%w: more execs than there can be", wire.ErrProtocol)
+		}
+	}
+}
+
+// FindExec gives one exec; see [core.Execs].
+func (c *Client) FindExec(ctx context.Context, id, execID string) (core.ExecRecord, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return c.ask(ctx, id, execID, wire.TypeFind, wire.Find{ID: execID})
+}
+
+// AwaitExec waits for the end of an exec; see [core.Execs].
+func (c *Client) AwaitExec(ctx context.Context, id, execID string) (core.ExecRecord, error) {
+	return c.ask(ctx, id, execID, wire.TypeAwait, wire.Find{ID: execID})
+}
+
+// CancelExec ends an exec and waits for its end; see [core.Execs].
+func (c *Client) CancelExec(ctx context.Context, id, execID string, grace time.Duration) (core.ExecRecord, error) {
+	return c.ask(ctx, id, execID, wire.TypeEnd, wire.End{ID: execID, GraceMS: grace.Milliseconds()})
+}
+
+// ask asks init about one exec. But for a Find, the answer is an exec that has
+// ended; of a box that dies meanwhile the exec is lost.
+func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, request any) (core.ExecRecord, error) {
+	if !validExecID(execID) {
+		if _, err := c.get(id); err != nil {
+			return core.ExecRecord{}, err
+		}
+		return core.ExecRecord{}, errNoExec(id, execID)
+	}
+	conn, err := c.dial(id, wire.DialPolled)
+	if err != nil {
+		return core.ExecRecord{}, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, conn.Cut)()
+	rec, err := await(conn, t, request)
+	if err == nil && rec.ID != execID {
+		err = fmt.Errorf("%w: another exec than was asked for", wire.ErrProtocol)
+	}
+	if err != nil {
+		return core.ExecRecord{}, c.explain(id, errors.Join(ctx.Err(), err))
+	}
+	if ctx.Err() != nil && rec.Status == core.ExecLost {
+		return core.ExecRecord{}, fault.Of(ctx.Err()) // it was we who hung up
+	}
+	rec.BoxID = id
+	return rec, nil
+}
+
+func await(conn *wire.Conn, t wire.Type, request any) (rec core.ExecRecord, err error) {
+	if err := conn.Send(t, request); err != nil {
+		return rec, err
+	}
+	for {
+		f, err := conn.Recv()
+		if err != nil && rec.ID != "" && cutOff(err) {
+			return rec.Ended(lost()), nil
+		}
+		if err != nil {
+			return rec, err
+		}
+		if rec, err = recordOf(f); err != nil || t == wire.TypeFind || rec.Status != core.ExecRunning {
+			return rec, err
+		}
+	}
+}
+
+// recordOf reads an Exec, or the failure that came in its place.
+func recordOf(f wire.Frame) (core.ExecRecord, error) {
+	f.CloseFDs()
+	if f.Type == wire.TypeError {
+		return core.ExecRecord{}, failure(f)
+	}
+	var e wire.Exec
+	if f.Type != wire.TypeExec {
+		return core.ExecRecord{}, fmt.Errorf("%w: frame %d instead of an exec", wire.ErrProtocol, f.Type)
+	}
+	if err := f.Decode(&e); err != nil {
+		return core.ExecRecord{}, err
+	}
+	return execRecord(e)
+}
+
+// execRecord takes what an init says of an exec, if it can be so.
+func execRecord(e wire.Exec) (core.ExecRecord, error) {
+	if !validExecID(e.ID) {
+		return core.ExecRecord{}, fmt.Errorf("%w: %.40q is no exec id", wire.ErrProtocol, e.ID)
+	}
+	rec := core.ExecRecord{
+		ID: e.ID, Status: core.ExecRunning, Cmd: e.Cmd, Env: e.Env, WorkingDir: e.WorkingDir, User: e.User,
+		TTY: e.TTY, CreatedAt: e.CreatedAt.UTC(),
+	}
+	if e.PID > 0 {
+		rec.PID = &e.PID
+	}
+	if e.TimeoutMS > 0 {
+		rec.TimeoutMS = &e.TimeoutMS
+	}
+	if e.End == nil {
+		return rec, nil
+	}
+	status, err := execStatus(*e.End)
+	return rec.Ended(status), err
+}
+
+// ends are the states of an exec that has ended.
+var ends = []core.ExecState{core.ExecSucceeded, core.ExecFailed, core.ExecCanceled, core.ExecTimedOut}
+
+func execStatus(e wire.Exited) (core.ExecStatus, error) {
+	s := core.ExecStatus{
+		State: core.ExecState(e.State), Reason: e.Reason, ExitCode: e.ExitCode, Signal: e.Signal, Message: e.Message,
+		FinishedAt: e.FinishedAt.UTC(),
+	}
+	if !slices.Contains(ends, s.State) {
+		return s, fmt.Errorf("%w: %.40q is no end of a command", wire.ErrProtocol, e.State)
+	}
+	return s, nil
+}
+
+// lost is the end of a command whose box's init has gone.
+func lost() core.ExecStatus {
+	return core.ExecStatus{State: core.ExecLost, FinishedAt: time.Now().UTC()}
+}
+
+func errNoExec(id, execID string) error {
+	return fault.New(fault.ExecNotFound, "box %s has no exec %.60q", id, execID)
+}

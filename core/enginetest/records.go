@@ -1,0 +1,262 @@
+package enginetest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// records wants to be told what a command really got, and how it ended.
+func records(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t, func(o *options.Box) { o.WorkingDir, o.Env = "/tmp", map[string]string{"A": "box", "B": "box"} })
+	start := time.Now()
+	e := s.start(t, box, options.Exec{
+		Cmd: sh("read line; exit 3"), Stdin: true, Env: map[string]string{"B": "exec"}, User: "nobody", Timeout: patience,
+	})
+	for name, rec := range map[string]core.ExecRecord{"its start": e.Record(), "a look": must(box.ExecRecord(ctx, e.ID()))(t)} {
+		if rec.ID != e.ID() || rec.BoxID != box.ID() || rec.Status != core.ExecRunning || !slices.Equal(rec.Cmd, sh("read line; exit 3")) ||
+			rec.WorkingDir != "/tmp" || rec.User != "nobody" || rec.TTY || rec.PID == nil || *rec.PID <= 1 || *rec.TimeoutMS != patience.Milliseconds() ||
+			rec.ExitCode != nil || rec.Reason != nil || rec.Signal != nil || rec.FinishedAt != nil || rec.DurationMS != nil ||
+			rec.CreatedAt.Sub(start).Abs() > patience {
+			t.Errorf("%s: %+v", name, rec)
+		}
+		if rec.Env["A"] != "box" || rec.Env["B"] != "exec" || rec.Env["USER"] != "nobody" || rec.Env["PATH"] == "" {
+			t.Errorf("%s: environment %v", name, slices.Sorted(maps.Keys(rec.Env)))
+		}
+	}
+	write(t, e, "\n")
+	status := s.finish(t, e).ExecStatus
+	rec := must(box.ExecRecord(ctx, e.ID()))(t)
+	if rec.Status != core.ExecFailed || *rec.ExitCode != 3 || *rec.Reason != core.ReasonExited || rec.Signal != nil ||
+		rec.FinishedAt == nil || *rec.DurationMS < 0 || !rec.FinishedAt.Equal(status.FinishedAt) || rec.FinishedAt.Before(rec.CreatedAt) {
+		t.Errorf("ended: %+v", rec)
+	}
+
+	failed := s.start(t, box, options.Exec{Cmd: []string{"nosuchcommand"}, TTY: true})
+	s.finish(t, failed)
+	list := must(box.Execs(ctx))(t)
+	if len(list) != 2 || list[0].ID != failed.ID() || list[1].ID != e.ID() {
+		t.Fatalf("listed %+v, want the newer first", list)
+	}
+	if list[0].PID != nil || *list[0].Reason != core.ReasonNotFound || *list[0].ExitCode != 127 || !list[0].TTY || list[0].User != "root" {
+		t.Errorf("listed %+v", list[0])
+	}
+	if list[0].Env != nil || list[1].Env != nil || *list[1].ExitCode != 3 || list[1].BoxID != box.ID() {
+		t.Errorf("listed %+v", list[1])
+	}
+}
+
+// must gives a value whose making has to succeed.
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func unknownExec(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box, stopped := s.box(t), s.box(t)
+	e := s.start(t, stopped, options.Exec{Cmd: []string{"true"}})
+	s.finish(t, e)
+	if list := must(box.Execs(ctx))(t); list == nil || len(list) != 0 {
+		t.Errorf("a new box lists %v", list)
+	}
+	if _, err := stopped.Stop(ctx, grace); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		box, exec string
+		kind      fault.Kind
+	}{
+		{box.ID(), "exec_aaaaaaaaaaaaaaaaaaaa", fault.ExecNotFound}, {box.ID(), "", fault.ExecNotFound},
+		{box.ID(), "../x", fault.ExecNotFound}, {box.ID(), e.ID(), fault.ExecNotFound},
+		{"box_aaaaaaaaaaaaaaaaaaaa", e.ID(), fault.BoxNotFound}, {"../x", e.ID(), fault.BoxNotFound}, {stopped.ID(), e.ID(), fault.InvalidState},
+	} {
+		_, err := s.engine.FindExec(ctx, tt.box, tt.exec)
+		want(t, err, tt.kind)
+		_, err = s.engine.AwaitExec(ctx, tt.box, tt.exec)
+		want(t, err, tt.kind)
+		_, err = s.engine.CancelExec(ctx, tt.box, tt.exec, 0)
+		want(t, err, tt.kind)
+		_, err = s.engine.Attach(ctx, tt.box, tt.exec)
+		want(t, err, tt.kind)
+	}
+	_, err := stopped.Execs(ctx)
+	want(t, err, fault.InvalidState)
+}
+
+// attach wants a second reader to go on where the first one left.
+func attach(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	dir := "/tmp/attach-" + box.ID()
+	first := s.start(t, box, options.Exec{Cmd: sh("mkfifo " + dir + "; echo one >&2; read line <" + dir + "; rm " + dir + "; echo two; exit 4")})
+	if err := first.Detach(); err != nil {
+		t.Fatal(err)
+	}
+	second := must(box.Attach(ctx, first.ID()))(t)
+	defer second.Close()
+	if second.ID() != first.ID() || second.Stdin() != nil || second.Record().Status != core.ExecRunning {
+		t.Errorf("attached to %+v", second.Record())
+	}
+	s.shell(t, box, "until test -p "+dir+"; do sleep 0.05; done; echo >"+dir).wants(t, exited(0))
+	r := s.finish(t, second)
+	if r.wants(t, exited(4)); r.out != "two\n" || r.err != "one\n" {
+		t.Errorf("got %q, %q", r.out, r.err)
+	}
+}
+
+func attachAfterEnd(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	for _, o := range []options.Exec{{Cmd: sh("echo out; exit 6")}, {Cmd: sh("echo out; exit 6"), TTY: true}} {
+		e := s.start(t, box, o)
+		if err := e.Detach(); err != nil {
+			t.Fatal(err)
+		}
+		must(box.AwaitExec(ctx, e.ID()))(t)
+		again := must(box.Attach(ctx, e.ID()))(t)
+		r := s.finish(t, again)
+		if r.wants(t, exited(6)); strings.TrimSpace(r.out) != "out" {
+			t.Errorf("got %q, %q", r.out, r.err)
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+		_, err := box.Attach(ctx, e.ID())
+		want(t, err, fault.InvalidState) // its output has gone
+	}
+}
+
+func oneReader(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	e := s.start(t, box, options.Exec{Cmd: sh("read line; echo got $line"), Stdin: true})
+	_, err := box.Attach(ctx, e.ID())
+	want(t, err, fault.InvalidState)
+	write(t, e, "it\n")
+	if r := s.finish(t, e); r.out != "got it\n" {
+		t.Errorf("got %q", r.out)
+	}
+}
+
+// keptInput wants a command's input to outlive its reader when it was asked
+// for, and to end when it is closed.
+func keptInput(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	e := s.start(t, box, options.Exec{Cmd: []string{"cat"}, Stdin: true, KeepStdin: true})
+	write(t, e, "one\n")
+	for _, line := range []string{"two\n", "three\n"} {
+		if err := e.Detach(); err != nil {
+			t.Fatal(err)
+		}
+		e = must(box.Attach(ctx, e.ID()))(t)
+		write(t, e, line)
+	}
+	if err := e.CloseStdin(ctx); err != nil {
+		t.Error(err)
+	}
+	r := s.finish(t, e)
+	if r.wants(t, exited(0)); r.out != "one\ntwo\nthree\n" {
+		t.Errorf("got %q", r.out)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+
+	e = s.start(t, box, options.Exec{Cmd: []string{"cat"}, Stdin: true})
+	if err := e.Detach(); err != nil {
+		t.Fatal(err)
+	}
+	if rec := must(box.AwaitExec(ctx, e.ID()))(t); rec.Status != core.ExecSucceeded {
+		t.Errorf("input that nobody kept: %+v", rec)
+	}
+}
+
+func await(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	e := s.start(t, box, options.Exec{Cmd: sh("read line; exit 8"), Stdin: true})
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err := box.AwaitExec(short, e.ID())
+	want(t, err, fault.Timeout)
+	ended := make(chan core.ExecRecord, 2)
+	for range 2 {
+		go func() {
+			rec, err := box.AwaitExec(ctx, e.ID())
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- rec
+		}()
+	}
+	write(t, e, "\n")
+	for range 2 {
+		if rec := <-ended; rec.ExitCode == nil || *rec.ExitCode != 8 || rec.ID != e.ID() || rec.BoxID != box.ID() {
+			t.Errorf("got %+v", rec)
+		}
+	}
+	s.finish(t, e).wants(t, exited(8))
+	if rec := must(box.AwaitExec(ctx, e.ID()))(t); *rec.ExitCode != 8 {
+		t.Errorf("after the end: %+v", rec)
+	}
+}
+
+// awaitStop wants who waits for an exec to be told of the box's stop.
+func awaitStop(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	e := s.start(t, box, options.Exec{Cmd: sh("echo ready; exec sleep 1000")})
+	ended := make(chan core.ExecRecord, 1)
+	s.watch(t, e, once(func(string) {
+		waits := make(chan struct{})
+		go func() {
+			close(waits)
+			rec, err := box.AwaitExec(ctx, e.ID())
+			if err != nil && !fault.Is(err, fault.InvalidState) { // the stop was first
+				t.Error(err)
+			}
+			ended <- rec
+		}()
+		<-waits
+		s.shell(t, box, "sleep 0.2").wants(t, exited(0)) // so that the stop mostly isn't
+		if _, err := box.Stop(ctx, grace); err != nil {
+			t.Error(err)
+		}
+	})).wants(t, core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonBoxStopped, ExitCode: 128 + 15, Signal: 15})
+	if rec := <-ended; rec.ID != "" && (*rec.Reason != core.ReasonBoxStopped || rec.Status != core.ExecFailed) {
+		t.Errorf("got %+v", rec)
+	}
+}
+
+func cancelByID(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	e := s.start(t, box, options.Exec{Cmd: sh("sleep 1000 & echo $!; wait")})
+	var child string
+	r := s.watch(t, e, once(func(line string) {
+		child = line
+		rec, err := box.Cancel(ctx, e.ID(), grace)
+		if err != nil || rec.Status != core.ExecCanceled || *rec.ExitCode != 128+15 || *rec.Signal != 15 || *rec.Reason != core.ReasonCanceled {
+			t.Errorf("got %+v, %v", rec, err)
+		}
+	}))
+	r.wants(t, ended(core.ExecCanceled, core.ReasonCanceled, 15))
+	s.gone(t, box, child)
+	_, err := box.Cancel(ctx, e.ID(), grace)
+	want(t, err, fault.InvalidState)
+}

@@ -1,0 +1,210 @@
+package options
+
+import (
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"sandbox/core/fault"
+)
+
+// createDocument is the REST body that asks for a box (contract, section 2).
+type createDocument struct {
+	boxMembers
+	Name       *string        `json:"name"`
+	Image      *string        `json:"image"`
+	RootfsPath *string        `json:"rootfs_path"`
+	User       *string        `json:"user"`
+	Labels     *object        `json:"labels"`
+	Ports      *[]portMembers `json:"ports"`
+}
+
+// execMembers are those of an exec that a box has no namesakes of.
+type execMembers struct {
+	Cmd       *command `json:"cmd"`
+	TTY       *bool    `json:"tty"`
+	Cols      *int     `json:"cols"`
+	Rows      *int     `json:"rows"`
+	Stdin     *string  `json:"stdin"`
+	StdinOpen *bool    `json:"stdin_open"`
+	TimeoutMS *int     `json:"timeout_ms"`
+}
+
+// execDocument is the REST body that starts a command (contract, section 3).
+type execDocument struct {
+	execMembers
+	Env        *env    `json:"env"`
+	WorkingDir *string `json:"working_dir"`
+	User       *string `json:"user"`
+}
+
+// runDocument is the REST body that asks for both at once (contract, section 6).
+type runDocument struct {
+	createDocument
+	execMembers
+}
+
+// ExecRequest is a command and what is to be written to it.
+type ExecRequest struct {
+	Exec  Exec
+	Input string // all of stdin, which is then closed; with Exec.Stdin and not Open
+	Open  bool   // stdin stays open for whoever attaches
+}
+
+// DecodeCreate reads a REST body that asks for a box, as strictly as [Decode].
+// Without image and rootfs_path the image is [DefaultImage]; auto_remove is
+// false. Errors: Malformed and InvalidArgument, with fields.
+func DecodeCreate(doc []byte) (Box, error) {
+	var d createDocument
+	if err := decode(doc, &d, "", MaxDocument); err != nil {
+		return Box{}, err
+	}
+	var p problems
+	d.missing(&p)
+	if err := p.err(fault.Malformed, ""); err != nil {
+		return Box{}, err
+	}
+	b := d.box()
+	d.check(b, &p)
+	return b, p.err(fault.InvalidArgument, "")
+}
+
+// DecodeExec reads a REST body that starts a command, as strictly as [Decode].
+// Errors: Malformed and InvalidArgument, with fields.
+func DecodeExec(doc []byte) (ExecRequest, error) {
+	var d execDocument
+	if err := decode(doc, &d, "", MaxCommand); err != nil {
+		return ExecRequest{}, err
+	}
+	var p problems
+	p.required("cmd", d.Cmd != nil)
+	if err := p.err(fault.Malformed, ""); err != nil {
+		return ExecRequest{}, err
+	}
+	r := d.request()
+	r.Exec.Env, r.Exec.WorkingDir, r.Exec.User = or(d.Env, nil), or(d.WorkingDir, ""), or(d.User, "")
+	d.check(r, &p)
+	return r, p.err(fault.InvalidArgument, "")
+}
+
+// DecodeRun reads a REST body that asks for a box, a command in it and the
+// box's end: members of both, where env, working_dir and user are the box's.
+// The box has auto_remove whatever the body says. Errors: Malformed and
+// InvalidArgument, with fields.
+func DecodeRun(doc []byte) (Box, ExecRequest, error) {
+	var d runDocument
+	if err := decode(doc, &d, "", MaxCommand); err != nil {
+		return Box{}, ExecRequest{}, err
+	}
+	var p problems
+	p.required("image", d.Image != nil || d.RootfsPath != nil)
+	p.required("cmd", d.Cmd != nil)
+	d.missing(&p)
+	if err := p.err(fault.Malformed, ""); err != nil {
+		return Box{}, ExecRequest{}, err
+	}
+	b, r := d.box(), d.request()
+	b.AutoRemove = true
+	d.createDocument.check(b, &p)
+	d.execMembers.check(r, &p)
+	p.when(r.Open, "stdin_open", "value", "must not be true: nobody could write; use stdin")
+	return b, r, p.err(fault.InvalidArgument, "")
+}
+
+func (d *createDocument) missing(p *problems) {
+	d.boxMembers.missing(p)
+	for i, q := range or(d.Ports, nil) {
+		q.missing(p, i)
+	}
+}
+
+func (d *createDocument) box() Box {
+	b := Defaults()
+	b.AutoRemove = false
+	d.fill(&b)
+	b.Name, b.User, b.Labels = or(d.Name, ""), or(d.User, ""), or(d.Labels, nil)
+	b.RootfsPath = or(d.RootfsPath, "")
+	if b.Image = or(d.Image, ""); d.Image == nil && d.RootfsPath == nil {
+		b.Image = DefaultImage
+	}
+	for _, q := range or(d.Ports, nil) {
+		b.Ports = append(b.Ports, q.port(""))
+	}
+	return b
+}
+
+func (d *createDocument) check(b Box, p *problems) {
+	p.when(d.Name != nil && *d.Name == "", "name", "empty", "must not be empty")
+	p.when(d.Image != nil && d.RootfsPath != nil, "image", "one_of", "must not be given with rootfs_path")
+	p.when(d.Image != nil && *d.Image == "", "image", "empty", "must not be empty")
+	p.when(d.RootfsPath != nil && *d.RootfsPath == "", "rootfs_path", "empty", "must not be empty")
+	p.text("image", b.Image)
+	p.hostPath("rootfs_path", b.RootfsPath)
+	d.boxMembers.check(b, p)
+}
+
+func (d *execMembers) request() ExecRequest {
+	r := ExecRequest{Input: or(d.Stdin, ""), Open: or(d.StdinOpen, false)}
+	r.Exec = Exec{
+		Cmd: or(d.Cmd, nil), TTY: or(d.TTY, false), Cols: or(d.Cols, 0), Rows: or(d.Rows, 0),
+		Stdin: d.Stdin != nil || r.Open, Timeout: time.Duration(or(d.TimeoutMS, 0)) * time.Millisecond,
+	}
+	return r
+}
+
+func (d *execMembers) check(r ExecRequest, p *problems) {
+	timeout := or(d.TimeoutMS, 0)
+	p.within("timeout_ms", timeout, 0, maxInt32)
+	r.Exec.Timeout = 0 // seen
+	r.Exec.check(p)
+	p.when(d.Stdin != nil && r.Open, "stdin", "one_of", "must not be given with stdin_open")
+}
+
+// command reads a list of arguments, or one string for the shell.
+type command []string
+
+// UnmarshalJSONFrom is what package json calls.
+func (c *command) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == '"' {
+		var line string
+		if err := json.UnmarshalDecode(dec, &line); err != nil {
+			return err
+		}
+		if strings.TrimSpace(line) != "" { // else it names no command
+			*c = command{"/bin/sh", "-c", line}
+		}
+		return nil
+	}
+	var args []*string
+	if err := json.UnmarshalDecode(dec, &args); err != nil {
+		return err
+	}
+	for _, arg := range args {
+		if arg == nil {
+			return errCommand
+		}
+		*c = append(*c, *arg)
+	}
+	return nil
+}
+
+// object reads an object of strings.
+type object map[string]string
+
+// UnmarshalJSONFrom is what package json calls.
+func (o *object) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var members map[string]*string
+	if err := json.UnmarshalDecode(dec, &members); err != nil {
+		return err
+	}
+	*o = object{}
+	for name, value := range members {
+		if value == nil {
+			return errObject
+		}
+		(*o)[name] = *value
+	}
+	return nil
+}

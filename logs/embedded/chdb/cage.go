@@ -1,0 +1,171 @@
+package chdb
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockIn takes every right from the process that the engine does not need, and
+// goes on with the same program, started anew. Landlock and capabilities
+// belong to a thread: only a new program has none that was made before.
+func lockIn(s Settings) error {
+	self, err := unix.Open("/proc/self/exe", unix.O_PATH, 0)
+	if err != nil {
+		return fmt.Errorf("open this program: %w", err)
+	}
+	// When memory runs out, this is what the kernel should end.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("forbid core files: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	if err := landlock(self, s); err != nil {
+		return err
+	}
+	argv := append(append([]string{"sandbox-logs"}, s.Args()...), "-caged")
+	return fmt.Errorf("start this program anew: %w", execute(self, argv))
+}
+
+// dropCapabilities empties the bounding set: the program that is started next
+// has none, though it runs as root.
+func dropCapabilities() error {
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP+16; c++ {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) { // the kernel knows no more
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("drop capability %d: %w", c, err)
+		}
+	}
+	return nil
+}
+
+func execute(program int, argv []string) error {
+	args, err := syscall.SlicePtrFromStrings(argv)
+	if err != nil {
+		return err
+	}
+	env, err := syscall.SlicePtrFromStrings(os.Environ())
+	if err != nil {
+		return err
+	}
+	empty, _ := unix.BytePtrFromString("") // no NUL in it
+	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(program), uintptr(unsafe.Pointer(empty)),
+		uintptr(unsafe.Pointer(&args[0])), uintptr(unsafe.Pointer(&env[0])), unix.AT_EMPTY_PATH, 0)
+	return errno
+}
+
+// Rights on files.
+const (
+	readFile = unix.LANDLOCK_ACCESS_FS_READ_FILE
+	runFile  = readFile | unix.LANDLOCK_ACCESS_FS_EXECUTE
+	useTree  = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REFER |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+)
+
+// landlock leaves the thread nothing of the file system but the engine's
+// folder, the library, this program and the C library's files: not /proc, not
+// /etc. The network is shut too, where the kernel can.
+func landlock(self int, s Settings) error {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return fmt.Errorf("the kernel lacks Landlock, without which the embedded engine is not started: %w", errno)
+	}
+	handled := handledBy(int(version))
+	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&handled)), unsafe.Sizeof(handled), 0)
+	if errno != 0 {
+		return fmt.Errorf("make a Landlock ruleset: %w", errno)
+	}
+	defer unix.Close(int(ruleset))
+	if err := permit(int(ruleset), self, runFile); err != nil {
+		return fmt.Errorf("permit this program: %w", err)
+	}
+	rules := map[string]uint64{s.Data: useTree & handled.Handled_access_fs, s.Library: readFile}
+	for _, name := range libcFiles() {
+		rules[name] = runFile
+	}
+	for name, rights := range rules {
+		fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", name, err)
+		}
+		err = permit(int(ruleset), fd, rights)
+		unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("permit %s: %w", name, err)
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
+		return fmt.Errorf("enter the Landlock ruleset: %w", errno)
+	}
+	return nil
+}
+
+// handledBy gives all that a version of Landlock can refuse.
+func handledBy(version int) unix.LandlockRulesetAttr {
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1}
+	if version >= 2 {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if version >= 3 {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if version >= 4 {
+		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
+	if version >= 5 {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if version >= 6 {
+		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	return attr
+}
+
+func permit(ruleset, fd int, rights uint64) error {
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// libcFiles gives the files of the C library: those that this program uses,
+// and those beside them that libchdb needs too.
+func libcFiles() []string {
+	files := map[string]bool{"/etc/ld.so.cache": true}
+	maps, _ := os.ReadFile("/proc/self/maps")
+	for line := range strings.Lines(string(maps)) {
+		fields := strings.Fields(line)
+		if name := fields[len(fields)-1]; strings.Contains(filepath.Base(name), ".so") {
+			for _, file := range []string{name, sibling(name, "libm.so.6"), sibling(name, "libpthread.so.0"), sibling(name, "librt.so.1"), sibling(name, "libdl.so.2")} {
+				files[file] = true
+			}
+		}
+	}
+	var there []string
+	for name := range files {
+		if _, err := os.Stat(name); err == nil {
+			there = append(there, name)
+		}
+	}
+	return there
+}
+
+func sibling(path, name string) string { return filepath.Join(filepath.Dir(path), name) }

@@ -1,0 +1,77 @@
+package chdb
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// exception is a failure as ClickHouse words it:
+//
+//	Code: 62. DB::Exception: what is wrong. (SYNTAX_ERROR) (version 26.7.2.1)
+type exception struct {
+	code int
+	text string
+}
+
+func (e *exception) Error() string { return e.text }
+
+// Codes of failures that are found here and not by the engine.
+const (
+	codeCannotRead     = 33
+	codeBadArguments   = 36
+	codeSyntax         = 62
+	codeUnknownSetting = 115
+	codeReadonly       = 164
+	codeTooManyQueries = 202
+	codeSameQueryID    = 216
+	codeNotImplemented = 48
+	codeUnknown        = 1002
+)
+
+// fail words a failure of our own as the engine's are.
+func fail(code int, name, format string, args ...any) error {
+	return &exception{code, fmt.Sprintf("Code: %d. DB::Exception: %s. (%s)", code, fmt.Sprintf(format, args...), name)}
+}
+
+// doubled finds the wording that libchdb puts around a whole exception.
+var doubled = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^Code: \d+\. DB::Exception: (Code: (\d+)\. DB::.*\(version [^()]*(?:\([^()]*\))?\))\. \([A-Z0-9_]+\)$`)
+})
+
+var coded = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Code: (\d+)\.`) })
+
+// newException reads the text of the engine.
+func newException(text string) error {
+	text = strings.TrimSpace(text)
+	if m := doubled().FindStringSubmatch(text); m != nil {
+		text = m[1]
+	}
+	m := coded().FindStringSubmatch(text)
+	if m == nil {
+		return fail(codeUnknown, "UNKNOWN_EXCEPTION", "%s", text)
+	}
+	code, err := strconv.Atoi(m[1])
+	if err != nil {
+		code = codeUnknown
+	}
+	return &exception{code, text}
+}
+
+// statuses are those that ClickHouse gives; 500 for all others.
+var statuses = map[int]int{
+	6: 400, 26: 400, 27: 400, 38: 400, 41: 400, 53: 400, 62: 400, 72: 400, 117: 400,
+	25: 400, 376: 400, 441: 400, 675: 400, 676: 400, 15: 400, 44: 400, 167: 400, 168: 400, 197: 400,
+	46: 404, 47: 404, 50: 404, 56: 404, 60: 404, 63: 404, 73: 404, 78: 404, 81: 404, 115: 404,
+	159: 408, 160: 408, 48: 501, 202: 503, 497: 403,
+}
+
+func (e *exception) status() int {
+	if status, ok := statuses[e.code]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
+}

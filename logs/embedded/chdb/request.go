@@ -1,0 +1,100 @@
+package chdb
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// maxStatement bounds the text of a statement, whose parser has a limit far
+// below it. Data that follow an INSERT have no bound.
+const maxStatement = 1 << 20
+
+// request is a statement as ClickHouse's HTTP interface takes it: its text in
+// the parameter "query" or the body, or the one followed by the other.
+type request struct {
+	sql      string
+	format   string // of the result, or of data
+	data     io.Reader
+	id       string
+	params   []parameter
+	settings []string // "--name=value"
+}
+
+// meaning of the URL's parameters that are no settings. What only concerns a
+// server with users and sessions is passed over.
+var passedOver = []string{"query", "query_id", "default_format", "database", "wait_end_of_query", "quota_key", "buffer_size",
+	"client_protocol_version", "http_write_exception_in_output_format", "send_progress_in_http_headers",
+	"cancel_http_readonly_queries_on_client_close", "log_comment"}
+
+// refused are those that would be needed for a right answer.
+var refused = []string{"session_id", "compress", "decompress", "role", "stacktrace"}
+
+// insertion finds the end of "INSERT INTO t (a, b) FORMAT F", which data follow.
+var insertionText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?is)^\s*(INSERT\s.*\S)\s+FORMAT\s+([A-Za-z][A-Za-z0-9]*)\s*;?\s*$`)
+})
+
+// read takes a request apart.
+func (s *server) read(r *http.Request) (request, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return request{}, fail(codeBadArguments, "BAD_ARGUMENTS", "the URL can't be read: %v", err)
+	}
+	q := request{sql: values.Get("query"), format: values.Get("default_format"), id: values.Get("query_id")}
+	if q.format == "" {
+		q.format = "TabSeparated"
+	}
+	if q.id == "" {
+		q.id = uuid.NewString()
+	}
+	if err := s.arguments(&q, values); err != nil {
+		return request{}, err
+	}
+	if m := insertionText().FindStringSubmatch(q.sql); m != nil && r.ContentLength != 0 {
+		q.sql, q.format, q.data = m[1], m[2], r.Body
+		return q, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxStatement+1))
+	if err != nil {
+		return request{}, fail(codeBadArguments, "BAD_ARGUMENTS", "the body can't be read: %v", err)
+	}
+	if len(body) > maxStatement {
+		return request{}, fail(codeSyntax, "SYNTAX_ERROR", "the statement has more than %d bytes", maxStatement)
+	}
+	q.sql = strings.TrimSpace(q.sql + "\n" + string(body))
+	return q, nil
+}
+
+// arguments sorts the URL's parameters into parameters of the statement and
+// settings of the engine.
+func (s *server) arguments(q *request, values url.Values) error {
+	for name, list := range values {
+		value := list[len(list)-1]
+		param, isParam := strings.CutPrefix(name, "param_")
+		switch {
+		case isParam:
+			q.params = append(q.params, parameter{param, value})
+		case slices.Contains(passedOver, name):
+		case slices.Contains(refused, name) && value != "" && value != "0":
+			return fail(codeNotImplemented, "NOT_IMPLEMENTED", "the embedded engine has no %s", name)
+		case slices.Contains(refused, name):
+		case !s.settings[name]:
+			return fail(codeUnknownSetting, "UNKNOWN_SETTING", "unknown setting '%s'", name)
+		default:
+			q.settings = append(q.settings, "--"+name+"="+value)
+		}
+	}
+	return nil
+}
+
+// limited tells whether the request may only read.
+func (q request) limited() bool {
+	return slices.Contains(q.settings, "--readonly=1") || slices.Contains(q.settings, "--readonly=2")
+}

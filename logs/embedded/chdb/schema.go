@@ -1,0 +1,33 @@
+package chdb
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// tableText makes otel.otel_logs as OpenTelemetry's exporter for ClickHouse
+// does since its version 0.151.
+//
+//go:embed otel_logs.sql
+var tableText string
+
+// prepare makes the table when it is missing, and keeps its rows for ttl.
+func (s *server) prepare(ttl time.Duration) error {
+	expression := fmt.Sprintf("toDateTime(Timestamp) + toIntervalSecond(%d)", int64(ttl/time.Second))
+	for _, sql := range []string{"CREATE DATABASE IF NOT EXISTS otel", strings.Replace(tableText, "@TTL@", expression, 1)} {
+		if err := s.rows(sql, nil); err != nil {
+			return err
+		}
+	}
+	var engine [][]string
+	if err := s.rows("SELECT engine_full FROM system.tables WHERE database = 'otel' AND name = 'otel_logs'", &engine); err != nil {
+		return err
+	}
+	if len(engine) == 1 && strings.Contains(engine[0][0], expression) {
+		return nil
+	}
+	// Rows that are there get the new time when their part is next merged.
+	return s.rows("ALTER TABLE otel.otel_logs MODIFY TTL "+expression+" SETTINGS materialize_ttl_after_modify = 0", nil)
+}

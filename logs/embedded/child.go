@@ -1,0 +1,188 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"sandbox/core/fault"
+	"sandbox/logs/embedded/chdb"
+)
+
+// An engine that dies is started again at once, and ever later when it does
+// not live for a while.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 30 * time.Second
+	aWhile     = time.Minute
+)
+
+// keep runs one child after another until ctx ends. It owns the child.
+func (e *Engine) keep(ctx context.Context) {
+	defer close(e.stopped)
+	pause := firstPause
+	for {
+		started := time.Now()
+		err := e.run(ctx)
+		if ctx.Err() != nil {
+			e.set(fault.New(fault.Unavailable, "the log engine was shut down"))
+			return
+		}
+		e.set(fault.Wrap(fault.Unavailable, err, "the log engine is down"))
+		if time.Since(started) > aWhile {
+			pause = firstPause
+		}
+		e.options.Logger.Error("the log engine is down", "err", err, "again_in", pause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// run starts a child and waits for its end, which it always gives a reason
+// for. The child ends at the latest when ctx does.
+func (e *Engine) run(ctx context.Context) error {
+	cmd, ready, lifeline, err := e.start()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	defer lifeline.Close() // before the wait, if an early return is added: it is what ends the child
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	said := make(chan string, 1)
+	go func() {
+		b, _ := bufio.NewReader(io.LimitReader(ready, 4096)).ReadString('\n')
+		said <- b
+	}()
+	reason := ""
+	for {
+		select {
+		case text := <-said:
+			if reason = text; reason == chdb.Ready {
+				e.options.Logger.Info("the log engine answers", "pid", cmd.Process.Pid)
+				e.set(nil)
+			}
+			said = nil
+		case err := <-ended:
+			e.options.Logger.Error("the log engine died", "err", err, "last_words", string(cmd.Stderr.(*lastWords).text))
+			return because(reason, said, err)
+		case <-ctx.Done():
+			_ = cmd.Process.Kill() // it needs no time: what was acknowledged is on disk
+			return <-ended
+		}
+	}
+}
+
+// because gives the reason for a child's end: its own words if it had any.
+func because(reason string, said <-chan string, err error) error {
+	if said != nil {
+		reason = <-said // its end of the pipe is closed
+	}
+	if reason != "" && reason != chdb.Ready {
+		return errors.New(reason)
+	}
+	if err == nil {
+		err = errors.New("it ended by itself")
+	}
+	return err
+}
+
+// start starts the child. It gets a socket that listens, and the other ends of
+// two pipes: on ready it tells that it answers, and at the end of lifeline it
+// ends, also when this process was killed.
+func (e *Engine) start() (cmd *exec.Cmd, ready, lifeline *os.File, err error) {
+	var theirs []*os.File
+	defer func() {
+		for _, f := range theirs {
+			_ = f.Close()
+		}
+	}()
+	socket, err := e.listen()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("make the engine's socket: %w", err)
+	}
+	theirs = append(theirs, socket)
+	ready, tell, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	life, lifeline, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, errors.Join(fmt.Errorf("make a pipe: %w", err), ready.Close(), tell.Close())
+	}
+	theirs = append(theirs, tell, life)
+	lock, err := os.OpenFile(filepath.Join(e.options.Folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		theirs = append(theirs, lock)
+		cmd, err = e.spawn(theirs)
+	}
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, ready.Close(), lifeline.Close())
+	}
+	return cmd, ready, lifeline, nil
+}
+
+func (e *Engine) spawn(files []*os.File) (*exec.Cmd, error) {
+	data, err := filepath.Abs(filepath.Join(e.options.Folder, "data"))
+	if err != nil {
+		return nil, err
+	}
+	settings := chdb.Settings{Data: data, Library: e.lib, TTL: e.options.TTL, Memory: e.options.Memory}
+	cmd := exec.Command(e.child, settings.Args()...)
+	cmd.Env = []string{} // nothing of the daemon's
+	cmd.Dir = data
+	cmd.ExtraFiles = files
+	cmd.Stderr = &lastWords{}
+	// A session of its own, since SYSTEM SHUTDOWN signals its process group;
+	// an empty network; and no process to signal but itself.
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true,
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", e.child, err)
+	}
+	return cmd, nil
+}
+
+// listen makes the socket anew: what waits at a dead engine's is told so.
+func (e *Engine) listen() (*os.File, error) {
+	if err := os.Remove(filepath.Join(e.options.Folder, "socket")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: e.socket(), Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	l.SetUnlinkOnClose(false)
+	return l.File()
+}
+
+func (e *Engine) socket() string { return fmt.Sprintf("/proc/self/fd/%d/socket", e.dir.Fd()) }
+
+// lastWords keeps the end of what a child prints. The engine says things that
+// mean nothing; only when it dies they may tell why.
+type lastWords struct{ text []byte }
+
+// maxWords bounds what is kept.
+const maxWords = 4096
+
+// Write keeps p, or its end.
+func (l *lastWords) Write(p []byte) (int, error) {
+	l.text = append(l.text, p...)
+	l.text = l.text[max(0, len(l.text)-maxWords):]
+	return len(p), nil
+}

@@ -1,0 +1,149 @@
+// Package embedded keeps the embedded log engine: a child process that loads
+// libchdb, the SQL engine of ClickHouse, and answers ClickHouse's HTTP
+// interface on a Unix socket. It is started again whenever it dies.
+package embedded
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+)
+
+// Options says where the engine is and what it may use.
+type Options struct {
+	Folder    string        // of the engine's data, socket and lock; made when missing
+	HelperDir string        // where sandbox-logs is; "" looks around
+	Beside    string        // folder of the program in use; "" for none
+	Library   string        // path of libchdb.so; "" looks in lib/ beside sandbox-logs
+	TTL       time.Duration // how long a row is kept, at least a second; 0 is DefaultTTL
+	Memory    int64         // bytes that all statements together may use; 0 is DefaultMemory
+	Logger    *slog.Logger  // gets starts, ends and what the child prints; nil is silent
+}
+
+// Defaults of the options.
+const (
+	DefaultTTL          = 7 * 24 * time.Hour
+	DefaultMemory int64 = 4 << 30
+)
+
+// Engine is the engine of one folder. Its methods may be called from any
+// goroutine.
+type Engine struct {
+	options    Options
+	child, lib string
+	dir        *os.File // the folder: sockets are reached through it, whose path may be too long for one
+
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	mu      sync.Mutex
+	why     error         // why there is no engine now; nil when there is one
+	changed chan struct{} // closed at the next change of why
+}
+
+// Start starts the engine and keeps it running until Close; ctx bounds
+// nothing but the start of the keeper. It does not wait for the engine: see
+// Wait. Errors: Engine and Unavailable, when a part of it is missing; Storage.
+func Start(ctx context.Context, o Options) (*Engine, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fault.Of(err)
+	}
+	if o.TTL == 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.TTL < time.Second || o.Memory < 0 {
+		return nil, fault.New(fault.Config, "log engine: rows are kept %v and the memory is %d: want at least a second, and no negative size", o.TTL, o.Memory)
+	}
+	e := &Engine{options: o, stopped: make(chan struct{}), changed: make(chan struct{}), why: errStarting}
+	var err error
+	if e.child, e.lib, err = o.find(); err != nil {
+		return nil, err
+	}
+	if e.dir, err = folder(o.Folder); err != nil {
+		return nil, err
+	}
+	keeping, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	go e.keep(keeping)
+	return e, nil
+}
+
+var errStarting = fault.New(fault.Unavailable, "the log engine is starting")
+
+// folder makes and opens the engine's folder.
+func folder(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
+		return nil, fault.Wrap(fault.Storage, err, "make the folder of the log engine")
+	}
+	dir, err := os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return dir, fault.Wrap(fault.Storage, err, "open the folder of the log engine")
+}
+
+// Close ends the engine. Rows that were acknowledged are there at the next
+// start; statements that run fail.
+func (e *Engine) Close() error {
+	e.stop()
+	<-e.stopped
+	return e.dir.Close()
+}
+
+// Err is nil while the engine answers, and says why it does not otherwise.
+// Errors: Unavailable.
+func (e *Engine) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.why
+}
+
+// Wait waits until the engine answers. Errors: Unavailable, with the reason
+// that was known when ctx ended.
+func (e *Engine) Wait(ctx context.Context) error {
+	for {
+		e.mu.Lock()
+		why, changed := e.why, e.changed
+		e.mu.Unlock()
+		if why == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return why
+		case <-e.stopped:
+			return why
+		}
+	}
+}
+
+// set notes why there is no engine, or nil when there is one.
+func (e *Engine) set(why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.why = why
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// Dial connects to the engine's HTTP interface. Errors: Unavailable.
+func (e *Engine) Dial(ctx context.Context) (net.Conn, error) {
+	if err := e.Err(); err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", e.socket())
+	return conn, fault.Wrap(fault.Unavailable, err, "reach the log engine")
+}

@@ -1,0 +1,45 @@
+package embedded
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sandbox/core/fault"
+	"sandbox/core/helpers"
+)
+
+// Names of the child program and of the library that it loads.
+const (
+	program = "sandbox-logs"
+	library = "libchdb.so"
+)
+
+// find gives the child program and the library.
+func (o Options) find() (child, lib string, err error) {
+	folder, err := helpers.Find(o.HelperDir, o.Beside, program)
+	if err != nil {
+		return "", "", err
+	}
+	lib, err = o.findLibrary(folder)
+	return filepath.Join(folder, program), lib, err
+}
+
+// findLibrary looks where it was told to, and only there; else in lib/ beside
+// the programs, as they are built, and where `make install` puts it.
+func (o Options) findLibrary(programs string) (string, error) {
+	places := []string{filepath.Join(programs, "lib", library), filepath.Join(programs, "..", "..", "lib", "sandbox", library)}
+	if o.Library != "" {
+		places = []string{o.Library}
+	}
+	for _, place := range places {
+		// Landlock's rules are about files, not about links to them.
+		if real, err := filepath.EvalSymlinks(place); err == nil {
+			if st, err := os.Stat(real); err == nil && st.Mode().IsRegular() {
+				return filepath.Abs(real)
+			}
+		}
+	}
+	return "", fault.New(fault.Unavailable, "no %s, the embedded log engine, at %s: fetch it with make deps-logs, "+
+		"set SANDBOX_LIBCHDB to its path, or use a ClickHouse server", library, strings.Join(places, ", "))
+}
