@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/client"
+	"sandbox/core"
 	"sandbox/core/options"
 )
 
@@ -36,7 +37,7 @@ terminal does.`,
 			return a.join(ctx, boxes, args[0], args[1], interactive)
 		})
 	}
-	return cmd
+	return a.completeBoxes(cmd, 1, core.Running)
 }
 
 // shell starts a shell on our terminal.

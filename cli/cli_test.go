@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,6 +209,46 @@ func TestHelpOfEveryVerb(t *testing.T) {
 	for _, verb := range []string{"run", "create", "ls", "info", "start", "stop", "rm", "exec", "images", "doctor", "version", "completion"} {
 		if out, errs, code := h.sandbox(verb, "--help"); code != 0 || !strings.Contains(out, "sandbox "+verb) || errs != "" {
 			t.Errorf("%s --help: exit %d, %q, %q", verb, code, out, errs)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.create("-n", "up")
+	h.create("-n", "down")
+	if _, errs, code := h.sandbox("stop", "-t", "0", "down"); code != 0 {
+		t.Fatal(errs)
+	}
+	for line, want := range map[string]string{
+		"exec ":      "up",
+		"stop up ":   "up",
+		"start ":     "down",
+		"info ":      "down up",
+		"info up ":   "",
+		"rm u":       "down up", // the shell picks what begins so
+		"cp ":        "down: up:",
+		"logs ":      "down up",
+		"attach ":    "up",
+		"exec nope ": "",
+	} {
+		args := strings.Split(line, " ")
+		out, _, code := h.sandbox(append([]string{"__complete"}, args...)...)
+		var got []string
+		for _, line := range strings.Split(out, "\n") {
+			if name, _, ok := strings.Cut(line, "\t"); ok {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		if code != 0 || strings.Join(got, " ") != want {
+			t.Errorf("%q: exit %d, %q, want %q", line, code, got, want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out, errs, code := h.sandbox("completion", shell); code != 0 || errs != "" || !strings.Contains(out, "__complete") {
+			t.Errorf("completion %s: exit %d, %q", shell, code, errs)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) cpCmd() *cobra.Command {
-	return &cobra.Command{
+	return a.completeCopy(&cobra.Command{
 		Use:   "cp SRC DST",
 		Short: "Copy files and folders into a box or out of it",
 		Long: `Copy files and folders into a box or out of it. One side is BOX:PATH, with an
@@ -47,7 +47,7 @@ folder as a tar.`,
 				return c.out(ctx, from, to.path)
 			})
 		},
-	}
+	})
 }
 
 // place is one side of a copy; box is "" on this host.

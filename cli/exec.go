@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -80,7 +81,7 @@ goes to the terminal of the command.`,
 			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return boxes.Run(ctx, ref, o) }})
 		})
 	}
-	return cmd
+	return a.completeBoxes(cmd, 1, core.Running)
 }
 
 // split parts what the command is run in from the command: NAME -- CMD...,

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) infoCmd() *cobra.Command {
-	return &cobra.Command{
+	return a.completeBoxes(&cobra.Command{
 		Use:     "info [BOX]",
 		Aliases: []string{"inspect"},
 		Short:   "Show all that is known of a box, or of the server",
@@ -31,7 +31,7 @@ func (a *app) infoCmd() *cobra.Command {
 				return a.show(box, err, describe(box))
 			})
 		},
-	}
+	}, 1, "")
 }
 
 // show prints one thing, as JSON or as a table, unless it could not be had.

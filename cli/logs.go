@@ -30,7 +30,7 @@ func (a *app) logsCmd() *cobra.Command {
 			return a.printLog(ctx, c, e, follow)
 		})
 	}
-	return cmd
+	return a.completeBoxes(cmd, 1, "")
 }
 
 // execOf gives the exec that the arguments name.

@@ -20,7 +20,7 @@ func (a *app) rmCmd() *cobra.Command {
 			return a.eachRemoved(args, func(ref string) (string, error) { return boxes.RemoveBox(ctx, ref, force) })
 		})
 	}
-	return cmd
+	return a.completeBoxes(cmd, 0, "")
 }
 
 // eachRemoved removes each thing that is named and prints the names, or in

@@ -7,17 +7,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/client"
+	"sandbox/core"
 )
 
 func (a *app) startCmd() *cobra.Command {
-	return &cobra.Command{
+	return a.completeBoxes(&cobra.Command{
 		Use:   "start BOX...",
 		Short: "Start boxes that were stopped",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.change(cmd.Context(), args, boxes.StartBox)
 		},
-	}
+	}, 0, core.Stopped)
 }
 
 // change does something to each box and prints what became of them.

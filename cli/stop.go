@@ -27,5 +27,5 @@ made with --rm is removed.`,
 			return boxes.StopBox(ctx, ref, time.Duration(grace))
 		})
 	}
-	return cmd
+	return a.completeBoxes(cmd, 0, core.Running)
 }
