@@ -78,7 +78,7 @@ State is kept in the folder that SANDBOX_HOME names; by default that is
 	root.AddCommand(
 		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.rmCmd(), a.gcCmd(),
 		a.execCmd(), a.attachCmd(), a.logsCmd(), a.cpCmd(),
-		a.imagesCmd(), a.keysCmd(), a.authCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(), targetTopic(),
+		a.imagesCmd(), a.keysCmd(), a.authCmd(), a.serveCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(), targetTopic(),
 	)
 	a.mark(root)
 	return root

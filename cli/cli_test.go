@@ -228,7 +228,7 @@ func TestCompletion(t *testing.T) {
 		"info ":      "down up",
 		"info up ":   "",
 		"rm u":       "down up", // the shell picks what begins so
-		"cp ":        "down: up:",
+		"cp ":        "up:",
 		"logs ":      "down up",
 		"attach ":    "up",
 		"exec nope ": "",

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -9,6 +12,7 @@ import (
 	"sandbox/client"
 	"sandbox/core/fault"
 	"sandbox/core/local"
+	"sandbox/daemon"
 )
 
 // envProfile names the profile in use.
@@ -97,10 +101,14 @@ func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
 	if err != nil {
 		return o, false, err
 	}
-	if ok && !ownDaemon(home, profile.URL) {
+	own, err := daemon.ReadAddress(home)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return o, false, err
+	}
+	if ok && profile.URL != own.URL {
 		return optionsOf(profile), true, nil
 	}
-	socket := filepath.Join(home, socketName)
+	socket := cmp.Or(own.Socket, filepath.Join(home, "sandbox.sock"))
 	if client.Listens(ctx, socket) {
 		return client.Options{URL: (&url.URL{Scheme: "unix", Path: socket}).String()}, true, nil
 	}
@@ -110,9 +118,6 @@ func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
 	return o, false, fault.New(fault.Unavailable,
 		"no daemon listens on %s, and only root can do without: start 'sandbox serve' as root, name a server with --url, or store one with 'sandbox auth login'", socket)
 }
-
-// socketName is the daemon's socket in its home.
-const socketName = "sandbox.sock"
 
 // storedProfile gives a profile of the user's credentials file.
 func storedProfile(name string) (client.Profile, bool, error) {

@@ -62,7 +62,7 @@ func (r Record) Summary() Info {
 		Image: orNull(o.Image), RootfsPath: orNull(o.RootfsPath),
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: orNull(o.DiskSizeGB),
 		Network: o.Network, WorkingDir: orNull(o.WorkingDir),
-		Volumes: append([]options.Volume{}, o.Volumes...), Ports: append([]options.Port{}, o.Ports...),
+		Volumes: shown(o.Volumes), Ports: append([]options.Port{}, o.Ports...),
 		AutoRemove: o.AutoRemove, Labels: orEmpty(o.Labels),
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 		StartedAt: utc(r.StartedAt), StoppedAt: utc(r.StoppedAt), Error: r.Error,
@@ -111,6 +111,15 @@ func (r *Runtime) createDuration(id string) *int64 {
 	}
 	ms := c.took.Milliseconds()
 	return &ms
+}
+
+// shown gives the volumes without what is the server's own business.
+func shown(volumes []options.Volume) []options.Volume {
+	all := append([]options.Volume{}, volumes...)
+	for i := range all {
+		all[i].Within = ""
+	}
+	return all
 }
 
 func orNull[T comparable](v T) *T {

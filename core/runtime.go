@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -293,11 +291,11 @@ func checkHost(o options.Box) error {
 	if n := runtime.NumCPU(); o.CPUs > n {
 		return fault.New(fault.InvalidArgument, "cpus is %d and this host has %d", o.CPUs, n)
 	}
-	var si unix.Sysinfo_t
-	if err := unix.Sysinfo(&si); err != nil {
-		return fault.Wrap(fault.Internal, err, "read the host's memory")
+	mib, err := HostMemoryMiB()
+	if err != nil {
+		return err
 	}
-	if mib := int(si.Totalram * uint64(si.Unit) >> 20); o.MemoryMiB > mib {
+	if o.MemoryMiB > mib {
 		return fault.New(fault.InvalidArgument, "memory_mib is %d and this host has %d", o.MemoryMiB, mib)
 	}
 	return nil

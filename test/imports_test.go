@@ -15,15 +15,17 @@ import (
 // import. "core/..." means core and all below it. A package has the row of the
 // longest folder that it lies in, and may always import others of that row.
 var allowed = map[string][]string{
+	"auth":             {"core/fault", "core/store"},
 	"capi":             {"core", "core/local", "core/options", "core/fault", "client"},
-	"cli":              {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor"},
+	"cli":              {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon"},
 	"client":           {"core/options", "core/fault"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb"},
 	"core":             {"core/fault", "core/options"},
-	"core/engine":      {"core", "core/fault", "core/helpers", "core/network", "core/options", "core/store", "core/image/layer"},
+	"core/engine":      {"core", "core/fault", "core/helpers", "core/hostpath", "core/network", "core/options", "core/store", "core/image/layer"},
 	"core/doctor":      {"core", "core/engine", "core/fault", "core/store"},
 	"core/fault":       {},
 	"core/helpers":     {"core/fault"},
+	"core/hostpath":    {},
 	"core/image":       {"core", "core/fault", "core/options", "core/store"},
 	"core/image/layer": {"core/fault", "core/store"},
 	"core/local":       {"core/..."},
@@ -31,6 +33,8 @@ var allowed = map[string][]string{
 	"core/options":     {"core/fault"},
 	"core/store":       {"core/fault"},
 	"core/enginetest":  {"core", "core/fault", "core/options"},
+	"daemon":           {"auth", "client", "core", "core/fault", "core/local", "core/store", "httpd"},
+	"httpd":            {"auth", "core", "core/fault", "core/hostpath", "core/options", "core/store"},
 	"bench":            {"core/...", "test/..."},
 	"logs/clickhouse":  {"core/fault"},
 	"logs/embedded":    {"core/fault", "core/helpers"},

@@ -59,15 +59,33 @@ func readFile(home string) (file, error) {
 	if f.Pull != "missing" && f.Pull != "never" {
 		problems = append(problems, fmt.Sprintf("pull is %q, want missing or never", f.Pull))
 	}
-	for _, alias := range slices.Sorted(maps.Keys(f.Aliases)) {
-		if alias == "" || strings.ContainsAny(alias, "/:@") {
-			problems = append(problems, fmt.Sprintf("alias %q: want a name without / : @", alias))
-		}
-	}
+	problems = append(problems, checkAliases(f.Aliases)...)
 	if len(problems) > 0 {
 		return f, fault.New(fault.Config, "%s: %s", name, strings.Join(problems, "; "))
 	}
 	return f, nil
+}
+
+// checkAliases says what is wrong with short names.
+func checkAliases(aliases map[string]string) (problems []string) {
+	for _, alias := range slices.Sorted(maps.Keys(aliases)) {
+		if alias == "" || strings.ContainsAny(alias, "/:@") {
+			problems = append(problems, fmt.Sprintf("alias %q: want a name without / : @", alias))
+		}
+	}
+	return problems
+}
+
+// add puts more aliases over those of the file. Errors: Config.
+func (f *file) add(aliases map[string]string) error {
+	if problems := checkAliases(aliases); len(problems) > 0 {
+		return fault.New(fault.Config, "%s", strings.Join(problems, "; "))
+	}
+	if f.Aliases == nil {
+		f.Aliases = map[string]string{}
+	}
+	maps.Copy(f.Aliases, aliases)
+	return nil
 }
 
 // aliases gives the table in force. Where short names are searched for at the

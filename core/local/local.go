@@ -30,6 +30,9 @@ type Config struct {
 	// Beside is the folder of the library or program in use; the helpers
 	// are looked for around it. "" leaves it out.
 	Beside string
+	// Aliases are short names of images, over those of the home's own
+	// configuration.
+	Aliases map[string]string
 	// Owned: see [core.Config].
 	Owned bool
 }
@@ -63,6 +66,9 @@ func Open(c Config) (*Host, error) {
 	}
 	settings, err := readFile(home)
 	if err != nil {
+		return nil, err
+	}
+	if err := settings.add(c.Aliases); err != nil {
 		return nil, err
 	}
 	sources := image.Sources{

@@ -45,20 +45,21 @@ const (
 // [Defaults] or a Decode function. Exactly one of Image and RootfsPath is set.
 // Its JSON is how records keep it; documents of callers are read by [Decode].
 type Box struct {
-	Name       string            `json:"name,omitempty"` // "" for none
-	Image      string            `json:"image,omitempty"`
-	RootfsPath string            `json:"rootfs_path,omitempty"` // absolute; used read-only
-	CPUs       int               `json:"cpus"`
-	MemoryMiB  int               `json:"memory_mib"`
-	DiskSizeGB int               `json:"disk_size_gb,omitempty"` // of 1024 MiB; 0: no limit of its own
-	WorkingDir string            `json:"working_dir,omitempty"`
-	User       string            `json:"user,omitempty"`
-	Env        map[string]string `json:"env,omitempty"`
-	Volumes    []Volume          `json:"volumes,omitempty"`
-	Network    string            `json:"network"`
-	Ports      []Port            `json:"ports,omitempty"`
-	Labels     map[string]string `json:"labels,omitempty"`
-	AutoRemove bool              `json:"auto_remove"`
+	Name         string            `json:"name,omitempty"` // "" for none
+	Image        string            `json:"image,omitempty"`
+	RootfsPath   string            `json:"rootfs_path,omitempty"` // absolute; used read-only
+	RootfsWithin string            `json:"rootfs_within,omitempty"`
+	CPUs         int               `json:"cpus"`
+	MemoryMiB    int               `json:"memory_mib"`
+	DiskSizeGB   int               `json:"disk_size_gb,omitempty"` // of 1024 MiB; 0: no limit of its own
+	WorkingDir   string            `json:"working_dir,omitempty"`
+	User         string            `json:"user,omitempty"`
+	Env          map[string]string `json:"env,omitempty"`
+	Volumes      []Volume          `json:"volumes,omitempty"`
+	Network      string            `json:"network"`
+	Ports        []Port            `json:"ports,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	AutoRemove   bool              `json:"auto_remove"`
 }
 
 // Volume is a host folder or file that the box sees.
@@ -66,6 +67,7 @@ type Volume struct {
 	HostPath  string `json:"host_path"`
 	GuestPath string `json:"guest_path"`
 	ReadOnly  bool   `json:"read_only"`
+	Within    string `json:"within,omitempty"` // as Box.RootfsWithin; no document shows it
 }
 
 // Port is a port of the box that the host publishes.

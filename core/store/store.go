@@ -104,6 +104,10 @@ func (d Dir[T]) Delete(key string) error {
 	return nil
 }
 
+// Sync makes what was deleted until now stay so after a power cut. Errors:
+// Storage.
+func (d Dir[T]) Sync() error { return Fault(syncFolder(d.Path), "delete a record for good") }
+
 // Sweep removes what killed writers left behind. Only for a time when nobody
 // else writes to the folder: it can't tell a dead writer's file from a live
 // one's, whose Put would fail. Errors: Storage.

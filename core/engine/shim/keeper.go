@@ -14,15 +14,14 @@ import (
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/hostpath"
+	"sandbox/core/options"
 	"sandbox/core/store"
 )
 
 // The ids of boxes lie in a part of the number space that neither accounts nor
 // other tools give out (systemd documents 0x70000000 to 0x7fffffff as unused).
-const (
-	firstID  = 0x70000000
-	maxBoxes = 4096
-)
+const firstID = 0x70000000
 
 // keeper owns the boxes of a home. It alone writes their records.
 type keeper struct {
@@ -60,7 +59,7 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity) (core.Re
 	if len(req.Image.Layers) == 0 {
 		return core.Record{}, fault.New(fault.Image, "image %q has no layers: import it again", req.Options.Image)
 	}
-	if err := k.checkRootfs(req.Options.RootfsPath); err != nil {
+	if err := k.checkRootfs(req.Options); err != nil {
 		return core.Record{}, err
 	}
 	if err := k.checkVolumes(req.Options.Volumes); err != nil {
@@ -102,13 +101,13 @@ func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, 
 		}
 		used[rec.UIDBase] = true
 	}
-	if len(used) >= maxBoxes {
-		return nil, fault.New(fault.ResourceExhausted, "the home has %d boxes, which is the most: remove some", maxBoxes)
+	if len(used) >= core.MaxBoxes {
+		return nil, fault.New(fault.ResourceExhausted, "the home has %d boxes, which is the most: remove some", core.MaxBoxes)
 	}
 	// A random range, so that homes that know nothing of each other rarely share one.
-	n := rand.IntN(maxBoxes)
+	n := rand.IntN(core.MaxBoxes)
 	for used[firstID+n*idsPerBox] {
-		n = (n + 1) % maxBoxes
+		n = (n + 1) % core.MaxBoxes
 	}
 	b.rec.UIDBase = firstID + n*idsPerBox
 	if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
@@ -348,25 +347,43 @@ func (k *keeper) watchOwner(owner process.Identity) {
 }
 
 // checkRootfs refuses folders that no box may have as its root.
-func (k *keeper) checkRootfs(path string) error {
-	if path == "" {
+func (k *keeper) checkRootfs(o options.Box) error {
+	if o.RootfsPath == "" {
 		return nil
 	}
-	real, err := filepath.EvalSymlinks(path)
+	f, err := openRootfs(o)
 	if err != nil {
-		return fault.New(fault.InvalidArgument, "rootfs_path %s: no such folder", path)
+		return err
 	}
-	if st, err := os.Stat(real); err != nil || !st.IsDir() {
-		return fault.New(fault.InvalidArgument, "rootfs_path %s is not a folder", path)
+	defer f.Close()
+	real, err := os.Readlink(fdPath(f))
+	if err != nil {
+		return err
 	}
 	home, err := filepath.EvalSymlinks(k.home)
 	if err != nil {
 		return store.Fault(err, "find the home")
 	}
 	if within(home, real) || within(real, home) {
-		return fault.New(fault.InvalidArgument, "rootfs_path %s holds the home, or lies in it", path)
+		return fault.New(fault.InvalidArgument, "rootfs_path %s holds the home, or lies in it", o.RootfsPath)
 	}
 	return nil
+}
+
+// openRootfs opens the folder that a box without an image stands on.
+func openRootfs(o options.Box) (*os.File, error) {
+	f, err := hostpath.Open(o.RootfsWithin, o.RootfsPath)
+	if errors.Is(err, hostpath.ErrOutside) {
+		return nil, fault.New(fault.PermissionDenied, "rootfs_path %s leads out of the folder %s", o.RootfsPath, o.RootfsWithin)
+	}
+	if err != nil {
+		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s: no such folder", o.RootfsPath)
+	}
+	if folder, err := isFolder(int(f.Fd())); err != nil || !folder {
+		_ = f.Close()
+		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s is not a folder", o.RootfsPath)
+	}
+	return f, nil
 }
 
 // within tells whether path is folder or lies below it.

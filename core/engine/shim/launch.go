@@ -84,7 +84,16 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 // mount makes the box's root file system, with all that is mounted in it from
 // outside.
 func (l launcher) mount(t *tree, b record.Box) error {
-	if err := t.mount(record.Folder(l.home, b.ID), b.Image.Layers, b.UIDBase, b.Options.DiskSizeGB); err != nil {
+	layers := b.Image.Layers
+	if b.Options.RootfsWithin != "" { // its links may lead elsewhere by now
+		root, err := openRootfs(b.Options)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		layers = []string{fdPath(root)}
+	}
+	if err := t.mount(record.Folder(l.home, b.ID), layers, b.UIDBase, b.Options.DiskSizeGB); err != nil {
 		return store.Fault(err, "make the box's root file system")
 	}
 	if err := checkMountPoints(t.root); err != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
+	"sandbox/core/hostpath"
 	"sandbox/core/options"
 	"sandbox/core/store"
 )
@@ -33,7 +34,10 @@ func (k *keeper) checkVolumes(volumes []options.Volume) error {
 // the home (with the sockets of the helper and of all boxes), the stage, or
 // what holds them.
 func openVolume(home string, v options.Volume) (*os.File, error) {
-	f, err := os.OpenFile(v.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)
+	f, err := hostpath.Open(v.Within, v.HostPath)
+	if errors.Is(err, hostpath.ErrOutside) {
+		return nil, fault.New(fault.PermissionDenied, "volume host_path %s leads out of the folder %s", v.HostPath, v.Within)
+	}
 	if err != nil {
 		return nil, fault.New(fault.InvalidArgument, "volume host_path %s: %s", v.HostPath, reason(err))
 	}

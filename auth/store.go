@@ -1,0 +1,237 @@
+package auth
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+const (
+	// maxKeys bounds what a holder of the permission Keys can fill.
+	maxKeys = 10_000
+	// writeAfter is how old last-used times may be on disk: a write for each
+	// request would cost more than the request.
+	writeAfter = 10 * time.Second
+)
+
+// Store is the keys of a home. It is safe for concurrent use; one process at
+// a time may have it open.
+type Store struct {
+	records store.Dir[Key]
+
+	mu     sync.RWMutex // held for writing while records change, too
+	byHash map[[32]byte]*entry
+	byID   map[string]*entry
+	closed bool
+	flush  *time.Timer // pending write of last-used times, or nil
+	failed error       // of a write in the background
+}
+
+// entry is a live key.
+type entry struct {
+	key       Key // as on disk, but for LastUsedAt
+	principal Principal
+	lastUsed  atomic.Int64 // Unix time in seconds; 0 for never
+	written   int64        // lastUsed as on disk; mu is held
+}
+
+// Open reads the keys in a folder. Errors: Storage, also when a record is
+// damaged: a key that can't be read may be one that somebody relies on.
+func Open(folder string) (*Store, error) {
+	s := &Store{
+		records: store.Dir[Key]{Path: folder},
+		byHash:  map[[32]byte]*entry{}, byID: map[string]*entry{},
+	}
+	if err := s.records.Sweep(); err != nil {
+		return nil, err
+	}
+	keys, err := s.records.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		s.add(k)
+	}
+	return s, nil
+}
+
+func (s *Store) add(k Key) *entry {
+	e := &entry{key: k, principal: Principal{
+		Sub: k.ID, Name: k.Name, Type: ServiceAccount,
+		Permissions: k.Permissions, Environment: k.Environment, ExpiresAt: k.ExpiresAt,
+	}}
+	if k.LastUsedAt != nil {
+		e.written = k.LastUsedAt.Unix()
+		e.lastUsed.Store(e.written)
+	}
+	s.byHash[k.Hash], s.byID[k.ID] = e, e
+	return e
+}
+
+// Verify gives the principal of a secret. Errors: Unauthenticated, with the
+// same words for a key that is unknown, mistyped, deleted or expired.
+func (s *Store) Verify(secret string) (*Principal, error) {
+	if !wellFormed(secret) {
+		return nil, errRefused()
+	}
+	var buf [secretLen]byte
+	copy(buf[:], secret)
+	hash := sha256.Sum256(buf[:])
+	s.mu.RLock()
+	e := s.byHash[hash]
+	s.mu.RUnlock()
+	// A look-up by digest tells nothing of the secret; the comparison is there
+	// so that this does not hang on how maps compare.
+	if e == nil || subtle.ConstantTimeCompare(e.key.Hash[:], hash[:]) != 1 {
+		return nil, errRefused()
+	}
+	now := time.Now()
+	if e.key.expired(now) {
+		return nil, errRefused()
+	}
+	s.used(e, now.Unix())
+	return &e.principal, nil
+}
+
+func errRefused() error {
+	return fault.New(fault.Unauthenticated, "the API key is unknown, mistyped, deleted or expired")
+}
+
+func (k *Key) expired(now time.Time) bool { return k.ExpiresAt != nil && !now.Before(*k.ExpiresAt) }
+
+// used notes the time, and that it is to be written.
+func (s *Store) used(e *entry, now int64) {
+	if e.lastUsed.Swap(now) == now {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flush == nil && !s.closed {
+		s.flush = time.AfterFunc(writeAfter, s.writeUsed)
+	}
+}
+
+// writeUsed writes the last-used times that have changed.
+func (s *Store) writeUsed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flush == nil { // Close was faster
+		return
+	}
+	s.flush = nil
+	s.failed = s.write()
+}
+
+// write writes what has changed, not durably: a power cut may cost it.
+func (s *Store) write() error {
+	var errs []error
+	for _, e := range s.byID {
+		last := e.lastUsed.Load()
+		if last == e.written {
+			continue
+		}
+		if err := s.records.Put(e.key.ID, e.shown(), false); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		e.written = last
+	}
+	return errors.Join(errs...)
+}
+
+// shown is the key with its last-used time.
+func (e *entry) shown() Key {
+	k := e.key
+	if last := e.lastUsed.Load(); last != 0 {
+		at := time.Unix(last, 0).UTC()
+		k.LastUsedAt = &at
+	}
+	return k
+}
+
+// Create makes a key and gives its secret, which nobody can give again. by is
+// who asks for it and can grant only what it has. Errors: InvalidArgument,
+// PermissionDenied, ResourceExhausted, Storage.
+func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
+	now := time.Now().UTC()
+	if err := r.check(now); err != nil {
+		return Key{}, "", err
+	}
+	for _, p := range r.Permissions {
+		if !by.grants(p, r.Environment) {
+			return Key{}, "", fault.New(fault.PermissionDenied, "a key can grant only permissions it has, and this one lacks %s in the environment %s", p, r.Environment)
+		}
+	}
+	secret := newSecret()
+	k := Key{
+		ID: "key_" + strings.ToLower(rand.Text()[:20]), Name: r.Name, Hash: sha256.Sum256([]byte(secret)), Mask: mask(secret),
+		Permissions: slices.Compact(slices.Sorted(slices.Values(r.Permissions))), Environment: r.Environment,
+		CreatedAt: now, ExpiresAt: r.ExpiresAt,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID) >= maxKeys {
+		return Key{}, "", fault.New(fault.ResourceExhausted, "there are %d keys, which is the most: delete some", maxKeys)
+	}
+	if err := s.records.Put(k.ID, k, true); err != nil {
+		return Key{}, "", err
+	}
+	s.add(k)
+	return k, secret, nil
+}
+
+// List gives all keys, newest first.
+func (s *Store) List() []Key {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	keys := make([]Key, 0, len(s.byID))
+	for _, e := range s.byID {
+		keys = append(keys, e.shown())
+	}
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
+	})
+	return keys
+}
+
+// Delete makes a key useless, from now on and for ever. Errors: KeyNotFound,
+// Storage.
+func (s *Store) Delete(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.byID[id]
+	if e == nil {
+		return fault.New(fault.KeyNotFound, "no key %q", id)
+	}
+	if err := s.records.Delete(id); err != nil {
+		return err
+	}
+	delete(s.byID, id)
+	delete(s.byHash, e.key.Hash)
+	return s.records.Sync() // or a power cut would bring the key back
+}
+
+// Close writes what is still to be written. Errors: Storage.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.flush != nil {
+		s.flush.Stop()
+		s.flush = nil
+	}
+	return errors.Join(s.failed, s.write())
+}

@@ -1,3 +1,0 @@
-package cli
-
-func ownDaemon(home, url string) bool { return false }

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"sandbox/core/fault"
+	"sandbox/daemon"
+)
+
+func (a *app) serveCmd() *cobra.Command {
+	var c daemon.Config
+	var file string
+	cmd := &cobra.Command{
+		Use:   "serve [FLAGS]",
+		Short: "Serve the boxes of this host over HTTP",
+		Long: `Serve the boxes of this host over HTTP: on a TCP address, where every request
+needs an API key, and on a Unix socket, where the file's mode decides.
+
+The first start makes an administrator's key and stores it for the command
+line. One line on stderr says when the server is ready. SIGTERM and Ctrl-C end
+it; boxes run on. --config FILE is a TOML file in which every flag can stand
+under its name (listen = "127.0.0.1:9090", host-root = ["/srv"]), and short names
+of images under [aliases]; a flag that is given comes first.`,
+		Args: cobra.NoArgs,
+	}
+	serveFlags(cmd.Flags(), &c, &file)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := readConfig(file, cmd.Flags(), &c); err != nil {
+			return err
+		}
+		c.Beside = programFolder()
+		return daemon.Run(cmd.Context(), c, daemon.Streams{Say: a.Err, Log: slog.New(logHandler(a.Err))})
+	}
+	return cmd
+}
+
+func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
+	fs.StringVar(&c.Listen, "listen", "127.0.0.1:9090", "TCP `ADDRESS`; port 0 is a free one, \"none\" the socket alone")
+	fs.StringVar(&c.Socket, "socket", "", "`PATH` of the Unix socket (default sandbox.sock in SANDBOX_HOME)")
+	fs.StringVar(&c.Prefix, "prefix", "", "put the routes of boxes under /v1/`PREFIX`")
+	fs.BoolVar(&c.Hosted, "hosted", false, "put all routes under /api")
+	fs.StringArrayVar(&c.HostRoots, "host-root", nil, "let clients over TCP use host paths in `DIR` (repeatable)")
+	fs.StringVar(&c.Publish, "publish", "127.0.0.1", "`ADDRESS` that ports of boxes are published on")
+	fs.StringVar(&c.TLSCert, "tls-cert", "", "PEM `FILE` of the certificate: TCP speaks TLS")
+	fs.StringVar(&c.TLSKey, "tls-key", "", "PEM `FILE` of the certificate's key")
+	fs.StringVar(&c.Environment, "environment", "default", "`NAME` of the environment that keys for logs must be for")
+	fs.StringVar(&c.ClickHouseDSN, "clickhouse-dsn", os.Getenv("SANDBOX_CLICKHOUSE_DSN"), "`DSN` of the ClickHouse that log queries go to (default SANDBOX_CLICKHOUSE_DSN, else the embedded engine)")
+	fs.StringVar(&c.ClickHouseWriteDSN, "clickhouse-write-dsn", "", "`DSN` of the ClickHouse that logs are written to")
+	fs.StringVar(&c.ChdbLib, "chdb-lib", os.Getenv("SANDBOX_CHDB_LIB"), "`PATH` of libchdb, the embedded engine (default SANDBOX_CHDB_LIB)")
+	fs.BoolVar(&c.LogOutput, "log-output", false, "with --clickhouse-dsn too, write events and output of boxes as logs")
+	fs.StringVar(file, "config", "", "TOML `FILE` with these flags, and aliases")
+	for _, name := range []string{"clickhouse-dsn", "chdb-lib"} { // --help is no place for a password
+		fs.Lookup(name).DefValue = ""
+	}
+}
+
+// logHandler writes text for people and JSON for programs.
+func logHandler(w io.Writer) slog.Handler {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return slog.NewTextHandler(w, nil)
+	}
+	return slog.NewJSONHandler(w, nil)
+}
+
+// readConfig sets the flags that stand in file and were not given. Errors: Config.
+func readConfig(file string, flags *pflag.FlagSet, c *daemon.Config) error {
+	if file == "" {
+		return nil
+	}
+	var settings map[string]any
+	if _, err := toml.DecodeFile(file, &settings); err != nil {
+		return fault.Wrap(fault.Config, err, "read --config %s", file)
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		var err error
+		if name == "aliases" {
+			c.Aliases, err = aliasTable(settings[name])
+		} else {
+			err = setFlag(flags, name, settings[name])
+		}
+		if err != nil {
+			return fault.Wrap(fault.Config, err, "--config %s: %s", file, name)
+		}
+	}
+	return nil
+}
+
+func aliasTable(v any) (map[string]string, error) {
+	table, ok := v.(map[string]any)
+	aliases := map[string]string{}
+	for alias, ref := range table {
+		aliases[alias], ok = ref.(string)
+		if !ok {
+			break
+		}
+	}
+	if !ok {
+		return nil, errors.New("want a table of names and references")
+	}
+	return aliases, nil
+}
+
+func form(repeatable bool) string {
+	if repeatable {
+		return "a list"
+	}
+	return "one value"
+}
+
+// setFlag gives a flag the value of the file, unless it was given.
+func setFlag(flags *pflag.FlagSet, name string, v any) error {
+	flag := flags.Lookup(name)
+	if flag == nil || name == "config" || name == "help" {
+		return errors.New("no setting is called so")
+	}
+	list, repeatable := flag.Value.(pflag.SliceValue)
+	items, isList := v.([]any)
+	switch {
+	case repeatable != isList:
+		return fmt.Errorf("want %s", form(repeatable))
+	case flag.Changed:
+		return nil
+	case !repeatable:
+		return flag.Value.Set(fmt.Sprint(v))
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = fmt.Sprint(item)
+	}
+	return list.Replace(texts)
+}

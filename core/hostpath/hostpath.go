@@ -1,0 +1,75 @@
+// Package hostpath opens paths of the host that a caller has named.
+package hostpath
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrOutside says that a path does not lie in the folder it must lie in, or
+// that a link in it leads out.
+var ErrOutside = errors.New("it leads out of the folder that it must lie in")
+
+// Open opens an absolute path with O_PATH. With within, an absolute folder, the
+// path must lie in it, and what is opened does too, whatever its links say and
+// whoever changes them meanwhile. Errors: ErrOutside, and those of open(2).
+func Open(within, path string) (*os.File, error) {
+	if within == "" {
+		return os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	rest, ok := Rel(within, path)
+	if !ok {
+		return nil, ErrOutside
+	}
+	root, err := os.OpenFile(within, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return openIn(root, rest, path)
+}
+
+// openIn opens a path with root as its /. A link that leads out ends in the
+// root that way: there, most likely, at nothing, which is then told apart from
+// a path that is only missing.
+func openIn(root *os.File, rest, path string) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := openat2(root, rest, how)
+	if err == nil {
+		return os.NewFile(uintptr(fd), path), nil
+	}
+	how.Resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
+	if fd, beneath := openat2(root, rest, how); beneath == nil {
+		_ = unix.Close(fd)
+	} else if errors.Is(beneath, unix.EXDEV) || errors.Is(beneath, unix.ELOOP) {
+		return nil, ErrOutside
+	}
+	return nil, &os.PathError{Op: "open", Path: path, Err: err}
+}
+
+// openat2 tries again while somebody renames folders on the path: the kernel
+// can't tell then whether it has left the root.
+func openat2(root *os.File, rest string, how unix.OpenHow) (int, error) {
+	const tries = 100
+	for range tries {
+		fd, err := unix.Openat2(int(root.Fd()), rest, &how)
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+	return -1, unix.EAGAIN
+}
+
+// Rel gives what of a path is behind a folder, both absolute, by their names
+// alone; ok is false if the path does not lie in the folder.
+func Rel(folder, path string) (rest string, ok bool) {
+	rest, err := filepath.Rel(folder, path)
+	if err != nil || rest == ".." || strings.HasPrefix(rest, "../") {
+		return "", false
+	}
+	return rest, true
+}

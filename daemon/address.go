@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"path/filepath"
+
+	"sandbox/core/store"
+)
+
+// Address is where the daemon of a home is, or was when it last ran.
+type Address struct {
+	URL     string `json:"url,omitempty"` // base of its routes over TCP, /api included; "" for none
+	Socket  string `json:"socket"`
+	Prefix  string `json:"prefix,omitempty"`
+	Hosted  bool   `json:"hosted,omitempty"`
+	Profile string `json:"profile,omitempty"` // of the credentials file, with the administrator's key
+}
+
+// addressKey names the one record of its folder.
+const addressKey = "address"
+
+func addresses(home string) store.Dir[Address] {
+	return store.Dir[Address]{Path: filepath.Join(home, "daemon")}
+}
+
+// ReadAddress gives the address of the home's daemon; the zero value if the
+// home never had one. Whether it runs, only its socket can tell. Errors: Storage.
+func ReadAddress(home string) (Address, error) {
+	a, err := addresses(home).Get(addressKey)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Address{}, nil
+	}
+	return a, err
+}
+
+// address gives where s is to be reached, once l listens; l is nil without TCP.
+func (s settings) address(l net.Listener) Address {
+	a := Address{Socket: s.Socket, Prefix: s.Prefix, Hosted: s.Hosted}
+	if l == nil {
+		return a
+	}
+	scheme, mount := "http://", ""
+	if s.tls != nil {
+		scheme = "https://"
+	}
+	if s.Hosted {
+		mount = "/api"
+	}
+	a.URL = scheme + reachable(l.Addr().String()) + mount
+	return a
+}
+
+// reachable replaces an address that means all of the host's by one that a
+// client on the host can connect to.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return address
+}

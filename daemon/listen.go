@@ -1,0 +1,134 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/net/netutil"
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// maxConns bounds the connections over TCP, which need no key yet: their
+// descriptors shall not be all that the daemon may have.
+const maxConns = 4096
+
+// listenTCP opens the TCP listener. Errors: PortInUse, Config.
+func (s settings) listenTCP(ctx context.Context) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		return nil, fault.New(fault.PortInUse, "--listen %s: the port is taken; port 0 is a free one", s.Listen)
+	case err != nil:
+		return nil, fault.Wrap(fault.Config, err, "--listen %s", s.Listen)
+	}
+	l = netutil.LimitListener(l, maxConns)
+	if s.tls != nil {
+		l = tls.NewListener(l, s.tls)
+	}
+	return l, nil
+}
+
+// unixListener is the Unix socket and its folder. The socket is named through
+// the folder's descriptor: a long path would not fit an address.
+type unixListener struct {
+	net.Listener
+	folder *os.File
+	name   string
+}
+
+// listenUnix opens the Unix socket. What a daemon that was killed left in its
+// place is removed; anything else is not. Errors: Config, InvalidState.
+func (s settings) listenUnix(ctx context.Context) (*unixListener, error) {
+	folder, err := os.OpenFile(filepath.Dir(s.Socket), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "--socket %s", s.Socket)
+	}
+	l := &unixListener{folder: folder, name: filepath.Base(s.Socket)}
+	if err := l.removeStale(ctx); err != nil {
+		_ = folder.Close()
+		return nil, err
+	}
+	config := net.ListenConfig{Control: ownerOnly}
+	if l.Listener, err = config.Listen(ctx, "unix", l.address()); err != nil {
+		_ = folder.Close()
+		return nil, fault.Wrap(fault.Config, err, "--socket %s", s.Socket)
+	}
+	l.Listener.(*net.UnixListener).SetUnlinkOnClose(false) // Close does
+	return l, nil
+}
+
+func (l *unixListener) address() string {
+	return "/proc/self/fd/" + strconv.Itoa(int(l.folder.Fd())) + "/" + l.name
+}
+
+// ownerOnly gives a socket the mode 0600 before it has a name: the kernel
+// takes the name's mode from it.
+func ownerOnly(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) })
+	return errors.Join(err, failed)
+}
+
+// removeStale removes a socket that nobody answers.
+func (l *unixListener) removeStale(ctx context.Context) error {
+	var st unix.Stat_t
+	err := unix.Fstatat(int(l.folder.Fd()), l.name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fault.Wrap(fault.Config, err, "--socket")
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return fault.New(fault.Config, "--socket %s is there and is no socket: remove it or name another", l.name)
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", l.address())
+	if err == nil {
+		_ = conn.Close()
+		return fault.New(fault.InvalidState, "another program answers on the socket %s", l.name)
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) {
+		return fault.Wrap(fault.Config, err, "--socket")
+	}
+	return fault.Wrap(fault.Config, unix.Unlinkat(int(l.folder.Fd()), l.name, 0), "remove the socket of a daemon that has gone")
+}
+
+// Close closes the listener and removes its name.
+func (l *unixListener) Close() error {
+	err := l.Listener.Close()
+	if errors.Is(err, net.ErrClosed) { // a second time
+		return nil
+	}
+	return errors.Join(err, unix.Unlinkat(int(l.folder.Fd()), l.name, 0), l.folder.Close())
+}
+
+// lock makes sure that a home has one daemon. The lock ends with the process.
+// Errors: InvalidState, Storage.
+func lock(home string) (*os.File, error) {
+	folder := filepath.Join(home, "daemon")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, store.Fault(err, "make the home")
+	}
+	f, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, store.Fault(err, "lock the home")
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fault.New(fault.InvalidState, "a daemon runs on the home %s already: stop it, or set SANDBOX_HOME", home)
+		}
+		return nil, store.Fault(err, "lock the home")
+	}
+	return f, nil
+}

@@ -1,0 +1,200 @@
+package httpd
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/options"
+)
+
+// createBox makes a box and starts it. A client that does not know whether its
+// last try worked asks again with the same Idempotency-Key.
+func (s *Server) createBox(w http.ResponseWriter, r *request) error {
+	doc, err := r.document(w, maxBody)
+	if err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r.Header)
+	if err != nil {
+		return err
+	}
+	made, err := s.Replays.once(r.Context(), key, doc,
+		func() (created, error) { return s.create(r, doc) },
+		func(c created) { _ = s.Runtime.Remove(context.WithoutCancel(r.Context()), c.ID, true) })
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", s.base()+"/boxes/"+made.ID)
+	return writeDocument(w, http.StatusCreated, made.Document)
+}
+
+// base is where the routes of boxes are.
+func (s *Server) base() string {
+	switch {
+	case s.Hosted:
+		return "/api/v1"
+	case s.Prefix != "":
+		return "/v1/" + s.Prefix
+	}
+	return "/v1"
+}
+
+func (s *Server) create(r *request, doc []byte) (created, error) {
+	if doc == nil {
+		doc = []byte("{}") // every member has a default
+	}
+	o, err := options.DecodeCreate(doc)
+	if err != nil {
+		return created{}, err
+	}
+	if err := s.checkPaths(r, &o); err != nil {
+		return created{}, err
+	}
+	for i := range o.Ports {
+		o.Ports[i].HostIP = s.Publish.String()
+	}
+	box, err := s.Runtime.Create(r.Context(), o)
+	if err != nil {
+		return created{}, err
+	}
+	rec, err := box.Record(r.Context())
+	if err != nil {
+		return created{}, err
+	}
+	doc, err = encode(rec.Info())
+	return created{ID: rec.ID, Document: doc}, err
+}
+
+// box finds the box that the path names. Errors: BoxNotFound, Ambiguous.
+func (s *Server) box(r *request) (*core.Box, error) {
+	return s.Runtime.Get(r.Context(), r.param("id"))
+}
+
+func (s *Server) getBox(w http.ResponseWriter, r *request) error {
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	rec, err := box.Record(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, rec.Info())
+}
+
+// removed is the reply of a removal.
+type removed struct {
+	OK bool   `json:"ok"`
+	ID string `json:"id"`
+}
+
+func (s *Server) removeBox(w http.ResponseWriter, r *request) error {
+	query, err := r.query()
+	if err != nil {
+		return err
+	}
+	force, err := flag(query, "force")
+	if err != nil {
+		return err
+	}
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	if err := s.Runtime.Remove(r.Context(), box.ID(), force); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, removed{OK: true, ID: box.ID()})
+}
+
+func (s *Server) startBox(w http.ResponseWriter, r *request) error {
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	rec, err := box.Start(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, rec.Info())
+}
+
+func (s *Server) stopBox(w http.ResponseWriter, r *request) error {
+	grace, err := r.grace(w)
+	if err != nil {
+		return err
+	}
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	rec, err := box.Stop(r.Context(), grace)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, rec.Info())
+}
+
+// maxGrace bounds the time between SIGTERM and SIGKILL: a day.
+const maxGrace = 24 * 60 * 60
+
+// grace gives the grace period of a stop, from the query or the body.
+func (r *request) grace(w http.ResponseWriter) (time.Duration, error) {
+	query, err := r.query()
+	if err != nil {
+		return 0, err
+	}
+	seconds := int(core.DefaultGrace / time.Second)
+	if err := number(query, "timeout_seconds", &seconds, 0, maxGrace); err != nil {
+		return 0, err
+	}
+	doc, err := r.document(w, maxBody)
+	if err != nil || doc == nil {
+		return time.Duration(seconds) * time.Second, err
+	}
+	body := struct {
+		Seconds *int `json:"timeout_seconds"`
+	}{&seconds}
+	if err := options.Strict(doc, &body); err != nil {
+		return 0, err
+	}
+	if body.Seconds != nil {
+		seconds = *body.Seconds
+	}
+	return time.Duration(seconds) * time.Second, within("timeout_seconds", seconds, 0, maxGrace)
+}
+
+// flag reads a query member that is true or false.
+func flag(query url.Values, name string) (bool, error) {
+	switch query.Get(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, invalid(name, "value", "must be true or false")
+}
+
+// number reads a query member into n, which keeps its value if it is left out.
+func number(query url.Values, name string, n *int, low, high int) error {
+	if !query.Has(name) {
+		return nil
+	}
+	got, err := strconv.Atoi(query.Get(name))
+	if err != nil {
+		return invalid(name, "range", "must be a number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
+	}
+	*n = got
+	return within(name, got, low, high)
+}
+
+func within(name string, n, low, high int) error {
+	if n < low || n > high {
+		return invalid(name, "range", "must be from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package httpd
+
+import (
+	"net/http"
+	"time"
+
+	"sandbox/core/options"
+)
+
+// maxAge bounds what older_than_seconds can be: a hundred years.
+const maxAge = 100 * 365 * 24 * 60 * 60
+
+// collected is what a garbage collection removed.
+type collected struct {
+	Removed        int      `json:"removed"`
+	ReclaimedBytes int64    `json:"reclaimed_bytes"`
+	Boxes          []string `json:"boxes"`
+}
+
+// collect removes the boxes that don't run, and what a crash left.
+func (s *Server) collect(w http.ResponseWriter, r *request) error {
+	doc, err := r.document(w, maxBody)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		OlderThan *int `json:"older_than_seconds"`
+	}
+	if doc != nil {
+		if err := options.Strict(doc, &body); err != nil {
+			return err
+		}
+	}
+	seconds := 0
+	if body.OlderThan != nil {
+		seconds = *body.OlderThan
+	}
+	if err := within("older_than_seconds", seconds, 0, maxAge); err != nil {
+		return err
+	}
+	swept, err := s.Runtime.Sweep(r.Context(), time.Duration(seconds)*time.Second)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, collected{Removed: len(swept.Boxes), ReclaimedBytes: swept.Bytes, Boxes: swept.Boxes})
+}

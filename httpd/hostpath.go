@@ -1,0 +1,90 @@
+package httpd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sandbox/core/fault"
+	"sandbox/core/hostpath"
+	"sandbox/core/options"
+)
+
+// checkRoots refuses host roots that are no folders, and the host's own.
+// Errors: Config.
+func checkRoots(dirs []string) error {
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err == nil && !info.IsDir() {
+			err = errors.New("it is no folder")
+		}
+		if err != nil {
+			return fault.Wrap(fault.Config, err, "host root %s", dir)
+		}
+		if !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" {
+			return fault.New(fault.Config, "host root %q: want an absolute path, and not /", dir)
+		}
+	}
+	return nil
+}
+
+// checkPaths refuses paths of the host that r's client may not name, and ties
+// the others to the folder that lets them: each start opens them again.
+func (s *Server) checkPaths(r *request, o *options.Box) error {
+	if o.RootfsPath != "" {
+		within, err := s.checkPath(r, "rootfs_path", o.RootfsPath)
+		if err != nil {
+			return err
+		}
+		o.RootfsWithin = within
+	}
+	for i, v := range o.Volumes {
+		within, err := s.checkPath(r, fmt.Sprintf("volumes[%d].host_path", i), v.HostPath)
+		if err != nil {
+			return err
+		}
+		o.Volumes[i].Within = within
+	}
+	return nil
+}
+
+// checkPath gives the folder that path must be opened in; "" for any. Errors:
+// PermissionDenied, InvalidArgument.
+func (s *Server) checkPath(r *request, field, path string) (within string, err error) {
+	if r.by == ByKey {
+		if within, err = s.hostRoot(field, path); err != nil {
+			return "", err
+		}
+	}
+	f, err := hostpath.Open(within, path)
+	switch {
+	case errors.Is(err, hostpath.ErrOutside):
+		return "", fault.New(fault.PermissionDenied, "%s %s leads out of the folder %s", field, brief(path), within)
+	case errors.Is(err, os.ErrNotExist):
+		return "", invalid(field, "missing", "names no file or folder of the host: "+brief(path))
+	case err != nil:
+		return "", fault.Wrap(fault.InvalidArgument, err, "%s", field)
+	}
+	defer f.Close()
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		return "", fault.Wrap(fault.Internal, err, "find %s", field)
+	}
+	for _, closed := range s.Closed {
+		if _, in := hostpath.Rel(real, closed); in {
+			return "", invalid(field, "closed", "holds "+closed+", which is closed to boxes")
+		}
+	}
+	return within, nil
+}
+
+// hostRoot gives the folder that lets clients over TCP name path.
+func (s *Server) hostRoot(field, path string) (string, error) {
+	for _, root := range s.HostRoots {
+		if _, in := hostpath.Rel(root, path); in {
+			return root, nil
+		}
+	}
+	return "", fault.New(fault.PermissionDenied, "%s %s lies in no folder that this server opens to clients (--host-root)", field, brief(path))
+}

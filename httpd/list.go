@@ -1,0 +1,197 @@
+package httpd
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sandbox/core"
+)
+
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)
+
+// filter is which boxes a listing shows.
+type filter struct {
+	status core.State // "" for all
+	name   string     // "" for all
+	labels map[string]string
+	size   int
+	after  mark // the last box of the page before, or the zero value
+}
+
+// mark is a place in the order of boxes: newest first, then by id.
+type mark struct {
+	at time.Time
+	id string
+}
+
+func (s *Server) listBoxes(w http.ResponseWriter, r *request) error {
+	query, err := r.query()
+	if err != nil {
+		return err
+	}
+	f, err := parseFilter(query)
+	if err != nil {
+		return err
+	}
+	recs, err := s.Runtime.List(r.Context())
+	if err != nil {
+		return err
+	}
+	page, next := f.page(recs)
+	doc, err := s.summaries.list(page, next)
+	if err != nil {
+		return err
+	}
+	return writeDocument(w, http.StatusOK, doc)
+}
+
+func parseFilter(query url.Values) (filter, error) {
+	f := filter{size: defaultPage}
+	if len(query) == 0 {
+		return f, nil
+	}
+	f.status, f.name = core.State(query.Get("status")), query.Get("name")
+	if query.Has("status") && f.status != core.Running && f.status != core.Stopped {
+		return f, invalid("status", "value", "must be running or stopped")
+	}
+	for _, label := range query["label"] {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			return f, invalid("label", "format", "must be key=value")
+		}
+		if f.labels == nil {
+			f.labels = map[string]string{}
+		}
+		if other, twice := f.labels[key]; twice && other != value {
+			return f, invalid("label", "twice", "asks for two values of "+brief(key))
+		}
+		f.labels[key] = value
+	}
+	if err := number(query, "page_size", &f.size, 1, maxPage); err != nil {
+		return f, err
+	}
+	var err error
+	f.after, err = parseMark(query.Get("page_token"))
+	return f, err
+}
+
+// page gives the boxes to show, of recs in their order, and where the next
+// page begins; "" if there is none.
+func (f filter) page(recs []core.Record) (page []core.Record, next string) {
+	for _, rec := range recs {
+		if !f.shows(&rec) {
+			continue
+		}
+		if len(page) == f.size {
+			last := page[len(page)-1]
+			return page, mark{last.CreatedAt, last.ID}.String()
+		}
+		page = append(page, rec)
+	}
+	return page, ""
+}
+
+func (f filter) shows(rec *core.Record) bool {
+	if f.status != "" && rec.State != f.status || f.name != "" && rec.Options.Name != f.name {
+		return false
+	}
+	for key, value := range f.labels {
+		if got, ok := rec.Options.Labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return f.after.id == "" || f.after.before(rec)
+}
+
+// before tells whether rec comes behind m. A box that was removed meanwhile
+// leaves its place known.
+func (m mark) before(rec *core.Record) bool {
+	if n := rec.CreatedAt.Compare(m.at); n != 0 {
+		return n < 0
+	}
+	return rec.ID > m.id
+}
+
+// String gives the mark as a page token.
+func (m mark) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(m.at.UnixNano(), 36) + "." + m.id))
+}
+
+func parseMark(token string) (mark, error) {
+	if token == "" {
+		return mark{}, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	at, id, ok := strings.Cut(string(text), ".")
+	nanos, numErr := strconv.ParseInt(at, 36, 64)
+	if err != nil || numErr != nil || !ok || id == "" {
+		return mark{}, invalid("page_token", "value", "must be a next_page_token of an earlier page")
+	}
+	return mark{time.Unix(0, nanos), id}, nil
+}
+
+// summaries keeps the JSON of boxes in listings: a box is encoded once a
+// change, and not once a request.
+type summaries struct {
+	mu    sync.Mutex
+	boxes map[string]summary
+}
+
+type summary struct {
+	updated time.Time
+	doc     []byte
+}
+
+// list gives the reply of a listing.
+func (s *summaries) list(recs []core.Record, next string) ([]byte, error) {
+	var doc bytes.Buffer
+	doc.WriteString(`{"boxes":[`)
+	for i := range recs {
+		if i > 0 {
+			doc.WriteByte(',')
+		}
+		box, err := s.encode(&recs[i])
+		if err != nil {
+			return nil, err
+		}
+		doc.Write(box)
+	}
+	doc.WriteString(`],"next_page_token":`)
+	if next == "" {
+		doc.WriteString("null}")
+	} else {
+		doc.WriteString(`"` + next + `"}`) // base64url: nothing to escape
+	}
+	return doc.Bytes(), nil
+}
+
+// maxSummaries bounds what is kept; then all is encoded anew. Boxes that were
+// removed are forgotten that way.
+const maxSummaries = 2 * core.MaxBoxes
+
+// encode gives the box's JSON. Every change of a record has its updated_at.
+func (s *summaries) encode(rec *core.Record) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kept, ok := s.boxes[rec.ID]; ok && kept.updated.Equal(rec.UpdatedAt) {
+		return kept.doc, nil
+	}
+	doc, err := encode(rec.Summary())
+	if err != nil {
+		return nil, err
+	}
+	if s.boxes == nil || len(s.boxes) >= maxSummaries {
+		s.boxes = map[string]summary{}
+	}
+	s.boxes[rec.ID] = summary{rec.UpdatedAt, doc}
+	return doc, nil
+}

@@ -1,0 +1,98 @@
+package httpd
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"sandbox/core"
+)
+
+// metrics is what Prometheus reads.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	page     http.Handler
+}
+
+func newMetrics(runtime *core.Runtime) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sandbox_http_requests_total", Help: "Requests by route and status.",
+		}, []string{"route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "sandbox_http_request_duration_seconds", Help: "Time from the head of a request to the end of its reply, by route.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
+		}, []string{"route"}),
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m.requests, m.duration, boxCollector{runtime},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.page = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return m
+}
+
+// count notes a request; route is nil where there was none.
+func (m *metrics) count(route *Route, status int, took time.Duration) {
+	name := "none"
+	if route != nil {
+		name = route.name
+	}
+	m.requests.WithLabelValues(name, strconv.Itoa(status)).Inc()
+	if route != nil && !route.Stream { // how long a stream lasts is its client's business
+		m.duration.WithLabelValues(name).Observe(took.Seconds())
+	}
+}
+
+func (s *Server) showMetrics(w http.ResponseWriter, r *request) error {
+	s.metrics.page.ServeHTTP(w, r.Request)
+	return nil
+}
+
+// boxCollector reads the runtime's counters when somebody asks.
+type boxCollector struct{ runtime *core.Runtime }
+
+// runtimeMetric is one of a runtime's numbers.
+type runtimeMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(core.Metrics) int64
+}
+
+func describe(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("sandbox_"+name, help, nil, nil)
+}
+
+func runtimeMetrics() []runtimeMetric {
+	return []runtimeMetric{
+		{describe("boxes_created_total", "Boxes that this daemon created."), prometheus.CounterValue, func(m core.Metrics) int64 { return m.BoxesCreated }},
+		{describe("boxes_failed_total", "Creates that failed."), prometheus.CounterValue, func(m core.Metrics) int64 { return m.BoxesFailed }},
+		{describe("boxes_running", "Boxes of the home that run."), prometheus.GaugeValue, func(m core.Metrics) int64 { return m.Running }},
+		{describe("execs_total", "Commands that this daemon started."), prometheus.CounterValue, func(m core.Metrics) int64 { return m.Commands }},
+		{describe("exec_errors_total", "Commands that could not be started."), prometheus.CounterValue, func(m core.Metrics) int64 { return m.ExecErrors }},
+	}
+}
+
+// Describe is what package prometheus calls.
+func (c boxCollector) Describe(all chan<- *prometheus.Desc) {
+	for _, m := range runtimeMetrics() {
+		all <- m.desc
+	}
+}
+
+// Collect is what package prometheus calls.
+func (c boxCollector) Collect(all chan<- prometheus.Metric) {
+	now, err := c.runtime.Metrics(context.Background()) // which Prometheus does not hand on
+	for _, m := range runtimeMetrics() {
+		if err != nil {
+			all <- prometheus.NewInvalidMetric(m.desc, err)
+			continue
+		}
+		all <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.value(now)))
+	}
+}

@@ -1,0 +1,74 @@
+package httpd
+
+import (
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"sandbox/auth"
+	"sandbox/core/fault"
+)
+
+// lookUp finds what answers an escaped path. In hosted mode the routes are
+// under /api; a path without it, or with a prefix as self-hosted servers have,
+// is misplaced: its 404 comes before authentication and has a detail of its own.
+func (s *Server) lookUp(t *table, path string, by Entrance) (handle httprouter.Handle, params httprouter.Params, misplaced bool) {
+	if !s.Hosted {
+		handle, params = t.find(path)
+		return handle, params, false
+	}
+	inside, under := strings.CutPrefix(path, "/api/")
+	if under {
+		handle, params = t.find("/" + inside)
+		return handle, params, handle == nil && prefixed(t, "/"+inside)
+	}
+	// The socket's users are on this host and need not know of the mount.
+	if by == ByFile || !strings.HasPrefix(path, "/v1/") {
+		handle, params = t.find(path)
+	}
+	return handle, params, handle == nil
+}
+
+// prefixed tells whether a path would be a route without the segment behind /v1.
+func prefixed(t *table, path string) bool {
+	rest, ok := strings.CutPrefix(path, "/v1/")
+	_, rest, behind := strings.Cut(rest, "/")
+	if !ok || !behind {
+		return false
+	}
+	handle, _ := t.find("/v1/" + rest)
+	return handle != nil
+}
+
+// mounts says where a path is to be found with a prefix: boxes behind the
+// prefix alone, the rest of /v1 there too.
+func mounts(path, prefix string) []string {
+	rest, versioned := strings.CutPrefix(path, "/v1/")
+	if prefix == "" || !versioned {
+		return []string{path}
+	}
+	prefixed := "/v1/" + prefix + "/" + rest
+	if noun, _, _ := strings.Cut(rest, "/"); noun == "boxes" {
+		return []string{prefixed}
+	}
+	return []string{path, prefixed}
+}
+
+// checkPrefix refuses a prefix that is no segment, or that a route has already.
+func (c Config) checkPrefix() error {
+	switch {
+	case c.Prefix == "":
+		return nil
+	case c.Hosted:
+		return fault.New(fault.Config, "a prefix is for self-hosted servers: leave out --prefix or --hosted")
+	case !auth.ValidEnvironment(c.Prefix) || strings.Trim(c.Prefix, ".") == "":
+		return fault.New(fault.Config, "prefix %q: want letters, digits, _, . or -", c.Prefix)
+	}
+	for _, r := range Routes() {
+		noun, _, _ := strings.Cut(strings.TrimPrefix(r.Pattern, "/v1/"), "/")
+		if noun == c.Prefix {
+			return fault.New(fault.Config, "prefix %q is a route already", c.Prefix)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package httpd
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"sandbox/auth"
+	"sandbox/core/fault"
+)
+
+// request is one request on its way to its handler.
+type request struct {
+	*http.Request
+	id        string // a UUID
+	by        Entrance
+	route     *Route // nil if there is none
+	allowed   []string
+	missing   error // why there is no route
+	misplaced bool  // see Server.lookUp
+	params    httprouter.Params
+	principal *auth.Principal // nil before authorized
+}
+
+// param gives a parameter of the path, without its verb.
+func (r *request) param(name string) string { return r.params.ByName(name) }
+
+// query reads the query string. Errors: Malformed.
+func (r *request) query() (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	return values, fault.Wrap(fault.Malformed, err, "the query string can't be read")
+}
+
+// document reads a whole JSON body of at most most bytes; nil if there is
+// none. Errors: Malformed, TooLarge, Timeout.
+func (r *request) document(w http.ResponseWriter, most int64) ([]byte, error) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	if err := r.mustBeJSON(); err != nil {
+		return nil, err
+	}
+	if r.ContentLength > most {
+		return nil, errTooLarge(most)
+	}
+	doc, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return nil, errTooLarge(most)
+	}
+	if err != nil {
+		return nil, errBody(err)
+	}
+	return doc, nil
+}
+
+func errTooLarge(most int64) error {
+	return fault.New(fault.TooLarge, "the body is larger than the %d bytes allowed", most)
+}
+
+// errBody classifies the failure of reading a body: the client's.
+func errBody(err error) error {
+	if timeout := interface{ Timeout() bool }(nil); errors.As(err, &timeout) && timeout.Timeout() {
+		return fault.New(fault.Timeout, "the body did not come in time")
+	}
+	return fault.Wrap(fault.Malformed, err, "the body can't be read")
+}
+
+// mustBeJSON refuses a body that says it is something else.
+func (r *request) mustBeJSON() error {
+	header := r.Header.Get("Content-Type")
+	if header == "" || header == "application/json" {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(header)
+	if err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) {
+		return nil
+	}
+	return fault.New(fault.Malformed, "the Content-Type is %q and must be application/json", brief(header))
+}
+
+// secret gives the key of a request, or "".
+func (r *request) secret() string {
+	values := r.Header["Authorization"]
+	if len(values) == 0 && r.route != nil && r.route.WebSocket {
+		return r.offered()
+	}
+	if len(values) != 1 {
+		return ""
+	}
+	scheme, secret, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return secret
+}
+
+// bearerProtocol begins the subprotocol by which a browser passes its key.
+const bearerProtocol = "bearer."
+
+// offered gives the key among the subprotocols that a WebSocket client offers.
+func (r *request) offered() string {
+	for _, header := range r.Header["Sec-Websocket-Protocol"] {
+		for protocol := range strings.SplitSeq(header, ",") {
+			if secret, ok := strings.CutPrefix(strings.TrimSpace(protocol), bearerProtocol); ok {
+				return secret
+			}
+		}
+	}
+	return ""
+}

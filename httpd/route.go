@@ -1,0 +1,163 @@
+package httpd
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"sandbox/auth"
+	"sandbox/core/fault"
+)
+
+// Route is one row of the table of routes.
+type Route struct {
+	Method string
+	// Pattern is the path as the contract writes it, without prefix and
+	// without /api: /v1/boxes/{id}:stop.
+	Pattern string
+	// Permission is what the key needs; "" for any live key.
+	Permission string
+	// Open needs no key at all.
+	Open bool
+	// Stream takes or gives bytes for as long as they come: it has no
+	// deadline for the whole of it.
+	Stream bool
+	// WebSocket takes the key in a subprotocol too, as browsers send it.
+	WebSocket bool
+
+	handle func(*Server, http.ResponseWriter, *request) error
+	name   string // method and pattern, set by newTable
+}
+
+// Routes gives all routes of the service, in the order of the documentation.
+func Routes() []Route {
+	return []Route{
+		{Method: "POST", Pattern: "/v1/boxes", Permission: auth.Boxes, handle: (*Server).createBox},
+		{Method: "GET", Pattern: "/v1/boxes", Permission: auth.Boxes, handle: (*Server).listBoxes},
+		{Method: "GET", Pattern: "/v1/boxes/{id}", Permission: auth.Boxes, handle: (*Server).getBox},
+		{Method: "DELETE", Pattern: "/v1/boxes/{id}", Permission: auth.Boxes, handle: (*Server).removeBox},
+		{Method: "POST", Pattern: "/v1/boxes/{id}:stop", Permission: auth.Boxes, handle: (*Server).stopBox},
+		{Method: "POST", Pattern: "/v1/boxes/{id}:start", Permission: auth.Boxes, handle: (*Server).startBox},
+		{Method: "GET", Pattern: "/v1/info", handle: (*Server).info},
+		{Method: "POST", Pattern: "/v1/gc", Permission: auth.Boxes, handle: (*Server).collect},
+		{Method: "GET", Pattern: "/v1/me", handle: (*Server).me},
+		{Method: "GET", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).listKeys},
+		{Method: "POST", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).createKey},
+		{Method: "DELETE", Pattern: "/v1/keys/{id}", Permission: auth.Keys, handle: (*Server).deleteKey},
+		{Method: "GET", Pattern: "/healthz", Open: true, handle: (*Server).health},
+		{Method: "GET", Pattern: "/metrics", handle: (*Server).showMetrics},
+	}
+}
+
+// path gives the pattern without its verb, as httprouter writes it, and the verb.
+func (r Route) path() (path, verb string) {
+	path, verb = splitVerb(r.Pattern)
+	return strings.NewReplacer("{", ":", "}", "").Replace(path), verb
+}
+
+// splitVerb splits the last segment at its last colon. (httprouter knows no
+// paths like /boxes/:id:stop.)
+func splitVerb(path string) (rest, verb string) {
+	at := strings.LastIndexByte(path, ':')
+	if at < 0 || strings.IndexByte(path[at:], '/') >= 0 {
+		return path, ""
+	}
+	return path[:at], path[at+1:]
+}
+
+// node is a path of the service: its routes by verb and method.
+type node map[string]map[string]*Route
+
+// table finds routes. httprouter matches paths alone: a path's methods hang
+// on its verb, which httprouter knows nothing of.
+type table struct {
+	paths *httprouter.Router
+}
+
+// anyMethod is the method that all paths are kept under.
+const anyMethod = http.MethodGet
+
+// newTable mounts the routes. enter makes what answers a path.
+func newTable(prefix string, enter func(node) httprouter.Handle) *table {
+	t := &table{paths: httprouter.New()}
+	nodes := map[string]node{}
+	for _, r := range Routes() {
+		path, verb := r.path()
+		r.name = r.Method + " " + r.Pattern
+		for _, at := range mounts(path, prefix) {
+			n, known := nodes[at]
+			if !known {
+				n = node{}
+				nodes[at] = n
+				t.paths.Handle(anyMethod, at, enter(n))
+			}
+			if n[verb] == nil {
+				n[verb] = map[string]*Route{}
+			}
+			n[verb][r.Method] = &r
+		}
+	}
+	return t
+}
+
+// find gives what answers a path, with its parameters still escaped; nil if
+// there is none.
+func (t *table) find(path string) (httprouter.Handle, httprouter.Params) {
+	handle, params, _ := t.paths.Lookup(anyMethod, path)
+	return handle, params
+}
+
+// route gives the route of a request whose path has led to n, and sets its
+// parameters. Errors: NotFound (also an unknown verb), MethodNotAllowed, which
+// comes with the methods that are.
+func (n node) route(r *request, params httprouter.Params) (route *Route, allowed []string, err error) {
+	for i := range params {
+		if params[i].Value, err = url.PathUnescape(params[i].Value); err != nil {
+			return nil, nil, fault.New(fault.Malformed, "the path is not properly escaped")
+		}
+	}
+	verb := ""
+	if last := len(params) - 1; last >= 0 && n.endsInParameter() {
+		params[last].Value, verb = splitVerb(params[last].Value)
+	}
+	r.params = params
+	methods := n[verb]
+	if methods == nil {
+		return nil, nil, errNoRoute(r)
+	}
+	if route = methods[r.Method]; route != nil {
+		return route, nil, nil
+	}
+	for method := range methods {
+		allowed = append(allowed, method)
+	}
+	slices.Sort(allowed)
+	return nil, allowed, fault.New(fault.MethodNotAllowed, "%s is no method of %s; it has %s", brief(r.Method), brief(r.URL.Path), strings.Join(allowed, ", "))
+}
+
+// endsInParameter tells whether a verb can stand behind the path.
+func (n node) endsInParameter() bool {
+	for _, methods := range n {
+		for _, route := range methods {
+			path, _ := splitVerb(route.Pattern)
+			return strings.HasSuffix(path, "}")
+		}
+	}
+	return false
+}
+
+func errNoRoute(r *request) error {
+	return fault.New(fault.NotFound, "no route %s %s", brief(r.Method), brief(r.URL.Path))
+}
+
+// brief keeps a message short that quotes what a client sent.
+func brief(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}

@@ -1,0 +1,131 @@
+// Package httpd is the box service over HTTP: one file per noun, a body in, a
+// call of core, a body out. All routes stand in one table ([Routes]); every
+// request takes the way that middleware.go lays out; every failure is written
+// by errors.go.
+package httpd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"sandbox/auth"
+	"sandbox/core"
+)
+
+// Config is what a server is made of.
+type Config struct {
+	Runtime *core.Runtime
+	Keys    *auth.Store
+	Replays *Replays
+	Log     *slog.Logger
+	// Environment is the one that observability permissions must be for.
+	Environment string
+	// Prefix is the segment behind /v1 that boxes are under, or "".
+	Prefix string
+	// Hosted mounts all routes under /api.
+	Hosted bool
+	// HostRoots are the folders that paths of requests over TCP must lie in.
+	HostRoots []string
+	// Closed are paths of the host that no box may see, whoever asks.
+	Closed []string
+	// Publish is the address that ports are published on: 127.0.0.1 if it
+	// is the zero value.
+	Publish netip.Addr
+}
+
+// Entrance says how a listener's clients prove who they are.
+type Entrance int
+
+// The entrances.
+const (
+	ByKey  Entrance = iota // every request needs a key
+	ByFile                 // who may connect to the Unix socket may do everything
+)
+
+// Server answers requests on any number of listeners.
+type Server struct {
+	Config
+	local     *auth.Principal
+	summaries summaries
+	metrics   *metrics
+	by        [2]*http.Server // by entrance
+
+	// draining ends when the server is about to close: a stream must end
+	// itself then.
+	draining context.Context
+	drain    context.CancelFunc
+	inFlight sync.WaitGroup // all requests, WebSockets too: http.Server forgets those
+}
+
+// New makes a server. Errors: Config (a prefix or a host root that can't be).
+func New(c Config) (*Server, error) {
+	if !c.Publish.IsValid() {
+		c.Publish = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	if err := c.checkPrefix(); err != nil {
+		return nil, err
+	}
+	if err := checkRoots(c.HostRoots); err != nil {
+		return nil, err
+	}
+	s := &Server{Config: c, local: auth.Local(c.Environment), metrics: newMetrics(c.Runtime)}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	for _, e := range []Entrance{ByKey, ByFile} {
+		s.by[e] = &http.Server{
+			Handler:           s.handler(e),
+			ReadHeaderTimeout: headTimeout,
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    maxHeaderBytes,
+			// What it has to say is about clients that break off.
+			ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		}
+	}
+	return s, nil
+}
+
+// Serve answers on l until Close. It closes l.
+func (s *Server) Serve(l net.Listener, e Entrance) error {
+	err := s.by[e].Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Close tells streams to end, waits for requests in flight until ctx ends, and
+// then cuts them off. Boxes run on.
+func (s *Server) Close(ctx context.Context) error {
+	s.drain()
+	var errs []error
+	for _, server := range s.by {
+		if err := server.Shutdown(ctx); err != nil {
+			errs = append(errs, server.Close())
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		s.inFlight.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	return errors.Join(errs...)
+}
+
+// Bounds of what a client may keep waiting or send.
+const (
+	headTimeout    = 10 * time.Second  // for the head of a request
+	bodyTimeout    = 30 * time.Second  // for a JSON body, and between two bytes of an upload
+	replyTimeout   = 30 * time.Second  // for a client to take a reply that is no stream
+	idleTimeout    = 120 * time.Second // for the next request on a connection
+	maxHeaderBytes = 64<<10 - 4096     // net/http adds 4096
+	maxBody        = 1 << 20
+)
