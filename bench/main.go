@@ -24,6 +24,8 @@ var measurements = []measurement{
 	{"exec", "exec `echo hi` to its exit status, in a running box", measureExec},
 	{"stream", "1 GiB of text on stdout, read 64 KiB at a time", measureStream},
 	{"memory", "50 idle boxes, each used once: proportional set size of all helpers of ours / 50", measureMemory},
+	{"unpack", "import + unpack of Debian as one gzip layer of 69 MiB, into an empty store: wall time", measureUnpack},
+	{"pull", "pull of an image of 1 GiB in 8 layers from a registry on loopback: peak memory of all processes of ours, above idle", measurePull},
 	{"batch", "100 creates, 8 at once, each to its first output: wall time", measureBatch},
 	{"hammer", "200 boxes created, used and removed from 8 threads of one C program: wall time", measureHammer},
 }

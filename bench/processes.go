@@ -77,6 +77,46 @@ func pss(pid int) (int64, error) {
 	return 0, fmt.Errorf("no Pss of process %d", pid)
 }
 
+// statusBytes gives a size that /proc/PID/status tells.
+func statusBytes(pid int, field string) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(status), "\n"+field)
+	var kib int64
+	_, err = fmt.Sscan(after, &kib)
+	return kib << 10, err
+}
+
+// childrenOf gives the processes that pid started; one that ends meanwhile may
+// be left out.
+func childrenOf(pid int) []int {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	var pids []int
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// helperOf finds the helper of a home by its command line.
+func helperOf(home string) (int, error) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range lines {
+		line, _ := os.ReadFile(file)
+		if bytes.HasSuffix(line, []byte("\x00serve\x00"+home+"\x00")) {
+			return strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return 0, fmt.Errorf("no helper of %s runs", home)
+}
+
 // helper is a process that this program did not start itself.
 type helper struct {
 	pid int

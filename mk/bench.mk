@@ -1,19 +1,24 @@
 # Benchmarks beside other tools. Debian packages of the peers, and the runc
 # whose figures the bars name, are only needed here.
-BENCH_PACKAGES := bubblewrap crun busybox-static gcc libc6-dev
+BENCH_PACKAGES := bubblewrap crun podman busybox-static docker-registry mmdebstrap e2fsprogs gcc libc6-dev
 BENCH_RUNC     := v1.5.2
 BENCH_FLAGS    ?=
 
 .PHONY: bench bench-peers bench-programs
 
-bench: build bench-programs ## measure ours beside bwrap, crun and runc; table here, JSON in build/bench.json (needs root)
+bench: build bench-programs $(BUILD)/bench/layer.tar.gz ## measure ours beside bwrap, crun, runc, podman and tar; table here, JSON in build/bench.json (needs root)
 	$(GO) build -o $(BUILD)/bench/bench ./bench
 	$(BUILD)/bench/bench -build $(BUILD) -json $(BUILD)/bench.json $(BENCH_FLAGS)
 
-bench-peers: ## install what `make bench` compares with: bubblewrap, crun, busybox from Debian; build runc into build/peers
+bench-peers: ## install what `make bench` compares with: bubblewrap, crun, podman and more from Debian; build runc into build/peers
 	@echo "runc $(BENCH_RUNC) goes into $(BUILD)/peers; nothing else is installed but these Debian packages: $(BENCH_PACKAGES)"
 	@$(MAKE) deps PACKAGES='$(BENCH_PACKAGES)'
 	GOBIN=$(CURDIR)/$(BUILD)/peers $(GO) install github.com/opencontainers/runc@$(BENCH_RUNC)
+
+# A layer of 69 MiB: the image of the tests with perl and git.
+$(BUILD)/bench/layer.tar.gz: test/image/debian.sh
+	@rm -f $@
+	PACKAGES=bash,python3,usr-is-merged,perl,git test/image/debian.sh $@
 
 bench-programs: $(BUILD)/bench/text $(BUILD)/bench/stream $(BUILD)/bench/hammer
 

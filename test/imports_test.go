@@ -19,7 +19,7 @@ var allowed = map[string][]string{
 	"capi":             {"core", "core/local", "core/options", "core/fault", "client"},
 	"cli":              {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon"},
 	"client":           {"core/options", "core/fault"},
-	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb"},
+	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"core":             {"core/fault", "core/options"},
 	"core/engine":      {"core", "core/fault", "core/helpers", "core/hostpath", "core/network", "core/options", "core/store", "core/image/layer"},
 	"core/doctor":      {"core", "core/engine", "core/fault", "core/store"},

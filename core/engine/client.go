@@ -90,6 +90,19 @@ func (c *Client) Remove(ctx context.Context, id string, force bool) error {
 	return c.helper.ask(ctx, wire.TypeRemoveBox, wire.BoxRequest{ID: id, Force: force}, nil)
 }
 
+// Sweep removes boxes that are over; see [core.Boxes].
+func (c *Client) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept, error) {
+	var swept wire.Swept
+	if err := c.helper.ask(ctx, wire.TypeSweep, wire.Sweep{OlderMS: olderThan.Milliseconds()}, &swept); err != nil {
+		return core.Swept{}, err
+	}
+	done := core.Swept{Boxes: swept.Boxes, Bytes: swept.Bytes}
+	if swept.Error != nil {
+		return done, classify(*swept.Error)
+	}
+	return done, nil
+}
+
 // List reads the records of the home; no helper is needed. A damaged record
 // hides no other: Get names it, and the helper's log.
 func (c *Client) List(context.Context) ([]core.Record, error) {

@@ -104,6 +104,10 @@ func failure(f wire.Frame) error {
 	if err := f.Decode(&e); err != nil {
 		return err
 	}
+	return classify(e)
+}
+
+func classify(e wire.Error) error {
 	var kind fault.Kind
 	_ = kind.UnmarshalText([]byte(e.Code)) // never fails
 	return fault.New(kind, "%s", e.Message)

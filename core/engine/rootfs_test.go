@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/rootfs"
@@ -168,4 +169,33 @@ func TestRootfsRefused(t *testing.T) {
 	if recs, err := e.List(t.Context()); err != nil || len(recs) != 0 {
 		t.Errorf("left: %v, %v", recs, err)
 	}
+}
+
+// Of accounts of 1 GB the first are known. Reading them takes no memory to
+// speak of: the box has little.
+func TestGiantAccounts(t *testing.T) {
+	t.Parallel()
+	root := rootfs.Busybox(t)
+	for name, last := range map[string]string{"etc/passwd": "late:x:7:7::/:/bin/sh\n", "etc/group": "late:x:7:user\n"} {
+		f, err := os.OpenFile(filepath.Join(root, name), os.O_RDWR, 0)
+		must(t, err)
+		_, err = f.WriteAt([]byte("\n"+last), 1<<30)
+		must(t, err)
+		must(t, f.Close())
+	}
+	b := &box{home: t.TempDir(), root: root}
+	b.e = openAt(t, b.home)
+	b.create(t)
+	for user, want := range map[string]string{"user": "1000:1000 \n", "user:nogroup": "1000:65534 \n", "1000:7": "1000:7 \n"} {
+		out, _ := output(t, b.e, b.ID, options.Exec{Cmd: []string{"sh", "-c", "grep -E '^(Uid|Gid)' /proc/self/status | awk '{printf \"%s%s\", s, $2; s=\":\"} END {print \" \"}'"}, User: user})
+		if out != want {
+			t.Errorf("%s is %q, want %q", user, out, want)
+		}
+	}
+	for _, user := range []string{"late", "user:late"} {
+		if _, s := output(t, b.e, b.ID, options.Exec{Cmd: []string{"true"}, User: user}); s.State == core.ExecSucceeded {
+			t.Errorf("%s, a gigabyte down, is known", user)
+		}
+	}
+	b.lives(t)
 }

@@ -12,6 +12,9 @@ import (
 	"sandbox/core/fault"
 )
 
+// pieceSize is how much of a tar goes to the child at a time.
+const pieceSize = 256 << 10
+
 // Unpack extracts a plain tar stream into the new folder dir of the home, in a
 // child of the helper; see [image.Unpacker]. dir is gone on failure, also when
 // it is tar that fails.
@@ -22,7 +25,8 @@ func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 	}
 	copied := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(w, tar)
+		// Not io.Copy: it would go back to pieces of 32 KiB.
+		_, err := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{tar}, make([]byte, pieceSize))
 		if errors.Is(err, unix.EPIPE) {
 			err = nil // the child gave up, and says why
 		}
@@ -35,4 +39,10 @@ func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 		return errors.Join(failed, err)
 	}
 	return err
+}
+
+// Flush has the helper write the home's layers to disk, and does not wait for
+// it to be done; see [image.Unpacker].
+func (c *Client) Flush(ctx context.Context) error {
+	return c.helper.ask(ctx, wire.TypeFlush, nil, nil)
 }

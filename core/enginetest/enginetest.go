@@ -61,6 +61,10 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"await a stop":         awaitStop,
 		"cancel by id":         cancelByID,
 		"sweep":                sweep,
+		"uploads":              uploads,
+		"files refused":        filesRefused,
+		"broken upload":        brokenUpload,
+		"tars":                 tars,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

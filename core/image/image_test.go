@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // unpacker stands for the shim: it starts the same child.
 type unpacker struct {
-	calls atomic.Int64
+	calls, flushes atomic.Int64
 	// before, if set, is called before each unpacking.
 	before func()
 }
@@ -51,6 +51,12 @@ func (u *unpacker) Unpack(ctx context.Context, tar io.Reader, dir string) error 
 		u.before()
 	}
 	return layer.Unpack(ctx, []string{"/proc/self/exe", "unpack"}, tar, dir)
+}
+
+// Flush leaves the disk alone: a test does it, or cuts the power before.
+func (u *unpacker) Flush(context.Context) error {
+	u.flushes.Add(1)
+	return nil
 }
 
 // fixture is a store in a home of its own.
@@ -752,6 +758,8 @@ type refuser struct{}
 func (refuser) Unpack(context.Context, io.Reader, string) error {
 	return fault.New(fault.Image, "refused")
 }
+
+func (refuser) Flush(context.Context) error { return nil }
 
 func TestPrune(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,10 +15,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 )
 
-// maxLayers is what overlayfs stacks.
-const maxLayers = 500
+// maxLayers is what one mount of overlayfs surely takes: the names of all have
+// to fit into its one page of options. Docker makes images of up to 127.
+const maxLayers = 128
 
 // Stage is what is being done to a layer.
 type Stage string
@@ -47,7 +50,7 @@ type content struct {
 // blob is a layer as a source offers it.
 type blob struct {
 	diffID v1.Hash // of the plain tar; zero: not known before it was read
-	digest v1.Hash // of what open gives; zero: the source does not say
+	digest v1.Hash // of what open gives, to be verified; zero: not known, or verified by open
 	size   int64   // of what open gives; 0: unknown
 	open   opener
 }
@@ -128,20 +131,26 @@ func (s *Store) add(ctx context.Context, info Info, c content, progress func(Pro
 	return info, s.record(ctx, info)
 }
 
-// record makes the image known, durably.
+// record makes the image known. Its record outlives a power cut; what of its
+// layers does, it can tell.
 func (s *Store) record(ctx context.Context, info Info) error {
-	if err := s.syncLayers(); err != nil {
-		return err
-	}
 	held, err := s.hold(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	if _, err := s.stack(info); err != nil { // a Remove elsewhere saw no image need it
+	dirs, err := s.stack(info)
+	if err != nil { // a Remove elsewhere saw no image need it
 		return err
 	}
-	return s.images.Put(key(info.Name), info, true)
+	if err := s.images.Put(key(info.Name), info, true); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(dirs, func(dir string) bool { return !layer.OnDisk(dir) }) {
+		return nil
+	}
+	_ = s.c.Unpacker.Flush(ctx) // else: the next helper does so as it begins
+	return nil
 }
 
 // suits refuses an image that can't run here.

@@ -14,13 +14,11 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
 
+	"sandbox/core/image/layer"
 	"sandbox/core/store"
 )
 
-const (
-	temporary = "tmp-"
-	gone      = temporary + "gone-" // collected, to be deleted
-)
+const gone = layer.Temporary + "gone-" // collected, to be deleted
 
 // layerInfo is the record of a layer.
 type layerInfo struct {
@@ -38,7 +36,7 @@ func (s *Store) claim(ctx context.Context, key string) (*claim, error) {
 	if key == "" {
 		key = rand.Text()
 	}
-	dir := filepath.Join(s.layers.Path, temporary+key)
+	dir := filepath.Join(s.layers.Path, layer.Temporary+key)
 	f, err := lock(ctx, dir+".lock")
 	if err != nil {
 		return nil, err
@@ -89,11 +87,7 @@ func (s *Store) have(diffID v1.Hash) (layerInfo, bool) {
 		return layerInfo{}, false
 	}
 	info, err := s.layers.Get(diffID.Hex)
-	if err != nil {
-		return layerInfo{}, false
-	}
-	_, err = os.Stat(s.layer(diffID.Hex))
-	return info, err == nil
+	return info, err == nil && layer.Whole(s.layer(diffID.Hex))
 }
 
 // unpack unpacks b into the new folder dir and verifies its digests.
@@ -103,11 +97,14 @@ func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(st
 		return v1.Hash{}, 0, err
 	}
 	defer source.Close()
-	st, err := newStream(ctx, source, func(done int64) { progress(Unpacking, done) })
+	st, err := newStream(ctx, source, b.digest, func(done int64) { progress(Unpacking, done) })
 	if err != nil {
 		return v1.Hash{}, 0, err
 	}
 	defer st.close()
+	if err := st.hasten(); err != nil {
+		return v1.Hash{}, 0, err
+	}
 	if err := s.c.Unpacker.Unpack(ctx, st, dir); err != nil {
 		return v1.Hash{}, 0, st.cause(err)
 	}
@@ -118,6 +115,9 @@ func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(st
 // publish gives a finished layer its name. Another process may have come
 // first with a layer whose digest nobody knew beforehand.
 func (s *Store) publish(ctx context.Context, diffID v1.Hash, info layerInfo, dir string) error {
+	if err := layer.MarkNew(dir); err != nil {
+		return err
+	}
 	held, err := s.hold(ctx)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *Store) sweep(ctx context.Context) error {
 		return err
 	}
 	defer held.Close()
-	if err := errors.Join(s.images.Sweep(), s.layers.Sweep()); err != nil {
+	if err := errors.Join(s.images.Sweep(), s.layers.Sweep(), layer.Sweep(s.layers.Path)); err != nil {
 		return err
 	}
 	left, err := os.ReadDir(s.layers.Path)
@@ -145,11 +145,11 @@ func (s *Store) sweep(ctx context.Context) error {
 		return store.Fault(err, "sweep the image store")
 	}
 	for _, e := range left {
-		key, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), ".lock"), temporary)
+		key, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), ".lock"), layer.Temporary)
 		if !ok {
 			continue
 		}
-		dir := filepath.Join(s.layers.Path, temporary+key)
+		dir := filepath.Join(s.layers.Path, layer.Temporary+key)
 		f, err := tryLock(dir + ".lock")
 		if err != nil {
 			return err
@@ -272,21 +272,11 @@ func (s *Store) orphans() ([]string, error) {
 		return nil, store.Fault(err, "list layers")
 	}
 	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool {
-		return !e.IsDir() || strings.HasPrefix(e.Name(), temporary) || slices.Contains(needed, s.layer(e.Name()))
+		return !e.IsDir() || strings.HasPrefix(e.Name(), layer.Temporary) || slices.Contains(needed, s.layer(e.Name()))
 	})
 	var dirs []string
 	for _, e := range all {
 		dirs = append(dirs, s.layer(e.Name()))
 	}
 	return dirs, nil
-}
-
-// syncLayers makes layers outlive a power cut, as the image's record will.
-func (s *Store) syncLayers() error {
-	dir, err := os.Open(s.layers.Path)
-	if err != nil {
-		return store.Fault(err, "write layers to disk")
-	}
-	defer dir.Close()
-	return store.Fault(unix.Syncfs(int(dir.Fd())), "write layers to disk")
 }

@@ -30,17 +30,25 @@ func (s *Store) Pull(ctx context.Context, ref string, progress func(Progress)) (
 	return s.pull(ctx, ref, false, progress)
 }
 
-// Get gives the image that ref names, and pulls one that is not in the store
-// (unless [Sources] has Never). Errors: as Inspect and Pull.
+// Get gives the image that ref names. Unless [Sources] has Never, it pulls one
+// that is not in the store, and one that was pulled and has lost a layer.
+// Errors: as Inspect and Pull.
 func (s *Store) Get(ctx context.Context, ref string, progress func(Progress)) (Info, error) {
 	info, err := s.Inspect(ref)
-	if !fault.Is(err, fault.ImageNotFound) {
+	lost := err == nil && s.lost(info) && !s.c.Sources.Never
+	if !lost && !fault.Is(err, fault.ImageNotFound) {
 		return info, err
 	}
 	if s.c.Sources.Never {
 		return Info{}, fault.New(fault.ImageNotFound, "no image %q in the store: import one with `sandbox images import NAME SOURCE`", ref)
 	}
 	return s.pull(ctx, ref, true, progress)
+}
+
+// lost tells whether an image that came from a registry lacks a layer.
+func (s *Store) lost(info Info) bool {
+	_, err := s.stack(info)
+	return err != nil && info.Digest != ""
 }
 
 // watch is the key of the progress that a context carries.
@@ -128,7 +136,8 @@ func (s *Store) pullFrom(ctx context.Context, place name.Reference, missing bool
 	}
 	defer c.release()
 	if missing { // another process may have been first
-		if have, err := s.images.Get(key(info.Name)); !errors.Is(err, fs.ErrNotExist) {
+		have, err := s.images.Get(key(info.Name))
+		if !errors.Is(err, fs.ErrNotExist) && !s.lost(have) {
 			return have, err
 		}
 	}

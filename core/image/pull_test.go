@@ -467,7 +467,7 @@ func TestBadRegistries(t *testing.T) {
 		"endless config": {answer(config, endless), fault.Image, "over 8388608 bytes"},
 		"config of 1 GB": {answer(manifest, send(`{"schemaVersion":2,"config":{"size":1000000000,"digest":"sha256:`+digest(nil)+`"}}`)), fault.Image, "has 1000000000 bytes"},
 		"layer of 1 EB":  {answer(manifest, send(strings.ReplaceAll(manifestOf(t, b), fmt.Sprint(`"size":`, len(big)), `"size":1000000000000000000`))), fault.Image, "1000000000000000000 bytes"},
-		"layers, 600":    {answer(manifest, send(layers(600))), fault.Image, "600 layers"},
+		"layers, 129":    {answer(manifest, send(layers(129))), fault.Image, "129 layers, want 1 to 128"},
 		"layers, 10^5":   {answer(manifest, send(layers(100_000))), fault.Image, "over 4194304 bytes"},
 		"no JSON":        {answer(manifest, send("hello")), fault.Image, "manifest of the image can't be read"},
 		"another type":   {answer(manifest, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }), fault.Image, "of the type"},

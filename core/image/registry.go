@@ -130,6 +130,9 @@ func (r *repository) content(ctx context.Context) (content, v1.Hash, error) {
 		return content{}, d.Digest, fault.New(fault.Image, "it is of the type %.100q, want an image", mediaType)
 	}
 	c, err := readManifest(ctx, top, d)
+	for i := range c.layers {
+		c.layers[i].digest = v1.Hash{} // fetch verifies it
+	}
 	c.close = r.close
 	return c, top.digest, err
 }

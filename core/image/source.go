@@ -100,7 +100,7 @@ func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, e
 // firstName gives the name of a tar's first entry but the root folder, and
 // whether the tar is packed.
 func firstName(ctx context.Context, f *os.File) (name string, packed bool, err error) {
-	st, err := newStream(ctx, f, func(int64) {})
+	st, err := newStream(ctx, f, v1.Hash{}, func(int64) {})
 	if err != nil {
 		return "", false, err
 	}
@@ -135,7 +135,7 @@ func isHex(name string) bool {
 
 // spool unpacks f into a file without a name, to read parts of it.
 func (s *Store) spool(ctx context.Context, f *os.File) (*os.File, error) {
-	st, err := newStream(ctx, f, func(int64) {})
+	st, err := newStream(ctx, f, v1.Hash{}, func(int64) {})
 	if err != nil {
 		return nil, err
 	}

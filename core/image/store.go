@@ -7,7 +7,8 @@
 //	blobs/partial-HEX  a packed layer that was not fetched to its end
 //
 // A layer appears by rename once it is whole and its digest was verified, and
-// never changes. Images share layers.
+// never changes. Images share layers. What the disk has not taken when the
+// power is cut is no layer any more; see [layer.Flush].
 package image
 
 import (
@@ -28,6 +29,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 	"sandbox/core/store"
 )
 
@@ -38,6 +40,9 @@ type Unpacker interface {
 	// more right than that needs. dir does not exist on failure.
 	// Errors: Image (a hostile or damaged tar), Storage.
 	Unpack(ctx context.Context, tar io.Reader, dir string) error
+	// Flush has [layer.Flush] called for the home's layers soon. It does
+	// not wait for the disk, and the caller may end. Errors: Engine.
+	Flush(ctx context.Context) error
 }
 
 // Config is what a Store is made of.
@@ -140,8 +145,8 @@ func (s *Store) stack(info Info) ([]string, error) {
 			continue
 		}
 		dir := s.layer(digest)
-		if _, err := os.Stat(dir); err != nil {
-			return nil, fault.Wrap(fault.Image, err, "image %q has lost a layer, import it again", info.Name)
+		if !layer.Whole(dir) {
+			return nil, fault.New(fault.Image, "image %q has lost a layer, to a power cut perhaps: pull or import it again", info.Name)
 		}
 		dirs = append(dirs, dir)
 	}

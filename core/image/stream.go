@@ -9,9 +9,11 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/klauspost/readahead"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -31,6 +33,13 @@ const (
 	readAhead = 256 << 10
 )
 
+// A stream is unpacked up to piecesAhead pieces of pieceSize ahead of its
+// reader, who has another core of the machine.
+const (
+	piecesAhead = 4
+	pieceSize   = 256 << 10
+)
+
 // stream gives the plain tar in a source, and measures both on the way: how
 // far it came, digests, bombs.
 type stream struct {
@@ -48,8 +57,8 @@ type stream struct {
 type meter struct {
 	ctx      context.Context
 	r        io.Reader
-	sum      hash.Hash
-	n        int64
+	sum      hash.Hash // nil: nobody asks
+	n        atomic.Int64
 	progress func(int64)
 }
 
@@ -58,19 +67,37 @@ func (m *meter) Read(p []byte) (int, error) {
 		return 0, fault.Of(err)
 	}
 	n, err := m.r.Read(p)
-	m.n += int64(n)
-	m.sum.Write(p[:n])
-	m.progress(m.n)
+	if m.sum != nil {
+		m.sum.Write(p[:n])
+	}
+	m.progress(m.n.Add(int64(n)))
 	return n, err
 }
 
-func newStream(ctx context.Context, source io.Reader, progress func(int64)) (*stream, error) {
-	s := &stream{raw: &meter{ctx: ctx, r: source, sum: sha256.New(), progress: progress}, sum: sha256.New()}
+// newStream begins to read source. If digest is zero, the source's own is not
+// computed.
+func newStream(ctx context.Context, source io.Reader, digest v1.Hash, progress func(int64)) (*stream, error) {
+	s := &stream{raw: &meter{ctx: ctx, r: source, progress: progress}, sum: sha256.New()}
+	if digest.Hex != "" {
+		s.raw.sum = sha256.New()
+	}
 	var err error
 	s.plain, s.done, err = decompress(s.raw)
 	_, plain := s.plain.(*bufio.Reader)
 	s.packed = !plain
 	return s, err
+}
+
+// hasten has the source read and unpacked in a goroutine, until it ends or the
+// stream is closed.
+func (s *stream) hasten() error {
+	ahead, err := readahead.NewReaderSize(s.plain, piecesAhead, pieceSize)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "read ahead")
+	}
+	done := s.done
+	s.plain, s.done = ahead, func() { _ = ahead.Close(); done() }
+	return nil
 }
 
 // close frees what the stream holds, but its source.
@@ -82,8 +109,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	s.size += int64(n)
 	s.sum.Write(p[:n])
 	switch {
-	case s.size > maxStream, s.size > freeStream && s.size/maxRatio > s.raw.n:
-		err = fault.New(fault.Image, "the tar holds too much: %d bytes from %d packed ones", s.size, s.raw.n)
+	case s.size > maxStream, s.size > freeStream && s.size/maxRatio > s.raw.n.Load():
+		err = fault.New(fault.Image, "the tar holds too much: %d bytes from %d packed ones", s.size, s.raw.n.Load())
 	case err != nil && !errors.Is(err, io.EOF):
 		err = damaged(err)
 	}
@@ -112,11 +139,12 @@ func (s *stream) verify(b blob) (v1.Hash, error) {
 		return v1.Hash{}, damaged(err)
 	}
 	diffID := v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(s.sum.Sum(nil))}
-	packed := hex.EncodeToString(s.raw.sum.Sum(nil))
-	switch {
-	case b.digest.Hex != "" && b.digest.Hex != packed:
-		return v1.Hash{}, fault.New(fault.Image, "layer %s has the digest sha256:%s", b.digest, packed)
-	case b.diffID.Hex != "" && b.diffID != diffID:
+	if s.raw.sum != nil {
+		if packed := hex.EncodeToString(s.raw.sum.Sum(nil)); b.digest.Hex != packed {
+			return v1.Hash{}, fault.New(fault.Image, "layer %s has the digest sha256:%s", b.digest, packed)
+		}
+	}
+	if b.diffID.Hex != "" && b.diffID != diffID {
 		return v1.Hash{}, fault.New(fault.Image, "unpacked layer %s has the digest %s", b.diffID, diffID)
 	}
 	return diffID, nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"sandbox/core"
 	"sandbox/core/fault"
@@ -37,16 +38,18 @@ func (e *Engine) Upload(_ context.Context, boxID string, u core.Upload, content 
 		if !st.Mode().IsRegular() && st.Mode().Type() != fs.ModeSymlink {
 			return core.Uploaded{}, fault.New(fault.InvalidArgument, "%s is no file that can be replaced", dest)
 		}
-		mode = int(st.Mode().Perm())
+		if st.Mode().IsRegular() {
+			mode = int(st.Mode().Perm())
+		}
 	}
 	if u.Mode != nil {
 		mode = *u.Mode
 	}
-	n, err := replace(dest, content, fs.FileMode(mode))
+	n, err := replace(dest, content, uint32(mode))
 	return core.Uploaded{Dest: dest, Size: n}, err
 }
 
-func replace(dest string, content io.Reader, mode fs.FileMode) (int64, error) {
+func replace(dest string, content io.Reader, mode uint32) (int64, error) {
 	if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
 		return 0, problem(err)
 	}
@@ -56,7 +59,7 @@ func replace(dest string, content io.Reader, mode fs.FileMode) (int64, error) {
 	}
 	n, err := io.Copy(f, content)
 	if err == nil {
-		err = problem(errors.Join(f.Chmod(mode), os.Rename(f.Name(), dest)))
+		err = problem(errors.Join(syscall.Fchmod(int(f.Fd()), mode), os.Rename(f.Name(), dest)))
 	}
 	_ = f.Close()
 	if err != nil {
@@ -83,7 +86,7 @@ func untar(dest string, tr *tar.Reader) (core.Uploaded, error) {
 			err = problem(os.Symlink(h.Linkname, name))
 		default:
 			var n int64
-			n, err = replace(name, tr, fs.FileMode(h.Mode))
+			n, err = replace(name, tr, uint32(h.Mode))
 			done.Size += n
 		}
 		if err != nil {
@@ -102,6 +105,8 @@ func (e *Engine) Download(_ context.Context, boxID, path string, asTar bool) (*c
 	}
 	st, err := os.Stat(path)
 	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, fault.New(fault.FileNotFound, "%s: no such file", path)
 	case err != nil:
 		return nil, problem(err)
 	case asTar:

@@ -33,6 +33,8 @@ func (g *guest) handle(conn *wire.Conn) {
 		err = g.handleFind(conn, f)
 	case wire.TypeEnd:
 		err = g.handleEnd(conn, f)
+	case wire.TypeTransfer:
+		err = g.handleTransfer(conn, f)
 	case wire.TypeStats:
 		err = conn.Send(wire.TypeStatsIs, wire.Stats{Execs: g.started.Load(), ExecErrors: g.failed.Load()})
 	default:

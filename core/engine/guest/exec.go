@@ -92,8 +92,7 @@ func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
 	return e, nil
 }
 
-// spawn brings the command up. The reaper learns of the child before it can
-// look for it: both hold g.mu.
+// spawn brings the command up.
 func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 	plan, why := g.plan(r)
 	if why != nil {
@@ -101,10 +100,16 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 	}
 	defer plan.close()
 	e.settle(plan.user, 0)
-	var err error
 	if e.files.tty { // so that the user may open /dev/tty's name
 		_ = unix.Fchown(child.in, int(plan.user.uid), -1)
 	}
+	return g.fork(e, plan, r.Cmd, child)
+}
+
+// fork starts a process in a group of its own. The reaper learns of the child
+// before it can look for it: both hold g.mu.
+func (g *guest) fork(e *exec, plan plan, argv []string, child childFiles) *startFailure {
+	var err error
 	if e.group, err = g.tree.make(e.id); err != nil {
 		return cannotRun(fmt.Errorf("make the group of a command: %w", err))
 	}
@@ -116,7 +121,7 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 	var pid int
 	g.spawner.do(func() {
 		if err = e.group.enter(attr.Sys); err == nil {
-			pid, err = syscall.ForkExec(plan.path, r.Cmd, attr)
+			pid, err = syscall.ForkExec(plan.path, argv, attr)
 		}
 		e.group.leave()
 	})
@@ -127,7 +132,7 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 	e.settle(plan.user, pid)
 	g.children[pid] = e
 	preferForOOM(pid)
-	e.arm(r.TimeoutMS)
+	e.arm(e.asked.TimeoutMS)
 	return nil
 }
 

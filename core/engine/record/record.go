@@ -59,3 +59,9 @@ func (b *Box) Began(init process.Identity) {
 	b.State, b.Reason, b.Error, b.PID, b.Init = core.Running, "", nil, init.PID, init
 	b.StartedAt, b.StoppedAt, b.UpdatedAt = &now, nil, now
 }
+
+// OverSince tells whether the box stopped or failed no later than t.
+func (b Box) OverSince(t time.Time) bool {
+	over := b.State == core.Stopped || b.State == core.Failed
+	return over && (b.StoppedAt == nil || !b.StoppedAt.After(t))
+}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandbox/core"
@@ -28,6 +29,7 @@ type keeper struct {
 	launcher
 	records store.Dir[record.Box]
 	idle    *idle
+	flushes atomic.Int64 // asked for, and not done
 
 	mu     sync.Mutex
 	boxes  map[string]*box

@@ -83,6 +83,9 @@ func (t *tree) mount(folder string, layers []string, base, diskGB int) error {
 // later mounts cover it, and gives a descriptor of it.
 func (t *tree) mapLayer(layer string, ids *os.File) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, layer, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, fault.New(fault.Image, "%s, which the box stands on, has gone, with a power cut perhaps: pull or import its image again", layer)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open layer %s: %w", layer, err)
 	}

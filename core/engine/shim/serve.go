@@ -78,6 +78,7 @@ func serve(home string) error {
 	if err := k.load(); err != nil {
 		return err
 	}
+	k.flush() // what an earlier helper did not come to
 	err = k.serve(dir)
 	return errors.Join(err, k.network.Leave())
 }
@@ -153,6 +154,11 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return wire.TypeRecord, rec, err
 	case wire.TypeUnpack:
 		return wire.TypeDone, nil, k.unpack(f)
+	case wire.TypeSweep:
+		return k.answerSweep(f)
+	case wire.TypeFlush:
+		k.flush()
+		return wire.TypeDone, nil, nil
 	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox:
 		if err := f.Decode(&r); err != nil {
 			return 0, nil, err
@@ -170,6 +176,24 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 	}
 	return wire.TypeDone, nil, k.remove(r.ID, r.Force)
 }
+
+// answerSweep answers with what was done, also where it failed in parts.
+func (k *keeper) answerSweep(f wire.Frame) (wire.Type, any, error) {
+	var r wire.Sweep
+	if err := f.Decode(&r); err != nil {
+		return 0, nil, err
+	}
+	swept, err := k.sweep(time.Duration(min(max(r.OlderMS, 0), maxOlderMS)) * time.Millisecond)
+	if err != nil {
+		e := fault.Of(err)
+		swept.Error = &wire.Error{Code: e.Kind.String(), Message: e.Message}
+		k.log.Error("sweep", "error", err)
+	}
+	return wire.TypeSwept, swept, nil
+}
+
+// maxOlderMS is a hundred years.
+const maxOlderMS = 100 * 366 * 24 * 3600 * 1000
 
 func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error) {
 	var req core.CreateRequest

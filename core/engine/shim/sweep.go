@@ -2,12 +2,20 @@ package shim
 
 import (
 	"errors"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
 
 	"sandbox/core"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 	"sandbox/core/store"
 )
 
@@ -15,7 +23,7 @@ import (
 // notes those that have ended, and removes what was never finished. Records
 // were written before objects, so nothing of ours is without one.
 func (k *keeper) load() error {
-	if err := k.records.Sweep(); err != nil {
+	if err := errors.Join(k.records.Sweep(), layer.Sweep(k.layers())); err != nil {
 		return err
 	}
 	recs, err := k.records.List()
@@ -81,4 +89,63 @@ func (k *keeper) sweepFolders() error {
 		}
 	}
 	return nil
+}
+
+// sweep removes boxes that have been over for at least as long as older, and
+// folders that no box has. It goes on past what fails.
+func (k *keeper) sweep(older time.Duration) (wire.Swept, error) {
+	var swept wire.Swept
+	var failed []error
+	before := time.Now().Add(-older)
+	for _, b := range k.all() {
+		if !b.record().OverSince(before) {
+			continue
+		}
+		size, err := k.sweepBox(b.rec.ID, before)
+		switch {
+		case err == nil:
+			swept.Boxes = append(swept.Boxes, b.rec.ID)
+			swept.Bytes += size
+		case !fault.Is(err, fault.BoxNotFound) && !fault.Is(err, fault.InvalidState): // else another was faster
+			failed = append(failed, err)
+		}
+	}
+	return swept, errors.Join(append(failed, k.sweepFolders())...)
+}
+
+func (k *keeper) sweepBox(id string, before time.Time) (size int64, err error) {
+	b, err := k.lock(id)
+	if err != nil {
+		return 0, err
+	}
+	defer b.change.Unlock()
+	if !b.record().OverSince(before) {
+		return 0, fault.New(fault.InvalidState, "box %s was started", id)
+	}
+	size = diskUse(record.Folder(k.home, id))
+	return size, k.forget(b)
+}
+
+func (k *keeper) all() []*box {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Values(k.boxes))
+}
+
+// diskUse gives what the files below a folder take of the disk, as far as it
+// can be told.
+func diskUse(folder string) int64 {
+	var size int64
+	_ = filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // the rest counts
+		}
+		if info, err := e.Info(); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				size += st.Blocks * 512
+			}
+		}
+		return nil
+	})
+	return size
 }

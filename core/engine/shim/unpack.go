@@ -27,3 +27,22 @@ func (k *keeper) unpack(f wire.Frame) error {
 	defer tar.Close()
 	return layer.Unpack(context.Background(), []string{"/proc/self/exe", "unpack"}, tar, r.Dir)
 }
+
+func (k *keeper) layers() string { return filepath.Join(k.home, "layers") }
+
+// flush writes the home's layers to disk, while the helper goes on. It stays
+// until that is done. What it was asked for meanwhile is done in one.
+func (k *keeper) flush() {
+	if k.flushes.Add(1) > 1 { // who is at it will see it
+		return
+	}
+	k.idle.enter()
+	go func() {
+		defer k.idle.leave()
+		for asked := k.flushes.Load(); asked > 0; asked = k.flushes.Add(-asked) {
+			if err := layer.Flush(k.layers()); err != nil {
+				k.log.Error("write layers to disk", "error", err)
+			}
+		}
+	}()
+}

@@ -12,14 +12,15 @@ const (
 	TypeGo                     // no body: serve
 
 	// Requests to init.
-	TypeStart  // Start
-	TypeAttach // Attach
-	TypeStop   // Stop
-	TypeStats  // no body
-	TypeExecs  // no body
-	TypeFind   // Find
-	TypeAwait  // Find
-	TypeEnd    // End
+	TypeStart    // Start
+	TypeAttach   // Attach
+	TypeStop     // Stop
+	TypeStats    // no body
+	TypeExecs    // no body
+	TypeFind     // Find
+	TypeAwait    // Find
+	TypeEnd      // End
+	TypeTransfer // Transfer
 
 	// On the connection of an exec.
 	TypeSignal     // Signal
@@ -32,6 +33,7 @@ const (
 	TypeExited  // Exited
 	TypeExec    // Exec: one of Execs; Find's; twice for Await and at the end for End
 	TypeListed  // no body: the end of Execs
+	TypeMoving  // no body: with the pipe and the socket of a transfer
 	TypeStopped // no body: the answer to Stop, just before the end
 	TypeStatsIs // Stats
 	TypeError   // Error

@@ -16,6 +16,7 @@ const (
 	TypeRemoveBox
 	TypeUnpack // Unpack, with the read end of the tar stream
 	TypeSweep  // Sweep
+	TypeFlush  // no body; answered before the disk has the layers
 
 	// Answers of the helper; or TypeError.
 	TypeRecord // core.Record

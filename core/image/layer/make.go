@@ -44,7 +44,7 @@ func (x *extractor) file(h *tar.Header, p place, content io.Reader) error {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	var fd int
 	err := x.replacing(p, func() (err error) {
-		fd, err = unix.Openat(p.fd, p.base, flags, 0o600)
+		fd, err = unix.Openat(p.fd, p.base, flags, uint32(h.Mode)&0o777)
 		return err
 	})
 	if err != nil {
@@ -207,13 +207,24 @@ func (x *extractor) replacing(p place, make func() error) error {
 }
 
 // dress gives owner, mode and attributes to the open fd, in the order that
-// keeps them: a change of owner clears setuid bits and capabilities.
+// keeps them: a change of owner clears setuid bits and capabilities. Most files
+// were made with the right owner and mode: each change costs the file system
+// more than looking.
 func (x *extractor) dress(h *tar.Header, fd int, name string) error {
-	if err := unix.Fchown(fd, h.Uid, h.Gid); err != nil {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if err := unix.Fchmod(fd, uint32(h.Mode)&0o7777); err != nil {
-		return err
+	owned := int(st.Uid) == h.Uid && int(st.Gid) == h.Gid
+	if !owned {
+		if err := unix.Fchown(fd, h.Uid, h.Gid); err != nil {
+			return err
+		}
+	}
+	if mode := uint32(h.Mode) & 0o7777; !owned || st.Mode&0o7777 != mode {
+		if err := unix.Fchmod(fd, mode); err != nil {
+			return err
+		}
 	}
 	for record, value := range h.PAXRecords {
 		attr, ok := strings.CutPrefix(record, "SCHILY.xattr.")

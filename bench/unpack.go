@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"sandbox/core/local"
+)
+
+const unpackRounds = 15
+
+// unpacking is the state of measureUnpack. All are to write to new folders of
+// one file system, where nothing is deleted meanwhile.
+type unpacking struct {
+	b       *bench
+	disk    disk
+	layer   string // a tar, gzip
+	archive string // of an image of that layer, for podman
+	n       int    // folders that were made
+}
+
+// measureUnpack imports a layer beside tar, which does no more than unpack it:
+// no digest, no check of names, no attributes, one user.
+func measureUnpack(ctx context.Context, b *bench) (_ []row, err error) {
+	u := &unpacking{b: b, layer: filepath.Join(b.tools, "bench", "layer.tar.gz"), archive: filepath.Join(b.dir, "archive.tar")}
+	if u.disk, err = newDisk(b); err != nil {
+		return nil, errors.Join(err, u.disk.close())
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(u.archive), u.disk.close()) }()
+	all := pace{rounds: unpackRounds, pause: b.pause}.interleave(ctx, b.ours.contestant(u.imports), u.tar(), u.podman(ctx))
+	return rows(millis, all, bar{contestant: "ours", peer: "tar -xzf", percentile: 50, limit: 0.8}), nil
+}
+
+// folder gives a new folder of the disk, with nothing left to be written.
+func (u *unpacking) folder() (string, error) {
+	u.n++
+	dir := filepath.Join(u.disk.dir, strconv.Itoa(u.n))
+	return dir, errors.Join(os.Mkdir(dir, 0o700), u.disk.settle())
+}
+
+// imports imports the layer into a new home, whose helper runs already.
+func (u *unpacking) imports(ctx context.Context) (took time.Duration, err error) {
+	home, err := u.folder()
+	if err != nil {
+		return 0, err
+	}
+	host, err := local.Open(local.Config{Home: home, Beside: u.b.tools})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, host.Close(context.WithoutCancel(ctx))) }()
+	if err := host.Engine.Flush(ctx); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	_, err = host.Images.Import(ctx, "bench", u.layer, nil)
+	return time.Since(start), err
+}
+
+func (u *unpacking) tar() contestant {
+	path, version, why := findTool(context.Background(), u.b, "tar")
+	return contestant{name: "tar -xzf", version: version, why: why, isolation: "none", run: func(ctx context.Context) (time.Duration, error) {
+		dir, err := u.folder()
+		if err != nil {
+			return 0, err
+		}
+		t, err := command{args: []string{path, "-xzf", u.layer, "-C", dir}}.run(ctx)
+		return t.end, err
+	}}
+}
+
+// podman loads an archive of an image of the layer.
+func (u *unpacking) podman(ctx context.Context) contestant {
+	path, version, why := findTool(ctx, u.b, "podman")
+	if why == "" {
+		if err := u.archiveLayer(); err != nil {
+			why = err.Error()
+		}
+	}
+	return contestant{name: "podman load", version: version, why: why, isolation: "chroot", run: func(ctx context.Context) (time.Duration, error) {
+		dir, err := u.folder()
+		if err != nil {
+			return 0, err
+		}
+		t, err := command{args: []string{
+			path, "--root", filepath.Join(dir, "root"), "--runroot", filepath.Join(dir, "run"), "--tmpdir", filepath.Join(dir, "tmp"),
+			"--storage-driver", "overlay", "load", "-q", "-i", u.archive,
+		}}.run(ctx)
+		return t.end, err
+	}}
+}
+
+func (u *unpacking) archiveLayer() error {
+	layer, err := tarball.LayerFromFile(u.layer)
+	if err != nil {
+		return err
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return err
+	}
+	return tarball.WriteToFile(u.archive, name.MustParseReference("bench:latest"), img)
+}

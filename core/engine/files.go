@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+)
+
+// Upload makes a file, or the files of a tar, in a box; see [core.Files].
+func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content io.Reader) (core.Uploaded, error) {
+	if err := checkUpload(u); err != nil {
+		return core.Uploaded{}, err
+	}
+	t, err := c.transfer(ctx, id, true, wire.Move{Path: u.Dest, Tar: u.Tar, Name: u.Name, Mode: u.Mode})
+	if err != nil {
+		return core.Uploaded{}, err
+	}
+	defer t.close()
+	source := &watched{Reader: content}
+	_, err = io.Copy(t.data, source)
+	switch {
+	case source.failed != nil:
+		return core.Uploaded{}, source.failed
+	case err == nil:
+		err = errors.Join(t.data.Close(), json.NewEncoder(t.talk).Encode(wire.Commit{Commit: true}))
+	}
+	if err != nil && !errors.Is(err, unix.EPIPE) { // else the child has a reason, and says it
+		return core.Uploaded{}, t.broken(err)
+	}
+	done, err := t.answer()
+	if err != nil {
+		return core.Uploaded{}, err
+	}
+	if !done.Done || !path.IsAbs(done.Path) || done.Size < 0 {
+		return core.Uploaded{}, t.broken(wire.ErrProtocol)
+	}
+	return core.Uploaded{Dest: done.Path, Size: done.Size}, nil
+}
+
+// watched remembers its own failure.
+type watched struct {
+	io.Reader
+	failed error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.failed = err
+	}
+	return n, err
+}
+
+// Download opens a file of a box, or a folder as a tar; see [core.Files].
+func (c *Client) Download(ctx context.Context, id, name string, asTar bool) (*core.Download, error) {
+	if err := checkPath("path", name); err != nil {
+		return nil, err
+	}
+	t, err := c.transfer(ctx, id, false, wire.Move{Path: name, Tar: asTar})
+	if err != nil {
+		return nil, err
+	}
+	first, err := t.answer()
+	if err == nil && (first.Done || first.Size < -1 || (first.Size == -1) != asTar) {
+		err = t.broken(wire.ErrProtocol)
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return &core.Download{ReadCloser: &download{t, first.Size}, Name: path.Base(path.Clean(name)), Size: first.Size}, nil
+}
+
+// download reads what a child sends, and no more than it announced.
+type download struct {
+	t    *transfer
+	left int64 // -1 for a tar
+}
+
+func (d *download) Read(p []byte) (int, error) {
+	if d.left >= 0 {
+		p = p[:min(int64(len(p)), d.left)]
+	}
+	if len(p) == 0 && d.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := d.t.data.Read(p)
+	if d.left >= 0 {
+		d.left -= int64(n)
+	}
+	switch {
+	case err == nil:
+		return n, nil
+	case !errors.Is(err, io.EOF):
+		return n, d.t.broken(err)
+	}
+	done, failed := d.t.answer()
+	if failed == nil && (!done.Done || d.left > 0) {
+		failed = d.t.broken(io.ErrUnexpectedEOF)
+	}
+	if failed != nil {
+		return n, failed
+	}
+	return n, io.EOF
+}
+
+func (d *download) Close() error {
+	d.t.close()
+	return nil
+}
+
+// transfer is a child in a box that moves a file. Closing it ends the child.
+type transfer struct {
+	ctx   context.Context //nolint:containedctx // a download outlives the call that began it
+	id    string
+	conn  *wire.Conn
+	data  *os.File
+	talk  *os.File
+	lines *json.Decoder
+	stop  func() bool
+}
+
+func (c *Client) transfer(ctx context.Context, id string, in bool, m wire.Move) (*transfer, error) {
+	conn, err := c.dial(id, wire.DialPolled)
+	if err != nil {
+		return nil, err
+	}
+	t := &transfer{ctx: ctx, id: id, conn: conn}
+	t.stop = context.AfterFunc(ctx, conn.Cut)
+	if err := t.begin(in); err != nil {
+		t.close()
+		return nil, c.explain(id, errors.Join(ctx.Err(), err))
+	}
+	t.stop()
+	t.stop = context.AfterFunc(ctx, t.cut)
+	if err := json.NewEncoder(t.talk).Encode(m); err != nil && !errors.Is(err, unix.EPIPE) {
+		defer t.close()
+		return nil, t.broken(err)
+	}
+	return t, nil
+}
+
+// begin takes the descriptors of the child. They come from a box: what is not
+// a pipe and a socket is refused.
+func (t *transfer) begin(in bool) error {
+	limited, cancel := context.WithTimeout(t.ctx, answerTimeout)
+	defer cancel()
+	defer context.AfterFunc(limited, t.conn.Cut)()
+	if err := t.conn.Send(wire.TypeTransfer, wire.Transfer{In: in}); err != nil {
+		return err
+	}
+	f, err := t.conn.Recv()
+	if err != nil {
+		return err
+	}
+	if f.Type == wire.TypeError {
+		f.CloseFDs()
+		return failure(f)
+	}
+	if f.Type != wire.TypeMoving || len(f.FDs) != 2 || !is(f.FDs[0], unix.S_IFIFO) || !is(f.FDs[1], unix.S_IFSOCK) {
+		f.CloseFDs()
+		return fmt.Errorf("%w: frame %d with %d descriptors instead of a transfer", wire.ErrProtocol, f.Type, len(f.FDs))
+	}
+	for _, fd := range f.FDs {
+		if err := unix.SetNonblock(fd, true); err != nil { // a box must not hold a thread
+			f.CloseFDs()
+			return err
+		}
+	}
+	t.data, t.talk = os.NewFile(uintptr(f.FDs[0]), "data"), os.NewFile(uintptr(f.FDs[1]), "talk")
+	t.lines = json.NewDecoder(io.LimitReader(t.talk, 2*wire.MaxTalk))
+	return nil
+}
+
+func is(fd int, kind uint32) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == kind
+}
+
+// codes are the failures that a child may tell of.
+var codes = []fault.Kind{fault.FileNotFound, fault.IsDirectory, fault.InvalidArgument, fault.Storage, fault.ResourceExhausted}
+
+// answer waits for the child's next line.
+func (t *transfer) answer() (wire.Moved, error) {
+	var m wire.Moved
+	if err := t.talk.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return m, t.broken(err)
+	}
+	if err := t.lines.Decode(&m); err != nil {
+		return m, t.broken(err)
+	}
+	if m.Error == nil {
+		return m, nil
+	}
+	kind := fault.Engine
+	_ = kind.UnmarshalText([]byte(m.Error.Code)) // never fails
+	if !slices.Contains(codes, kind) {
+		kind = fault.Engine
+	}
+	return m, fault.New(kind, "%.1000s", m.Error.Message)
+}
+
+// broken says why the child is of no use any more.
+func (t *transfer) broken(err error) error {
+	if t.ctx.Err() != nil {
+		return fault.Of(t.ctx.Err())
+	}
+	return fault.Wrap(fault.Engine, err, "the transfer of a file was broken off in box %s", t.id)
+}
+
+func (t *transfer) cut() {
+	_ = t.data.Close()
+	_ = t.talk.Close()
+	t.conn.Cut()
+}
+
+func (t *transfer) close() {
+	t.stop()
+	if t.data != nil {
+		t.cut()
+	}
+	_ = t.conn.Close()
+}
+
+func checkUpload(u core.Upload) error {
+	if err := checkPath("dest", u.Dest); err != nil {
+		return err
+	}
+	if u.Mode != nil && (*u.Mode < 0 || *u.Mode > 0o7777) {
+		return fault.New(fault.InvalidArgument, "mode %o must be within 0 and 7777, octal", *u.Mode)
+	}
+	if u.Name == "." || u.Name == ".." || strings.ContainsAny(u.Name, "/\x00") || !utf8.ValidString(u.Name) || len(u.Name) > unix.NAME_MAX {
+		return fault.New(fault.InvalidArgument, "%.300q can't be the name of a file", u.Name)
+	}
+	return nil
+}
+
+func checkPath(what, p string) error {
+	if !path.IsAbs(p) || strings.ContainsRune(p, 0) || !utf8.ValidString(p) || len(p) >= unix.PathMax {
+		return fault.New(fault.InvalidArgument, "%s %.300q must be an absolute path of UTF-8, shorter than %d bytes", what, p, unix.PathMax)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package engine_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/image/layer"
+	"sandbox/core/options"
+	"sandbox/test/rootfs"
+)
+
+// A layer that the helper has unpacked comes to disk without anybody waiting
+// for it, also when the helper dies before.
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	var b bytes.Buffer
+	must(t, tar.NewWriter(&b).Close())
+	dir := filepath.Join(home, "layers", "one")
+	must(t, os.Mkdir(filepath.Dir(dir), 0o700))
+	must(t, e.Unpack(t.Context(), &b, dir))
+	must(t, layer.MarkNew(dir))
+	must(t, e.Flush(t.Context()))
+	await(t, "the layer to be on disk", func() bool { return layer.OnDisk(dir) })
+
+	must(t, layer.MarkNew(dir))
+	must(t, syscall.Kill(helperPID(t, home), syscall.SIGKILL))
+	awaitState(t, e, newBoxAt(t, e, home, rootfs.Busybox(t)), core.Running) // starts a helper
+	await(t, "the next helper to see to it", func() bool { return layer.OnDisk(dir) })
+}
+
+func newBoxAt(t *testing.T, e core.Engine, home string, layers ...string) string {
+	t.Helper()
+	o := options.Defaults()
+	o.Image, o.AutoRemove = "x", false
+	rec, err := e.Create(t.Context(), core.CreateRequest{ID: boxID(home, int(boxes.Add(1))), Options: o, Image: core.Image{Ref: "x", Layers: layers}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { must(t, e.Remove(context.Background(), rec.ID, true)) })
+	return rec.ID
+}
+
+// A box whose layer the power cut may have damaged does not start on it.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	dir, root := filepath.Join(home, "layers", "one"), rootfs.Busybox(t)
+	must(t, os.Mkdir(filepath.Dir(dir), 0o700))
+	must(t, os.Rename(root, dir))
+	must(t, layer.MarkNew(dir))
+	id := newBoxAt(t, e, home, dir)
+	_, err := e.Stop(t.Context(), id, time.Second)
+	must(t, err)
+	must(t, syscall.Kill(helperPID(t, home), syscall.SIGKILL))
+	must(t, unix.Setxattr(dir, "trusted.sandbox.boot", []byte("earlier"), 0))
+	if _, err := e.Start(t.Context(), id); !fault.Is(err, fault.Image) || !strings.Contains(err.Error(), "pull or import") {
+		t.Errorf("%v, want image_error", err)
+	}
+	taken, _ := filepath.Glob(filepath.Join(home, "layers", "tmp-*"))
+	if len(taken) != 1 {
+		t.Fatalf("taken away: %v", taken)
+	}
+	must(t, os.Rename(taken[0], dir)) // as if it were made anew
+	if _, err := e.Start(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+}
+
+// As many layers as an image may have, each with a file, and each over one of
+// the layer below.
+func TestManyLayers(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	layers := []string{rootfs.Busybox(t)}
+	for i := 1; i < 128; i++ {
+		dir := t.TempDir()
+		must(t, os.Chmod(dir, 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprint("file", i)), nil, 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, "top"), fmt.Append(nil, i), 0o600))
+		layers = append(layers, dir)
+	}
+	e := openAt(t, home)
+	id := newBoxAt(t, e, home, layers...)
+	if out, _ := output(t, e, id, options.Exec{Cmd: []string{"sh", "-c", "cat /top; ls -d /file* | wc -l"}}); out != "127127\n" {
+		t.Errorf("top and number of files: %q", out)
+	}
+}
+
+// tarOf packs entries; a file's content is its Linkname.
+func tarOf(t *testing.T, entries ...tar.Header) *bytes.Buffer {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range entries {
+		h.Mode = 0o755
+		content := ""
+		if h.Typeflag == tar.TypeReg {
+			content, h.Linkname = h.Linkname, ""
+			h.Size = int64(len(content))
+		}
+		must(t, w.WriteHeader(&h))
+		_, err := w.Write([]byte(content))
+		must(t, err)
+	}
+	must(t, w.Close())
+	return &b
+}
+
+// What an upper layer does to names of a lower one stays within the box: it
+// takes a folder's place, writes below a link of the lower layer, hides.
+func TestLaterLayers(t *testing.T) {
+	t.Parallel()
+	file := func(name, text string) tar.Header {
+		return tar.Header{Typeflag: tar.TypeReg, Name: name, Linkname: text}
+	}
+	folder := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeDir, Name: name} }
+	link := func(name, to string) tar.Header {
+		return tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to}
+	}
+	home := t.TempDir()
+	e := openAt(t, home)
+	layers := []string{rootfs.Busybox(t)}
+	must(t, os.Mkdir(filepath.Join(home, "layers"), 0o700))
+	for i, entries := range [][]tar.Header{
+		{folder("d"), file("d/f", "lower"), link("link", "/etc"), link("up", "../../../../etc"), file("x", "lower"), file("full/f", "lower"), file("opaque/f", "lower"), file("twice", "lower")},
+		{file("d", "upper"), file("link/passwd", "upper"), file("up/passwd", "upper"), folder("x"), file(".wh.full", ""), file("opaque/.wh..wh..opq", ""), file("twice", "1"), file("twice", "2"), file(".wh.nothing", "")},
+	} {
+		dir := filepath.Join(home, "layers", fmt.Sprint(i))
+		must(t, e.Unpack(t.Context(), tarOf(t, entries...), dir))
+		layers = append(layers, dir)
+	}
+	id := newBoxAt(t, e, home, layers...)
+	out, _ := output(t, e, id, options.Exec{Cmd: []string{"sh", "-c", `cat /d /link/passwd /up/passwd /twice; echo; head -n 1 /etc/passwd; ls -d /x/ /opaque/* /full /nothing 2>/dev/null`}})
+	if want := "upperupperupper2\nroot:x:0:0:root:/root:/bin/sh\n/x/\n"; out != want {
+		t.Errorf("the box sees %q, want %q", out, want)
+	}
+	for name, h := range map[string]tar.Header{
+		"a link to a file of the lower layer": {Typeflag: tar.TypeLink, Name: "h", Linkname: "d/f"},
+		"a device in its place":               {Typeflag: tar.TypeBlock, Name: "d", Devmajor: 8},
+	} {
+		dir := filepath.Join(home, "layers", "bad")
+		if err := e.Unpack(t.Context(), tarOf(t, h), dir); !fault.Is(err, fault.Image) {
+			t.Errorf("%s: %v, want image_error", name, err)
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			t.Errorf("%s: something is left", name)
+		}
+	}
+}

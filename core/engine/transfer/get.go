@@ -1,0 +1,127 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// get sends a regular file: as many bytes as it has when it is opened. One
+// that turns out shorter is a failure.
+func get(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, error) {
+	fd, st, err := look(m.Path)
+	if err != nil {
+		return wire.Moved{}, err
+	}
+	defer unix.Close(fd)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		return wire.Moved{}, refuse(isDirectory, "%s is a folder: ask for it as a tar", m.Path)
+	default:
+		return wire.Moved{}, refuse(invalid, "%s is no regular file", m.Path)
+	}
+	if made(fd) {
+		return wire.Moved{}, refuse(invalid, "%s is made by the kernel as it is read, and has no size: read it with a command", m.Path)
+	}
+	f, err := reopen(fd, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return wire.Moved{}, fmt.Errorf("%s: %w", m.Path, err)
+	}
+	defer f.Close()
+	if err := announce(st.Size); err != nil {
+		return wire.Moved{}, err
+	}
+	n, err := move(int(out.Fd()), int(f.Fd()), st.Size)
+	if err == nil && n < st.Size {
+		err = refuse(invalid, "%s became shorter while it was read", m.Path)
+	}
+	return wire.Moved{Size: n}, errors.Join(err, out.Close())
+}
+
+// look opens what a path leads to without any effect on it.
+func look(path string) (fd int, st unix.Stat_t, err error) {
+	fd, err = openAt(unix.AT_FDCWD, path, unix.O_PATH)
+	if errors.Is(err, unix.ENOTDIR) {
+		err = unix.ENOENT
+	}
+	if err != nil {
+		return -1, st, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := unix.Fstat(fd, &st); err != nil {
+		_ = unix.Close(fd)
+		return -1, st, fmt.Errorf("%s: %w", path, err)
+	}
+	return fd, st, nil
+}
+
+// made tells whether the kernel makes up what is read of fd: sizes there say
+// nothing, and some of it never ends.
+func made(fd int) bool {
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil {
+		return false
+	}
+	return slices.Contains([]int64{
+		unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC,
+		unix.DEVPTS_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC,
+	}, int64(st.Type)) //nolint:unconvert // 32 bits on some machines
+}
+
+// chunk is what one splice moves at most.
+const chunk = 1 << 20
+
+// move moves up to n bytes, or all for -1, between a file and a pipe. They
+// stay in the kernel where the file system can do that.
+func move(to, from int, n int64) (int64, error) {
+	var moved int64
+	for n < 0 || moved < n {
+		want := chunk
+		if n >= 0 {
+			want = int(min(chunk, n-moved))
+		}
+		got, err := unix.Splice(from, nil, to, nil, want, unix.SPLICE_F_MOVE)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EINVAL) && moved == 0:
+			return moveByHand(to, from, n)
+		case err != nil || got == 0:
+			return moved, err
+		}
+		moved += got
+	}
+	return moved, nil
+}
+
+type descriptor int
+
+func (d descriptor) Read(p []byte) (int, error) {
+	n, err := unix.Read(int(d), p)
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return max(n, 0), err
+}
+
+func (d descriptor) Write(p []byte) (int, error) {
+	n, err := unix.Write(int(d), p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return max(n, 0), err
+}
+
+func moveByHand(to, from int, n int64) (int64, error) {
+	var source io.Reader = descriptor(from)
+	if n >= 0 {
+		source = io.LimitReader(source, n)
+	}
+	return io.Copy(descriptor(to), source)
+}

@@ -1,0 +1,154 @@
+package transfer
+
+import (
+	"archive/tar"
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+const (
+	tarBuffer = 256 << 10
+	// listAtOnce is how many names of a folder are held at a time.
+	listAtOnce = 256
+)
+
+// pack sends a tar of a folder, or of one file. Its names begin with the last
+// name of the path. Folders, files and links are in it; what the kernel makes
+// up (/proc), devices, sockets and FIFOs are not. Hard links become files.
+func pack(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, error) {
+	fd, st, err := look(m.Path)
+	if err != nil {
+		return wire.Moved{}, err
+	}
+	defer unix.Close(fd)
+	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR || made(fd) {
+		return wire.Moved{}, refuse(invalid, "%s is neither a regular file nor a folder of files", m.Path)
+	}
+	if err := announce(-1); err != nil {
+		return wire.Moved{}, err
+	}
+	name := path.Base(path.Clean(m.Path))
+	if name == "/" {
+		name = "."
+	}
+	w := bufio.NewWriterSize(out, tarBuffer)
+	p := packer{tw: tar.NewWriter(w), buf: make([]byte, tarBuffer)}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		err = p.folder(fd, name, st)
+	} else {
+		err = p.file(fd, name)
+	}
+	if err == nil {
+		err = errors.Join(p.tw.Close(), w.Flush())
+	}
+	return wire.Moved{Size: p.size}, errors.Join(err, out.Close())
+}
+
+type packer struct {
+	tw   *tar.Writer
+	buf  []byte
+	size int64
+}
+
+// folder adds a folder and all below it. A name that goes meanwhile is left out.
+func (p *packer) folder(fd int, name string, st unix.Stat_t) error {
+	if err := p.tw.WriteHeader(header(tar.TypeDir, name+"/", st)); err != nil {
+		return err
+	}
+	dir, err := reopen(fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(listAtOnce)
+		for _, n := range names {
+			if err := p.entry(fd, n, name+"/"+n); err != nil && !errors.Is(err, unix.ENOENT) {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+}
+
+func (p *packer) entry(parent int, base, name string) error {
+	fd, err := unix.Openat(parent, base, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	switch kind := st.Mode & unix.S_IFMT; {
+	case kind == unix.S_IFLNK:
+		return p.link(fd, name, st)
+	case made(fd):
+		return nil
+	case kind == unix.S_IFDIR:
+		return p.folder(fd, name, st)
+	case kind == unix.S_IFREG:
+		return p.file(fd, name)
+	}
+	return nil
+}
+
+func (p *packer) link(fd int, name string, st unix.Stat_t) error {
+	target := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", target)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	h := header(tar.TypeSymlink, name, st)
+	h.Linkname = string(target[:n])
+	return p.tw.WriteHeader(h)
+}
+
+// file adds as many bytes as the file has now.
+func (p *packer) file(fd int, name string) error {
+	f, err := reopen(fd, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	h := header(tar.TypeReg, name, st)
+	h.Size = st.Size
+	if err := p.tw.WriteHeader(h); err != nil {
+		return err
+	}
+	n, err := io.CopyBuffer(p.tw, onlyReader{io.LimitReader(f, st.Size)}, p.buf)
+	p.size += n
+	if err == nil && n < st.Size {
+		err = refuse(invalid, "%s became shorter while it was read", name)
+	}
+	return err
+}
+
+// onlyReader keeps io.CopyBuffer to the buffer.
+type onlyReader struct{ io.Reader }
+
+func header(kind byte, name string, st unix.Stat_t) *tar.Header {
+	return &tar.Header{
+		Typeflag: kind, Name: name, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid),
+		ModTime: time.Unix(st.Mtim.Unix()), Format: tar.FormatPAX,
+	}
+}

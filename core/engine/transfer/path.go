@@ -1,0 +1,100 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// No path goes through a magic link, such as /proc/1/root: those lead by
+// descriptors instead of names.
+const resolve = unix.RESOLVE_NO_MAGICLINKS
+
+func openAt(dir int, path string, flags uint64) (int, error) {
+	return unix.Openat2(dir, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve})
+}
+
+// place is where a path leads: to a folder that is there, and from it through
+// names that are not.
+type place struct {
+	dir     int
+	missing []string
+}
+
+// find walks down the names of an absolute path as far as there are folders.
+func find(names []string) (place, error) {
+	dir, err := openAt(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return place{}, err
+	}
+	for i, name := range names {
+		next, err := openAt(dir, name, unix.O_PATH|unix.O_DIRECTORY)
+		if errors.Is(err, unix.ENOENT) {
+			return place{dir, names[i:]}, nil
+		}
+		_ = unix.Close(dir)
+		if err != nil {
+			return place{}, fmt.Errorf("%s: %w", "/"+strings.Join(names[:i+1], "/"), err)
+		}
+		dir = next
+	}
+	return place{dir, nil}, nil
+}
+
+// make makes the folders that are missing and gives the last one; the place's
+// own stays open.
+func (p place) make() (int, error) {
+	dir, err := unix.FcntlInt(uintptr(p.dir), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	for _, name := range p.missing {
+		if err := unix.Mkdirat(dir, name, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+			_ = unix.Close(dir)
+			return -1, fmt.Errorf("make folder %s: %w", name, err)
+		}
+		next, err := openAt(dir, name, unix.O_PATH|unix.O_DIRECTORY)
+		_ = unix.Close(dir)
+		if err != nil {
+			return -1, fmt.Errorf("make folder %s: %w", name, err)
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+func (p place) close() { _ = unix.Close(p.dir) }
+
+// namesOf cuts an absolute path into its names.
+func namesOf(path string) []string {
+	var names []string
+	for _, name := range strings.Split(path, "/") {
+		if name != "" && name != "." {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isFolder tells whether a path leads to a folder that is there.
+func isFolder(path string) bool {
+	fd, err := openAt(unix.AT_FDCWD, path, unix.O_PATH|unix.O_DIRECTORY)
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	return err == nil
+}
+
+// reopen opens what an O_PATH descriptor stands for.
+func reopen(fd, flags int) (*os.File, error) {
+	name := "/proc/self/fd/" + strconv.Itoa(fd)
+	opened, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(opened), name), nil
+}

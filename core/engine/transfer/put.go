@@ -1,0 +1,143 @@
+package transfer
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// newMode is the mode of a file that was not there and that none is given for.
+const newMode = 0o644
+
+// put makes a file of what in holds. It is written under a name of its own in
+// the nearest folder that is there, and takes its place once it is whole:
+// before that, nothing is made but that one file, which goes again.
+func put(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
+	names, file := namesOf(m.Path), m.Name
+	if !strings.HasSuffix(m.Path, "/") && !isFolder(m.Path) {
+		file, names = names[len(names)-1], names[:len(names)-1]
+	}
+	if file == "" || file == "." || file == ".." || strings.Contains(file, "/") {
+		return wire.Moved{}, refuse(invalid, "%q can't be the name of a file", file)
+	}
+	at, err := find(names)
+	if err != nil {
+		return wire.Moved{}, err
+	}
+	defer at.close()
+	if slices.Contains(at.missing, "..") {
+		return wire.Moved{}, refuse(notFound, "%s: a folder before .. is missing", m.Path)
+	}
+	if len(at.missing) == 0 { // before gigabytes come
+		if _, err := replaced(at.dir, file); err != nil {
+			return wire.Moved{}, err
+		}
+	}
+	part, err := newPart(at.dir)
+	if err != nil {
+		return wire.Moved{}, fmt.Errorf("make a file: %w", err)
+	}
+	defer part.remove()
+	size, err := move(int(part.file.Fd()), int(in.Fd()), -1)
+	if err != nil {
+		return wire.Moved{}, fmt.Errorf("write the file: %w", err)
+	}
+	if err := committed(); err != nil {
+		return wire.Moved{}, err
+	}
+	dir, err := at.make()
+	if err != nil {
+		return wire.Moved{}, err
+	}
+	defer unix.Close(dir)
+	if err := part.become(dir, file, m.Mode); err != nil {
+		return wire.Moved{}, err
+	}
+	return wire.Moved{Path: path.Join("/", path.Join(names...), file), Size: size}, nil
+}
+
+// part is a file that is being written.
+type part struct {
+	dir   int
+	name  string
+	file  *os.File
+	ended chan os.Signal
+}
+
+func newPart(dir int) (*part, error) {
+	p := &part{dir: dir, name: ".sandbox-" + rand.Text(), ended: make(chan os.Signal, 1)}
+	signal.Notify(p.ended, unix.SIGTERM) // of a box that stops
+	fd, err := unix.Openat(dir, p.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	p.file = os.NewFile(uintptr(fd), p.name)
+	go func() {
+		if _, open := <-p.ended; open {
+			_ = unix.Unlinkat(dir, p.name, 0)
+			os.Exit(1)
+		}
+	}()
+	return p, nil
+}
+
+// remove removes the file, if it has not become another.
+func (p *part) remove() {
+	_ = p.file.Close()
+	_ = unix.Unlinkat(p.dir, p.name, 0)
+}
+
+// become puts the file into its place. It takes over the owner, and the mode
+// where none is given, of the file that it replaces.
+func (p *part) become(dir int, name string, mode *int) error {
+	old, err := replaced(dir, name)
+	if err != nil {
+		return err
+	}
+	if mode != nil {
+		old.Mode = uint32(*mode)
+	}
+	fd := int(p.file.Fd())
+	err = unix.Fchown(fd, int(old.Uid), int(old.Gid))
+	if err == nil { // after the owner: a change of that takes set-id bits away
+		err = unix.Fchmod(fd, old.Mode&0o7777)
+	}
+	if err == nil {
+		err = unix.Renameat(p.dir, p.name, dir, name)
+	}
+	if errors.Is(err, unix.EBUSY) {
+		return refuse(invalid, "%s is a mount point, which can't be replaced", name)
+	}
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", name, err)
+	}
+	return nil
+}
+
+// replaced looks at what a new file will replace; what is not there, and a
+// link, gives the attributes of a new file.
+func replaced(dir int, name string) (unix.Stat_t, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	kind := st.Mode & unix.S_IFMT
+	switch {
+	case errors.Is(err, unix.ENOENT), err == nil && kind == unix.S_IFLNK:
+		return unix.Stat_t{Mode: newMode}, nil
+	case err != nil:
+		return st, fmt.Errorf("%s: %w", name, err)
+	case kind == unix.S_IFDIR:
+		return st, refuse(isDirectory, "%s is a folder", name)
+	case kind != unix.S_IFREG:
+		return st, refuse(invalid, "%s is no regular file, and is not replaced", name)
+	}
+	return st, nil
+}
