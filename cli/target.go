@@ -110,7 +110,7 @@ func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
 	}
 	socket := cmp.Or(own.Socket, filepath.Join(home, "sandbox.sock"))
 	if client.Listens(ctx, socket) {
-		return client.Options{URL: (&url.URL{Scheme: "unix", Path: socket}).String()}, true, nil
+		return client.Options{URL: (&url.URL{Scheme: "unix", Path: socket}).String(), PathPrefix: own.Prefix}, true, nil
 	}
 	if os.Geteuid() == 0 {
 		return o, false, nil
