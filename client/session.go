@@ -17,8 +17,13 @@ import (
 	"sandbox/core/fault"
 )
 
-// frame is how much of input or output is passed on at once: what a pipe holds.
-const frame = 64 << 10
+const (
+	// frame is how much of input or output is passed on at once: what a pipe
+	// holds. Frames of output may be larger: they are read in pieces.
+	frame = 64 << 10
+	// maxControl bounds the text frames of a server.
+	maxControl = 1 << 20
+)
 
 // farewell is how long a closing waits for its close frame to go out.
 const farewell = time.Second
@@ -108,7 +113,6 @@ func (c *Client) session(ctx context.Context, path string, query url.Values, tag
 	case err != nil:
 		return nil, c.lost(ctx, err)
 	}
-	ws.SetReadLimit(2 * frame)
 	return &Session{ws: ws, tagged: tagged, server: c.url}, nil
 }
 
@@ -118,38 +122,53 @@ func (c *Client) session(ctx context.Context, path string, query url.Values, tag
 // those of the service, Unavailable (the connection was lost).
 func (s *Session) Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (Ended, error) {
 	defer context.AfterFunc(ctx, func() { _ = s.ws.SetReadDeadline(time.Unix(1, 0)) })()
-	buf := make([]byte, 2*frame)
+	buf := make([]byte, frame)
 	for {
 		kind, r, err := s.ws.NextReader()
 		if err != nil {
 			return Ended{}, s.lost(ctx, err)
 		}
-		n, err := io.ReadFull(r, buf)
-		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-			return Ended{}, s.lost(ctx, err)
-		}
-		if kind == websocket.TextMessage {
-			if end, last, err := s.control(buf[:n]); last || err != nil {
-				return end, err
+		if kind == websocket.BinaryMessage {
+			if err := s.output(ctx, r, buf, sink); err != nil {
+				return Ended{}, err
 			}
 			continue
 		}
-		if err := s.output(buf[:n], sink); err != nil {
-			return Ended{}, err
+		doc, err := io.ReadAll(io.LimitReader(r, maxControl))
+		if err != nil {
+			return Ended{}, s.lost(ctx, err)
+		}
+		if end, last, err := s.control(doc); last || err != nil {
+			return end, err
 		}
 	}
 }
 
 // output passes a binary frame on.
-func (s *Session) output(p []byte, sink func(bool, []byte) error) error {
+func (s *Session) output(ctx context.Context, r io.Reader, buf []byte, sink func(bool, []byte) error) error {
 	stderr := false
 	if s.tagged {
-		if len(p) == 0 || p[0] != 1 && p[0] != 2 {
+		if _, err := io.ReadFull(r, buf[:1]); errors.Is(err, io.EOF) || err == nil && buf[0] != 1 && buf[0] != 2 {
 			return fault.New(fault.Upstream, "%s sent output of no known stream", s.server)
+		} else if err != nil {
+			return s.lost(ctx, err)
 		}
-		stderr, p = p[0] == 2, p[1:]
+		stderr = buf[0] == 2
 	}
-	return sink(stderr, p)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if err := sink(stderr, buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return s.lost(ctx, err)
+		}
+	}
 }
 
 // control reads a text frame; last tells that the command has ended.

@@ -51,8 +51,8 @@ func TestSession(t *testing.T) {
 		"no stream":       {[]string{"\x03a"}, fault.Upstream, "", -1},
 		"an empty frame":  {[]string{""}, fault.Upstream, "", -1},
 		"garbage":         {[]string{"text"}, fault.Upstream, "", -1},
-		"too large":       {[]string{"\x01" + long + long}, fault.Unavailable, "", -1},
-		"text, too large": {[]string{"text" + long + long}, fault.Unavailable, "", -1},
+		"larger ones":     {[]string{"\x01" + long + long + "y", `{"type":"exit","exit_code":0}`}, 0, long + long + "y", 0},
+		"text, too large": {[]string{"text" + strings.Repeat("x", maxControl)}, fault.Upstream, "", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
