@@ -21,7 +21,7 @@ func measureBatch(ctx context.Context, b *bench) ([]row, error) {
 	peer := func(o *oci) contestant {
 		one := o.creates(ctx)
 		return o.contestant(func(ctx context.Context) (time.Duration, error) {
-			return batch(func(int) error {
+			return batch(batchSize, func(int) error {
 				_, err := one.run(ctx)
 				return err
 			})
@@ -31,9 +31,9 @@ func measureBatch(ctx context.Context, b *bench) ([]row, error) {
 	return rows(seconds, all, bar{contestant: "ours", peer: "runc", percentile: 50, limit: 1.3}), nil
 }
 
-// batch calls one for 0 to batchSize-1, batchAtOnce at a time.
-func batch(one func(i int) error) (time.Duration, error) {
-	errs := make([]error, batchSize)
+// batch calls one for 0 to n-1, batchAtOnce at a time.
+func batch(n int, one func(i int) error) (time.Duration, error) {
+	errs := make([]error, n)
 	work := make(chan int)
 	var wg sync.WaitGroup
 	start := time.Now()
@@ -44,7 +44,7 @@ func batch(one func(i int) error) (time.Duration, error) {
 			}
 		})
 	}
-	for i := range batchSize {
+	for i := range n {
 		work <- i
 	}
 	close(work)
@@ -55,7 +55,7 @@ func batch(one func(i int) error) (time.Duration, error) {
 // batch makes boxes to their first output; they are removed afterwards, untimed.
 func (o *ours) batch(ctx context.Context) (time.Duration, error) {
 	boxes := make([]*core.Box, batchSize)
-	took, err := batch(func(i int) error {
+	took, err := batch(batchSize, func(i int) error {
 		box, err := o.create(ctx)
 		if err != nil {
 			return err

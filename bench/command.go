@@ -23,7 +23,7 @@ const bufferSize = 64 << 10
 // read by plain read(2) on the caller's thread.
 type command struct {
 	args []string
-	ns   *mountNS
+	ns   place
 }
 
 // timing is when what happened, from before the command's start.

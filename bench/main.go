@@ -27,6 +27,9 @@ var measurements = []measurement{
 	{"unpack", "import + unpack of Debian as one gzip layer of 69 MiB, into an empty store: wall time", measureUnpack},
 	{"pull", "pull of an image of 1 GiB in 8 layers from a registry on loopback: peak memory of all processes of ours, above idle", measurePull},
 	{"batch", "100 creates, 8 at once, each to its first output: wall time", measureBatch},
+	{"network", "create + start + first output: image of 5 layers, network with a way out, one volume, one port", measureNetwork},
+	{"tcp", "TCP between a box and a server behind a veth pair: 1 GiB over 2 connections, out, and in through a published port", measureTCP},
+	{"traces", "50 boxes with network, port, volume and disk made and removed, 8 at once: wall time, and what is left", measureTraces},
 	{"hammer", "200 boxes created, used and removed from 8 threads of one C program: wall time", measureHammer},
 }
 
@@ -44,6 +47,7 @@ type bench struct {
 	rootfs string // the same for everyone
 	peers  peers
 	ours   *ours
+	lab    *lab // nil before it is needed
 }
 
 func main() {
@@ -117,17 +121,17 @@ func setUp(ctx context.Context, tools string, p pace) (*bench, error) {
 		return nil, err
 	}
 	b := &bench{pace: p, tools: tools, dir: dir, rootfs: filepath.Join(dir, "rootfs")}
-	if err := makeRootfs(b.rootfs, filepath.Join(tools, "bench", "text")); err != nil {
+	if err := makeRootfs(b.rootfs, filepath.Join(tools, "bench")); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	b.peers = findPeers(ctx, b)
-	b.ours = openOurs(b)
+	b.ours = openOurs(b, filepath.Join(b.dir, "home"))
 	return b, nil
 }
 
 // close ends and removes all that the run made.
 func (b *bench) close(ctx context.Context) error {
-	err := errors.Join(b.ours.close(ctx), b.peers.close(ctx))
+	err := errors.Join(b.ours.close(ctx), b.peers.close(ctx), b.lab.close(ctx))
 	if err != nil {
 		return fmt.Errorf("cleaning up (%s is left): %w", b.dir, err)
 	}

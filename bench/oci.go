@@ -18,7 +18,7 @@ type oci struct {
 	root                     string // of its state
 	bundles                  string
 	rootfs                   string
-	ns                       *mountNS
+	ns                       place
 	seq                      atomic.Int64
 }
 

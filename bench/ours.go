@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"sandbox/core"
@@ -22,8 +21,8 @@ type ours struct {
 
 const ourIsolation = "user mount pid net ipc uts cgroup ns, cgroup, caps, masked paths, id-mapped overlay, seccomp"
 
-func openOurs(b *bench) *ours {
-	o := &ours{home: filepath.Join(b.dir, "home"), rootfs: b.rootfs}
+func openOurs(b *bench, home string) *ours {
+	o := &ours{home: home, rootfs: b.rootfs}
 	host, err := local.Open(local.Config{Home: o.home, Beside: b.tools, Owned: true})
 	if err != nil {
 		o.why = err.Error()
@@ -53,6 +52,10 @@ func (o *ours) create(ctx context.Context) (*core.Box, error) {
 	opts := options.Defaults()
 	opts.RootfsPath = o.rootfs
 	opts.CPUs = 1
+	return o.make(ctx, opts)
+}
+
+func (o *ours) make(ctx context.Context, opts options.Box) (*core.Box, error) {
 	box, err := o.host.Create(ctx, opts)
 	if err == nil && o.shim.pid == 0 {
 		o.shim, err = parentOf(ctx, box)

@@ -12,9 +12,12 @@ const busybox = "/bin/busybox"
 // producer writes as many bytes of text as its argument says (c/text.c).
 const producer = "/bin/text"
 
+// tcp sends and takes bytes (c/tcp.c).
+const tcp = "/bin/tcp"
+
 // makeRootfs makes the root file system that all contestants run in: busybox
-// and the producer, both static.
-func makeRootfs(dir, text string) error {
+// and our programs, all static.
+func makeRootfs(dir, tools string) error {
 	for _, d := range []string{"bin", "dev", "etc", "proc", "root", "sys", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return err
@@ -32,7 +35,12 @@ func makeRootfs(dir, text string) error {
 	if err := copyProgram(busybox, filepath.Join(dir, "bin", "busybox")); err != nil {
 		return fmt.Errorf("%w (apt-get install busybox-static)", err)
 	}
-	return copyProgram(text, filepath.Join(dir, producer))
+	for _, program := range []string{producer, tcp} {
+		if err := copyProgram(filepath.Join(tools, filepath.Base(program)), filepath.Join(dir, program)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func copyProgram(from, to string) error {

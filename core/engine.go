@@ -154,7 +154,13 @@ type Usage struct {
 	MemoryBytes int64
 	Commands    int64 // execs asked for
 	ExecErrors  int64 // execs that could not be started
+	// Network is what has passed the box's interface, nil when that is
+	// unknown: while the box does not run.
+	Network *Traffic
 }
+
+// Traffic is bytes that a box sent and got, headers included.
+type Traffic struct{ Sent, Received int64 }
 
 // Process is a command that an engine has started. The descriptors belong to
 // whoever holds the Process; Control.Release ends it. The output pipes don't

@@ -78,7 +78,7 @@ type BoxMetrics struct {
 	BytesSent      *int64   `json:"bytes_sent_total"`
 	BytesReceived  *int64   `json:"bytes_received_total"`
 	CreateDuration *int64   `json:"total_create_duration_ms"`
-	NetSent        *int64   `json:"network_bytes_sent"`
+	NetSent        *int64   `json:"network_bytes_sent"` // since the start, headers included
 	NetReceived    *int64   `json:"network_bytes_received"`
 }
 
@@ -96,6 +96,9 @@ func (b *Box) Metrics(ctx context.Context) (BoxMetrics, error) {
 	if rec.State == Running && rec.StartedAt != nil {
 		percent := 100 * u.CPU.Seconds() / time.Since(*rec.StartedAt).Seconds()
 		m.CPUPercent, m.MemoryBytes = &percent, &u.MemoryBytes
+	}
+	if u.Network != nil {
+		m.NetSent, m.NetReceived = &u.Network.Sent, &u.Network.Received
 	}
 	return m, nil
 }

@@ -357,8 +357,9 @@ SandboxErrorCode sandbox_box_info(CBoxHandle *box, char **out_json, CSandboxErro
  * Measures of the box as a JSON object: cpu_percent (the mean since it was
  * started; 100 is one CPU), memory_bytes, commands_executed_total,
  * exec_errors_total, bytes_sent_total, bytes_received_total,
- * total_create_duration_ms, network_bytes_sent, network_bytes_received. What
- * is unknown is null.
+ * total_create_duration_ms, network_bytes_sent, network_bytes_received (by the
+ * box's network since it was started, headers included; 0 with network None).
+ * What is unknown is null, as most is of a box that does not run.
  *
  * *out_json: release with sandbox_free_string. One thread a handle.
  * Errors: SANDBOX_NOT_FOUND.

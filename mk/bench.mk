@@ -1,6 +1,6 @@
 # Benchmarks beside other tools. Debian packages of the peers, and the runc
 # whose figures the bars name, are only needed here.
-BENCH_PACKAGES := bubblewrap crun podman busybox-static docker-registry mmdebstrap e2fsprogs gcc libc6-dev
+BENCH_PACKAGES := bubblewrap crun podman containernetworking-plugins iptables busybox-static docker-registry mmdebstrap e2fsprogs gcc libc6-dev
 BENCH_RUNC     := v1.5.2
 BENCH_FLAGS    ?=
 
@@ -20,9 +20,9 @@ $(BUILD)/bench/layer.tar.gz: test/image/debian.sh
 	@rm -f $@
 	PACKAGES=bash,python3,usr-is-merged,perl,git test/image/debian.sh $@
 
-bench-programs: $(BUILD)/bench/text $(BUILD)/bench/stream $(BUILD)/bench/hammer
+bench-programs: $(BUILD)/bench/text $(BUILD)/bench/tcp $(BUILD)/bench/stream $(BUILD)/bench/hammer
 
-$(BUILD)/bench/text: bench/c/text.c
+$(BUILD)/bench/text $(BUILD)/bench/tcp: $(BUILD)/bench/%: bench/c/%.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -Wall -Wextra -static -o $@ $<
 

@@ -55,9 +55,9 @@ func TestBadCommands(t *testing.T) {
 	if out, s := b.run(t, options.Exec{Cmd: []string{"env"}, Env: map[string]string{"A b\t": "\x01\u00ff=\n"}}); s.ExitCode != 0 || !strings.Contains(out, "A b\t=\x01\u00ff=\n") {
 		t.Errorf("odd environment: %q, %+v", out, s)
 	}
-	_, err := b.e.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"echo", strings.Repeat("x", 3<<20)}})
+	_, err := b.e.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"echo", strings.Repeat("x", wire.MaxBody)}})
 	if err == nil {
-		t.Error("a command of 3 MiB was taken")
+		t.Error("a command larger than a frame was taken")
 	}
 	b.lives(t)
 }

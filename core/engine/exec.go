@@ -316,10 +316,12 @@ func (c *control) Detach() error {
 
 // Usage measures a box: its groups on the host, and its init's counts.
 func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
-	if _, err := c.get(id); err != nil {
+	b, err := c.get(id)
+	if err != nil {
 		return core.Usage{}, err
 	}
 	u := groupUsage(id)
+	u.Network = traffic(b)
 	conn, err := c.dialInit(id)
 	if fault.Is(err, fault.InvalidState) {
 		return u, nil // stopped: nothing is used

@@ -488,6 +488,18 @@ func (n *network) remains(t *testing.T, table bool) (left []string) {
 	return left
 }
 
+// nothingLeft waits for the kernel, which removes the interfaces of boxes that
+// have ended by and by. All else has to be gone at once.
+func (n *network) nothingLeft(t *testing.T) {
+	t.Helper()
+	for _, left := range n.remains(t, false) {
+		if !strings.HasPrefix(left, "sbx") && !strings.HasPrefix(left, "route") {
+			t.Error("left behind: ", left)
+		}
+	}
+	await(t, "the interfaces to go", func() bool { return n.remains(t, false) == nil })
+}
+
 func TestNetworksLeaveNothing(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)
@@ -510,9 +522,7 @@ func TestNetworksLeaveNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if left := n.remains(t, false); left != nil {
-		t.Error("left behind: ", left)
-	}
+	n.nothingLeft(t)
 	n.gone(t)
 }
 
@@ -522,6 +532,12 @@ func (n *network) gone(t *testing.T) {
 	pid := helperPID(t, n.home)
 	must(t, n.engine.Close())
 	awaitEnd(t, pid)
+	n.asBefore(t)
+}
+
+// asBefore wants the host as it was before there was a box.
+func (n *network) asBefore(t *testing.T) {
+	t.Helper()
 	if left := n.remains(t, true); left != nil {
 		t.Error("left behind: ", left)
 	}
@@ -576,8 +592,5 @@ func TestNetworkHelperKilled(t *testing.T) {
 		}
 	}
 	n.remove(t, rec.ID)
-	if left := n.remains(t, false); left != nil {
-		t.Error("left behind: ", left)
-	}
-	n.gone(t)
+	n.gone(t) // also the interface, which the sockets of this test have kept
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"sandbox/core"
+	"sandbox/core/engine/record"
+	"sandbox/core/options"
 )
 
 // groupUsage reads what a box uses of the host's cgroups, of whichever layout
@@ -45,4 +48,36 @@ func field(s, name string) int64 {
 		}
 	}
 	return 0
+}
+
+// boxInterface is the name of a box's end, see core/network.
+const boxInterface = "eth0"
+
+// traffic reads the counters of a box's interface, where its init sees them:
+// whoever asks may be in another network namespace than the helper.
+func traffic(b record.Box) *core.Traffic {
+	if b.State != core.Running {
+		return nil
+	}
+	if b.Options.Network == options.NetworkNone {
+		return &core.Traffic{}
+	}
+	devices, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", b.Init.PID))
+	if err != nil || !b.Init.Alive() { // the number may be another's by now
+		return nil
+	}
+	return parseTraffic(string(devices), boxInterface)
+}
+
+// parseTraffic reads the line of one interface in /proc/net/dev: its name,
+// eight counts of what came, eight of what went, bytes first.
+func parseTraffic(devices, name string) *core.Traffic {
+	for line := range strings.Lines(devices) {
+		device, counts, _ := strings.Cut(line, ":")
+		f := strings.Fields(counts)
+		if strings.TrimSpace(device) == name && len(f) >= 16 {
+			return &core.Traffic{Received: number(f[0]), Sent: number(f[8])}
+		}
+	}
+	return nil
 }

@@ -107,6 +107,7 @@ func (b *Box) configure(ns netns.NsHandle, n int) error {
 	if err != nil {
 		return err
 	}
+	b.index = outer.Attrs().Index
 	inner, err := box.LinkByName(inside)
 	if err != nil {
 		return err
@@ -162,19 +163,17 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-func removeLink(h *netlink.Handle, name string) error {
-	link, err := h.LinkByName(name)
-	if err == nil {
-		err = h.LinkDel(link)
+// removeLinks removes interfaces that the kernel has not taken with their
+// boxes' namespaces: somebody holds one of these open.
+func removeLinks(h *netlink.Handle, indexes []int) error {
+	var errs []error
+	for _, index := range indexes {
+		err := h.LinkDel(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}})
+		if err != nil && !errors.Is(err, unix.ENODEV) {
+			errs = append(errs, fmt.Errorf("remove interface %d: %w", index, err))
+		}
 	}
-	var gone netlink.LinkNotFoundError
-	if errors.As(err, &gone) || errors.Is(err, unix.ENODEV) {
-		return nil // the kernel took it with the box's namespace
-	}
-	if err != nil {
-		return fmt.Errorf("remove interface %s: %w", name, err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // anyBox tells whether the host's end of any box is there.

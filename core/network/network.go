@@ -16,6 +16,7 @@ package network
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -33,13 +34,19 @@ type Host struct {
 	shared  *shared // nil before the first box
 	routes  *netlink.Handle
 	allowed resolvers // those that the table lets boxes reach
+	ended   []int     // interfaces of boxes that have ended, by number
 }
+
+// maxEnded is how many interfaces of ended boxes are remembered: the kernel
+// takes them away within a second.
+const maxEnded = 1024
 
 // Box is the connection of one running box. Its owner closes it.
 type Box struct {
 	Ports []options.Port // with the free ports that were chosen
 	Link  string         // the host's end
 
+	index   int // of Link
 	host    *Host
 	held    []held
 	entries []entry // in the table
@@ -76,7 +83,7 @@ func (h *Host) Leave() error {
 		return nil
 	}
 	defer h.routes.Close()
-	return h.shared.leave(h.routes)
+	return errors.Join(removeLinks(h.routes, h.ended), h.shared.leave(h.routes))
 }
 
 // Reserve takes the ports that a new box publishes, before anything of the
@@ -104,16 +111,21 @@ func (h *Host) box() *Box {
 // Adopt takes over the connection of a box that an earlier helper made. It
 // holds those of its ports that nobody has taken meanwhile: the table leads to
 // the box whether they are held or not. The Box is usable in any case.
-func (h *Host) Adopt(link string, ports []options.Port) (*Box, error) {
+func (h *Host) Adopt(name string, ports []options.Port) (*Box, error) {
 	b := h.box()
-	b.Link, b.Ports = link, ports
+	b.Link, b.Ports = name, ports
 	if err := h.join(); err != nil {
 		return b, err
 	}
-	address, err := h.shared.addressOf(link)
+	address, err := h.shared.addressOf(name)
 	if err != nil {
 		return b, err
 	}
+	link, err := h.routes.LinkByName(name)
+	if err != nil {
+		return b, fmt.Errorf("find interface %s: %w", b.Link, err)
+	}
+	b.index = link.Attrs().Index
 	var errs []error
 	for _, port := range ports {
 		b.entries = append(b.entries, entryOf(port, address)...)
@@ -146,20 +158,33 @@ func (b *Box) Connect(pid, number int) error {
 	return nil
 }
 
-// Close takes away what Reserve and Connect made. The box has ended.
+// Close takes away what Reserve and Connect made: when it returns the ports are
+// free, and nothing leads to the box, which has ended. The pair goes with the
+// box's network namespace, which takes the kernel some 20 ms in the
+// background. To remove it here would wait for that, and hold up every other
+// change of the host's network meanwhile.
 func (b *Box) Close() error {
 	b.release()
 	if b.host.shared == nil {
 		return nil // adopted in vain
 	}
-	var errs []error
-	if len(b.entries) > 0 {
-		errs = append(errs, unpublish(b.entries))
+	if b.index != 0 {
+		b.host.forget(b.index)
 	}
-	if b.Link != "" {
-		errs = append(errs, removeLink(b.host.routes, b.Link))
+	if len(b.entries) == 0 {
+		return nil
 	}
-	return errors.Join(errs...)
+	return unpublish(b.entries)
+}
+
+// forget notes an interface that the kernel removes.
+func (h *Host) forget(index int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.ended) == maxEnded {
+		h.ended = h.ended[1:]
+	}
+	h.ended = append(h.ended, index)
 }
 
 // failed classifies what the kernel refuses.

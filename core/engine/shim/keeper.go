@@ -30,6 +30,7 @@ type keeper struct {
 	records store.Dir[record.Box]
 	idle    *idle
 	flushes atomic.Int64 // asked for, and not done
+	line    line
 
 	mu     sync.Mutex
 	boxes  map[string]*box
@@ -53,8 +54,8 @@ func (b *box) record() record.Box {
 	return b.rec
 }
 
-// create makes a box and starts it.
-func (k *keeper) create(req core.CreateRequest, owner process.Identity) (core.Record, error) {
+// create makes a box and starts it, unless whoever asks for it has left.
+func (k *keeper) create(req core.CreateRequest, owner process.Identity, left func() bool) (core.Record, error) {
 	if !record.ValidID(req.ID) {
 		return core.Record{}, fault.New(fault.Engine, "%q is no box id", req.ID)
 	}
@@ -67,16 +68,19 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity) (core.Re
 	if err := k.checkVolumes(req.Options.Volumes); err != nil {
 		return core.Record{}, err
 	}
-	if b, err := k.lock(req.ID); err == nil { // an earlier helper did it, and could not say so
-		defer b.change.Unlock()
-		return b.record().Record, nil
+	if rec, err := k.again(req.ID); err != nil || rec.State == core.Running {
+		return rec, err
 	}
 	b, err := k.reserve(req, owner)
 	if err != nil {
 		return core.Record{}, err
 	}
-	b.change.Lock()
 	defer b.change.Unlock()
+	// Who left has asked for the box's removal, and may have been told that
+	// there is none: later than this the removal waits for us.
+	if left() {
+		return core.Record{}, errors.Join(fault.New(fault.Canceled, "whoever asked for the box has gone"), k.forget(b))
+	}
 	if err := k.bringUp(b); err != nil {
 		return core.Record{}, errors.Join(err, k.forget(b))
 	}
@@ -86,7 +90,22 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity) (core.Re
 	return b.record().Record, nil
 }
 
+// again gives the box that an earlier helper made, which died before it could
+// say so. One that does not run any more is removed: its asker never had it.
+func (k *keeper) again(id string) (core.Record, error) {
+	b, err := k.lock(id)
+	if err != nil {
+		return core.Record{}, nil // as nearly always: there is none
+	}
+	defer b.change.Unlock()
+	if rec := b.record().Record; rec.State == core.Running {
+		return rec, nil
+	}
+	return core.Record{}, k.forget(b)
+}
+
 // reserve gives a box its name and its range of ids, and writes its record.
+// b.change is held, and the caller gives it back.
 func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, error) {
 	now := time.Now().UTC()
 	b := &box{rec: record.Box{
@@ -115,6 +134,7 @@ func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, 
 	if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
 		return nil, err
 	}
+	b.change.Lock()
 	k.boxes[b.rec.ID] = b
 	return b, nil
 }

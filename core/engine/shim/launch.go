@@ -93,7 +93,7 @@ func (l launcher) mount(t *tree, b record.Box) error {
 		defer root.Close()
 		layers = []string{fdPath(root)}
 	}
-	if err := t.mount(record.Folder(l.home, b.ID), layers, b.UIDBase, b.Options.DiskSizeGB); err != nil {
+	if err := t.mount(record.Folder(l.home, b.ID), layers, b.UIDBase, b.Options.DiskSizeGB, b.Options.AutoRemove); err != nil {
 		return store.Fault(err, "make the box's root file system")
 	}
 	if err := checkMountPoints(t.root); err != nil {

@@ -38,7 +38,7 @@ func stagedTree(id string) tree { return tree{root: filepath.Join(stage, id)} }
 // read-only and with their owners mapped into the box's range, below the
 // writable folder upper. The writable folder belongs to the box's range on
 // disk: an id-mapped one comes up silently read-only.
-func (t *tree) mount(folder string, layers []string, base, diskGB int) error {
+func (t *tree) mount(folder string, layers []string, base, diskGB int, passing bool) error {
 	if err := makeFolders(folder, t.root); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (t *tree) mount(folder string, layers []string, base, diskGB int) error {
 	if err := copyRoot(layers[len(layers)-1], fdPath(upper), base); err != nil {
 		return err
 	}
-	return t.overlay(lower, fdPath(upper), fdPath(work))
+	return t.overlay(lower, fdPath(upper), fdPath(work), passing)
 }
 
 // mapLayer mounts one layer, id-mapped and read-only, on the box's root, where
@@ -111,8 +111,13 @@ func (t *tree) mapLayer(layer string, ids *os.File) (*os.File, error) {
 // layers in user.overlay.*, which unpacking can set without a right. Paths are
 // of descriptors: those of a long home would not fit the one page that options
 // have.
-func (t *tree) overlay(lower []string, upper, work string) error {
+// What is passing is never written to disk for its own sake: else the end of
+// the box waits until all that it wrote is there, to be removed.
+func (t *tree) overlay(lower []string, upper, work string, passing bool) error {
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr", strings.Join(lower, ":"), upper, work)
+	if passing {
+		options += ",volatile"
+	}
 	if err := unix.Mount("overlay", t.root, "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		if errors.Is(err, unix.EINVAL) {
 			return noUpper(upper)

@@ -72,7 +72,7 @@ func serve(home string) error {
 	}
 	k := &keeper{
 		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), network: &network.Host{}, log: log},
-		records:  record.Open(home), idle: newIdle(lingering),
+		records:  record.Open(home), idle: newIdle(lingering), line: newLine(),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
 	}
 	if err := k.load(); err != nil {
@@ -168,7 +168,7 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 	}
 	switch f.Type {
 	case wire.TypeStartBox:
-		rec, err := k.start(r.ID)
+		rec, err := k.answerStart(conn, r.ID)
 		return wire.TypeRecord, rec, err
 	case wire.TypeStopBox:
 		rec, err := k.stop(r.ID, time.Duration(r.GraceMS)*time.Millisecond)
@@ -200,6 +200,10 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 	if err := f.Decode(&req); err != nil {
 		return core.Record{}, err
 	}
+	if err := k.line.enter(conn); err != nil {
+		return core.Record{}, err
+	}
+	defer k.line.leave()
 	var owner process.Identity
 	if req.Owned {
 		pid, err := conn.Peer()
@@ -210,7 +214,15 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 			return core.Record{}, fmt.Errorf("find the process that asks: %w", err)
 		}
 	}
-	return k.create(req, owner)
+	return k.create(req, owner, conn.HungUp)
+}
+
+func (k *keeper) answerStart(conn *wire.Conn, id string) (core.Record, error) {
+	if err := k.line.enter(conn); err != nil {
+		return core.Record{}, err
+	}
+	defer k.line.leave()
+	return k.start(id)
 }
 
 // openLog opens the helper's log in the home, anew when it has grown large.

@@ -120,10 +120,29 @@ const shortage = 5 * time.Millisecond
 func (l *Listener) Close() error { return l.f.Close() }
 
 // HungUp tells whether the other side has closed, without a Recv.
-func (c *Conn) HungUp() bool {
-	fds := []unix.PollFd{{Fd: int32(c.FD()), Events: unix.POLLRDHUP}}
-	n, err := unix.Poll(fds, 0)
+func (c *Conn) HungUp() bool { return hasHungUp(uintptr(c.FD())) }
+
+func hasHungUp(fd uintptr) bool {
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // a descriptor
+	n, err := unix.Poll(p, 0)
 	return err == nil && n > 0
+}
+
+// Watch gives a channel that is closed when the peer hangs up. The socket is
+// one in non-blocking mode, and nobody receives until stop was called.
+func (c *Conn) Watch() (left <-chan struct{}, stop func()) {
+	hungUp, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		if rc, err := c.f.SyscallConn(); err == nil && rc.Read(hasHungUp) == nil {
+			close(hungUp)
+		}
+	}()
+	return hungUp, func() {
+		_ = c.f.SetReadDeadline(time.Unix(1, 0))
+		<-done
+		_ = c.f.SetReadDeadline(time.Time{})
+	}
 }
 
 // Peer gives the process at the other end of a connection.

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is the namespaces, other than this process's, to do something in.
+type place []*os.File
+
+// withoutUnified makes a mount namespace in which a hybrid host looks like one
+// of cgroup v1 alone: crun 1.8 refuses hybrid hosts. The folders in hidden are
+// empty there, and what is written into them is gone with it.
+func withoutUnified(hidden ...string) (place, error) {
+	return newPlace(unix.CLONE_FS|unix.CLONE_NEWNS, "mnt", func() error {
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return fmt.Errorf("making all mounts private: %w", err)
+		}
+		if hybrid() {
+			if err := unix.Unmount(unified, unix.MNT_DETACH); err != nil {
+				return fmt.Errorf("unmounting %s: %w", unified, err)
+			}
+		}
+		for _, dir := range hidden {
+			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
+				return fmt.Errorf("covering %s: %w", dir, err)
+			}
+		}
+		return nil
+	})
+}
+
+// newNetwork makes a network namespace.
+func newNetwork() (place, error) {
+	return newPlace(unix.CLONE_NEWNET, "net", func() error { return nil })
+}
+
+func newPlace(flags int, name string, prepare func() error) (p place, err error) {
+	err = onThread(func() error {
+		if err := unix.Unshare(flags); err != nil {
+			return fmt.Errorf("making a %s namespace: %w", name, err)
+		}
+		if err := prepare(); err != nil {
+			return err
+		}
+		fd, err := os.Open("/proc/thread-self/ns/" + name)
+		p = place{fd}
+		return err
+	})
+	return p, err
+}
+
+// do runs f where the processes it starts are born in the place. The way in
+// costs f nothing: f starts its clock itself.
+func (p place) do(f func() error) error {
+	if len(p) == 0 {
+		return f()
+	}
+	return onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil { // setns refuses shared ones
+			return err
+		}
+		for _, ns := range p {
+			if err := unix.Setns(int(ns.Fd()), 0); err != nil {
+				return err
+			}
+		}
+		return f()
+	})
+}
+
+func (p place) close() (err error) {
+	for _, ns := range p {
+		err = ns.Close()
+	}
+	return err
+}
+
+// onThread runs f on a thread of its own, which ends with it.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: Go ends the thread with the goroutine
+		done <- f()
+	}()
+	return <-done
+}

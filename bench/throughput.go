@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sandbox/core"
+)
+
+const (
+	sent      = 1 << 30 // bytes
+	streams   = 2       // connections at once
+	tcpRounds = 15      // at most: a round moves 4 GiB
+)
+
+// measureTCP moves bytes from a box to a server in the world, and from there
+// to a published port.
+func measureTCP(ctx context.Context, b *bench) ([]row, error) {
+	l, err := b.theLab(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours, podman := l.startBox(ctx), l.startContainer(ctx)
+	all := pace{rounds: min(b.rounds, tcpRounds)}.interleave(ctx, ours.out(l), podman.out(l), ours.in(l), podman.in(l))
+	rate := unit{"MB/s", func(d time.Duration) float64 { return sent / d.Seconds() / 1e6 }}
+	return rows(rate, all,
+		bar{contestant: "ours, out", peer: "podman, out", percentile: 50, limit: 0.9, rate: true},
+		bar{contestant: "ours, in", peer: "podman, in", percentile: 50, limit: 0.9, rate: true},
+	), errors.Join(ours.close(ctx), podman.close(ctx))
+}
+
+// server is a box or container in which a program takes what comes to its port.
+type server struct {
+	contestant
+	port  int // on labHost
+	exec  func(ctx context.Context, args ...string) error
+	close func(context.Context) error
+}
+
+func (l *lab) startBox(ctx context.Context) *server {
+	s := &server{contestant: l.ours.contestant(nil), port: l.nextPort()}
+	s.close = func(context.Context) error { return nil }
+	if s.why != "" {
+		return s
+	}
+	var box *core.Box
+	box, err := l.create(ctx, labHost, s.port)
+	if err == nil {
+		s.close = func(ctx context.Context) error { return l.ours.remove(ctx, box) }
+		s.exec = func(ctx context.Context, args ...string) error {
+			_, err := l.ours.exec(ctx, box, args...)
+			return err
+		}
+		err = s.serve(ctx)
+	}
+	return s.fails(err)
+}
+
+func (l *lab) startContainer(ctx context.Context) *server {
+	s := &server{contestant: l.podman.contestant("podman", nil), port: l.nextPort()}
+	name, args := l.podman.run(append(l.publish(labHost, s.port), "--detach"), "/bin/sleep", "1000000")
+	s.close = func(context.Context) error { return nil }
+	if s.why != "" {
+		return s
+	}
+	err := l.podman.do(ctx, args...)
+	if err == nil {
+		s.close = func(ctx context.Context) error { return l.podman.remove(ctx, name) }
+		s.exec = func(ctx context.Context, args ...string) error {
+			return l.podman.do(ctx, append([]string{"exec", name}, args...)...)
+		}
+		err = s.serve(ctx)
+	}
+	return s.fails(err)
+}
+
+func (s *server) serve(ctx context.Context) error {
+	return s.exec(ctx, tcp, "serve", strconv.Itoa(guestPort))
+}
+
+func (s *server) fails(err error) *server {
+	if err != nil {
+		s.why = err.Error()
+	}
+	return s
+}
+
+func (s *server) as(what string, run func(context.Context) (time.Duration, error)) contestant {
+	c := s.contestant
+	c.name, c.run = c.name+", "+what, run
+	return c
+}
+
+// out sends from inside to the world.
+func (s *server) out(l *lab) contestant {
+	return s.as("out", func(ctx context.Context) (took time.Duration, err error) {
+		var sink *net.TCPListener
+		err = l.world.do(func() (err error) {
+			sink, err = net.ListenTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(labWorld)})
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+		defer sink.Close()
+		done := make(chan error)
+		go func() {
+			done <- s.exec(ctx, tcp, "send", labWorld, strconv.Itoa(sink.Addr().(*net.TCPAddr).Port), strconv.Itoa(sent), strconv.Itoa(streams))
+		}()
+		took, err = take(sink)
+		return took, errors.Join(err, <-done)
+	})
+}
+
+// take takes what comes over all connections, from the beginning of the first
+// to the end of the last.
+func take(l *net.TCPListener) (time.Duration, error) {
+	if err := l.SetDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	var start time.Time
+	var total atomic.Int64
+	var wg sync.WaitGroup
+	for i := range streams {
+		c, err := l.AcceptTCP()
+		if err != nil {
+			return 0, err
+		}
+		if i == 0 {
+			start = time.Now()
+		}
+		wg.Go(func() {
+			defer c.Close()
+			total.Add(readAll(c))
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+	if total.Load() != sent {
+		return 0, fmt.Errorf("%d of %d bytes came", total.Load(), sent)
+	}
+	return took, nil
+}
+
+// tcpBuffer is what everyone reads and writes at a time.
+const tcpBuffer = 128 << 10
+
+// readAll reads to the end and gives how much came.
+func readAll(c *net.TCPConn) (n int64) {
+	buf := make([]byte, tcpBuffer)
+	for {
+		got, err := c.Read(buf)
+		n += int64(got)
+		if err != nil {
+			return n
+		}
+	}
+}
+
+// in sends from the world to the published port.
+func (s *server) in(l *lab) contestant {
+	return s.as("in", func(context.Context) (time.Duration, error) {
+		conns := make([]*net.TCPConn, streams)
+		err := l.world.do(func() (err error) {
+			for i := range conns {
+				if conns[i], err = net.DialTCP("tcp4", nil, &net.TCPAddr{IP: net.ParseIP(labHost), Port: s.port}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		errs := make([]error, streams)
+		var wg sync.WaitGroup
+		start := time.Now()
+		for i, c := range conns {
+			wg.Go(func() {
+				defer c.Close()
+				errs[i] = sendAll(c, sent/streams)
+			})
+		}
+		wg.Wait()
+		return time.Since(start), errors.Join(errs...)
+	})
+}
+
+// sendAll sends n bytes, and waits until the other side has read them.
+func sendAll(c *net.TCPConn, n int) error {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	buf := make([]byte, tcpBuffer)
+	for ; n > 0; n -= len(buf) {
+		if _, err := c.Write(buf[:min(n, len(buf))]); err != nil {
+			return err
+		}
+	}
+	if err := c.CloseWrite(); err != nil {
+		return err
+	}
+	if _, err := c.Read(buf); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the other side did not read to the end: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/test/rootfs"
+)
+
+// 300 boxes are asked for at once: each runs, or is refused with what to do,
+// and neither leaves anything.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	const asked = 300
+	recs, errs := make([]core.Record, asked), make([]error, asked)
+	var wg sync.WaitGroup
+	for i := range asked {
+		wg.Go(func() { recs[i], errs[i] = n.box(t, options.Port{GuestPort: 80, Protocol: options.ProtocolTCP}) })
+	}
+	wg.Wait()
+	made := 0
+	for i, err := range errs {
+		switch {
+		case err == nil && recs[i].State == core.Running:
+			made++
+		case !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "ask again"):
+			t.Errorf("box %d: %+v, %v", i, recs[i], err)
+		}
+	}
+	if made < 200 || made == asked {
+		t.Errorf("%d of %d were made, want those that the line has room for", made, asked)
+	}
+	one := slices.IndexFunc(errs, func(err error) bool { return err == nil })
+	if out, _ := output(t, n.engine, recs[one].ID, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
+		t.Errorf("one of them says %q", out)
+	}
+	for i := range recs {
+		if errs[i] == nil {
+			wg.Go(func() { n.remove(t, recs[i].ID) })
+		}
+	}
+	wg.Wait()
+	if left, err := n.engine.List(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	n.nothingLeft(t)
+}
+
+// Whoever leaves the line gets no box, also if it was about to be his turn.
+func TestLeaveLine(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	root := rootfs.Busybox(t)
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*5*time.Millisecond) // some are there by then
+			defer cancel()
+			_, err := create(ctx, e, boxID(home, i), root)
+			if err == nil {
+				err = e.Remove(t.Context(), boxID(home, i), true)
+			}
+			if err != nil && !fault.Is(err, fault.Timeout) {
+				t.Errorf("box %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if left, err := e.List(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// A create that is asked for again, as after the death of a helper, gives the
+// box while it runs, and a new one when it has ended meanwhile.
+func TestCreateAgain(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	id, root := boxID(home, 1), rootfs.Busybox(t)
+	first, err := create(t.Context(), e, id, root)
+	again, err2 := create(t.Context(), e, id, root)
+	if err := errors.Join(err, err2); err != nil || again.PID != first.PID {
+		t.Fatalf("got %+v, then %+v, %v", first, again, err)
+	}
+	for name, end := range map[string]func(pid int){
+		"its init was killed": func(pid int) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			awaitState(t, e, id, core.Failed)
+		},
+		"it was stopped": func(int) {
+			if _, err := e.Stop(t.Context(), id, time.Second); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		output(t, e, id, options.Exec{Cmd: []string{"touch", "/mark"}})
+		end(again.PID)
+		before := again.PID
+		if again, err = create(t.Context(), e, id, root); err != nil || again.State != core.Running || again.PID == before {
+			t.Fatalf("%s: got %+v, %v, want a running box", name, again, err)
+		}
+		if out, _ := output(t, e, id, options.Exec{Cmd: []string{"ls", "/mark"}}); out == "/mark\n" {
+			t.Errorf("%s: the new box has the old one's files", name)
+		}
+	}
+	if err := e.Remove(t.Context(), id, true); err != nil {
+		t.Error(err)
+	}
+}
