@@ -163,7 +163,7 @@ type Usage struct {
 type Traffic struct{ Sent, Received int64 }
 
 // Process is a command that an engine has started. The descriptors belong to
-// whoever holds the Process; Control.Release ends it. The output pipes don't
+// whoever holds the Process; Control.Release ends it. The pipes don't
 // block: a read of an empty one is EAGAIN.
 type Process struct {
 	Record ExecRecord // as it started
@@ -186,6 +186,9 @@ type Control interface {
 	// Cancel sends SIGTERM to the command's whole process tree, SIGKILL
 	// after grace.
 	Cancel(ctx context.Context, grace time.Duration) error
+	// HangUp tells the command's tree that its terminal has gone (SIGHUP),
+	// and ends what is left of the tree after grace (SIGKILL).
+	HangUp(ctx context.Context, grace time.Duration) error
 	// CloseStdin gives the command EOF, also when Stdin is kept open for
 	// others (options.Exec.KeepStdin).
 	CloseStdin(ctx context.Context) error

@@ -65,6 +65,12 @@ func (e *Exec) Cancel(ctx context.Context, grace time.Duration) error {
 	return e.p.Cancel(ctx, grace)
 }
 
+// HangUp tells the command's whole tree that its terminal has gone: SIGHUP, and
+// after grace SIGKILL for what is left, also when the command itself has ended.
+func (e *Exec) HangUp(ctx context.Context, grace time.Duration) error {
+	return e.p.HangUp(ctx, grace)
+}
+
 // Resize sets the size of the terminal.
 func (e *Exec) Resize(ctx context.Context, cols, rows int) error { return e.p.Resize(ctx, cols, rows) }
 

@@ -74,7 +74,16 @@ func New(c Config) *Runtime {
 // InvalidArgument (a limit of the host, the root file system, a volume),
 // AlreadyExists, and those of [Engine].
 func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
-	rec, err := r.create(ctx, o)
+	return r.counted(r.create(ctx, o, r.owned))
+}
+
+// CreateOwned is Create for a box that ends with this process in any case, if
+// it has auto_remove, whatever [Config] says of others.
+func (r *Runtime) CreateOwned(ctx context.Context, o options.Box) (*Box, error) {
+	return r.counted(r.create(ctx, o, true))
+}
+
+func (r *Runtime) counted(rec Record, err error) (*Box, error) {
 	if err != nil {
 		r.stats.failed.Add(1)
 		return nil, err
@@ -83,7 +92,7 @@ func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
 	return r.box(rec), nil
 }
 
-func (r *Runtime) create(ctx context.Context, o options.Box) (Record, error) {
+func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record, error) {
 	if err := r.refuseAfterShutdown(); err != nil {
 		return Record{}, err
 	}
@@ -102,7 +111,7 @@ func (r *Runtime) create(ctx context.Context, o options.Box) (Record, error) {
 	}
 	start := time.Now()
 	rec, err := r.engine.Create(ctx, CreateRequest{
-		ID: newID("box_"), Options: o, Image: img, Owned: r.owned && o.AutoRemove,
+		ID: newID("box_"), Options: o, Image: img, Owned: owned && o.AutoRemove,
 	})
 	if err != nil {
 		return Record{}, err

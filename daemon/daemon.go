@@ -20,6 +20,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/local"
 	"sandbox/httpd"
+	"sandbox/spool"
 )
 
 // Streams is where a daemon says what is not for its clients.
@@ -37,6 +38,7 @@ type Daemon struct {
 	lock    *os.File
 	runtime *core.Runtime
 	keys    *auth.Store
+	spool   *spool.Store
 	server  *httpd.Server
 	tcp     net.Listener // nil without
 	unix    *unixListener
@@ -89,8 +91,12 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 	if err != nil {
 		return nil, err
 	}
+	d.spool = spool.Open(spool.Config{Dir: filepath.Join(s.Home, "spool"), Log: streams.Log})
+	if err := d.spool.Adopt(ctx, spooled{runtime}); err != nil {
+		return nil, err
+	}
 	d.server, err = httpd.New(httpd.Config{
-		Runtime: runtime, Keys: d.keys, Replays: replays, Log: streams.Log,
+		Runtime: runtime, Keys: d.keys, Replays: replays, Spool: d.spool, Held: folder, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})
@@ -155,6 +161,9 @@ func (d *Daemon) Close(ctx context.Context) error {
 		if err := d.tcp.Close(); !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if d.spool != nil {
+		d.spool.Close()
 	}
 	if d.keys != nil {
 		errs = append(errs, d.keys.Close())

@@ -51,11 +51,8 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	if err != nil {
 		return created{}, err
 	}
-	if err := s.checkPaths(r, &o); err != nil {
+	if err := s.settle(r, &o); err != nil {
 		return created{}, err
-	}
-	for i := range o.Ports {
-		o.Ports[i].HostIP = s.Publish.String()
 	}
 	box, err := s.Runtime.Create(r.Context(), o)
 	if err != nil {
@@ -67,6 +64,14 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	}
 	doc, err = encode(rec.Info())
 	return created{ID: rec.ID, Document: doc}, err
+}
+
+// settle adds to a box what is this server's to say.
+func (s *Server) settle(r *request, o *options.Box) error {
+	for i := range o.Ports {
+		o.Ports[i].HostIP = s.Publish.String()
+	}
+	return s.checkPaths(r, o)
 }
 
 // box finds the box that the path names. Errors: BoxNotFound, Ambiguous.
@@ -108,6 +113,7 @@ func (s *Server) removeBox(w http.ResponseWriter, r *request) error {
 	if err := s.Runtime.Remove(r.Context(), box.ID(), force); err != nil {
 		return err
 	}
+	s.Spool.Remove(box.ID())
 	return writeJSON(w, http.StatusOK, removed{OK: true, ID: box.ID()})
 }
 

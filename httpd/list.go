@@ -114,11 +114,14 @@ func (f filter) shows(rec *core.Record) bool {
 
 // before tells whether rec comes behind m. A box that was removed meanwhile
 // leaves its place known.
-func (m mark) before(rec *core.Record) bool {
-	if n := rec.CreatedAt.Compare(m.at); n != 0 {
+func (m mark) before(rec *core.Record) bool { return m.behind(rec.CreatedAt, rec.ID) }
+
+// behind tells whether what was made at a time comes behind m.
+func (m mark) behind(at time.Time, id string) bool {
+	if n := at.Compare(m.at); n != 0 {
 		return n < 0
 	}
-	return rec.ID > m.id
+	return id > m.id
 }
 
 // String gives the mark as a page token.

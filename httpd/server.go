@@ -16,6 +16,7 @@ import (
 
 	"sandbox/auth"
 	"sandbox/core"
+	"sandbox/spool"
 )
 
 // Config is what a server is made of.
@@ -23,7 +24,10 @@ type Config struct {
 	Runtime *core.Runtime
 	Keys    *auth.Store
 	Replays *Replays
-	Log     *slog.Logger
+	Spool   *spool.Store
+	// Held is a folder on a disk, for uploads that have to wait.
+	Held string
+	Log  *slog.Logger
 	// Environment is the one that observability permissions must be for.
 	Environment string
 	// Prefix is the segment behind /v1 that boxes are under, or "".

@@ -33,12 +33,13 @@ var allowed = map[string][]string{
 	"core/options":     {"core/fault"},
 	"core/store":       {"core/fault"},
 	"core/enginetest":  {"core", "core/fault", "core/options"},
-	"daemon":           {"auth", "client", "core", "core/fault", "core/local", "core/store", "httpd"},
-	"httpd":            {"auth", "core", "core/fault", "core/hostpath", "core/options", "core/store"},
+	"daemon":           {"auth", "client", "core", "core/fault", "core/local", "core/store", "httpd", "spool"},
+	"httpd":            {"auth", "core", "core/fault", "core/hostpath", "core/options", "core/store", "spool"},
 	"bench":            {"core/...", "test/..."},
 	"logs/clickhouse":  {"core/fault"},
 	"logs/embedded":    {"core/fault", "core/helpers"},
 	"internal/fake":    {"core", "core/fault", "core/options"},
+	"spool":            {"core", "core/fault", "core/store"},
 	"test":             {"core/..."},
 }
 

@@ -223,7 +223,7 @@ func checkStream(fd int, tty bool) error {
 	if (tty && !terminal) || (!tty && !pipe) {
 		return fmt.Errorf("%w: a descriptor of mode %o, which is no stream of a command", wire.ErrProtocol, st.Mode)
 	}
-	return nil
+	return unix.SetNonblock(fd, true) // waited for in Go's poller, stdin too, so that a wait can be ended
 }
 
 // control is the connection that stands for a command.
@@ -289,6 +289,12 @@ func (c *control) Resize(_ context.Context, cols, rows int) error {
 		return fault.Wrap(fault.InvalidState, err, "the command has no terminal")
 	}
 	return nil
+}
+
+// HangUp is for a command that has ended too: its tree may live on.
+func (c *control) HangUp(_ context.Context, grace time.Duration) error {
+	err := c.conn.Send(wire.TypeHangUp, wire.Cancel{GraceMS: grace.Milliseconds()})
+	return fault.Wrap(fault.InvalidState, err, "the box's init has gone")
 }
 
 // CloseStdin closes the command's input here, and in init where it is kept.

@@ -74,6 +74,14 @@ func (r *reader) Cancel(_ context.Context, grace time.Duration) error {
 	return nil
 }
 
+func (r *reader) HangUp(_ context.Context, grace time.Duration) error {
+	if r.group != 0 {
+		_ = syscall.Kill(-r.group, syscall.SIGHUP)
+		time.AfterFunc(grace, func() { _ = syscall.Kill(-r.group, syscall.SIGKILL) })
+	}
+	return nil
+}
+
 func (r *reader) CloseStdin(context.Context) error {
 	if in := r.process.Stdin; in != nil && in != r.process.Stdout {
 		_ = in.Close() // its user may have done it

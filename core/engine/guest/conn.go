@@ -139,6 +139,12 @@ func (e *exec) control(f wire.Frame) error {
 			return err
 		}
 		e.end(wire.ReasonCanceled, milliseconds(r.GraceMS))
+	case wire.TypeHangUp:
+		var r wire.Cancel
+		if err := f.Decode(&r); err != nil {
+			return err
+		}
+		e.hangUp(milliseconds(r.GraceMS))
 	case wire.TypeCloseStdin:
 		e.closeStdin()
 	default:

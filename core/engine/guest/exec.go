@@ -185,6 +185,18 @@ func (e *exec) end(reason string, grace time.Duration) bool {
 	return true
 }
 
+// hangUp tells the whole tree that its terminal has gone. What is there after
+// grace is killed, also when the command's own process has ended by then.
+func (e *exec) hangUp(grace time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.pid == 0 {
+		return
+	}
+	_ = e.group.signal(unix.SIGHUP)
+	time.AfterFunc(grace, e.kill)
+}
+
 func (e *exec) kill() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,6 +26,7 @@ const (
 	TypeSignal     // Signal
 	TypeCancel     // Cancel
 	TypeCloseStdin // no body
+	TypeHangUp     // Cancel: SIGHUP to the tree, SIGKILL to what is left after the grace
 	TypeRelease    // no body: the output was read, or is not wanted
 
 	// Answers of init.

@@ -1,0 +1,123 @@
+package httpd
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+
+	"sandbox/core/fault"
+	"sandbox/spool"
+)
+
+// piece is how much output one frame carries at most. Its buffer has a page
+// for the byte before it: the kernel copies to the begin of a page, which is
+// several times faster than to one byte behind it.
+const (
+	piece = 256 << 10
+	page  = 4096
+)
+
+var pieces = sync.Pool{New: func() any { b := make([]byte, page+piece); return &b }}
+
+// attachExec attaches a client to an exec: its output byte by byte, its input,
+// its signals. The command waits for the client.
+func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
+	skip, err := r.skips()
+	if err != nil {
+		return err
+	}
+	e, err := s.spooled(r)
+	if err != nil {
+		return err
+	}
+	if err := r.mustUpgrade(); err != nil {
+		return err
+	}
+	a, err := e.Attach(skip)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	c, err := s.upgrade(w, r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.streaming(r)
+	defer cancel()
+	if command, err := a.Command(); err == nil {
+		renew(command.Stdin())
+		defer interrupt(command.Stdin())
+	}
+	on := consoleOf(ctx, e.Record().TTY, a.Open(), a.Command)
+	_ = c.serve(ctx, on, func(ctx context.Context) error { return c.showExec(ctx, e, a) }) // the client was told
+	if command, err := a.Command(); err == nil {
+		interrupt(command.Stdin())
+	}
+	c.ends.Wait()
+	return nil
+}
+
+// skips gives how much of each stream a client has already.
+func (r *request) skips() (skip [2]int64, err error) {
+	query, err := r.query()
+	if err != nil {
+		return skip, err
+	}
+	if skip[spool.Stdout], err = offset(query, "after_stdout"); err != nil {
+		return skip, err
+	}
+	skip[spool.Stderr], err = offset(query, "after_stderr")
+	return skip, err
+}
+
+func offset(query url.Values, name string) (int64, error) {
+	if !query.Has(name) {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(query.Get(name), 10, 64)
+	if err != nil || n < 0 {
+		return 0, invalid(name, "range", "must be a number of bytes")
+	}
+	return n, nil
+}
+
+// showExec sends output until the exec has ended.
+func (c *socket) showExec(ctx context.Context, e *spool.Exec, a *spool.Attached) error {
+	stdout, stderr := a.From()
+	if err := c.tell(ready{"ready", e.Record().ID, &stdout, &stderr}); err != nil {
+		return err
+	}
+	for {
+		if err := a.Wait(ctx); err != nil {
+			return err
+		}
+		if err := c.showPieces(ctx, a); err != nil {
+			return err
+		}
+		if ended, lost := a.Ended(); ended && lost {
+			return fault.New(fault.Storage, "the disk was full: the end of the output is lost")
+		} else if ended {
+			return c.exit(e.Record().ExecRecord)
+		}
+	}
+}
+
+// showPieces sends what there is.
+func (c *socket) showPieces(ctx context.Context, a *spool.Attached) error {
+	buf := pieces.Get().(*[]byte)
+	defer pieces.Put(buf)
+	for ctx.Err() == nil {
+		stream, n, err := a.Next((*buf)[page:])
+		if err != nil || n == 0 {
+			return err
+		}
+		frame := (*buf)[page-1 : page+n]
+		frame[0] = byte(stream) + 1
+		if err := c.write(frame); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

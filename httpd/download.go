@@ -1,0 +1,80 @@
+package httpd
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// download streams a file out of a box, or a folder as a tar.
+func (s *Server) download(w http.ResponseWriter, r *request) error {
+	doc, err := r.document(w, maxBody)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Path    *string `json:"path"`
+		Archive *string `json:"archive"`
+	}
+	if doc != nil {
+		if err := options.Strict(doc, &body); err != nil {
+			return err
+		}
+	}
+	if body.Path == nil {
+		return malformed("path", "required", "is missing")
+	}
+	if body.Archive != nil && *body.Archive != "tar" {
+		return invalid("archive", "value", "must be tar")
+	}
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	file, err := box.Download(r.Context(), *body.Path, body.Archive != nil)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	kind := "application/octet-stream"
+	if body.Archive != nil {
+		kind = "application/x-tar"
+	}
+	header := w.Header()
+	header.Set("Content-Type", kind)
+	header.Set("Content-Disposition", disposition(file.Name))
+	if file.Size >= 0 {
+		header.Set("Content-Length", strconv.FormatInt(file.Size, 10))
+	}
+	w.WriteHeader(http.StatusOK)
+	into := &clientWriter{w: w}
+	if _, err := io.Copy(into, file.ReadCloser); err != nil && into.err == nil {
+		return fault.Wrap(fault.Engine, err, "the file broke off") // which breaks the reply off too
+	}
+	return nil
+}
+
+// disposition names the file for who saves it.
+func disposition(name string) string {
+	if d := mime.FormatMediaType("attachment", map[string]string{"filename": name}); d != "" {
+		return d
+	}
+	return "attachment"
+}
+
+// clientWriter tells the failures of a client, who is told no more, from those
+// of what it gets.
+type clientWriter struct {
+	w   http.ResponseWriter
+	err error
+}
+
+func (c *clientWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.err = err
+	return n, err
+}

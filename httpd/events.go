@@ -1,0 +1,222 @@
+package httpd
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"sandbox/spool"
+)
+
+const (
+	// heartbeat is how often a quiet stream says that it is alive (contract,
+	// sections 3 and 5).
+	heartbeat = 15 * time.Second
+	// stalled is how long a client may not take a piece of a stream of
+	// events. One that comes back goes on where it was.
+	stalled = 60 * time.Second
+	// batch is how much is written at once where much has come.
+	batch = 32 << 10
+)
+
+// events streams an exec's output as Server-Sent Events: what is stored, then
+// what comes, then the exit.
+func (s *Server) events(w http.ResponseWriter, r *request) error {
+	after, err := r.lastEvent()
+	if err != nil {
+		return err
+	}
+	e, err := s.spooled(r)
+	if err != nil {
+		return err
+	}
+	reader, err := e.Events(after)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	ctx, cancel := s.streaming(r)
+	defer cancel()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	out := eventStream{w: w, control: http.NewResponseController(w), e: e}
+	if err := out.flush(); err != nil { // the client knows that it is heard
+		return nil
+	}
+	return out.run(ctx, reader)
+}
+
+// streaming gives a context that ends with the request or with the service.
+func (s *Server) streaming(r *request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(s.draining, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// lastEvent gives the number after which a client wants to go on.
+func (r *request) lastEvent() (int64, error) {
+	query, err := r.query()
+	if err != nil {
+		return 0, err
+	}
+	name, value := "after", query.Get("after")
+	if header := r.Header.Get("Last-Event-ID"); header != "" {
+		name, value = "Last-Event-ID", header
+	}
+	if value == "" {
+		return 0, nil
+	}
+	after, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || after < 0 {
+		return 0, invalid(name, "range", "must be the number of an event")
+	}
+	return after, nil
+}
+
+// eventStream writes events to one client.
+type eventStream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	e       *spool.Exec
+}
+
+// eventBuffers are held while there is something to send, and not by the
+// thousands that wait.
+var eventBuffers = sync.Pool{New: func() any {
+	return &eventBuffer{data: make([]byte, spool.MaxEvent)}
+}}
+
+type eventBuffer struct {
+	data []byte
+	text []byte
+}
+
+// run ends with the exit, or with ctx. A failure to write is the client's.
+func (o eventStream) run(ctx context.Context, reader *spool.Events) error {
+	for !reader.Done() {
+		wait, cancel := context.WithTimeout(ctx, heartbeat)
+		err := reader.Wait(wait)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			_ = o.write([]byte(": the service ends\n\n"))
+			return nil
+		case err != nil:
+			if o.write([]byte(": alive\n\n")) != nil {
+				return nil
+			}
+			continue
+		}
+		if err := o.send(ctx, reader); err != nil {
+			if errors.Is(err, errGone) { // there is nobody to tell
+				return nil
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// errGone is the end of a stream whose client does not take it.
+var errGone = errors.New("the client has gone")
+
+// send writes all events that are there.
+func (o eventStream) send(ctx context.Context, reader *spool.Events) error {
+	buf := eventBuffers.Get().(*eventBuffer)
+	defer eventBuffers.Put(buf)
+	buf.text = buf.text[:0]
+	for ctx.Err() == nil {
+		event, err := reader.Next(buf.data)
+		if err != nil {
+			return err
+		}
+		if event != nil {
+			buf.text = o.append(buf.text, event)
+		}
+		if event != nil && len(buf.text) < batch {
+			continue
+		}
+		if err := o.write(buf.text); err != nil {
+			return errGone
+		}
+		buf.text = buf.text[:0]
+		if event == nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (o eventStream) write(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	_ = o.control.SetWriteDeadline(time.Now().Add(stalled))
+	if _, err := o.w.Write(p); err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+func (o eventStream) flush() error { return o.control.Flush() }
+
+// append writes an event as the contract shows it (section 3).
+func (o eventStream) append(b []byte, event *spool.Event) []byte {
+	switch event.Kind {
+	case spool.Gap:
+		b = appendHead(b, "gap", event.Seq)
+		b = strconv.AppendInt(append(b, `{"from":`...), event.From, 10)
+		b = strconv.AppendInt(append(b, `,"to":`...), event.To, 10)
+	case spool.Exit:
+		b = o.appendExit(appendHead(b, "exit", event.Seq), event.Seq)
+	case spool.Log:
+		b = appendHead(b, "log", event.Seq)
+		b = strconv.AppendInt(append(b, `{"seq":`...), event.Seq, 10)
+		b = append(append(append(b, `,"stream":"`...), streamNames[event.Stream]...), `","data":`...)
+		b = appendData(b, event.Data)
+	}
+	return append(b, "}\n\n"...)
+}
+
+var streamNames = [2]string{"stdout", "stderr"}
+
+func appendHead(b []byte, kind string, seq int64) []byte {
+	b = append(append(append(b, "event: "...), kind...), "\nid: "...)
+	return append(strconv.AppendInt(b, seq, 10), "\ndata: "...)
+}
+
+func appendData(b, data []byte) []byte {
+	if utf8.Valid(data) {
+		b, _ = jsontext.AppendQuote(b, data) // fails for invalid text only
+		return b
+	}
+	b = append(b, '"')
+	b = base64.StdEncoding.AppendEncode(b, data)
+	return append(b, `","encoding":"base64"`...)
+}
+
+// ending is the data of an exit event.
+type ending struct {
+	Seq         int64   `json:"seq"`
+	ExitCode    *int    `json:"exit_code"`
+	Signal      *int    `json:"signal"`
+	Status      string  `json:"status"`
+	Reason      *string `json:"reason"`
+	StdoutBytes *int64  `json:"stdout_bytes"`
+	StderrBytes *int64  `json:"stderr_bytes"`
+}
+
+// appendExit leaves the closing brace to append.
+func (o eventStream) appendExit(b []byte, seq int64) []byte {
+	rec := o.e.Record()
+	doc, _ := encode(ending{seq, rec.ExitCode, rec.Signal, string(rec.Status), rec.Reason, rec.StdoutBytes, rec.StderrBytes})
+	return append(b, doc[:len(doc)-1]...)
+}

@@ -1,0 +1,266 @@
+package httpd
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/spool"
+)
+
+// startExec starts a command. Its output is spooled from the first byte.
+func (s *Server) startExec(w http.ResponseWriter, r *request) error {
+	doc, err := r.document(w, options.MaxCommand)
+	if err != nil {
+		return err
+	}
+	if doc == nil {
+		doc = []byte("{}") // which names what is missing
+	}
+	asked, err := options.DecodeExec(doc)
+	if err != nil {
+		return err
+	}
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	asked.Exec.KeepStdin = asked.Open // it outlives this process, as the exec does
+	command, err := box.Exec(r.Context(), asked.Exec)
+	if err != nil {
+		return err
+	}
+	e, err := s.Spool.Start(command, asked.Open)
+	if err != nil {
+		return err
+	}
+	if asked.Exec.Stdin && !asked.Open {
+		go feed(command, asked.Input)
+	}
+	rec := e.Record()
+	w.Header().Set("Location", s.base()+"/boxes/"+rec.BoxID+"/exec/"+rec.ID)
+	return writeJSON(w, http.StatusCreated, rec)
+}
+
+// endOfInput is what a terminal takes for the end of its input.
+const endOfInput = "\x04"
+
+// feed writes the whole input of a command and closes it. It ends with the
+// command at the latest: its descriptors are closed then.
+func feed(command *core.Exec, input string) {
+	if command.Record().TTY {
+		input += endOfInput
+	}
+	_, _ = io.WriteString(command.Stdin(), input) // a command may read as little as it likes
+	_ = command.CloseStdin(context.Background())
+}
+
+// execs is the reply of a listing.
+type execs struct {
+	Execs []spool.Record `json:"execs"`
+	Next  *string        `json:"next_page_token"`
+}
+
+// listExecs lists the execs that this service has started, and those that the
+// box's init knows of from other programs.
+func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
+	query, err := r.query()
+	if err != nil {
+		return err
+	}
+	size := defaultPage
+	if err := number(query, "page_size", &size, 1, maxPage); err != nil {
+		return err
+	}
+	after, err := parseMark(query.Get("page_token"))
+	if err != nil {
+		return err
+	}
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	others, err := othersExecs(r.Context(), box)
+	if err != nil {
+		return err
+	}
+	page, next := pageOf(s.places(box, others), size, after)
+	reply := execs{Execs: []spool.Record{}, Next: next}
+	for _, place := range page {
+		rec, err := s.execRecord(box.ID(), place.ID, others)
+		if fault.Is(err, fault.ExecNotFound) {
+			continue // forgotten meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		rec.Env = nil // in the view of one exec only
+		reply.Execs = append(reply.Execs, rec)
+	}
+	return writeJSON(w, http.StatusOK, reply)
+}
+
+// othersExecs gives what the box's init knows, by id; nothing where it does
+// not run.
+func othersExecs(ctx context.Context, box *core.Box) (map[string]core.ExecRecord, error) {
+	recs, err := box.Execs(ctx)
+	if fault.Is(err, fault.InvalidState) {
+		return nil, nil
+	}
+	others := map[string]core.ExecRecord{}
+	for _, rec := range recs {
+		others[rec.ID] = rec
+	}
+	return others, err
+}
+
+// places gives all execs of a box, newest first.
+func (s *Server) places(box *core.Box, others map[string]core.ExecRecord) []spool.Place {
+	places := s.Spool.Places(box.ID())
+	ours := map[string]bool{}
+	for _, place := range places {
+		ours[place.ID] = true
+	}
+	for id, rec := range others {
+		if !ours[id] {
+			places = append(places, spool.Place{ID: id, CreatedAt: rec.CreatedAt})
+		}
+	}
+	slices.SortFunc(places, func(a, b spool.Place) int {
+		if (mark{a.CreatedAt, a.ID}).behind(b.CreatedAt, b.ID) {
+			return -1
+		}
+		return 1
+	})
+	return places
+}
+
+// pageOf gives the execs to show, and where the next page begins.
+func pageOf(places []spool.Place, size int, after mark) (page []spool.Place, next *string) {
+	for _, place := range places {
+		if after.id != "" && !after.behind(place.CreatedAt, place.ID) {
+			continue
+		}
+		if len(page) == size {
+			token := mark{page[size-1].CreatedAt, page[size-1].ID}.String()
+			return page, &token
+		}
+		page = append(page, place)
+	}
+	return page, nil
+}
+
+func (s *Server) execRecord(box, id string, others map[string]core.ExecRecord) (spool.Record, error) {
+	e, err := s.Spool.Get(box, id)
+	if err == nil {
+		return e.Record(), nil
+	}
+	if rec, ok := others[id]; ok && fault.Is(err, fault.ExecNotFound) {
+		return spool.Record{ExecRecord: rec}, nil
+	}
+	return spool.Record{}, err
+}
+
+func (s *Server) getExec(w http.ResponseWriter, r *request) error {
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	e, rec, err := s.exec(r, box)
+	if err != nil {
+		return err
+	}
+	if e != nil {
+		return writeJSON(w, http.StatusOK, e.Record())
+	}
+	return writeJSON(w, http.StatusOK, spool.Record{ExecRecord: rec})
+}
+
+// exec finds the exec that the path names. One that another program has
+// started is known to the box's init alone: it comes as its record. Errors:
+// ExecNotFound.
+func (s *Server) exec(r *request, box *core.Box) (*spool.Exec, core.ExecRecord, error) {
+	e, err := s.Spool.Get(box.ID(), r.param("eid"))
+	if err == nil || !fault.Is(err, fault.ExecNotFound) {
+		return e, core.ExecRecord{}, err
+	}
+	rec, others := box.ExecRecord(r.Context(), r.param("eid"))
+	if fault.Is(others, fault.InvalidState) { // the box does not run: nobody else knows
+		return nil, rec, err
+	}
+	return nil, rec, others
+}
+
+// spooled finds an exec whose output this service has. Errors: ExecNotFound,
+// InvalidState.
+func (s *Server) spooled(r *request) (*spool.Exec, error) {
+	box, err := s.box(r)
+	if err != nil {
+		return nil, err
+	}
+	e, rec, err := s.exec(r, box)
+	if err == nil && e == nil {
+		return nil, fault.New(fault.InvalidState, "exec %s was started by another program, which reads its output", rec.ID)
+	}
+	return e, err
+}
+
+const (
+	cancelGrace = 2 * time.Second
+	maxGraceMS  = maxGrace * 1000
+	// settleTime is how long a cancel waits for the rest of the output of a
+	// command that has ended.
+	settleTime = 2 * time.Second
+)
+
+// cancelExec ends an exec's whole tree, whoever reads its output.
+func (s *Server) cancelExec(w http.ResponseWriter, r *request) error {
+	grace, err := r.cancelGrace(w)
+	if err != nil {
+		return err
+	}
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	e, rec, err := s.exec(r, box)
+	if err != nil {
+		return err
+	}
+	if e != nil {
+		rec = e.Record().ExecRecord
+	}
+	if rec.Status != core.ExecRunning {
+		return fault.New(fault.InvalidState, "exec %s has ended: it is %s", rec.ID, rec.Status)
+	}
+	if rec, err = box.Cancel(r.Context(), rec.ID, grace); err != nil {
+		return err
+	}
+	if e == nil {
+		return writeJSON(w, http.StatusOK, spool.Record{ExecRecord: rec})
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), settleTime)
+	defer cancel()
+	_ = e.Wait(ctx) // a client that is attached and does not read may keep it
+	return writeJSON(w, http.StatusOK, e.Record())
+}
+
+// cancelGrace gives the time between SIGTERM and SIGKILL, from the body.
+func (r *request) cancelGrace(w http.ResponseWriter) (time.Duration, error) {
+	doc, err := r.document(w, maxBody)
+	if err != nil || doc == nil {
+		return cancelGrace, err
+	}
+	var body struct {
+		Grace *int `json:"grace_ms"`
+	}
+	if err := options.Strict(doc, &body); err != nil || body.Grace == nil {
+		return cancelGrace, err
+	}
+	return time.Duration(*body.Grace) * time.Millisecond, within("grace_ms", *body.Grace, 0, maxGraceMS)
+}

@@ -1,0 +1,112 @@
+package httpd
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// The defaults of a terminal (contract, section 5).
+const (
+	defaultShell = "/bin/bash"
+	otherShell   = "/bin/sh" // where an image has not the default one
+	defaultTerm  = "xterm-256color"
+)
+
+// hangUpGrace is what is left of a shell whose client has gone gets.
+const hangUpGrace = 5 * time.Second
+
+// terminal runs a shell for one client, and hangs it up with it.
+func (s *Server) terminal(w http.ResponseWriter, r *request) error {
+	o, named, err := r.shell()
+	if err != nil {
+		return err
+	}
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	if err := r.mustUpgrade(); err != nil {
+		return err
+	}
+	command, err := openShell(r.Context(), box, o, named)
+	if err != nil {
+		return err
+	}
+	defer command.Close()
+	c, err := s.upgrade(w, r)
+	if err != nil {
+		_ = command.HangUp(context.Background(), 0)
+		return err
+	}
+	ctx, cancel := s.streaming(r)
+	defer cancel()
+	on := consoleOf(ctx, true, true, func() (*core.Exec, error) { return command, nil })
+	var ended bool
+	_ = c.serve(ctx, on, func(ctx context.Context) (err error) { // the client was told
+		ended, err = c.showShell(ctx, command)
+		return err
+	})
+	interrupt(command.Stdin())
+	c.ends.Wait()
+	if !ended {
+		return command.HangUp(context.Background(), hangUpGrace)
+	}
+	return nil
+}
+
+// shell gives what a client asks for, and whether it named the shell.
+func (r *request) shell() (o options.Exec, named bool, err error) {
+	query, err := r.query()
+	if err != nil {
+		return o, false, err
+	}
+	o = options.Exec{Cmd: []string{defaultShell}, TTY: true, Cols: 80, Rows: 24, Env: map[string]string{"TERM": defaultTerm}}
+	if query.Get("shell") != "" {
+		o.Cmd, named = []string{query.Get("shell")}, true
+	}
+	if query.Get("term") != "" {
+		o.Env["TERM"] = query.Get("term")
+	}
+	if err := number(query, "cols", &o.Cols, 1, maxSide); err != nil {
+		return o, named, err
+	}
+	if err := number(query, "rows", &o.Rows, 1, maxSide); err != nil {
+		return o, named, err
+	}
+	return o, named, o.Check()
+}
+
+// openShell starts the shell, or the one that every image has where the
+// client did not name one.
+func openShell(ctx context.Context, box *core.Box, o options.Exec, named bool) (*core.Exec, error) {
+	command, err := box.Exec(ctx, o)
+	if err != nil || named || command.Record().PID != nil {
+		return command, err
+	}
+	_ = command.Close()
+	o.Cmd = []string{otherShell}
+	return box.Exec(ctx, o)
+}
+
+// terminalBuffer holds what a terminal gives at once.
+const terminalBuffer = 4096
+
+// showShell sends what the terminal shows until the shell has ended.
+func (c *socket) showShell(ctx context.Context, command *core.Exec) (ended bool, err error) {
+	if err := c.tell(ready{Type: "ready", ExecID: command.ID()}); err != nil {
+		return false, err
+	}
+	end, err := command.Stream(ctx, make([]byte, terminalBuffer), func(_ bool, p []byte) error { return c.write(p) })
+	if err != nil {
+		return false, err
+	}
+	if end.State == core.ExecLost {
+		return true, fault.New(fault.Engine, "the box has gone, and the shell with it")
+	}
+	return true, c.exit(command.Record().Ended(end))
+}

@@ -1,0 +1,247 @@
+package httpd
+
+import (
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// maxField bounds a field of a form that is no file.
+const maxField = 64 << 10
+
+// uploaded is the reply of an upload.
+type uploaded struct {
+	OK bool `json:"ok"`
+	core.Uploaded
+}
+
+// upload puts a file into a box. It streams where dest comes first. A file
+// that comes before dest waits on the disk: there is no place for it yet.
+func (s *Server) upload(w http.ResponseWriter, r *request) error {
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	rec, err := box.Record(r.Context())
+	if err != nil {
+		return err
+	}
+	if rec.State != core.Running { // or all of a file would be taken for nothing
+		return fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.State)
+	}
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return fault.Wrap(fault.Malformed, err, "an upload is multipart/form-data with the fields file and dest")
+	}
+	f := form{parts: parts, held: s.Held}
+	defer f.close()
+	if err := f.read(); err != nil {
+		return err
+	}
+	made, err := box.Upload(r.Context(), f.to, f.content)
+	if err != nil {
+		return f.explain(err)
+	}
+	return writeJSON(w, http.StatusOK, uploaded{true, made})
+}
+
+// form is the fields of an upload.
+type form struct {
+	parts   *multipart.Reader
+	held    string // folder of files that wait
+	to      core.Upload
+	content io.Reader // nil before the file came
+	waits   *os.File  // the file that came before dest
+	seen    map[string]bool
+	failed  error // of the form, while its file was read
+}
+
+// read reads fields until the file can be streamed, or to the end.
+func (f *form) read() error {
+	for {
+		part, err := f.next()
+		if err == io.EOF {
+			return f.whole()
+		}
+		if err != nil {
+			return err
+		}
+		if part.FormName() != "file" {
+			if err := f.field(part); err != nil {
+				return err
+			}
+			continue
+		}
+		f.to.Name = path.Base(part.FileName())
+		if f.seen["dest"] {
+			f.content = &lastPart{form: f, part: part}
+			return nil
+		}
+		if err := f.hold(part); err != nil {
+			return err
+		}
+	}
+}
+
+// next gives the next field, each of which may come once.
+func (f *form) next() (*multipart.Part, error) {
+	part, err := f.parts.NextPart()
+	if err == io.EOF {
+		return nil, err
+	}
+	if err != nil {
+		return nil, errForm(err)
+	}
+	name := part.FormName()
+	if f.seen[name] {
+		return nil, malformed(name, "twice", "must come once")
+	}
+	if f.seen == nil {
+		f.seen = map[string]bool{}
+	}
+	f.seen[name] = true
+	return part, nil
+}
+
+// field reads a field that is no file.
+func (f *form) field(part *multipart.Part) error {
+	name := part.FormName()
+	if name != "dest" && name != "mode" {
+		return malformed(brief(name), "unknown", "is no field of an upload: it has file, dest and mode")
+	}
+	b, err := io.ReadAll(io.LimitReader(part, maxField+1))
+	if err != nil {
+		return errForm(err)
+	}
+	if len(b) > maxField {
+		return fault.New(fault.TooLarge, "the field %s is larger than the %d bytes allowed", name, maxField)
+	}
+	if name == "dest" {
+		f.to.Dest = string(b)
+		return nil
+	}
+	mode, err := strconv.ParseUint(string(b), 8, 12)
+	if err != nil {
+		return invalid("mode", "value", "must be octal permission bits, such as 755")
+	}
+	bits := int(mode)
+	f.to.Mode = &bits
+	return nil
+}
+
+// hold keeps a file whose place is not known yet, in one without a name: it
+// goes with the request, or with this process.
+func (f *form) hold(part io.Reader) error {
+	fd, err := unix.Open(f.held, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return store.Fault(err, "hold an upload")
+	}
+	f.waits = os.NewFile(uintptr(fd), "upload")
+	into := &diskWriter{f: f.waits}
+	if _, err := io.Copy(into, part); err != nil {
+		if into.err != nil {
+			return store.Fault(into.err, "hold an upload: send dest before file, and it is not held")
+		}
+		return errForm(err)
+	}
+	_, err = f.waits.Seek(0, io.SeekStart)
+	f.content = f.waits
+	return store.Fault(err, "hold an upload")
+}
+
+// diskWriter tells the failures of a disk from those of a client.
+type diskWriter struct {
+	f   *os.File
+	err error
+}
+
+func (d *diskWriter) Write(p []byte) (int, error) {
+	n, err := d.f.Write(p)
+	d.err = err
+	return n, err
+}
+
+// whole looks at a form that has ended.
+func (f *form) whole() error {
+	for _, name := range []string{"file", "dest"} {
+		if !f.seen[name] {
+			return malformed(name, "required", "is missing")
+		}
+	}
+	return nil
+}
+
+func (f *form) close() {
+	if f.waits != nil {
+		_ = f.waits.Close()
+	}
+}
+
+// explain gives what went wrong: the form, where it broke off.
+func (f *form) explain(err error) error {
+	if f.failed != nil {
+		return f.failed
+	}
+	return err
+}
+
+// lastPart is a file that streams. Its end is the form's: what still comes
+// makes the upload fail before the file is in its place.
+type lastPart struct {
+	form *form
+	part io.Reader
+}
+
+func (l *lastPart) Read(p []byte) (int, error) {
+	n, err := l.part.Read(p)
+	switch {
+	case err == nil:
+		return n, nil
+	case err != io.EOF:
+		l.form.failed = errForm(err)
+	default:
+		l.form.failed = l.form.end()
+	}
+	if l.form.failed != nil {
+		return n, l.form.failed
+	}
+	return n, io.EOF
+}
+
+// end wants nothing behind the file.
+func (f *form) end() error {
+	part, err := f.next()
+	switch {
+	case err == io.EOF:
+		return nil
+	case err != nil:
+		return err
+	}
+	return malformed(brief(part.FormName()), "order", "must come before file, or dest behind it")
+}
+
+// errForm classifies the failure of reading a form: the client's.
+func errForm(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fault.New(fault.Malformed, "the form breaks off before its end")
+	}
+	return errBody(err)
+}
+
+// malformed is the failure of one field's form.
+func malformed(field, code, message string) error {
+	return &fault.Error{
+		Kind: fault.Malformed, Message: field + " " + message,
+		Fields: []fault.Field{{Field: field, Code: code, Message: message}},
+	}
+}

@@ -1,0 +1,134 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// Exec is a command whose output is spooled: one that runs, or one that is
+// known from its record. It is safe for concurrent use.
+type Exec struct {
+	s       *Store
+	command *core.Exec // nil when it does not run
+
+	poll *poller       // the pump's, to wake it
+	room chan struct{} // tells the resting pump to look again
+
+	open    bool       // its input is for who attaches
+
+	mu       sync.Mutex
+	rec      Record
+	out      output
+	ended    bool // the record is the last one; nothing comes any more
+	lost     bool // the disk was full to the end: output could not be kept
+	removed  bool // the box has gone: nothing is written down any more
+	stop     bool // the store closes: the command goes on without us
+	attached bool
+	readers  map[*reader]struct{}
+	changed  chan struct{} // closed at the next change, when somebody waits for it
+	full     bool          // the pump rests until a reader goes on
+}
+
+// Record gives what is known of the exec now.
+func (e *Exec) Record() Record {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	rec := e.rec
+	if !e.ended {
+		rec.count(e.out.sizes)
+	}
+	return rec
+}
+
+// Wait waits for the end of the exec, which is when its record is final.
+// Errors: ctx's.
+func (e *Exec) Wait(ctx context.Context) error {
+	for {
+		e.mu.Lock()
+		ended, changed := e.ended, e.change()
+		e.mu.Unlock()
+		if ended {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fault.Of(ctx.Err())
+		}
+	}
+}
+
+// Cancel ends the command's whole tree: SIGTERM, SIGKILL after grace. Errors:
+// InvalidState when it has ended.
+func (e *Exec) Cancel(ctx context.Context, grace time.Duration) error {
+	command, err := e.running()
+	if err != nil {
+		return err
+	}
+	return command.Cancel(ctx, grace)
+}
+
+// running gives the command while it runs.
+func (e *Exec) running() (*core.Exec, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended || e.command == nil {
+		return nil, fault.New(fault.InvalidState, "exec %s has ended: it is %s", e.rec.ID, e.rec.Status)
+	}
+	return e.command, nil
+}
+
+// change gives a channel that is closed at the next change. The caller holds mu.
+func (e *Exec) change() <-chan struct{} {
+	if e.changed == nil {
+		e.changed = make(chan struct{})
+	}
+	return e.changed
+}
+
+// publish wakes whoever waits for a change. The caller holds mu.
+func (e *Exec) publish() {
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
+	}
+}
+
+// end makes the end known: on disk first, so that no reader has seen an end
+// that a restart forgets.
+func (e *Exec) end(end core.ExecStatus) {
+	e.mu.Lock()
+	rec := Record{ExecRecord: e.rec.Ended(end)}
+	rec.count(e.out.sizes)
+	removed, lost := e.removed, e.lost
+	e.mu.Unlock()
+	if !removed {
+		if err := e.s.records(rec.BoxID).Put(rec.ID, written{rec, lost}, false); err != nil {
+			e.s.log.Error("the end of an exec can't be written down", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rec, e.ended, e.command = rec, true, nil
+	e.publish()
+}
+
+// abandon ends a command that nobody can follow.
+func abandon(command *core.Exec) {
+	_ = command.Cancel(context.Background(), 0)
+	_ = command.Close()
+}
+
+// storage says what went wrong with an exec's files.
+func (e *Exec) storage(err error) error {
+	if errors.Is(err, errDamaged) {
+		return fault.Wrap(fault.Storage, err, "the output of exec %s", e.rec.ID)
+	}
+	return store.Fault(err, "the output of exec %s", e.rec.ID)
+}

@@ -1,0 +1,99 @@
+package spool
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"unicode/utf8"
+)
+
+func diskUse(t *testing.T, name string) int64 {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0
+	}
+	return info.Sys().(*syscall.Stat_t).Blocks * 512
+}
+
+func TestIncomplete(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in   string
+		want int
+	}{
+		{"", 0}, {"a", 0}, {"ä", 0}, {"\xc3", 1}, {"a\xe2\x82", 2}, {"\xf0\x9f\x98", 3}, {"\xf0\x9f\x98\x80", 0},
+		{"\x80", 0}, {"\x80\x80\x80", 0}, {"\xff", 0}, {"\xc3a", 0}, {"\xc0", 0}, {"\xed\xa0", 0}, {"€\xe2", 1},
+	} {
+		if got := incomplete([]byte(c.in)); got != c.want {
+			t.Errorf("%q: %d, want %d", c.in, got, c.want)
+		}
+	}
+}
+
+// FuzzIndex reads any bytes as the index of some output: what comes out is
+// whole, in order and inside the output, and what is added behind it is too.
+func FuzzIndex(f *testing.F) {
+	head := func(dropped uint64, marks ...mark) []byte {
+		b := binary.LittleEndian.AppendUint64([]byte(magic), dropped)
+		for _, m := range marks {
+			b = m.append(b)
+		}
+		return b
+	}
+	f.Add([]byte{}, []byte("out"), []byte("err"))
+	f.Add(head(0, mark{3, 0}, mark{3, 3}), []byte("outä"), []byte("err\xc3"))
+	f.Add(head(1, mark{3, 0}, mark{3, 3}), []byte("out"), []byte("err"))
+	f.Add(head(9, mark{3, 0}), []byte("out"), []byte("err"))
+	f.Add(head(0, mark{3, 0}, mark{2, 0}, mark{9, 9}), []byte("out"), []byte("err"))
+	f.Add(append(head(0, mark{3, 0}), 1, 2, 3), []byte("outout"), []byte(""))
+	f.Add(head(1<<63, mark{-1, 1 << 62}), []byte("out"), []byte("err"))
+	f.Fuzz(func(t *testing.T, bytes, stdout, stderr []byte) {
+		base := filepath.Join(t.TempDir(), "exec")
+		for suffix, b := range map[string][]byte{".index": bytes, ".stdout": stdout, ".stderr": stderr} {
+			if err := os.WriteFile(base+suffix, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := &Exec{s: Open(Config{Dir: filepath.Dir(base)}), room: make(chan struct{}, 1)}
+		e.out.base = base
+		if e.mend() != nil {
+			return
+		}
+		e.ended = true
+		v, err := e.Events(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		var at [2]int64
+		streams := [2][]byte{stdout, stderr}
+		buf := make([]byte, MaxEvent)
+		for !v.Done() {
+			event, err := v.Next(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event == nil {
+				break
+			}
+			switch event.Kind {
+			case Gap:
+				at = e.out.index.base
+			case Log:
+				s := event.Stream
+				if got, want := string(event.Data), string(streams[s][at[s]:at[s]+int64(len(event.Data))]); got != want {
+					t.Fatalf("event %d is %q, want %q", event.Seq, got, want)
+				}
+				at[s] += int64(len(event.Data))
+			}
+		}
+		for s := range at {
+			if rest := streams[s][at[s]:]; len(rest) > utf8.UTFMax-1 {
+				t.Errorf("stream %d: %d bytes are in no event", s, len(rest))
+			}
+		}
+	})
+}

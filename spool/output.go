@@ -1,0 +1,188 @@
+package spool
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"sort"
+
+	"golang.org/x/sys/unix"
+)
+
+// MaxEvent is the most that one event carries.
+const MaxEvent = 64 << 10
+
+var suffixes = [2]string{".stdout", ".stderr"}
+
+// output is the files of one exec. The pump alone changes it, under the exec's
+// lock, which everybody needs to look at it.
+type output struct {
+	base  string // their name without suffix
+	files [2]*os.File
+	sizes mark // what the files hold
+	index index
+	holds int // the pump and the readers: the files are open while there are any
+}
+
+func (o *output) hold() error {
+	if o.holds == 0 {
+		if err := o.open(); err != nil {
+			o.close()
+			return err
+		}
+	}
+	o.holds++
+	return nil
+}
+
+func (o *output) release() {
+	if o.holds--; o.holds == 0 {
+		o.close()
+	}
+}
+
+func (o *output) close() {
+	for s, f := range o.files {
+		if f != nil {
+			_ = f.Close()
+		}
+		o.files[s] = nil
+	}
+	o.index.close()
+}
+
+// open opens what there is.
+func (o *output) open() (err error) {
+	for s, suffix := range suffixes {
+		f, err := os.OpenFile(o.base+suffix, os.O_RDWR, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		o.files[s] = f
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		o.sizes[s] = info.Size()
+	}
+	o.index, err = openIndex(o.base + indexSuffix)
+	return err
+}
+
+// file gives the file of a stream, made when its first byte comes: most execs
+// write to one stream at most.
+func (o *output) file(s Stream) (*os.File, error) {
+	if o.files[s] == nil {
+		f, err := os.OpenFile(o.base+suffixes[s], os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		o.files[s] = f
+	}
+	return o.files[s], nil
+}
+
+// takes is what one call moves at most: a pipe that was made larger.
+const takes = 1 << 20
+
+// splice moves what is in a pipe into a file, into the kernel's pages for it,
+// without this process in between. 0 is the end of the pipe.
+func splice(f *os.File, at int64, pipe int) (int64, error) {
+	for {
+		n, err := unix.Splice(pipe, nil, int(f.Fd()), &at, takes, unix.SPLICE_F_NONBLOCK)
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// copyTo does the same for a terminal, which splice(2) can't move to a file.
+func copyTo(f *os.File, at int64, tty int, buf []byte) (int64, error) {
+	n, err := unix.Read(tty, buf)
+	if n <= 0 {
+		return 0, err
+	}
+	n, err = f.WriteAt(buf[:n], at)
+	return int64(n), err
+}
+
+// settle adds the events that a stream has had since the last mark.
+func (o *output) settle(s Stream, whole bool) error {
+	marks, err := o.events(s, whole)
+	if err != nil || len(marks) == 0 {
+		return err
+	}
+	return o.index.add(o.base+indexSuffix, marks)
+}
+
+// events gives the marks of the events that a stream has had since the last
+// mark. Each ends with a whole character. What is left, 3 bytes at most, is in
+// an event once the character is whole, or with whole when nothing comes.
+func (o *output) events(s Stream, whole bool) ([]mark, error) {
+	var marks []mark
+	m, size := o.index.last, o.sizes[s]
+	for m[s] < size {
+		end := min(size, m[s]+MaxEvent)
+		if !whole || end < size {
+			n, err := o.begun(s, m[s], end)
+			if err != nil {
+				return nil, err
+			}
+			if end -= n; end == m[s] {
+				break
+			}
+		}
+		m[s] = end
+		marks = append(marks, m)
+	}
+	return marks, nil
+}
+
+// begun gives how many bytes of a character lie before end without the rest.
+func (o *output) begun(s Stream, from, end int64) (int64, error) {
+	var b [3]byte
+	tail := b[:min(3, end-from)]
+	if _, err := o.files[s].ReadAt(tail, end-int64(len(tail))); err != nil {
+		return 0, err
+	}
+	return int64(incomplete(tail)), nil
+}
+
+// kept is what the output takes on disk.
+func (o *output) kept() int64 {
+	return o.sizes.total() - o.index.base.total() + markSize*(o.index.n-o.index.dropped)
+}
+
+// shrink drops the oldest events until at most size is kept, and no event that
+// is not below the bound. It tells whether it dropped any.
+func (o *output) shrink(size, bound int64) (bool, error) {
+	x, end := &o.index, o.sizes.total()+markSize*o.index.n
+	var failed error
+	n := sort.Search(int(bound-x.dropped), func(i int) bool {
+		m, err := x.at(x.dropped + int64(i))
+		if err != nil {
+			failed = err
+		}
+		return end-m.total()-markSize*(x.dropped+int64(i)) <= size
+	})
+	if failed != nil || n == 0 {
+		return false, failed
+	}
+	base, err := x.at(x.dropped + int64(n))
+	if err != nil {
+		return false, err
+	}
+	from, was := x.base, x.dropped
+	if err := x.drop(x.dropped+int64(n), base); err != nil {
+		return false, err
+	}
+	// From the page before: what was less than a page is one by now.
+	for s, f := range o.files {
+		punch(f, max(0, from[s]-4096), base[s])
+	}
+	punch(x.f, max(markSize+1, was*markSize-4096), x.dropped*markSize)
+	return true, nil
+}

@@ -1,0 +1,126 @@
+package spool
+
+import (
+	"os"
+	"time"
+)
+
+// file gives a stream's file and where its next byte belongs.
+func (e *Exec) file(s Stream) (*os.File, int64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f, err := e.out.file(s)
+	return f, e.out.sizes[s], err
+}
+
+// grow makes n new bytes of a stream known, as far as they are whole
+// characters, or all of them.
+func (e *Exec) grow(s Stream, n int64, whole bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.out.sizes[s] += n
+	e.publish()
+	return e.out.settle(s, whole)
+}
+
+// makeRoom drops the oldest output when there is too much, and waits while the
+// readers that hold it do not go on. false: the store is closing.
+func (e *Exec) makeRoom() bool {
+	for {
+		e.mu.Lock()
+		if e.stop {
+			e.mu.Unlock()
+			return false
+		}
+		if e.out.kept() < e.s.limit {
+			e.mu.Unlock()
+			return true
+		}
+		bound, wait := e.bound(time.Now())
+		dropped, err := e.out.shrink(e.s.limit-e.s.limit/16, bound)
+		e.mu.Unlock()
+		if err != nil {
+			e.s.log.Error("old output can't be dropped", "exec_id", e.rec.ID, "error", err)
+		}
+		if !dropped {
+			e.rest(wait)
+		}
+	}
+}
+
+// makeSpace gives back half of what the output takes, on a disk that is full.
+func (e *Exec) makeSpace() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	bound, _ := e.bound(time.Now())
+	dropped, err := e.out.shrink(e.out.kept()/2, bound)
+	return dropped && err == nil
+}
+
+// bound gives the first event that is held by a reader, and how long to wait
+// at most until another look. An events reader that keeps the pump waiting is
+// late, and holds nothing once its time is over. The caller holds mu.
+func (e *Exec) bound(now time.Time) (int64, time.Duration) {
+	bound, wait := e.out.index.n, time.Minute
+	for r := range e.readers {
+		switch {
+		case r.strict:
+		case r.late.IsZero() && r.seq == e.out.index.dropped:
+			r.late = now
+			wait = min(wait, e.s.patience)
+		case !r.late.IsZero():
+			left := e.s.patience - now.Sub(r.late)
+			if left <= 0 {
+				continue
+			}
+			wait = min(wait, left)
+		}
+		bound = min(bound, max(r.seq, e.out.index.dropped))
+	}
+	return bound, wait
+}
+
+// rest waits until a reader has gone on, the store closes, the box has gone,
+// or for d.
+func (e *Exec) rest(d time.Duration) {
+	e.mu.Lock()
+	e.full = true
+	e.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-e.room:
+	case <-timer.C:
+	}
+	e.mu.Lock()
+	e.full = false
+	e.mu.Unlock()
+}
+
+// nudge wakes the pump where it rests. The caller holds mu.
+func (e *Exec) nudge() {
+	select {
+	case e.room <- struct{}{}:
+	default:
+	}
+}
+
+func (e *Exec) stopping() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stop
+}
+
+// gone tells whether the box was removed.
+func (e *Exec) gone() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.removed
+}
+
+// giveUp says that output was lost: readers are told.
+func (e *Exec) giveUp() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lost = true
+}

@@ -1,0 +1,231 @@
+// Package spool keeps what execs write, on disk, for many readers: live, from
+// the beginning, and after the process that reads the command was killed.
+//
+// A box has a folder, and an exec up to four files in it:
+//
+//	ID.json    its [Record]
+//	ID.stdout  the bytes of a stream, at their own offsets
+//	ID.stderr
+//	ID.index   how the streams grew, entry by entry: see index.go
+//
+// Bytes go from the command's pipe to the file without passing through this
+// process. A file's length says how far its stream came, so that a process
+// that was killed has neither lost a byte nor counted one twice: what stands
+// behind the last entry of the index is what it had no time to tell anybody.
+//
+// An exec has a limit on disk. Over it the oldest output is dropped, once all
+// readers that hold it have it; its place becomes a hole, and offsets stay.
+package spool
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/store"
+)
+
+// DefaultLimit is what an exec's output takes on disk (contract, section 3).
+const DefaultLimit = 64 << 20
+
+// keep is how many execs of a box are remembered (contract, section 3).
+const keep = 1024
+
+// Config says where output is kept, and how much of it.
+type Config struct {
+	Dir   string       // absolute; made when the first exec needs it
+	Limit int64        // bytes an exec; 0: DefaultLimit, at least 1 MiB
+	Log   *slog.Logger // of what no caller is there to be told; nil: nowhere
+}
+
+// Store is all spooled execs of a home. One process at a time may have it
+// open. It is safe for concurrent use.
+type Store struct {
+	dir   string
+	limit int64
+	log   *slog.Logger
+	// patience is how long an events reader may be a whole spool behind before
+	// it is left behind (contract, section 3), and how long what a command has
+	// left in its pipes waits for room on a full disk.
+	patience time.Duration
+
+	mu    sync.Mutex
+	live  map[string]*Exec   // that run, by id
+	known map[string][]Place // the execs of a box, oldest first; read when first asked for
+	pumps sync.WaitGroup
+}
+
+// Open gives the store in c.Dir; nothing is read or made yet.
+func Open(c Config) *Store {
+	if c.Limit == 0 {
+		c.Limit = DefaultLimit
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Store{
+		dir: c.Dir, limit: max(c.Limit, 1<<20), log: c.Log, patience: 10 * time.Second,
+		live: map[string]*Exec{}, known: map[string][]Place{},
+	}
+}
+
+func (s *Store) folder(box string) string { return filepath.Join(s.dir, box) }
+
+func (s *Store) records(box string) store.Dir[written] {
+	return store.Dir[written]{Path: s.folder(box)}
+}
+
+// Start takes over a command that was just started, and reads its output from
+// now on. With open, its input is for who attaches. It belongs to the Store afterwards, also on failure: the command is
+// ended then, for nobody could follow it. Errors: Storage.
+func (s *Store) Start(command *core.Exec, open bool) (*Exec, error) {
+	rec := Record{ExecRecord: command.Record()}
+	e := s.exec(written{Record: rec})
+	e.command, e.open = command, open
+	err := s.records(rec.BoxID).Put(rec.ID, written{Record: rec}, false)
+	if err == nil {
+		err = s.begin(e)
+	}
+	if err != nil {
+		abandon(command)
+		_ = s.records(rec.BoxID).Delete(rec.ID)
+		return nil, err
+	}
+	s.remember(rec.BoxID, rec.place())
+	return e, nil
+}
+
+// begin starts the pump of an exec.
+func (s *Store) begin(e *Exec) error {
+	u, err := newPump(e)
+	if err != nil {
+		return fault.Wrap(fault.ResourceExhausted, err, "follow exec %s", e.rec.ID)
+	}
+	if err := e.out.hold(); err != nil { // nobody else knows e yet
+		u.poll.close()
+		return e.storage(err)
+	}
+	s.mu.Lock()
+	s.live[e.rec.ID] = e
+	s.mu.Unlock()
+	s.pumps.Go(func() {
+		u.run()
+		s.mu.Lock()
+		delete(s.live, e.rec.ID)
+		s.mu.Unlock()
+		e.mu.Lock()
+		e.out.release()
+		e.mu.Unlock()
+	})
+	return nil
+}
+
+// Get finds an exec of a box. Errors: ExecNotFound, Storage.
+func (s *Store) Get(box, id string) (*Exec, error) {
+	s.mu.Lock()
+	e := s.live[id]
+	s.mu.Unlock()
+	if e != nil && e.rec.BoxID == box {
+		return e, nil
+	}
+	if !validID(id) {
+		return nil, fault.New(fault.ExecNotFound, "no exec %.60q", id)
+	}
+	rec, err := s.records(box).Get(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.ExecNotFound, "no exec %s in box %s", id, box)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e = s.exec(rec)
+	e.ended = true
+	return e, nil
+}
+
+func (s *Store) exec(w written) *Exec {
+	e := &Exec{s: s, rec: w.Record, lost: w.Lost, room: make(chan struct{}, 1)}
+	e.out.base = filepath.Join(s.folder(w.BoxID), w.ID)
+	return e
+}
+
+// Places gives the execs of a box, newest first.
+func (s *Store) Places(box string) []Place {
+	places := slices.Clone(s.list(box))
+	slices.Reverse(places)
+	return places
+}
+
+// list gives the execs of a box, oldest first. A record that can't be read
+// hides no other.
+func (s *Store) list(box string) []Place {
+	s.mu.Lock()
+	places, ok := s.known[box]
+	s.mu.Unlock()
+	if ok {
+		return places
+	}
+	recs, err := s.records(box).List()
+	if err != nil {
+		s.log.Warn("records of execs can't be read", "box_id", box, "error", err)
+	}
+	slices.SortFunc(recs, func(a, b written) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if places, ok := s.known[box]; ok {
+		return places
+	}
+	for _, rec := range recs {
+		places = append(places, rec.place())
+	}
+	s.known[box] = places
+	return places
+}
+
+// remember adds an exec to its box, and forgets the oldest one that has ended
+// when there are too many.
+func (s *Store) remember(box string, place Place) {
+	s.list(box)
+	var old []Place
+	s.mu.Lock()
+	places := append([]Place(nil), s.known[box]...) // others may look at the old one
+	if !slices.ContainsFunc(places, func(p Place) bool { return p.ID == place.ID }) {
+		places = append(places, place)
+	}
+	for i := 0; len(places) > keep && i < len(places); {
+		if id := places[i].ID; s.live[id] != nil || id == place.ID {
+			i++
+			continue
+		}
+		old = append(old, places[i])
+		places = slices.Delete(places, i, i+1)
+	}
+	s.known[box] = places
+	s.mu.Unlock()
+	for _, place := range old {
+		s.erase(box, place.ID)
+	}
+}
+
+func (s *Store) erase(box, id string) {
+	base := filepath.Join(s.folder(box), id)
+	for _, suffix := range append(suffixes[:], indexSuffix, ".json") {
+		if err := os.Remove(base + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.log.Warn("output can't be removed", "exec_id", id, "error", err)
+		}
+	}
+}
+
+// validID tells whether id can be an exec's: files are named after it.
+func validID(id string) bool {
+	rest, ok := strings.CutPrefix(id, "exec_")
+	return ok && len(rest) == 20 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}

@@ -1,0 +1,629 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/internal/fake"
+	"sandbox/test/leak"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		pumpChild()
+		return
+	}
+	leak.Main(m)
+}
+
+// home is a store and a box to run commands in.
+type home struct {
+	*Store
+	rt  *core.Runtime
+	box *core.Box
+}
+
+func newHome(t *testing.T, limit int64) *home {
+	t.Helper()
+	engine := fake.NewEngine(t)
+	rt := core.New(core.Config{Engine: engine})
+	o := options.Defaults()
+	o.RootfsPath, o.AutoRemove = "/", false
+	box, err := rt.Create(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &home{Open(Config{Dir: filepath.Join(t.TempDir(), "spool"), Limit: limit}), rt, box}
+	t.Cleanup(h.Close)
+	return h
+}
+
+// again is the store as the next process finds it.
+func (h *home) again(t *testing.T) {
+	t.Helper()
+	h.Store.Close()
+	h.Store = Open(Config{Dir: h.dir, Limit: h.limit})
+	t.Cleanup(h.Store.Close)
+	if err := h.Adopt(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *home) Attach(ctx context.Context, box, exec string) (*core.Exec, error) {
+	b, err := h.rt.Get(ctx, box)
+	if err != nil {
+		return nil, err
+	}
+	return b.Attach(ctx, exec)
+}
+
+func (h *home) State(ctx context.Context, box string) (core.State, error) {
+	b, err := h.rt.Get(ctx, box)
+	if err != nil {
+		return "", err
+	}
+	rec, err := b.Record(ctx)
+	return rec.State, err
+}
+
+func (h *home) exec(t *testing.T, o options.Exec) *Exec {
+	t.Helper()
+	command, err := h.box.Exec(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := h.Start(command, o.Stdin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (h *home) sh(t *testing.T, script string) *Exec {
+	t.Helper()
+	return h.exec(t, options.Exec{Cmd: []string{"sh", "-c", script}})
+}
+
+// heard is what an events reader got.
+type heard struct {
+	out   [2]bytes.Buffer
+	kinds []Kind
+	seqs  []int64
+	gaps  []Event
+}
+
+// listen reads events up to the exit.
+func listen(t *testing.T, e *Exec, after int64) *heard {
+	t.Helper()
+	v, err := e.Events(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	h := &heard{}
+	h.follow(t, v, func() bool { return false })
+	return h
+}
+
+func (h *heard) follow(t *testing.T, v *Events, enough func() bool) {
+	t.Helper()
+	buf := make([]byte, MaxEvent)
+	for !v.Done() && !enough() {
+		event, err := v.Next(buf)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if event == nil {
+			if v.Done() {
+				return
+			}
+			if err := v.Wait(t.Context()); err != nil {
+				t.Error(err)
+				return
+			}
+			continue
+		}
+		h.kinds, h.seqs = append(h.kinds, event.Kind), append(h.seqs, event.Seq)
+		switch event.Kind {
+		case Log:
+			h.out[event.Stream].Write(event.Data)
+		case Gap:
+			h.gaps = append(h.gaps, *event)
+		}
+	}
+}
+
+// wantRow fails unless the numbers go up by one from first to the exit.
+func (h *heard) wantRow(t *testing.T, first int64) {
+	t.Helper()
+	for i, seq := range h.seqs {
+		if seq != first+int64(i) {
+			t.Fatalf("event %d has number %d, want %d", i, seq, first+int64(i))
+		}
+	}
+	if n := len(h.kinds); n == 0 || h.kinds[n-1] != Exit {
+		t.Fatalf("events %v do not end with the exit", h.kinds)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.sh(t, "echo one; echo two >&2; sleep 0.05; echo three; exit 3")
+	live := listen(t, e, 0)
+	live.wantRow(t, 1)
+	if got := live.out[Stdout].String(); got != "one\nthree\n" {
+		t.Errorf("stdout %q", got)
+	}
+	if got := live.out[Stderr].String(); got != "two\n" {
+		t.Errorf("stderr %q", got)
+	}
+	rec := e.Record()
+	if rec.Status != core.ExecFailed || rec.ExitCode == nil || *rec.ExitCode != 3 || *rec.StdoutBytes != 10 || *rec.StderrBytes != 4 || rec.FinishedAt == nil {
+		t.Errorf("record %+v", rec)
+	}
+	stored, err := h.Get(h.box.ID(), e.rec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for after := int64(0); after <= live.seqs[len(live.seqs)-1]; after++ {
+		replay := listen(t, stored, after)
+		if want := live.seqs[after:]; fmt.Sprint(replay.seqs) != fmt.Sprint(want) {
+			t.Errorf("after %d: numbers %v, want %v", after, replay.seqs, want)
+		}
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	other := h.sh(t, "true")
+	for _, id := range []string{"exec_aaaaaaaaaaaaaaaaaaaa", "../x", "", "exec_" + strings.Repeat("a", 10000), "exec_aaaaaaaaaaaaaaaaaaa\x00"} {
+		if _, err := h.Get(h.box.ID(), id); !fault.Is(err, fault.ExecNotFound) {
+			t.Errorf("%.30q: %v", id, err)
+		}
+	}
+	if _, err := h.Get("box_aaaaaaaaaaaaaaaaaaaa", other.rec.ID); !fault.Is(err, fault.ExecNotFound) {
+		t.Error("in another box:", err)
+	}
+}
+
+// TestManyReaders wants the same bytes for those that came early, late and
+// went away in between.
+func TestManyReaders(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.sh(t, "i=0; while [ $i -lt 300 ]; do echo line $i; i=$((i+1)); done; head -c 300000 /dev/zero >&2")
+	var want bytes.Buffer
+	for i := range 300 {
+		fmt.Fprintln(&want, "line", i)
+	}
+	t.Run("readers", func(t *testing.T) {
+		for range 50 {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				v, err := e.Events(0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				first := &heard{}
+				first.follow(t, v, func() bool { return len(first.seqs) >= 2 })
+				v.Close()
+				second := listen(t, e, first.seqs[len(first.seqs)-1])
+				second.wantRow(t, first.seqs[len(first.seqs)-1]+1)
+				if got := first.out[Stdout].String() + second.out[Stdout].String(); got != want.String() {
+					t.Errorf("%d bytes of stdout, want %d", len(got), want.Len())
+				}
+				if n := first.out[Stderr].Len() + second.out[Stderr].Len(); n != 300000 {
+					t.Errorf("%d bytes of stderr", n)
+				}
+			})
+		}
+	})
+}
+
+func TestCharacters(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	for _, c := range []struct{ name, script, want string }{
+		{"split", `printf '\303'; sleep 0.02; printf '\244\342'; sleep 0.02; printf '\202'; sleep 0.02; printf '\254'`, "ä€"},
+		{"never whole", `printf 'a\342\202'`, "a\xe2\x82"},
+		{"no text", `printf '\377\376'; sleep 0.02; printf 'x\200'`, "\xff\xfex\x80"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := h.sh(t, c.script)
+			v, err := e.Events(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer v.Close()
+			got := &heard{}
+			got.follow(t, v, func() bool { return false })
+			if s := got.out[Stdout].String(); s != c.want {
+				t.Errorf("got %q, want %q", s, c.want)
+			}
+			if c.name == "split" && len(got.seqs) != 3 { // ä, €, exit
+				t.Errorf("a character was split: %v", got.seqs)
+			}
+			got.wantRow(t, 1)
+		})
+	}
+}
+
+func attachAll(t *testing.T, e *Exec, skip [2]int64) [2]string {
+	t.Helper()
+	a, err := e.Attach(skip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	var out [2]strings.Builder
+	buf := make([]byte, 100_000)
+	for {
+		s, n, err := a.Next(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[s].Write(buf[:n])
+		if n > 0 {
+			continue
+		}
+		if ended, _ := a.Ended(); ended {
+			return [2]string{out[0].String(), out[1].String()}
+		}
+		if err := a.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.sh(t, `i=0; while [ $i -lt 200 ]; do echo $i; echo e$i >&2; i=$((i+1)); done; head -c 500000 /dev/zero; printf '\303'`)
+	whole := attachAll(t, e, [2]int64{})
+	if len(whole[0]) != 690+500000+1 || len(whole[1]) != 890 {
+		t.Fatalf("got %d and %d bytes", len(whole[0]), len(whole[1]))
+	}
+	stored, err := h.Get(h.box.ID(), e.rec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, skip := range [][2]int64{{0, 0}, {5, 0}, {0, 888}, {100_001, 400}, {500691, 890}, {1 << 40, 1 << 40}, {-1, -9}} {
+		got := attachAll(t, stored, skip)
+		for s := range got {
+			from := min(max(skip[s], 0), int64(len(whole[s])))
+			if got[s] != whole[s][from:] {
+				t.Errorf("skip %v: stream %d has %d bytes, want %d", skip, s, len(got[s]), len(whole[s])-int(from))
+			}
+		}
+	}
+}
+
+// TestAttachAtOnce wants a part of a character too: a program may wait for an
+// answer to it.
+func TestAttachAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.exec(t, options.Exec{Cmd: []string{"sh", "-c", `printf '\303'; read x; echo "$x"`}, Stdin: true})
+	a, err := e.Attach([2]int64{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := e.Attach([2]int64{}); !fault.Is(err, fault.InvalidState) {
+		t.Error("a second one attached:", err)
+	}
+	buf := make([]byte, 16)
+	n := 0
+	for n == 0 {
+		if err := a.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, n, err = a.Next(buf); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 1 || buf[0] != 0xc3 {
+		t.Errorf("got %q", buf[:n])
+	}
+	command, err := a.Command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := command.Stdin().WriteString("hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := listen(t, e, 0); got.out[Stdout].String() != "\xc3hello\n" {
+		t.Errorf("got %q", got.out[Stdout].String())
+	}
+	if _, err := a.Command(); !fault.Is(err, fault.InvalidState) {
+		t.Error("a command that has ended:", err)
+	}
+}
+
+// TestLimit lets a command write much more than is kept while nobody reads.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 2<<20)
+	e := h.sh(t, "i=0; while [ $i -lt 160 ]; do head -c 65536 /dev/zero; printf %08d $i >&2; i=$((i+1)); done")
+	if err := e.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := listen(t, e, 0)
+	if len(got.gaps) != 1 || got.gaps[0].From != 1 || got.kinds[0] != Gap {
+		t.Fatalf("gaps %+v", got.gaps)
+	}
+	if got.seqs[1] != got.gaps[0].To+1 {
+		t.Errorf("after the gap to %d comes %d", got.gaps[0].To, got.seqs[1])
+	}
+	kept := got.out[Stdout].Len()
+	if kept < 1<<20 || kept > 2<<20 {
+		t.Errorf("%d bytes are kept", kept)
+	}
+	if tail := got.out[Stderr].String(); !strings.HasSuffix(tail, "00000159") || strings.HasPrefix(tail, "00000000") {
+		t.Errorf("stderr begins with %.20q and ends with %q", tail, tail[max(0, len(tail)-8):])
+	}
+	if rec := e.Record(); *rec.StdoutBytes != 160<<16 || *rec.StderrBytes != 160*8 {
+		t.Errorf("counted %d and %d", *rec.StdoutBytes, *rec.StderrBytes)
+	}
+	wantOnDisk(t, h, e, 3<<20)
+	rest := attachAll(t, e, [2]int64{})
+	if rest[0] != got.out[Stdout].String() || rest[1] != got.out[Stderr].String() {
+		t.Errorf("an attached client gets %d and %d bytes", len(rest[0]), len(rest[1]))
+	}
+}
+
+func wantOnDisk(t *testing.T, h *home, e *Exec, most int64) {
+	t.Helper()
+	var blocks int64
+	for _, suffix := range []string{".stdout", ".stderr", ".index"} {
+		blocks += diskUse(t, filepath.Join(h.folder(h.box.ID()), e.rec.ID+suffix))
+	}
+	if blocks > most {
+		t.Errorf("%d bytes on disk", blocks)
+	}
+}
+
+// TestBackPressure wants the command to wait for an attached client that does
+// not read, and to lose nothing by it.
+func TestBackPressure(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 1<<20)
+	e := h.sh(t, "head -c 20000000 /dev/zero; echo end")
+	a, err := e.Attach([2]int64{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for *e.Record().StdoutBytes < 1<<20 {
+		if err := a.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := *e.Record().StdoutBytes; n > 3<<20 {
+		t.Errorf("%d bytes were read from a command that should wait", n)
+	}
+	buf := make([]byte, 256<<10)
+	var sum int64
+	for {
+		_, n, err := a.Next(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += int64(n)
+		if ended, _ := a.Ended(); ended {
+			break
+		}
+		if n == 0 {
+			if err := a.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if sum != 20000004 {
+		t.Errorf("got %d bytes", sum)
+	}
+}
+
+// TestLateReader leaves an events reader behind that reads nothing, and tells
+// it what it missed.
+func TestLateReader(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 1<<20)
+	h.patience = 300 * time.Millisecond
+	e := h.sh(t, "head -c 5000000 /dev/zero; echo end")
+	v, err := e.Events(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	start := time.Now()
+	if err := e.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took < h.patience {
+		t.Errorf("the reader had %v", took)
+	}
+	got := &heard{}
+	got.follow(t, v, func() bool { return false })
+	if len(got.gaps) != 1 || !strings.HasSuffix(got.out[Stdout].String(), "end\n") {
+		t.Errorf("gaps %+v", got.gaps)
+	}
+}
+
+// TestBackgroundChild wants the end soon although a child holds the pipes.
+func TestBackgroundChild(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.sh(t, "echo out; (sleep 30; echo late) & echo done")
+	got := listen(t, e, 0)
+	if got.out[Stdout].String() != "out\ndone\n" {
+		t.Errorf("got %q", got.out[Stdout].String())
+	}
+	if rec := e.Record(); *rec.DurationMS > 20_000 {
+		t.Errorf("it took %d ms", *rec.DurationMS)
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.exec(t, options.Exec{Cmd: []string{"sh", "-c", "tty >/dev/null && echo terminal; stty size"}, TTY: true, Cols: 77, Rows: 33})
+	if got := listen(t, e, 0); got.out[Stdout].String() != "terminal\r\n33 77\r\n" {
+		t.Errorf("got %q", got.out[Stdout].String())
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.sh(t, "echo on; sleep 100")
+	if err := e.Cancel(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	listen(t, e, 0).wantRow(t, 1)
+	if rec := e.Record(); rec.Status != core.ExecCanceled {
+		t.Errorf("status %s", rec.Status)
+	}
+	if err := e.Cancel(t.Context(), time.Second); !fault.Is(err, fault.InvalidState) {
+		t.Error("a second cancel:", err)
+	}
+}
+
+// TestAdopted goes on in the next process, for readers and for the command.
+func TestAdopted(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.exec(t, options.Exec{Cmd: []string{"sh", "-c", "echo before; read x; echo $x"}, Stdin: true, KeepStdin: true})
+	early := &heard{}
+	v, err := e.Events(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	early.follow(t, v, func() bool { return len(early.seqs) == 1 })
+	v.Close()
+	h.again(t)
+	e2, err := h.Get(h.box.ID(), e.rec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, err := e2.running()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := command.Stdin().WriteString("after\n"); err != nil {
+		t.Fatal(err)
+	}
+	late := listen(t, e2, 1)
+	late.wantRow(t, 2)
+	if got := early.out[Stdout].String() + late.out[Stdout].String(); got != "before\nafter\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestAdoptedUnseen finds the ends that nobody saw: of a command, and of a box.
+func TestAdoptedUnseen(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	gate := filepath.Join(t.TempDir(), "gate")
+	e := h.sh(t, "echo one; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo two; exit 4")
+	h.Store.Close()
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.box.AwaitExec(t.Context(), e.rec.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.again(t)
+	e2, err := h.Get(h.box.ID(), e.rec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := listen(t, e2, 0); got.out[Stdout].String() != "one\ntwo\n" || *e2.Record().ExitCode != 4 {
+		t.Errorf("got %q, record %+v", got.out[Stdout].String(), e2.Record())
+	}
+	sleeper := h.sh(t, "echo three; sleep 100")
+	listening, err := sleeper.Events(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&heard{}).follow(t, listening, func() bool { return *sleeper.Record().StdoutBytes > 0 })
+	listening.Close()
+	h.Store.Close()
+	if _, err := h.box.Stop(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	h.again(t)
+	e3, err := h.Get(h.box.ID(), sleeper.rec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec := e3.Record(); rec.Status != core.ExecFailed || rec.Reason == nil || *rec.Reason != core.ReasonBoxStopped {
+		t.Errorf("record %+v", rec)
+	}
+	listen(t, e3, 0).wantRow(t, 1)
+	if places := h.Places(h.box.ID()); len(places) != 2 || places[0].ID != sleeper.rec.ID {
+		t.Errorf("places %v", places)
+	}
+}
+
+// TestRemoved ends with the box: streams get their end, files go.
+func TestRemoved(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.sh(t, "echo on; sleep 100")
+	if err := h.rt.Remove(t.Context(), h.box.ID(), true); err != nil {
+		t.Fatal(err)
+	}
+	h.Remove(h.box.ID())
+	listen(t, e, 0).wantRow(t, 1)
+	h.Store.Close()
+	if _, err := os.Stat(h.folder(h.box.ID())); !os.IsNotExist(err) {
+		t.Error("the folder is left:", err)
+	}
+	if _, err := h.Get(h.box.ID(), e.rec.ID); !fault.Is(err, fault.ExecNotFound) {
+		t.Error(err)
+	}
+}
+
+// TestKept forgets the oldest execs, but none that runs.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	runs := h.sh(t, "sleep 100")
+	first := h.sh(t, "echo x")
+	if err := first.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.mu.Lock() // as if there had been many more since
+	for i := range keep - 2 {
+		h.known[h.box.ID()] = append(h.known[h.box.ID()], Place{ID: fmt.Sprintf("exec_%020d", 1_000_000_000+i)})
+	}
+	h.mu.Unlock()
+	h.sh(t, "true")
+	if _, err := h.Get(h.box.ID(), first.rec.ID); !fault.Is(err, fault.ExecNotFound) {
+		t.Error("the oldest is still there:", err)
+	}
+	if _, err := h.Get(h.box.ID(), runs.rec.ID); err != nil {
+		t.Error(err)
+	}
+	files, err := filepath.Glob(filepath.Join(h.folder(h.box.ID()), first.rec.ID+"*"))
+	if err != nil || len(files) > 0 {
+		t.Errorf("left: %v", files)
+	}
+}
