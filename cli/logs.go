@@ -52,7 +52,8 @@ func execOf(ctx context.Context, c *client.Client, args []string) (client.Exec, 
 // With -o json each piece is a document, and the end too.
 func (a *app) printLog(ctx context.Context, c *client.Client, e client.Exec, follow bool) error {
 	there := e.StdoutBytes + e.StderrBytes
-	if there == 0 && !follow {
+	toEnd := follow || e.FinishedAt != nil
+	if there == 0 && !toEnd {
 		return nil
 	}
 	for event, err := range c.Events(ctx, e.BoxID, e.ID, 0) {
@@ -65,7 +66,7 @@ func (a *app) printLog(ctx context.Context, c *client.Client, e client.Exec, fol
 		if event.Log != nil {
 			there -= int64(len(event.Log.Data))
 		}
-		if there <= 0 && !follow {
+		if there <= 0 && !toEnd {
 			return nil
 		}
 	}

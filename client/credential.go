@@ -31,15 +31,15 @@ func (a ApiKeyCredential) IsZero() bool { return a.key == nil }
 // String gives the masked form: prefix and class, asterisks, and the last
 // three characters. Of what is not formed like a key nothing is shown.
 func (a ApiKeyCredential) String() string {
-	const class, shown, secret = "_live_", 3, 12
+	const class, shown, hidden = "_live_", 3, 12
 	if a.IsZero() {
 		return ""
 	}
 	before, opaque, ok := strings.Cut(*a.key, class)
-	if !ok || len(opaque) < secret {
-		return strings.Repeat("*", min(len(*a.key), secret))
+	if !ok || len(opaque) < hidden {
+		return strings.Repeat("*", hidden)
 	}
-	return before + class + strings.Repeat("*", len(opaque)-shown) + opaque[len(opaque)-shown:]
+	return before + class + strings.Repeat("*", hidden) + opaque[len(opaque)-shown:]
 }
 
 // GoString gives the masked form.
