@@ -30,35 +30,35 @@ terminal does.`,
 	cmd.Flags().StringVar(&shell, "shell", "", "the shell to start (/bin/bash, or /bin/sh where there is none)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(boxes boxes) error {
+		return a.with(ctx, false, func(on boxes) error {
 			if len(args) == 1 {
-				return a.shell(ctx, boxes, args[0], shell)
+				return a.shell(ctx, on, args[0], shell)
 			}
-			return a.join(ctx, boxes, args[0], args[1], interactive)
+			return a.join(ctx, on, args[0], args[1], interactive)
 		})
 	}
 	return a.completeBoxes(cmd, 1, core.Running)
 }
 
 // shell starts a shell on our terminal.
-func (a *app) shell(ctx context.Context, boxes boxes, ref, path string) error {
+func (a *app) shell(ctx context.Context, on boxes, ref, path string) error {
 	return a.attached(ctx, joining{
 		Exec: options.Exec{TTY: true, Stdin: true},
 		start: func(o options.Exec) (command, error) {
-			return boxes.Shell(ctx, ref, client.TerminalOptions{Shell: path, Cols: o.Cols, Rows: o.Rows, Term: o.Env["TERM"]})
+			return on.Shell(ctx, ref, client.TerminalOptions{Shell: path, Cols: o.Cols, Rows: o.Rows, Term: o.Env["TERM"]})
 		},
 	})
 }
 
 // join joins a command that runs.
-func (a *app) join(ctx context.Context, boxes boxes, ref, id string, interactive bool) error {
-	e, err := boxes.Exec(ctx, ref, id)
+func (a *app) join(ctx context.Context, on boxes, ref, id string, interactive bool) error {
+	e, err := on.Exec(ctx, ref, id)
 	if err != nil {
 		return err
 	}
 	return a.attached(ctx, joining{
 		Exec:  options.Exec{TTY: e.TTY, Stdin: interactive || e.TTY},
-		start: func(options.Exec) (command, error) { return boxes.Join(ctx, ref, id) },
+		start: func(options.Exec) (command, error) { return on.Join(ctx, ref, id) },
 		leave: true,
 	})
 }

@@ -115,11 +115,11 @@ func (a *app) asJSON() bool { return a.output == "json" }
 
 // with gives do the boxes to work on; see [app.boxes] for owned.
 func (a *app) with(ctx context.Context, owned bool, do func(boxes) error) error {
-	boxes, err := a.boxes(ctx, owned)
+	on, err := a.boxes(ctx, owned)
 	if err != nil {
 		return err
 	}
-	return joined(do(boxes), closed(ctx, boxes))
+	return joined(do(on), closed(ctx, on))
 }
 
 // withHost gives do this host's home, for verbs that no server has.

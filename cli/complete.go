@@ -43,8 +43,8 @@ func (a *app) boxNames(cmd *cobra.Command, state core.State, suffix string) []co
 	ctx, stop := context.WithTimeout(cmd.Context(), completing)
 	defer stop()
 	var names []cobra.Completion
-	_ = a.with(ctx, false, func(boxes boxes) error {
-		all, err := boxes.Boxes(ctx, client.Filter{})
+	_ = a.with(ctx, false, func(on boxes) error {
+		all, err := on.Boxes(ctx, client.Filter{})
 		for _, b := range all {
 			if state == "" || string(state) == b.Status {
 				name := printable(cmp.Or(deref(b.Name), b.ID))

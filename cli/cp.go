@@ -38,8 +38,8 @@ folder as a tar.`,
 				return fault.New(fault.InvalidArgument, "one of SRC and DST has to be BOX:PATH, and the other a path of this host or -")
 			}
 			ctx := cmd.Context()
-			return a.with(ctx, false, func(boxes boxes) error {
-				c := copying{app: a, boxes: boxes}
+			return a.with(ctx, false, func(on boxes) error {
+				c := copying{app: a, boxes: on}
 				if to.box != "" {
 					made, err := c.in(ctx, from.path, to)
 					return joined(err, c.report(err, to.box, made))

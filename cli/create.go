@@ -32,8 +32,8 @@ is then kept; with --rm it is removed.`,
 			return err
 		}
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(boxes boxes) error {
-			made, err := a.create(ctx, boxes, box)
+		return a.with(ctx, false, func(on boxes) error {
+			made, err := a.create(ctx, on, box)
 			if err != nil {
 				return err
 			}
@@ -48,10 +48,10 @@ is then kept; with --rm it is removed.`,
 }
 
 // create makes a box, and shows how the pull of its image comes on.
-func (a *app) create(ctx context.Context, boxes boxes, o options.Box) (client.Box, error) {
+func (a *app) create(ctx context.Context, on boxes, o options.Box) (client.Box, error) {
 	meter := newMeter(a.Err)
 	defer meter.clear()
-	return boxes.CreateBox(meter.watch(ctx), o)
+	return on.CreateBox(meter.watch(ctx), o)
 }
 
 // argument is the one optional argument of a verb, or "".

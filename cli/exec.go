@@ -74,11 +74,11 @@ goes to the terminal of the command.`,
 			return err
 		}
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(boxes boxes) error {
+		return a.with(ctx, false, func(on boxes) error {
 			if detach {
-				return a.detached(ctx, boxes, ref, o)
+				return a.detached(ctx, on, ref, o)
 			}
-			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return boxes.Run(ctx, ref, o) }})
+			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, ref, o) }})
 		})
 	}
 	return a.completeBoxes(cmd, 1, core.Running)
@@ -103,8 +103,8 @@ func split(cmd *cobra.Command, args []string) (name string, argv []string, err e
 }
 
 // detached starts a command and leaves it alone.
-func (a *app) detached(ctx context.Context, boxes boxes, ref string, o options.Exec) error {
-	e, err := boxes.StartExec(ctx, ref, o)
+func (a *app) detached(ctx context.Context, on boxes, ref string, o options.Exec) error {
+	e, err := on.StartExec(ctx, ref, o)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ func (a *app) gcCmd() *cobra.Command {
 	cmd.Flags().Var(&olderThan, "older-than", "only boxes that have been so for this time")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(boxes boxes) error {
-			done, err := boxes.GC(ctx, time.Duration(olderThan))
+		return a.with(ctx, false, func(on boxes) error {
+			done, err := on.GC(ctx, time.Duration(olderThan))
 			if a.asJSON() {
 				return joined(writeJSON(a.Out, done), err)
 			}

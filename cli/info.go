@@ -26,8 +26,8 @@ func (a *app) infoCmd() *cobra.Command {
 					return a.show(info, err, describeServer(info))
 				})
 			}
-			return a.with(ctx, false, func(boxes boxes) error {
-				box, err := boxes.Box(ctx, args[0])
+			return a.with(ctx, false, func(on boxes) error {
+				box, err := on.Box(ctx, args[0])
 				return a.show(box, err, describe(box))
 			})
 		},

@@ -22,8 +22,8 @@ func (a *app) lsCmd() *cobra.Command {
 	cmd.Flags().VarP(&choice{&status, []string{string(core.Running), string(core.Stopped)}}, "status", "s", "only boxes that are running or stopped")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print ids alone")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd.Context(), false, func(boxes boxes) error {
-			all, err := boxes.Boxes(cmd.Context(), client.Filter{Status: status})
+		return a.with(cmd.Context(), false, func(on boxes) error {
+			all, err := on.Boxes(cmd.Context(), client.Filter{Status: status})
 			if err != nil {
 				return err
 			}

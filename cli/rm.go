@@ -16,8 +16,8 @@ func (a *app) rmCmd() *cobra.Command {
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "also boxes that are running")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(boxes boxes) error {
-			return a.eachRemoved(args, func(ref string) (string, error) { return boxes.RemoveBox(ctx, ref, force) })
+		return a.with(ctx, false, func(on boxes) error {
+			return a.eachRemoved(args, func(ref string) (string, error) { return on.RemoveBox(ctx, ref, force) })
 		})
 	}
 	return a.completeBoxes(cmd, 0, "")

@@ -44,12 +44,12 @@ it); 125 means that not the command failed but sandbox did.
 			return err
 		}
 		ctx := cmd.Context()
-		return a.with(ctx, true, func(boxes boxes) error {
-			box, err := a.create(ctx, boxes, b)
+		return a.with(ctx, true, func(on boxes) error {
+			box, err := a.create(ctx, on, b)
 			if err != nil {
 				return err
 			}
-			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return boxes.Run(ctx, box.ID, o) }})
+			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, box.ID, o) }})
 		})
 	}
 	return cmd

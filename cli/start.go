@@ -23,10 +23,10 @@ func (a *app) startCmd() *cobra.Command {
 
 // change does something to each box and prints what became of them.
 func (a *app) change(ctx context.Context, refs []string, do func(boxes, context.Context, string) (client.Box, error)) error {
-	return a.with(ctx, false, func(boxes boxes) error {
+	return a.with(ctx, false, func(on boxes) error {
 		changed := []client.Box{} // [] in JSON, also when there are none
 		err := each(refs, func(ref string) error {
-			box, err := do(boxes, ctx, ref)
+			box, err := do(on, ctx, ref)
 			if err != nil {
 				return err
 			}

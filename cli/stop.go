@@ -23,8 +23,8 @@ made with --rm is removed.`,
 	}
 	cmd.Flags().VarP(&grace, "timeout", "t", "time between SIGTERM and SIGKILL")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.change(cmd.Context(), args, func(boxes boxes, ctx context.Context, ref string) (client.Box, error) {
-			return boxes.StopBox(ctx, ref, time.Duration(grace))
+		return a.change(cmd.Context(), args, func(on boxes, ctx context.Context, ref string) (client.Box, error) {
+			return on.StopBox(ctx, ref, time.Duration(grace))
 		})
 	}
 	return a.completeBoxes(cmd, 0, core.Running)
