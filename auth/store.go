@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,12 +30,13 @@ const (
 type Store struct {
 	records store.Dir[Key]
 
-	mu     sync.RWMutex // held for writing while records change, too
+	disk   sync.Mutex // held while records change, and taken before mu
+	closed bool
+
+	mu     sync.RWMutex // held for moments alone: every request takes it
 	byHash map[[32]byte]*entry
 	byID   map[string]*entry
-	closed bool
 	flush  *time.Timer // pending write of last-used times, or nil
-	failed error       // of a write in the background
 }
 
 // entry is a live key.
@@ -42,7 +44,7 @@ type entry struct {
 	key       Key // as on disk, but for LastUsedAt
 	principal Principal
 	lastUsed  atomic.Int64 // Unix time in seconds; 0 for never
-	written   int64        // lastUsed as on disk; mu is held
+	written   int64        // lastUsed as on disk; disk is held
 }
 
 // Open reads the keys in a folder. Errors: Storage, also when a record is
@@ -116,26 +118,31 @@ func (s *Store) used(e *entry, now int64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.flush == nil && !s.closed {
+	if s.flush == nil {
 		s.flush = time.AfterFunc(writeAfter, s.writeUsed)
 	}
 }
 
 // writeUsed writes the last-used times that have changed.
 func (s *Store) writeUsed() {
+	s.disk.Lock()
+	defer s.disk.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.flush == nil { // Close was faster
-		return
-	}
 	s.flush = nil
-	s.failed = s.write()
+	s.mu.Unlock()
+	if !s.closed {
+		_ = s.write() // the next one, or Close, tries again
+	}
 }
 
-// write writes what has changed, not durably: a power cut may cost it.
+// write writes what has changed, not durably: a power cut may cost it. disk is
+// held.
 func (s *Store) write() error {
+	s.mu.RLock()
+	entries := slices.Collect(maps.Values(s.byID))
+	s.mu.RUnlock()
 	var errs []error
-	for _, e := range s.byID {
+	for _, e := range entries {
 		last := e.lastUsed.Load()
 		if last == e.written {
 			continue
@@ -178,14 +185,16 @@ func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
 		Permissions: slices.Compact(slices.Sorted(slices.Values(r.Permissions))), Environment: r.Environment,
 		CreatedAt: now, ExpiresAt: r.ExpiresAt,
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.byID) >= maxKeys {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	if len(s.byID) >= maxKeys { // it changes under disk alone
 		return Key{}, "", fault.New(fault.ResourceExhausted, "there are %d keys, which is the most: delete some", maxKeys)
 	}
 	if err := s.records.Put(k.ID, k, true); err != nil {
 		return Key{}, "", err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.add(k)
 	return k, secret, nil
 }
@@ -207,8 +216,8 @@ func (s *Store) List() []Key {
 // Delete makes a key useless, from now on and for ever. Errors: KeyNotFound,
 // Storage.
 func (s *Store) Delete(id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.disk.Lock()
+	defer s.disk.Unlock()
 	e := s.byID[id]
 	if e == nil {
 		return fault.New(fault.KeyNotFound, "no key %q", id)
@@ -216,22 +225,25 @@ func (s *Store) Delete(id string) error {
 	if err := s.records.Delete(id); err != nil {
 		return err
 	}
+	s.mu.Lock()
 	delete(s.byID, id)
 	delete(s.byHash, e.key.Hash)
+	s.mu.Unlock()
 	return s.records.Sync() // or a power cut would bring the key back
 }
 
 // Close writes what is still to be written. Errors: Storage.
 func (s *Store) Close() error {
+	s.disk.Lock()
+	defer s.disk.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	if s.flush != nil {
+		s.flush.Stop()
+	}
+	s.mu.Unlock()
 	if s.closed {
 		return nil
 	}
 	s.closed = true
-	if s.flush != nil {
-		s.flush.Stop()
-		s.flush = nil
-	}
-	return errors.Join(s.failed, s.write())
+	return s.write()
 }

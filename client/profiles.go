@@ -102,6 +102,9 @@ func (p Profiles) read() (map[string]Profile, error) {
 		}
 		return nil, fault.New(fault.Config, "%s can't be read as profiles: mend or remove the file", p.Path)
 	}
+	if meta.IsDefined("profiles") && meta.Type("profiles") != "Hash" { // which the decoder lets pass
+		return nil, fault.New(fault.Config, "%s: profiles is no table", p.Path)
+	}
 	if undecoded := meta.Undecoded(); len(undecoded) > 0 {
 		return nil, fault.New(fault.Config, "%s: no setting is called %q", p.Path, undecoded[0])
 	}

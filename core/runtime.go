@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sandbox/core/fault"
+	"sandbox/core/hostpath"
 	"sandbox/core/options"
 )
 
@@ -293,7 +294,11 @@ func checkSupported(o options.Box) error {
 // more closely; one that is missing shall not show only after a long pull.)
 func checkHost(o options.Box) error {
 	for _, v := range o.Volumes {
-		if _, err := os.Stat(v.HostPath); errors.Is(err, os.ErrNotExist) {
+		f, err := hostpath.Open(v.Within, v.HostPath)
+		if err == nil {
+			_ = f.Close()
+		}
+		if errors.Is(err, os.ErrNotExist) {
 			return fault.New(fault.InvalidArgument, "volume host_path %s: no such file or folder", v.HostPath)
 		}
 	}

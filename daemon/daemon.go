@@ -65,7 +65,7 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := local.Open(local.Config{Home: s.Home, Beside: s.Beside, Aliases: s.Aliases})
+	host, err := local.Open(local.Config{Home: s.Home, Beside: s.Beside, Aliases: s.Aliases, Cached: true})
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"bytes"
 	"encoding/base64"
 	"net/http"
 	"net/url"
@@ -86,9 +85,11 @@ func parseFilter(query url.Values) (filter, error) {
 
 // page gives the boxes to show, of recs in their order, and where the next
 // page begins; "" if there is none.
-func (f filter) page(recs []core.Record) (page []core.Record, next string) {
-	for _, rec := range recs {
-		if !f.shows(&rec) {
+func (f filter) page(recs []core.Record) (page []*core.Record, next string) {
+	page = make([]*core.Record, 0, min(len(recs), f.size))
+	for i := range recs {
+		rec := &recs[i]
+		if !f.shows(rec) {
 			continue
 		}
 		if len(page) == f.size {
@@ -155,36 +156,47 @@ type summary struct {
 }
 
 // list gives the reply of a listing.
-func (s *summaries) list(recs []core.Record, next string) ([]byte, error) {
-	var doc bytes.Buffer
-	doc.WriteString(`{"boxes":[`)
-	for i := range recs {
+func (s *summaries) list(recs []*core.Record, next string) ([]byte, error) {
+	boxes, size, err := s.all(recs)
+	if err != nil {
+		return nil, err
+	}
+	doc := make([]byte, 0, size+len(recs)+len(next)+64)
+	doc = append(doc, `{"boxes":[`...)
+	for i, box := range boxes {
 		if i > 0 {
-			doc.WriteByte(',')
+			doc = append(doc, ',')
 		}
-		box, err := s.encode(&recs[i])
-		if err != nil {
-			return nil, err
-		}
-		doc.Write(box)
+		doc = append(doc, box...)
 	}
-	doc.WriteString(`],"next_page_token":`)
+	doc = append(doc, `],"next_page_token":`...)
 	if next == "" {
-		doc.WriteString("null}")
-	} else {
-		doc.WriteString(`"` + next + `"}`) // base64url: nothing to escape
+		return append(doc, "null}"...), nil
 	}
-	return doc.Bytes(), nil
+	return append(append(append(doc, '"'), next...), `"}`...), nil // base64url: nothing to escape
+}
+
+// all gives the JSON of each box, and its size together.
+func (s *summaries) all(recs []*core.Record) (boxes [][]byte, size int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	boxes = make([][]byte, len(recs))
+	for i, rec := range recs {
+		if boxes[i], err = s.encode(rec); err != nil {
+			return nil, 0, err
+		}
+		size += len(boxes[i])
+	}
+	return boxes, size, nil
 }
 
 // maxSummaries bounds what is kept; then all is encoded anew. Boxes that were
 // removed are forgotten that way.
 const maxSummaries = 2 * core.MaxBoxes
 
-// encode gives the box's JSON. Every change of a record has its updated_at.
+// encode gives the box's JSON. Every change of a record has its updated_at. mu
+// is held.
 func (s *summaries) encode(rec *core.Record) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if kept, ok := s.boxes[rec.ID]; ok && kept.updated.Equal(rec.UpdatedAt) {
 		return kept.doc, nil
 	}

@@ -34,7 +34,11 @@ func (s *Server) handler(by Entrance) http.Handler {
 		s.inFlight.Add(1)
 		defer s.inFlight.Done()
 		r.by = by
-		_ = way(&reply{ResponseWriter: w, stream: r.route != nil && r.route.Stream}, r) // answered has it
+		out := &reply{ResponseWriter: w, patience: s.Patience}
+		if r.route != nil && r.route.Stream {
+			out.patience = 0
+		}
+		_ = way(out, r) // answered has written it
 	}
 	routes := newTable(s.Prefix, func(n node) httprouter.Handle {
 		return func(w http.ResponseWriter, r *http.Request, params httprouter.Params) {
@@ -138,9 +142,9 @@ func (s *Server) answered(next handle) handle {
 func (s *Server) limited(next handle) handle {
 	return func(w *reply, r *request) error {
 		if r.ContentLength != 0 {
-			b := &timedBody{ReadCloser: r.Body, control: w.control(), renew: r.route != nil && r.route.Stream}
-			b.extend()
-			r.Body = b
+			b := &timedBody{ReadCloser: r.Body, control: w.control(), patience: s.Patience, renew: w.patience == 0}
+			b.extend(s.Patience)
+			r.Body, w.body = b, b
 		}
 		return next(w, r)
 	}
@@ -150,24 +154,38 @@ func (s *Server) limited(next handle) handle {
 // every piece.
 type timedBody struct {
 	io.ReadCloser
-	control *http.ResponseController
-	renew   bool
+	control  *http.ResponseController
+	patience time.Duration
+	renew    bool
+	whole    bool // EOF was read
 }
 
-func (b *timedBody) extend() {
-	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every connection has any
+func (b *timedBody) extend(d time.Duration) {
+	_ = b.control.SetReadDeadline(time.Now().Add(d)) // not every connection has any
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
 	if b.renew {
-		b.extend()
+		b.extend(b.patience)
 	}
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF { // as it is: readers return it bare
 		// Or the deadline would end the request while it is being answered.
+		b.whole = true
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
+}
+
+// lingering is how long net/http may wait for the rest of a body that nobody
+// read: it does so before it sends the answer.
+const lingering = time.Second
+
+// giveUp shortens the wait for a body that is answered without being read.
+func (b *timedBody) giveUp() {
+	if !b.whole {
+		b.extend(min(lingering, b.patience/2))
+	}
 }
 
 // authorized lets through who may. Only after it does a client learn whether

@@ -18,7 +18,10 @@ type reply struct {
 	http.ResponseWriter
 	status int // 0 before the head was written
 	bytes  int64
-	stream bool // the client may take as long as it likes
+	// patience is what the client has to take the reply; 0 for as long as
+	// it likes.
+	patience time.Duration
+	body     *timedBody // of the request, or nil
 }
 
 // WriteHeader writes the head. From here on the client has a bounded time to
@@ -27,10 +30,13 @@ func (w *reply) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 		var deadline time.Time
-		if !w.stream {
-			deadline = time.Now().Add(replyTimeout)
+		if w.patience > 0 {
+			deadline = time.Now().Add(w.patience)
 		}
 		_ = w.control().SetWriteDeadline(deadline) // not every connection has any
+		if w.body != nil {
+			w.body.giveUp()
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

@@ -5,6 +5,7 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -41,6 +42,10 @@ type Config struct {
 	// Publish is the address that ports are published on: 127.0.0.1 if it
 	// is the zero value.
 	Publish netip.Addr
+	// Patience is the time that a client has for the head of a request, for
+	// a JSON body, between two pieces of an upload, and to take a reply that
+	// is no stream; 0 means 30 s.
+	Patience time.Duration
 }
 
 // Entrance says how a listener's clients prove who they are.
@@ -72,6 +77,7 @@ func New(c Config) (*Server, error) {
 	if !c.Publish.IsValid() {
 		c.Publish = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
+	c.Patience = cmp.Or(c.Patience, defaultPatience)
 	if err := c.checkPrefix(); err != nil {
 		return nil, err
 	}
@@ -83,7 +89,7 @@ func New(c Config) (*Server, error) {
 	for _, e := range []Entrance{ByKey, ByFile} {
 		s.by[e] = &http.Server{
 			Handler:           s.handler(e),
-			ReadHeaderTimeout: headTimeout,
+			ReadHeaderTimeout: c.Patience,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
 			// What it has to say is about clients that break off.
@@ -124,12 +130,9 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Bounds of what a client may keep waiting or send.
 const (
-	headTimeout    = 10 * time.Second  // for the head of a request
-	bodyTimeout    = 30 * time.Second  // for a JSON body, and between two bytes of an upload
-	replyTimeout   = 30 * time.Second  // for a client to take a reply that is no stream
-	idleTimeout    = 120 * time.Second // for the next request on a connection
-	maxHeaderBytes = 64<<10 - 4096     // net/http adds 4096
-	maxBody        = 1 << 20
+	defaultPatience = 30 * time.Second
+	idleTimeout     = 120 * time.Second // for the next request on a connection
+	maxHeaderBytes  = 56 << 10          // net/http adds 4096, and what it has read ahead
+	maxBody         = 1 << 20           // of JSON (contract, section 6)
 )

@@ -2,7 +2,7 @@
 # kept outside build/, so that neither `make clean` nor a fresh clone fetches it
 # again.
 BUILDS   += sandbox-logs
-TESTS    += deps-logs
+INSTALLS += install-logs
 PACKAGES += $(if $(shell command -v npm),,npm)
 
 CHDB_VERSION      := 26.7.3-stable.1
@@ -11,7 +11,10 @@ CHDB_SHA512_x64   := 5cff7b98caa7739b59a4a432c11f0dedc2d3b073624e61ebdf4a42e66ce
 CHDB_SHA512       ?= $(CHDB_SHA512_$(CHDB_ARCH))
 CHDB_CACHE        ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sandbox/libchdb-$(CHDB_VERSION)-$(CHDB_ARCH)
 
-.PHONY: deps-logs sandbox-logs
+.PHONY: deps-logs sandbox-logs install-logs
+
+# The tests of the logs ask the real engine.
+gotest: deps-logs
 
 # The child process of the embedded engine. It loads libchdb, which needs the C
 # library of the system, so it can't be linked statically.
@@ -23,3 +26,9 @@ deps-logs: ## fetch libchdb, the engine of the log service, into build/lib (abou
 	@mk/libchdb.sh @chdb/lib-linux-$(CHDB_ARCH)-gnu '$(CHDB_VERSION)' '$(CHDB_SHA512)' '$(CHDB_CACHE)'
 	@mkdir -p $(BUILD)/lib
 	@ln -sfn '$(CHDB_CACHE)/libchdb.so' $(BUILD)/lib/libchdb.so
+
+install-logs: sandbox-logs
+	install -d '$(DESTDIR)$(PREFIX)/libexec/sandbox' '$(DESTDIR)$(PREFIX)/lib/sandbox'
+	install -m 755 $(BUILD)/sandbox-logs '$(DESTDIR)$(PREFIX)/libexec/sandbox/'
+	@if [ -e $(BUILD)/lib/libchdb.so ]; then install -m 644 $(BUILD)/lib/libchdb.so '$(DESTDIR)$(PREFIX)/lib/sandbox/'; \
+	else echo 'the log engine is not installed with it: make deps-logs fetches it'; fi

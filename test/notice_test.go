@@ -14,7 +14,8 @@ import (
 func TestNotice(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}",
-		"sandbox/capi", "sandbox/cmd/sandbox", "sandbox/cmd/sandbox-shim", "sandbox/cmd/sandbox-init").Output()
+		"sandbox/capi", "sandbox/cmd/sandbox", "sandbox/cmd/sandbox-shim", "sandbox/cmd/sandbox-init",
+		"sandbox/cmd/sandbox-logs", "sandbox/logs/clickhouse").Output()
 	if err != nil {
 		t.Fatal("go list: ", err)
 	}

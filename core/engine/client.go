@@ -24,6 +24,9 @@ type Config struct {
 	Home      string // absolute
 	HelperDir string // where the helpers are; "" looks around
 	Beside    string // folder of the library or program in use; "" for none
+	// Cached keeps the records in memory, for a process that is asked for
+	// them all the time: they are as fresh, and cost it a few descriptors.
+	Cached bool
 }
 
 // Client is the real [core.Engine]: boxes of Linux namespaces, made by the
@@ -31,6 +34,7 @@ type Config struct {
 type Client struct {
 	home    string
 	records store.Dir[record.Box]
+	cache   *cache // nil unless asked for
 	helper  helper
 }
 
@@ -47,7 +51,11 @@ func Open(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{home: c.Home, records: record.Open(c.Home), helper: helper{home: c.Home, programs: programs}}, nil
+	client := &Client{home: c.Home, records: record.Open(c.Home), helper: helper{home: c.Home, programs: programs}}
+	if c.Cached {
+		client.cache = &cache{dir: client.records}
+	}
+	return client, nil
 }
 
 func checkHome(home string) error {
@@ -106,7 +114,14 @@ func (c *Client) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept
 // List reads the records of the home; no helper is needed. A damaged record
 // hides no other: Get names it, and the helper's log.
 func (c *Client) List(context.Context) ([]core.Record, error) {
-	boxes, err := c.records.List()
+	if c.cache != nil {
+		return c.cache.all()
+	}
+	return readAll(c.records)
+}
+
+func readAll(records store.Dir[record.Box]) ([]core.Record, error) {
+	boxes, err := records.List()
 	if err != nil && len(boxes) == 0 {
 		return nil, err
 	}
@@ -115,13 +130,15 @@ func (c *Client) List(context.Context) ([]core.Record, error) {
 		boxes[i].Settle()
 		recs[i] = boxes[i].Record
 	}
-	slices.SortFunc(recs, func(a, b core.Record) int {
-		if n := b.CreatedAt.Compare(a.CreatedAt); n != 0 {
-			return n
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
+	slices.SortFunc(recs, newestFirst)
 	return recs, nil
+}
+
+func newestFirst(a, b core.Record) int {
+	if n := b.CreatedAt.Compare(a.CreatedAt); n != 0 {
+		return n
+	}
+	return strings.Compare(a.ID, b.ID)
 }
 
 // Get reads one box's record.
@@ -133,6 +150,11 @@ func (c *Client) Get(_ context.Context, id string) (core.Record, error) {
 func (c *Client) get(id string) (record.Box, error) {
 	if !record.ValidID(id) {
 		return record.Box{}, fault.New(fault.BoxNotFound, "no box %q", id)
+	}
+	if c.cache != nil {
+		if b, ok := c.cache.get(id); ok {
+			return b, nil
+		}
 	}
 	b, err := c.records.Get(id)
 	if errors.Is(err, os.ErrNotExist) {
@@ -159,4 +181,9 @@ func (c *Client) Layers() ([]string, error) {
 }
 
 // Close lets go of the helper, which leaves once nobody needs it.
-func (c *Client) Close() error { return c.helper.close() }
+func (c *Client) Close() error {
+	if c.cache != nil {
+		c.cache.close()
+	}
+	return c.helper.close()
+}

@@ -61,5 +61,6 @@ func helpers() string {
 
 func TestEngine(t *testing.T) {
 	t.Parallel()
-	enginetest.Run(t, func(t *testing.T) core.Engine { return open(t) }, rootfs.Busybox(t))
+	// With its records in memory; most other tests read them each time.
+	enginetest.Run(t, func(t *testing.T) core.Engine { return cachedAt(t, t.TempDir()) }, rootfs.Busybox(t))
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/binary"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,12 +108,163 @@ func TestSilentInit(t *testing.T) {
 	}
 }
 
+// The same goes for what an init says of its execs.
+func TestLyingRecords(t *testing.T) {
+	t.Parallel()
+	const id = "exec_aaaaaaaaaaaaaaaaaaaa"
+	exec := func(e wire.Exec) func(*wire.Conn) {
+		return func(c *wire.Conn) { _ = c.Send(wire.TypeExec, e) }
+	}
+	endless := func(c *wire.Conn) {
+		for c.Send(wire.TypeExec, wire.Exec{ID: id, Cmd: []string{strings.Repeat("x", 1<<20)}}) == nil {
+		}
+	}
+	for name, serve := range map[string]func(*wire.Conn){
+		"hangs up":        func(c *wire.Conn) { _ = c.Close() },
+		"garbage":         func(c *wire.Conn) { raw(c, []byte(strings.Repeat("garbage", 100))) },
+		"half a frame":    func(c *wire.Conn) { raw(c, header(100, wire.TypeExec, 0)); _ = c.Close() },
+		"no JSON":         func(c *wire.Conn) { raw(c, append(header(2, wire.TypeExec, 0), "xx"...)) },
+		"another answer":  func(c *wire.Conn) { _ = c.Send(wire.TypeStatsIs, wire.Stats{}) },
+		"an id to escape": exec(wire.Exec{ID: "../../x"}),
+		"another exec":    exec(wire.Exec{ID: "exec_bbbbbbbbbbbbbbbbbbbb", End: &wire.Exited{State: "failed"}}),
+		"an end of none":  exec(wire.Exec{ID: id, End: &wire.Exited{State: "lost"}}),
+		"no end":          endless,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, box := hostileInit(t, func(c *wire.Conn) { serve(c); _ = c.Close() })
+			e := openAt(t, home)
+			if name != "no end" {
+				_, err := e.FindExec(t.Context(), box, id)
+				wantEngine(t, "find", err)
+				_, err = e.CancelExec(t.Context(), box, id, 0)
+				wantEngine(t, "cancel", err)
+				_, err = e.AwaitExec(t.Context(), box, id)
+				wantEngine(t, "await", err)
+			}
+			_, err := e.Execs(t.Context(), box)
+			wantEngine(t, "list", err)
+		})
+	}
+}
+
+func wantEngine(t *testing.T, what string, err error) {
+	t.Helper()
+	if !fault.Is(err, fault.Engine) {
+		t.Errorf("%s: got %v", what, err)
+	}
+}
+
+// An exec of an init that dies is lost, for its reader and for who waits.
+func TestLostExec(t *testing.T) {
+	t.Parallel()
+	const id = "exec_aaaaaaaaaaaaaaaaaaaa"
+	home, box := hostileInit(t, func(c *wire.Conn) {
+		_, _ = c.Recv() // the request
+		_ = c.Send(wire.TypeExec, wire.Exec{ID: id, PID: 2})
+		_ = c.Close()
+	})
+	rec, err := openAt(t, home).AwaitExec(t.Context(), box, id)
+	if err != nil || rec.Status != core.ExecLost || rec.FinishedAt == nil || rec.ExitCode != nil || rec.BoxID != box {
+		t.Errorf("got %+v, %v", rec, err)
+	}
+}
+
+// What an init, or the child that it starts, answers to a transfer is not
+// believed either.
+func TestLyingTransfer(t *testing.T) {
+	t.Parallel()
+	moving := func(fds ...int) func(*wire.Conn) {
+		return func(c *wire.Conn) {
+			_ = c.Send(wire.TypeMoving, nil, fds...)
+			for _, fd := range fds {
+				_ = unix.Close(fd)
+			}
+		}
+	}
+	// says is a child that says text and sends data, and ends.
+	says := func(text, data string) func(*wire.Conn) {
+		return func(c *wire.Conn) {
+			var p [2]int
+			_ = unix.Pipe2(p[:], unix.O_CLOEXEC)
+			talk, _ := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			_, _ = unix.Write(talk[1], []byte(text))
+			_, _ = unix.Write(p[1], []byte(data))
+			_, _ = unix.Close(p[1]), unix.Shutdown(talk[1], unix.SHUT_WR)
+			moving(p[0], talk[0])(c)
+			_, _ = c.Recv() // the request
+			_, _ = c.Recv() // the end
+			_ = unix.Close(talk[1])
+		}
+	}
+	for name, serve := range map[string]func(*wire.Conn){
+		"hangs up":           func(c *wire.Conn) { _ = c.Close() },
+		"garbage":            func(c *wire.Conn) { raw(c, []byte(strings.Repeat("garbage", 100))) },
+		"another answer":     func(c *wire.Conn) { _ = c.Send(wire.TypeStatsIs, wire.Stats{}) },
+		"nothing":            moving(),
+		"one pipe":           moving(pipe()),
+		"a file":             moving(openFD(os.Args[0]), socket()),
+		"two pipes":          moving(pipe(), pipe()),
+		"three":              moving(pipe(), socket(), pipe()),
+		"says nothing":       says("", "text"),
+		"says garbage":       says("panic: at the disco\n", "text"),
+		"says too much":      says(`{"path":"`+strings.Repeat("x", 150_000), "text"),
+		"an unknown failure": says(`{"error":{"code":"unauthenticated","message":"x"}}`, ""),
+		"done before":        says(`{"size":4,"done":true}`, "text"),
+		"a negative size":    says(`{"size":-5}`, "text"),
+		"shorter":            says(`{"size":10}`, "text"),
+		"shorter and done":   says(`{"size":10}{"done":true}`, "text"),
+		"not done":           says(`{"size":4}`, "text!"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, box := hostileInit(t, func(c *wire.Conn) { serve(c); _ = c.Close() })
+			d, err := openAt(t, home).Download(t.Context(), box, "/file", false)
+			if err == nil {
+				_, err = io.Copy(io.Discard, d)
+				_ = d.Close()
+			}
+			if name == "not done" && err == nil {
+				return // all that was announced came
+			}
+			wantEngine(t, "download", err)
+		})
+	}
+}
+
+// A child that neither takes nor sends is left when the caller gives up.
+func TestSilentTransfer(t *testing.T) {
+	t.Parallel()
+	home, box := hostileInit(t, func(c *wire.Conn) {
+		var p [2]int
+		_ = unix.Pipe2(p[:], unix.O_CLOEXEC)
+		talk, _ := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		_ = c.Send(wire.TypeMoving, nil, p[1], talk[0])
+		_, _ = c.Recv() // the request
+		_, _ = c.Recv() // the end
+		for _, fd := range []int{p[0], p[1], talk[0], talk[1]} {
+			_ = unix.Close(fd)
+		}
+		_ = c.Close()
+	})
+	e := openAt(t, home)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := e.Upload(ctx, box, core.Upload{Dest: "/x"}, strings.NewReader(strings.Repeat("x", 1<<20))); !fault.Is(err, fault.Timeout) {
+		t.Errorf("upload: %v", err)
+	}
+	if _, err := e.Download(ctx, box, "/x", false); !fault.Is(err, fault.Timeout) {
+		t.Errorf("download: %v", err)
+	}
+}
+
 // An end that is none is no end.
 func TestLyingEnd(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*wire.Conn){
 		"another frame": func(c *wire.Conn) { _ = c.Send(wire.TypeStatsIs, wire.Stats{}) },
 		"no JSON":       func(c *wire.Conn) { raw(c, append(header(2, wire.TypeExited, 0), "xx"...)) },
+		"no state":      func(c *wire.Conn) { _ = c.Send(wire.TypeExited, wire.Exited{State: "running"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

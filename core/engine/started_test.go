@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"encoding/json"
 	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/core"
 	"sandbox/core/engine/wire"
 )
 
@@ -51,6 +53,30 @@ func FuzzStarted(f *testing.F) {
 		p[1] = -1
 		if after := count(t); after != before {
 			t.Errorf("%d descriptors before, %d after", before, after)
+		}
+	})
+}
+
+// FuzzExecRecord has a hostile init tell of an exec: what is taken can be shown.
+func FuzzExecRecord(f *testing.F) {
+	for _, body := range []string{
+		`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2,"cmd":["a"],"created_at":"2026-01-02T03:04:05Z"}`,
+		`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","end":{"status":"failed","exit_code":3,"finished_at":"0001-01-01T00:00:00Z"}}`,
+		`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":-1,"timeout_ms":-1,"end":{"status":"lost"}}`, `{"id":"/"}`, `[`,
+	} {
+		f.Add(byte(wire.TypeExec), []byte(body))
+	}
+	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
+		rec, err := recordOf(wire.Frame{Type: wire.Type(kind), Body: body})
+		if err != nil {
+			return
+		}
+		if !validExecID(rec.ID) || rec.PID != nil && *rec.PID <= 0 || (rec.Status == core.ExecRunning) != (rec.FinishedAt == nil) ||
+			rec.DurationMS != nil && *rec.DurationMS < 0 {
+			t.Errorf("took %+v", rec)
+		}
+		if _, err := json.Marshal(rec); err != nil {
+			t.Errorf("%+v can't be shown: %v", rec, err)
 		}
 	})
 }

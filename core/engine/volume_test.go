@@ -189,3 +189,30 @@ func TestBadVolumes(t *testing.T) {
 		})
 	}
 }
+
+// TestWithin changes a folder for a link that leads out of the folder that a
+// box's paths must lie in: the box does not start on it.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	folder, outside := hostFolder(t, 0), hostFolder(t, 0, "secret")
+	for _, name := range []string{"volume", "root"} {
+		inside := filepath.Join(folder, name)
+		must(t, os.CopyFS(inside, os.DirFS(rootfs.Busybox(t))))
+		root, change := inside, func(o *options.Box) { o.RootfsWithin = folder }
+		if name == "volume" {
+			root, change = rootfs.Busybox(t), func(o *options.Box) {
+				o.Volumes = []options.Volume{{HostPath: inside, GuestPath: "/v", Within: folder}}
+			}
+		}
+		id, err := boxWith(t, e, root, change)
+		must(t, err)
+		_, err = e.Stop(t.Context(), id, 0)
+		must(t, err)
+		must(t, os.RemoveAll(inside))
+		must(t, os.Symlink(outside, inside))
+		if rec, err := e.Start(t.Context(), id); !fault.Is(err, fault.PermissionDenied) {
+			t.Errorf("%s: %+v, %v, want permission_denied", name, rec.State, err)
+		}
+	}
+}

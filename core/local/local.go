@@ -35,6 +35,9 @@ type Config struct {
 	Aliases map[string]string
 	// Owned: see [core.Config].
 	Owned bool
+	// Cached is for a process that is asked for boxes all the time; see
+	// [engine.Config].
+	Cached bool
 }
 
 // Host is all that a home offers in process.
@@ -60,7 +63,7 @@ func Open(c Config) (*Host, error) {
 	if c.HelperDir == "" {
 		c.HelperDir = os.Getenv("SANDBOX_HELPER_DIR")
 	}
-	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: c.HelperDir})
+	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: c.HelperDir, Cached: c.Cached})
 	if err != nil {
 		return nil, err
 	}

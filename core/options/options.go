@@ -47,8 +47,8 @@ const (
 type Box struct {
 	Name         string            `json:"name,omitempty"` // "" for none
 	Image        string            `json:"image,omitempty"`
-	RootfsPath   string            `json:"rootfs_path,omitempty"` // absolute; used read-only
-	RootfsWithin string            `json:"rootfs_within,omitempty"`
+	RootfsPath   string            `json:"rootfs_path,omitempty"`   // absolute; used read-only
+	RootfsWithin string            `json:"rootfs_within,omitempty"` // folder that RootfsPath must lie in, links and all; "" for anywhere
 	CPUs         int               `json:"cpus"`
 	MemoryMiB    int               `json:"memory_mib"`
 	DiskSizeGB   int               `json:"disk_size_gb,omitempty"` // of 1024 MiB; 0: no limit of its own

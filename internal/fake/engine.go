@@ -133,7 +133,7 @@ func (e *Engine) Remove(_ context.Context, id string, force bool) error {
 func (e *Engine) List(context.Context) ([]core.Record, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	records := []core.Record{}
+	records := make([]core.Record, 0, len(e.order))
 	for _, id := range slices.Backward(e.order) {
 		records = append(records, e.boxes[id].record)
 	}

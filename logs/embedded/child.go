@@ -15,15 +15,14 @@ import (
 	"time"
 
 	"sandbox/core/fault"
-	"sandbox/logs/embedded/chdb"
+	"sandbox/logs/embedded/handover"
 )
 
-// An engine that dies is started again at once, and ever later when it does
-// not live for a while.
+// An engine that dies is started again at once, and ever later while it does
+// not get as far as to answer.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 30 * time.Second
-	aWhile     = time.Minute
 )
 
 // keep runs one child after another until ctx ends. It owns the child.
@@ -31,14 +30,13 @@ func (e *Engine) keep(ctx context.Context) {
 	defer close(e.stopped)
 	pause := firstPause
 	for {
-		started := time.Now()
-		err := e.run(ctx)
+		answered, err := e.run(ctx)
 		if ctx.Err() != nil {
 			e.set(fault.New(fault.Unavailable, "the log engine was shut down"))
 			return
 		}
 		e.set(fault.Wrap(fault.Unavailable, err, "the log engine is down"))
-		if time.Since(started) > aWhile {
+		if answered {
 			pause = firstPause
 		}
 		e.options.Logger.Error("the log engine is down", "err", err, "again_in", pause)
@@ -51,11 +49,12 @@ func (e *Engine) keep(ctx context.Context) {
 }
 
 // run starts a child and waits for its end, which it always gives a reason
-// for. The child ends at the latest when ctx does.
-func (e *Engine) run(ctx context.Context) error {
+// for; answered tells whether it ever served. The child ends at the latest
+// when ctx does.
+func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 	cmd, ready, lifeline, err := e.start()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer ready.Close()
 	defer lifeline.Close() // before the wait, if an early return is added: it is what ends the child
@@ -69,18 +68,18 @@ func (e *Engine) run(ctx context.Context) error {
 	reason := ""
 	for {
 		select {
-		case text := <-said:
-			if reason = text; reason == chdb.Ready {
+		case reason = <-said:
+			if answered = reason == handover.Ready; answered {
 				e.options.Logger.Info("the log engine answers", "pid", cmd.Process.Pid)
 				e.set(nil)
 			}
 			said = nil
 		case err := <-ended:
 			e.options.Logger.Error("the log engine died", "err", err, "last_words", string(cmd.Stderr.(*lastWords).text))
-			return because(reason, said, err)
+			return answered, because(reason, said, err)
 		case <-ctx.Done():
 			_ = cmd.Process.Kill() // it needs no time: what was acknowledged is on disk
-			return <-ended
+			return answered, <-ended
 		}
 	}
 }
@@ -90,7 +89,7 @@ func because(reason string, said <-chan string, err error) error {
 	if said != nil {
 		reason = <-said // its end of the pipe is closed
 	}
-	if reason != "" && reason != chdb.Ready {
+	if reason != "" && reason != handover.Ready {
 		return errors.New(reason)
 	}
 	if err == nil {
@@ -139,7 +138,7 @@ func (e *Engine) spawn(files []*os.File) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := chdb.Settings{Data: data, Library: e.lib, TTL: e.options.TTL, Memory: e.options.Memory}
+	settings := handover.Settings{Data: data, Library: e.lib, TTL: e.options.TTL, Memory: e.options.Memory}
 	cmd := exec.Command(e.child, settings.Args()...)
 	cmd.Env = []string{} // nothing of the daemon's
 	cmd.Dir = data
@@ -166,9 +165,9 @@ func (e *Engine) listen() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	l.SetUnlinkOnClose(false)
-	return l.File()
+	f, err := l.File()
+	return f, errors.Join(err, l.Close())
 }
 
 func (e *Engine) socket() string { return fmt.Sprintf("/proc/self/fd/%d/socket", e.dir.Fd()) }

@@ -21,8 +21,11 @@ func (o Options) find() (child, lib string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	if child, err = filepath.Abs(filepath.Join(folder, program)); err != nil {
+		return "", "", fault.Wrap(fault.Internal, err, "find %s", program)
+	}
 	lib, err = o.findLibrary(folder)
-	return filepath.Join(folder, program), lib, err
+	return child, lib, err
 }
 
 // findLibrary looks where it was told to, and only there; else in lib/ beside

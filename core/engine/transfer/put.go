@@ -37,6 +37,9 @@ func put(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
 	if slices.Contains(at.missing, "..") {
 		return wire.Moved{}, refuse(notFound, "%s: a folder before .. is missing", m.Path)
 	}
+	if made(at.dir) {
+		return wire.Moved{}, refuse(invalid, "%s: no files can be made there", m.Path)
+	}
 	if len(at.missing) == 0 { // before gigabytes come
 		if _, err := replaced(at.dir, file); err != nil {
 			return wire.Moved{}, err

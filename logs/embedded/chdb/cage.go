@@ -10,12 +10,14 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sandbox/logs/embedded/handover"
 )
 
 // lockIn takes every right from the process that the engine does not need, and
 // goes on with the same program, started anew. Landlock and capabilities
 // belong to a thread: only a new program has none that was made before.
-func lockIn(s Settings) error {
+func lockIn(s handover.Settings) error {
 	self, err := unix.Open("/proc/self/exe", unix.O_PATH, 0)
 	if err != nil {
 		return fmt.Errorf("open this program: %w", err)
@@ -34,7 +36,8 @@ func lockIn(s Settings) error {
 	if err := landlock(self, s); err != nil {
 		return err
 	}
-	argv := append(append([]string{"sandbox-logs"}, s.Args()...), "-caged")
+	s.Caged = true
+	argv := append([]string{"sandbox-logs"}, s.Args()...)
 	return fmt.Errorf("start this program anew: %w", execute(self, argv))
 }
 
@@ -80,7 +83,7 @@ const (
 // landlock leaves the thread nothing of the file system but the engine's
 // folder, the library, this program and the C library's files: not /proc, not
 // /etc. The network is shut too, where the kernel can.
-func landlock(self int, s Settings) error {
+func landlock(self int, s handover.Settings) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return fmt.Errorf("the kernel lacks Landlock, without which the embedded engine is not started: %w", errno)

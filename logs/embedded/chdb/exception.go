@@ -3,10 +3,8 @@ package chdb
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // exception is a failure as ClickHouse words it:
@@ -37,28 +35,26 @@ func fail(code int, name, format string, args ...any) error {
 	return &exception{code, fmt.Sprintf("Code: %d. DB::Exception: %s. (%s)", code, fmt.Sprintf(format, args...), name)}
 }
 
-// doubled finds the wording that libchdb puts around a whole exception.
-var doubled = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)^Code: \d+\. DB::Exception: (Code: (\d+)\. DB::.*\(version [^()]*(?:\([^()]*\))?\))\. \([A-Z0-9_]+\)$`)
-})
-
-var coded = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Code: (\d+)\.`) })
-
 // newException reads the text of the engine.
 func newException(text string) error {
-	text = strings.TrimSpace(text)
-	if m := doubled().FindStringSubmatch(text); m != nil {
-		text = m[1]
-	}
-	m := coded().FindStringSubmatch(text)
-	if m == nil {
+	text = single(strings.TrimSpace(text))
+	number, _, _ := strings.Cut(strings.TrimPrefix(text, "Code: "), ".")
+	code, err := strconv.Atoi(number)
+	if err != nil {
 		return fail(codeUnknown, "UNKNOWN_EXCEPTION", "%s", text)
 	}
-	code, err := strconv.Atoi(m[1])
-	if err != nil {
-		code = codeUnknown
-	}
 	return &exception{code, text}
+}
+
+// single takes off what libchdb puts around a whole exception: its code before
+// it, and its name behind it.
+func single(text string) string {
+	code, inner, _ := strings.Cut(text, " DB::Exception: Code: ")
+	end := strings.LastIndex(inner, "). (")
+	if end < 0 || strings.Count(code, " ") != 1 {
+		return text
+	}
+	return "Code: " + inner[:end+1]
 }
 
 // statuses are those that ClickHouse gives; 500 for all others.

@@ -4,10 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/uuid"
 )
@@ -36,10 +34,26 @@ var passedOver = []string{"query", "query_id", "default_format", "database", "wa
 // refused are those that would be needed for a right answer.
 var refused = []string{"session_id", "compress", "decompress", "role", "stacktrace"}
 
-// insertion finds the end of "INSERT INTO t (a, b) FORMAT F", which data follow.
-var insertionText = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?is)^\s*(INSERT\s.*\S)\s+FORMAT\s+([A-Za-z][A-Za-z0-9]*)\s*;?\s*$`)
-})
+// insertText takes "INSERT INTO t (a, b) FORMAT F" apart, which data follow.
+func insertText(sql string) (statement, format string, ok bool) {
+	sql = strings.TrimRight(sql, " \t\r\n;")
+	at := strings.LastIndexAny(sql, " \t\r\n")
+	if at < 0 || !hasWord(sql, "INSERT") {
+		return "", "", false
+	}
+	statement, format = strings.TrimSpace(sql[:at]), sql[at+1:]
+	cut := len(statement) - len("FORMAT")
+	if cut <= 0 || !strings.EqualFold(statement[cut:], "FORMAT") || !strings.ContainsAny(statement[cut-1:cut], " \t\r\n)") {
+		return "", "", false
+	}
+	return strings.TrimSpace(statement[:cut]), format, true
+}
+
+// hasWord tells whether text begins with a word.
+func hasWord(text, word string) bool {
+	first, _, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), " ")
+	return strings.EqualFold(strings.TrimSpace(first), word)
+}
 
 // read takes a request apart.
 func (s *server) read(r *http.Request) (request, error) {
@@ -57,8 +71,8 @@ func (s *server) read(r *http.Request) (request, error) {
 	if err := s.arguments(&q, values); err != nil {
 		return request{}, err
 	}
-	if m := insertionText().FindStringSubmatch(q.sql); m != nil && r.ContentLength != 0 {
-		q.sql, q.format, q.data = m[1], m[2], r.Body
+	if statement, format, ok := insertText(q.sql); ok && r.Method == http.MethodPost {
+		q.sql, q.format, q.data = statement, format, r.Body
 		return q, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxStatement+1))
@@ -77,6 +91,9 @@ func (s *server) read(r *http.Request) (request, error) {
 func (s *server) arguments(q *request, values url.Values) error {
 	for name, list := range values {
 		value := list[len(list)-1]
+		if strings.ContainsRune(value, 0) && name != "query" {
+			return fail(codeBadArguments, "BAD_ARGUMENTS", "%s has a NUL in it: write it as \\0", name)
+		}
 		param, isParam := strings.CutPrefix(name, "param_")
 		switch {
 		case isParam:

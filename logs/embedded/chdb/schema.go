@@ -8,7 +8,7 @@ import (
 )
 
 // tableText makes otel.otel_logs as OpenTelemetry's exporter for ClickHouse
-// does since its version 0.151.
+// does since its version 0.151, and syncs what was acknowledged to the disk.
 //
 //go:embed otel_logs.sql
 var tableText string

@@ -176,6 +176,8 @@ func (q request) check(c connection) error {
 	switch {
 	case err != nil:
 		return err
+	case strings.TrimSpace(q.sql) == "":
+		return fail(codeSyntax, "SYNTAX_ERROR", "Empty query")
 	case statements > 1:
 		return fail(codeSyntax, "SYNTAX_ERROR", "Multi-statements are not allowed")
 	case q.limited() && kind != kindRead && kind != kindUnknown:

@@ -1,4 +1,4 @@
-package guest
+package seccomp
 
 import "golang.org/x/sys/unix"
 

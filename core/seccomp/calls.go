@@ -1,11 +1,11 @@
-package guest
+package seccomp
 
 import "golang.org/x/sys/unix"
 
 // lastKnown is the last system call that was looked at (Linux 6.17).
 const lastKnown = unix.SYS_FILE_SETATTR
 
-// denied are the calls that no command of a box has a use for: they change the
+// denied are the calls that nothing which is confined has a use for: they change the
 // machine, look around mounts and namespaces, or have been ways out before.
 var denied = append([]int{
 	// the machine: time, power, modules, swap, accounting, logs

@@ -1,0 +1,101 @@
+// Package clickhouse asks a ClickHouse server, a cluster, or the embedded
+// engine, which answers the same HTTP interface. It alone imports the driver.
+// An answer is complete or it is an error: see [Error].
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"golang.org/x/sync/singleflight"
+
+	"sandbox/core/fault"
+)
+
+// Client asks one engine. Its methods may be called from any goroutine.
+type Client struct {
+	conn     driver.Conn
+	readonly any // the setting of that name for queries
+
+	reading singleflight.Group
+	mu      sync.Mutex
+	schema  Schema    // of the log table, when it was last read
+	until   time.Time // it is good until then
+}
+
+// Limits of the driver's pool, where the DSN says nothing: the queries that a
+// service lets run at once are far fewer.
+const (
+	maxConns    = 32
+	dialTimeout = 5 * time.Second // for a connection and its greeting
+)
+
+// Open makes a client of the servers that a DSN names, with their user,
+// password and settings: "http://user:password@host:8123,host2:8123/?name=value",
+// or https. It connects when it is first asked. Errors: Config.
+func Open(dsn string) (*Client, error) {
+	const want = "want http://USER:PASSWORD@HOST:8123/ or https, with settings of the engine behind it"
+	scheme, _, _ := strings.Cut(dsn, "://")
+	if scheme != "http" && scheme != "https" {
+		return nil, fault.New(fault.Config, "the DSN of ClickHouse is not one of HTTP: %s", want)
+	}
+	if scheme == "https" && !strings.Contains(dsn, "secure=") { // the driver wants it said twice
+		mark := "?"
+		if strings.Contains(dsn, "?") {
+			mark = "&"
+		}
+		dsn += mark + "secure=true"
+	}
+	o, err := clickhouse.ParseDSN(dsn)
+	if err != nil {
+		return nil, fault.New(fault.Config, "the DSN of ClickHouse can't be read: %s", want) // err may hold its password
+	}
+	return open(o)
+}
+
+// Dial makes a client of the engine that dial reaches, whose errors are
+// reported as they are. Errors: Config.
+func Dial(dial func(context.Context) (net.Conn, error)) (*Client, error) {
+	return open(&clickhouse.Options{
+		Protocol:    clickhouse.HTTP,
+		Addr:        []string{"engine"},
+		DialContext: func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) },
+	})
+}
+
+func open(o *clickhouse.Options) (*Client, error) {
+	// The user's own setting, for one that may not turn readonly on: a user
+	// whose profile has it already.
+	c := &Client{readonly: 1}
+	if v, ok := o.Settings["readonly"]; ok {
+		c.readonly = v
+	}
+	delete(o.Settings, "readonly")
+	if o.MaxOpenConns == 0 {
+		o.MaxOpenConns = maxConns
+	}
+	if o.MaxIdleConns == 0 {
+		o.MaxIdleConns = o.MaxOpenConns
+	}
+	if o.DialTimeout == 0 {
+		o.DialTimeout = dialTimeout
+	}
+	o.Compression = nil // the embedded engine has none, and a result is bounded
+	var err error
+	c.conn, err = clickhouse.Open(o)
+	return c, fault.Wrap(fault.Config, err, "use ClickHouse")
+}
+
+// Close ends the client's connections.
+func (c *Client) Close() error {
+	if err := c.conn.Close(); err != nil {
+		return fmt.Errorf("close the connections to ClickHouse: %w", err)
+	}
+	return nil
+}

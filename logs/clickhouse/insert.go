@@ -1,0 +1,49 @@
+package clickhouse
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/uuid"
+)
+
+// Insertion is rows for the log table.
+type Insertion struct {
+	Columns  []string          // that the rows have; none for all, in the table's order
+	Format   string            // of Body, such as JSONEachRow, RowBinary or Native
+	Body     io.Reader         // read to its end; when it fails, nothing of its last block is stored
+	Settings map[string]string // of the engine
+}
+
+// Insert stores rows. When it returns nil the engine has them on its disk.
+// Errors: *Error.
+func (c *Client) Insert(ctx context.Context, i Insertion) error {
+	settings := clickhouse.Settings{"async_insert": 0}
+	for name, value := range i.Settings {
+		settings[name] = value
+	}
+	with := clickhouse.Context(endless{ctx}, clickhouse.WithQueryID(uuid.NewString()), clickhouse.WithSettings(settings))
+	err := c.conn.InsertFormat(with, i.Format, "INSERT INTO otel.otel_logs"+list(i.Columns), i.Body)
+	if err == nil {
+		return nil
+	}
+	e := classify(ctx, ctx, err)
+	if e.unknownColumn() {
+		c.Forget()
+	}
+	return e
+}
+
+// list gives the columns as they stand in an INSERT.
+func list(columns []string) string {
+	if len(columns) == 0 {
+		return ""
+	}
+	quoted := make([]string, len(columns))
+	for i, name := range columns {
+		quoted[i] = "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
+	}
+	return " (" + strings.Join(quoted, ", ") + ")"
+}

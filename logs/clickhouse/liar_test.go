@@ -1,0 +1,201 @@
+package clickhouse_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
+
+	"sandbox/logs/clickhouse"
+)
+
+// liar is a server that greets the driver as ClickHouse does and answers
+// everything else with answer.
+func liar(t *testing.T, answer http.HandlerFunc) *clickhouse.Client {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); q.Get("default_format") == "Native" && !q.Has("query") {
+			_, _ = w.Write(greeting(t))
+			return
+		}
+		answer(w, r)
+	}))
+	t.Cleanup(s.Close)
+	c, err := clickhouse.Open(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func greeting(t *testing.T) []byte {
+	t.Helper()
+	text := func(s string) *proto.ColStr {
+		c := new(proto.ColStr)
+		c.Append(s)
+		return c
+	}
+	columns := proto.Input{
+		{Name: "displayName()", Data: text("liar")}, {Name: "version()", Data: text("26.7.1.1")},
+		{Name: "revision()", Data: &proto.ColUInt32{54460}}, {Name: "timezone()", Data: text("UTC")},
+	}
+	var b proto.Buffer
+	block := proto.Block{Rows: 1, Columns: len(columns)}
+	if err := block.EncodeBlock(&b, 54460, columns); err != nil {
+		t.Fatal(err)
+	}
+	return b.Buf
+}
+
+const whole = `{"meta":[{"name":"v","type":"UInt8"}],"data":[{"v":1}],"rows":1,"statistics":{"elapsed":0.1,"rows_read":1,"bytes_read":1}}`
+
+// hang cuts the connection after what was written.
+func hang(w http.ResponseWriter, text string) {
+	conn, buffer, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	_, _ = buffer.WriteString(text)
+	_ = buffer.Flush()
+	_ = conn.Close()
+}
+
+func TestLiars(t *testing.T) {
+	t.Parallel()
+	page := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	raw := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { hang(w, text) }
+	}
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		class  clickhouse.Class // "" for a good answer
+	}{
+		"the truth":              {page(200, whole), ""},
+		"nothing":                {page(200, ""), clickhouse.UpstreamError},
+		"a page":                 {page(200, "<html>welcome</html>"), clickhouse.UpstreamError},
+		"another document":       {page(200, `{"hello":"world"}`), clickhouse.UpstreamError},
+		"an array":               {page(200, `[1,2]`), clickhouse.UpstreamError},
+		"a cut document":         {page(200, whole[:60]), clickhouse.UpstreamError},
+		"no data":                {page(200, strings.Replace(whole, `"data":[{"v":1}],`, "", 1)), clickhouse.UpstreamError},
+		"data that are no rows":  {page(200, strings.Replace(whole, `[{"v":1}]`, `{}`, 1)), clickhouse.UpstreamError},
+		"no count":               {page(200, strings.Replace(whole, `"rows":1,`, "", 1)), clickhouse.UpstreamError},
+		"two documents":          {page(200, whole+whole), clickhouse.UpstreamError},
+		"bytes that are no text": {page(200, strings.Replace(whole, `"v":1`, "\"v\":\"\xff\"", 1)), clickhouse.UpstreamError},
+		"an error page":          {page(500, "<html>sorry</html>"), clickhouse.UpstreamError},
+		"a gateway's 502":        {page(502, "bad gateway"), clickhouse.UpstreamError},
+		"a gateway's 503":        {page(503, "try later"), clickhouse.Unavailable},
+		"a redirect to nowhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/again", http.StatusTemporaryRedirect)
+		}, clickhouse.Unavailable},
+		"an exception":            {page(404, "Code: 47. DB::Exception: Unknown identifier x. (UNKNOWN_IDENTIFIER) (version 26.7.1.1)"), clickhouse.SQLError},
+		"an exception with 200":   {page(200, "Code: 47. DB::Exception: Unknown identifier x. (UNKNOWN_IDENTIFIER) (version 26.7.1.1)"), clickhouse.UpstreamError},
+		"an exception's tail":     {page(200, whole[:60]+"\r\n__exception__\r\nCode: 241. DB::Exception: oh (MEMORY_LIMIT_EXCEEDED)"), clickhouse.UpstreamError},
+		"hangs up at once":        {raw(""), clickhouse.Unavailable},
+		"half a header":           {raw("HTTP/1.1 200 OK\r\nContent-Le"), clickhouse.Unavailable},
+		"no HTTP":                 {raw("\x00\x01\x02\x03 what?\r\n\r\n"), clickhouse.Unavailable},
+		"half a body":             {raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + whole), clickhouse.Unavailable},
+		"half of its chunks":      {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3c\r\n" + whole[:60] + "\r\n"), clickhouse.Unavailable},
+		"whole but for the chunk": {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n79\r\n" + whole + "\r\n"), clickhouse.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := liar(t, tt.answer)
+			r, err := c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1 AS v"})
+			check(t, tt.class, err)
+			if tt.class == "" && (r.Count != 1 || string(r.Rows) != `[{"v":1}]`) {
+				t.Errorf("got %+v", r)
+			}
+			if tt.class != clickhouse.UpstreamError { // the body of an insert's answer is not read for more than an exception
+				err = c.Insert(t.Context(), clickhouse.Insertion{Format: "JSONEachRow", Body: strings.NewReader("{}")})
+				check(t, tt.class, err)
+			}
+		})
+	}
+}
+
+func check(t *testing.T, want clickhouse.Class, err error) {
+	t.Helper()
+	var e *clickhouse.Error
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("got %v", err)
+	case want != "" && (!errors.As(err, &e) || e.Class != want):
+		t.Errorf("got %+v, want %s", err, want)
+	}
+}
+
+// TestSilence asks a server that takes a query and never answers.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	asked, gone := make(chan bool, 1), make(chan bool, 1)
+	c := liar(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked <- true
+		<-r.Context().Done()
+		gone <- true
+	})
+	_, err := c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1", Limits: clickhouse.Limits{Time: time.Millisecond}})
+	check(t, clickhouse.Timeout, err)
+	<-asked
+	<-gone // the server was told
+}
+
+// TestEndlessAnswer asks a server whose answer has no end.
+func TestEndlessAnswer(t *testing.T) {
+	t.Parallel()
+	c := liar(t, func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				return
+			}
+		}
+	})
+	_, err := c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1", Limits: clickhouse.Limits{ResultBytes: 1 << 20}})
+	check(t, clickhouse.ResultTooLarge, err)
+}
+
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	c, err := clickhouse.Open("http://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1"})
+	check(t, clickhouse.Unavailable, err)
+}
+
+func TestDSN(t *testing.T) {
+	t.Parallel()
+	for _, dsn := range []string{"", "localhost:8123", "clickhouse://localhost:9000", "tcp://localhost:9000", "http://", "http://user:secret@host:port/", "http://u:secret@h/?dial_timeout=soon"} {
+		if _, err := clickhouse.Open(dsn); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got %v", dsn, err)
+		}
+	}
+	for _, dsn := range []string{"http://localhost:8123", "https://u:p@h1:8443,h2:8443/db?max_threads=2", "https://h/?secure=true"} {
+		c, err := clickhouse.Open(dsn)
+		if err != nil {
+			t.Errorf("%s: %v", dsn, err)
+			continue
+		}
+		_ = c.Close()
+	}
+}

@@ -1,0 +1,60 @@
+package clickhouse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sandbox/logs/clickhouse"
+	"sandbox/logs/embedded"
+	"sandbox/test/leak"
+)
+
+// engine is what the tests of this package ask: a server, when the environment
+// names one, whose user may insert into otel.otel_logs; else one embedded
+// engine for all of them.
+var engine *clickhouse.Client
+
+func TestMain(m *testing.M) { os.Exit(leak.Run(suite{m})) }
+
+type suite struct{ m *testing.M }
+
+func (s suite) Run() int {
+	stop, err := open()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer stop()
+	return s.m.Run()
+}
+
+func open() (stop func(), err error) {
+	if dsn := os.Getenv("SANDBOX_TEST_CLICKHOUSE_DSN"); dsn != "" {
+		engine, err = clickhouse.Open(dsn)
+		return func() { _ = engine.Close() }, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "logs")
+	if err != nil {
+		return nil, err
+	}
+	helpers := os.Getenv("SANDBOX_HELPER_DIR")
+	if helpers == "" {
+		helpers = filepath.Join("..", "..", "build")
+	}
+	e, err := embedded.Start(ctx, embedded.Options{Folder: dir, HelperDir: helpers})
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Wait(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	engine, err = clickhouse.Dial(e.Dial)
+	return func() { _, _, _ = engine.Close(), e.Close(), os.RemoveAll(dir) }, err
+}

@@ -1,0 +1,232 @@
+package clickhouse
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+)
+
+// Request is one SELECT.
+type Request struct {
+	// SQL is a statement without FORMAT, INTO and SETTINGS: what it may do is
+	// decided before it gets here.
+	SQL string
+	// Params fill the placeholders {name:Type}, each with the text of a value
+	// as it is, unescaped.
+	Params map[string]string
+	// QueryID names the query on the engine; "" makes one.
+	QueryID string
+	Limits  Limits
+	// Settings of the engine beside those of this package, which they override.
+	Settings map[string]string
+}
+
+// Limits bound one query; 0 is no limit. A query that goes over one fails, and
+// never gives a part of its answer.
+type Limits struct {
+	Time        time.Duration
+	ReadRows    int64
+	ReadBytes   int64
+	Memory      int64 // bytes
+	ResultRows  int64
+	ResultBytes int64 // as they are sent
+}
+
+// Column is a column of a result.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// Result is a whole answer.
+type Result struct {
+	QueryID    string
+	Columns    []Column
+	Rows       jsontext.Value // an array of objects, whose members are in the columns' order
+	Count      int            // of rows
+	Statistics Statistics
+}
+
+// Statistics tells what an answer cost.
+type Statistics struct {
+	Elapsed   time.Duration
+	ReadRows  uint64
+	ReadBytes uint64
+}
+
+// grace is what a query may take beyond its limit of time before it is given
+// up: the engine ends it itself, between two blocks.
+const grace = 2 * time.Second
+
+// Query runs a statement that only reads. When ctx ends, so does the query on
+// the engine. Errors: *Error.
+func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
+	if r.QueryID == "" {
+		r.QueryID = uuid.NewString()
+	}
+	whole := ctx
+	if r.Limits.Time > 0 {
+		var cancel context.CancelFunc
+		whole, cancel = context.WithTimeout(ctx, r.Limits.Time+grace)
+		defer cancel()
+	}
+	res, err := c.query(whole, r)
+	if err != nil {
+		e := classify(ctx, whole, err)
+		if e.unknownColumn() {
+			c.Forget()
+		}
+		return Result{}, e
+	}
+	res.QueryID = r.QueryID
+	return res, nil
+}
+
+func (c *Client) query(ctx context.Context, r Request) (Result, error) {
+	ctx = clickhouse.Context(endless{ctx}, clickhouse.WithQueryID(r.QueryID),
+		clickhouse.WithSettings(c.settings(r)), clickhouse.WithParameters(escaped(r.Params)))
+	// The driver refuses a statement whose end looks like a FORMAT clause, such
+	// as a table's alias; it does not look into comments.
+	body, err := c.conn.QueryFormat(ctx, "JSON", r.SQL+" /**/")
+	if err != nil {
+		return Result{}, err
+	}
+	defer body.Close()
+	text, err := readAll(body, r.Limits.ResultBytes)
+	if err != nil {
+		return Result{}, err
+	}
+	return decode(text)
+}
+
+// endless is a context that ends but does not tell when. The driver would make
+// its deadline the engine's limit of time, five seconds later, over ours.
+type endless struct{ context.Context }
+
+// Deadline tells of none.
+func (endless) Deadline() (deadline time.Time, ok bool) { return }
+
+// readAll reads a result, which is bounded here: the engine's own limit counts
+// a constant column once.
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	if limit > 0 {
+		r = io.LimitReader(r, limit+1)
+	}
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(r); err != nil {
+		return nil, err
+	}
+	if limit > 0 && int64(b.Len()) > limit {
+		return nil, &Error{Class: ResultTooLarge, Message: "the result has more than " + strconv.FormatInt(limit, 10) + " bytes"}
+	}
+	return b.Bytes(), nil
+}
+
+// decode reads a whole answer. What is cut off or no answer at all fails.
+func decode(text []byte) (Result, error) {
+	var a struct {
+		Meta       []Column       `json:"meta"`
+		Data       jsontext.Value `json:"data"`
+		Rows       *int           `json:"rows"`
+		Statistics struct {
+			Elapsed   float64 `json:"elapsed"`
+			ReadRows  uint64  `json:"rows_read"`
+			ReadBytes uint64  `json:"bytes_read"`
+		} `json:"statistics"`
+	}
+	// Names may stand twice in a row, which is told below, and text is what the
+	// engine made of its bytes.
+	err := json.Unmarshal(text, &a, jsontext.AllowDuplicateNames(true))
+	if err != nil || a.Rows == nil || a.Data.Kind() != '[' {
+		return Result{}, &Error{Class: UpstreamError, Message: "the engine's answer can't be read", Err: err}
+	}
+	if name, twice := duplicate(a.Meta); twice {
+		return Result{}, &Error{Class: SQLError, Message: "two columns of the result are called " + strconv.Quote(name) + ": give one another name with AS"}
+	}
+	return Result{Columns: a.Meta, Rows: a.Data, Count: *a.Rows, Statistics: Statistics{
+		Elapsed:  time.Duration(a.Statistics.Elapsed * float64(time.Second)),
+		ReadRows: a.Statistics.ReadRows, ReadBytes: a.Statistics.ReadBytes,
+	}}, nil
+}
+
+func duplicate(columns []Column) (string, bool) {
+	seen := make(map[string]bool, len(columns))
+	for _, c := range columns {
+		if seen[c.Name] {
+			return c.Name, true
+		}
+		seen[c.Name] = true
+	}
+	return "", false
+}
+
+// values says how the engine writes a result, and that it is complete.
+var values = map[string]string{
+	"output_format_json_quote_64bit_integers":      "1", // JSON's numbers have 53 bits
+	"output_format_json_quote_decimals":            "1",
+	"output_format_json_quote_denormals":           "1", // nan, inf: null otherwise
+	"output_format_json_escape_forward_slashes":    "0",
+	"output_format_json_validate_utf8":             "1", // other bytes become U+FFFD
+	"output_format_json_named_tuples_as_objects":   "1",
+	"date_time_output_format":                      "simple",
+	"session_timezone":                             "UTC",
+	"extremes":                                     "0",
+	"limit":                                        "0",
+	"offset":                                       "0",
+	"skip_unavailable_shards":                      "0",
+	"partial_result_on_first_cancel":               "0",
+	"wait_end_of_query":                            "1", // a failure comes before the first byte
+	"cancel_http_readonly_queries_on_client_close": "1",
+}
+
+// overflows are all the engine's answers to a limit that is passed: some would
+// end a query early and call the rest complete.
+var overflows = []string{"read", "read_overflow_mode_leaf", "group_by", "sort", "result", "timeout",
+	"timeout_overflow_mode_leaf", "set", "join", "transfer", "distinct"}
+
+func (c *Client) settings(r Request) clickhouse.Settings {
+	s := clickhouse.Settings{"readonly": c.readonly}
+	for name, value := range values {
+		s[name] = value
+	}
+	for _, name := range overflows {
+		if !strings.Contains(name, "_overflow_mode") {
+			name += "_overflow_mode"
+		}
+		s[name] = "throw"
+	}
+	l := r.Limits
+	for name, limit := range map[string]int64{"max_rows_to_read": l.ReadRows, "max_bytes_to_read": l.ReadBytes,
+		"max_memory_usage": l.Memory, "max_result_rows": l.ResultRows, "max_result_bytes": l.ResultBytes} {
+		if limit > 0 {
+			s[name] = limit
+		}
+	}
+	if l.Time > 0 {
+		s["max_execution_time"] = strconv.FormatFloat(l.Time.Seconds(), 'f', -1, 64)
+	}
+	for name, value := range r.Settings {
+		s[name] = value
+	}
+	return s
+}
+
+// escapes are what the engine reads in the text of a parameter.
+var escapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
+
+func escaped(params map[string]string) clickhouse.Parameters {
+	p := maps.Clone(params)
+	for name, value := range p {
+		p[name] = escapes.Replace(value)
+	}
+	return p
+}

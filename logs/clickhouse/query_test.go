@@ -1,0 +1,168 @@
+package clickhouse_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sandbox/logs/clickhouse"
+)
+
+// one gives the only value of a query whose column is called v.
+func one(t *testing.T, r clickhouse.Request) string {
+	t.Helper()
+	res, err := engine.Query(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []struct{ V string }
+	if err := json.Unmarshal(res.Rows, &rows); err != nil || len(rows) != 1 {
+		t.Fatalf("%s: %v", res.Rows, err)
+	}
+	return rows[0].V
+}
+
+func TestResult(t *testing.T) {
+	t.Parallel()
+	r, err := engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT number AS n, toString(number) AS s FROM numbers(3)", QueryID: "my-own-id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Count != 3 || r.QueryID != "my-own-id" || r.Statistics.ReadRows != 3 || r.Statistics.ReadBytes != 24 || r.Statistics.Elapsed <= 0 {
+		t.Errorf("got %+v", r)
+	}
+	if want := []clickhouse.Column{{Name: "n", Type: "UInt64"}, {Name: "s", Type: "String"}}; fmt.Sprint(r.Columns) != fmt.Sprint(want) {
+		t.Errorf("columns %v, want %v", r.Columns, want)
+	}
+}
+
+func TestEmptyResult(t *testing.T) {
+	t.Parallel()
+	r, err := engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT Body FROM otel.otel_logs WHERE ServiceName = 'nobody'"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Count != 0 || strings.Join(strings.Fields(string(r.Rows)), "") != "[]" {
+		t.Errorf("got %d rows: %s", r.Count, r.Rows)
+	}
+}
+
+// TestParams sends every byte that means something to a parser on the way.
+func TestParams(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for b := range 128 {
+		all.WriteByte(byte(b))
+	}
+	for _, value := range []string{"", "plain", `\`, `\N`, `\n`, "a\tb\nc\rd", `it's "quoted"`, "a\x00b", "{x:String}", "ä漢😀", "%41+ &=#?", all.String(), strings.Repeat("x", 4096)} {
+		sql := "SELECT hex({p:String}) AS v"
+		if got, want := one(t, clickhouse.Request{SQL: sql, Params: map[string]string{"p": value}}), fmt.Sprintf("%X", value); got != want {
+			t.Errorf("%q came as %s, want %s", value, got, want)
+		}
+	}
+	sql := "SELECT toString({n:UInt64}) || {b:String} || toString({d:DateTime64(9, 'UTC')}) || toString(isNull({z:Nullable(String)})) AS v"
+	got := one(t, clickhouse.Request{SQL: sql, Params: map[string]string{"n": "18446744073709551615", "b": "?", "d": "2026-01-02 03:04:05.123456789", "z": `\N`}})
+	if got != `18446744073709551615?2026-01-02 03:04:05.1234567890` {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestText holds what the driver would misread: a mark that it fills, and a
+// statement that ends as if a format were asked for.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]string{
+		"SELECT 'is it? $1 :name @p1' AS v":                                      "is it? $1 :name @p1",
+		"SELECT toString(number) AS v FROM numbers(1) AS format LIMIT 1":         "0",
+		"SELECT toString(format) AS v FROM (SELECT 7 AS format) ORDER BY format": "7",
+		"SELECT 'x' AS v -- the end":                                             "x",
+	} {
+		if got := one(t, clickhouse.Request{SQL: sql}); got != want {
+			t.Errorf("%s: got %s, want %s", sql, got, want)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	slow := "SELECT count() FROM numbers(1000000000000) WHERE sipHash64(number) = 1"
+	for name, tt := range map[string]struct {
+		sql    string
+		limits clickhouse.Limits
+		class  clickhouse.Class
+		says   string
+	}{
+		"syntax":           {"SELECT FROM WHERE", clickhouse.Limits{}, clickhouse.SQLError, "Syntax error"},
+		"unknown column":   {"SELECT nope FROM otel.otel_logs", clickhouse.Limits{}, clickhouse.SQLError, "nope"},
+		"unknown function": {"SELECT nope(1)", clickhouse.Limits{}, clickhouse.SQLError, "nope"},
+		"type":             {"SELECT 1 + 'a'", clickhouse.Limits{}, clickhouse.SQLError, "Illegal types"},
+		"missing param":    {"SELECT {p:String}", clickhouse.Limits{}, clickhouse.SQLError, "p"},
+		"late":             {"SELECT throwIf(number = 3000000) FROM numbers(5000000)", clickhouse.Limits{}, clickhouse.SQLError, "throwIf"},
+		"twice one name":   {"SELECT number AS a, a FROM numbers(1)", clickhouse.Limits{}, clickhouse.SQLError, `called "a"`},
+		"rows to read":     {"SELECT sum(number) FROM numbers(1000)", clickhouse.Limits{ReadRows: 999}, clickhouse.BudgetExceeded, ""},
+		"bytes to read":    {"SELECT sum(number) FROM numbers(1000)", clickhouse.Limits{ReadBytes: 7999}, clickhouse.BudgetExceeded, ""},
+		"memory":           {"SELECT groupArray(number) FROM numbers(100000000)", clickhouse.Limits{Memory: 50 << 20}, clickhouse.BudgetExceeded, "emory"},
+		"result rows":      {"SELECT number FROM numbers(10001)", clickhouse.Limits{ResultRows: 10000}, clickhouse.ResultTooLarge, ""},
+		"result bytes":     {"SELECT repeat('x', 1000) FROM numbers(2000)", clickhouse.Limits{ResultBytes: 1 << 20}, clickhouse.ResultTooLarge, ""},
+		"constant column":  {"SELECT repeat('x', 1000000) AS c FROM numbers(80)", clickhouse.Limits{ResultBytes: 1 << 20}, clickhouse.ResultTooLarge, ""},
+		"time":             {slow, clickhouse.Limits{Time: 300 * time.Millisecond}, clickhouse.Timeout, "Timeout exceeded"},
+		"a write":          {"CREATE TABLE otel.x (a Int8) ENGINE = Memory", clickhouse.Limits{}, clickhouse.UpstreamError, "readonly"},
+		"two statements":   {"SELECT 1; SELECT 2", clickhouse.Limits{}, clickhouse.SQLError, ""},
+		"a file written":   {"SELECT 1 INTO OUTFILE 'out'", clickhouse.Limits{}, "", ""}, // a server leaves that clause to its clients
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := engine.Query(t.Context(), clickhouse.Request{SQL: tt.sql, Limits: tt.limits})
+			var e *clickhouse.Error
+			if !errors.As(err, &e) {
+				if tt.class != "" {
+					t.Fatalf("got %d rows and %v", r.Count, err)
+				}
+				return
+			}
+			if tt.class != "" && e.Class != tt.class || !strings.Contains(e.Message, tt.says) || strings.Contains(e.Message, "(version") {
+				t.Errorf("got %s %d %s: %q, want %s: %s", e.Class, e.Code, e.Name, e.Message, tt.class, tt.says)
+			}
+		})
+	}
+}
+
+// TestLimitsHold asks for exactly as much as is allowed.
+func TestLimitsHold(t *testing.T) {
+	t.Parallel()
+	r, err := engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT number FROM numbers(10000)",
+		Limits: clickhouse.Limits{Time: time.Minute, ReadRows: 10000, ReadBytes: 80000, Memory: 1 << 30, ResultRows: 10000, ResultBytes: 64 << 20}})
+	if err != nil || r.Count != 10000 {
+		t.Errorf("got %d rows, %v", r.Count, err)
+	}
+}
+
+// TestCancel cancels a query that runs, and looks for it on the engine.
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const mark = "a query to be cancelled"
+	failed := make(chan error, 1)
+	go func() {
+		_, err := engine.Query(ctx, clickhouse.Request{SQL: "SELECT count() AS `" + mark + "` FROM numbers(1000000000000) WHERE sipHash64(number) = 1"})
+		failed <- err
+	}()
+	running := func() bool {
+		return one(t, clickhouse.Request{SQL: "SELECT toString(count()) AS v FROM system.processes WHERE query LIKE {m:String} AND query NOT LIKE '%system.processes%'", Params: map[string]string{"m": "%AS `" + mark + "`%"}}) != "0"
+	}
+	for !running() { // nothing tells of it but the engine
+	}
+	cancel()
+	var e *clickhouse.Error
+	if err := <-failed; !errors.As(err, &e) || e.Class != clickhouse.Canceled {
+		t.Errorf("got %v, want it cancelled", err)
+	}
+	left := time.Now()
+	for running() {
+	}
+	t.Logf("gone from the engine %v after the client", time.Since(left))
+}

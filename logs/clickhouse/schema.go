@@ -1,0 +1,107 @@
+package clickhouse
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Schema is the log table as the engine has it now.
+type Schema struct {
+	Columns    []TableColumn
+	SortingKey string // the expressions, such as "ServiceName, TimestampTime, Timestamp"
+	Result     Result // one row a column, for who describes the table
+}
+
+// TableColumn is a column of the log table.
+type TableColumn struct {
+	Name              string `json:"name"`
+	Type              string `json:"type"`
+	DefaultKind       string `json:"default_kind"` // "", DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL
+	DefaultExpression string `json:"default_expression"`
+	Comment           string `json:"comment"`
+	Codec             string `json:"codec"`
+	IsInSortingKey    int    `json:"is_in_sorting_key"`
+}
+
+// Has tells whether the table has a column.
+func (s Schema) Has(name string) bool {
+	return slices.ContainsFunc(s.Columns, func(c TableColumn) bool { return c.Name == name })
+}
+
+// fresh is how long a schema that was read is taken for the table's.
+const fresh = 10 * time.Second
+
+const describe = `SELECT name, type, default_kind, default_expression, comment, compression_codec AS codec, is_in_sorting_key
+FROM system.columns WHERE database = 'otel' AND table = 'otel_logs' ORDER BY position`
+
+const sortingKey = `SELECT sorting_key FROM system.tables WHERE database = 'otel' AND name = 'otel_logs'`
+
+// Schema gives the log table's columns and key, as they were at most ten
+// seconds ago. Errors: *Error; a missing table is Unavailable.
+func (c *Client) Schema(ctx context.Context) (Schema, error) {
+	c.mu.Lock()
+	s, good := c.schema, time.Now().Before(c.until)
+	c.mu.Unlock()
+	if good {
+		return s, nil
+	}
+	// One reads for all who ask now; none of them ends it for the others.
+	done := c.reading.DoChan("", func() (any, error) { return c.Describe(context.WithoutCancel(ctx), Limits{Time: schemaTime}) })
+	select {
+	case r := <-done:
+		if r.Err != nil {
+			return Schema{}, r.Err
+		}
+		return r.Val.(Schema), nil
+	case <-ctx.Done():
+		return Schema{}, classify(ctx, ctx, ctx.Err())
+	}
+}
+
+// schemaTime bounds the reading of a schema, which others wait for.
+const schemaTime = 10 * time.Second
+
+// Forget drops the schema that was read: the next caller gets the table's.
+func (c *Client) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Time{}
+}
+
+// Describe reads the log table's columns and key from the engine, within l.
+// Errors: as Schema.
+func (c *Client) Describe(ctx context.Context, l Limits) (Schema, error) {
+	var s Schema
+	var err error
+	if s.Result, err = c.Query(ctx, Request{SQL: describe, Limits: l}); err != nil {
+		return Schema{}, err
+	}
+	key, err := c.Query(ctx, Request{SQL: sortingKey, Limits: l})
+	if err != nil {
+		return Schema{}, err
+	}
+	var keys []struct {
+		Key string `json:"sorting_key"`
+	}
+	if err := unmarshalAll([]byte(s.Result.Rows), &s.Columns, []byte(key.Rows), &keys); err != nil {
+		return Schema{}, &Error{Class: UpstreamError, Message: "the engine's description of the log table can't be read", Err: err}
+	}
+	if len(s.Columns) == 0 || len(keys) == 0 {
+		return Schema{}, &Error{Class: Unavailable, Message: "the engine has no table otel.otel_logs, or its user may not see it"}
+	}
+	s.SortingKey = keys[0].Key
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.schema, c.until = s, time.Now().Add(fresh)
+	return s, nil
+}
+
+func unmarshalAll(columns []byte, into *[]TableColumn, keys []byte, intoKeys any) error {
+	if err := json.Unmarshal(columns, into); err != nil {
+		return err
+	}
+	return json.Unmarshal(keys, intoKeys)
+}

@@ -1,0 +1,172 @@
+package embedded_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// canary is what no answer of the engine may ever hold.
+const canary = "the canary sings outside of the cage"
+
+// TestCage asks for files and connections with no gate before the engine and
+// every right that its user has: none is had.
+func TestCage(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	e, _ := engine(t, folder)
+	outside := t.TempDir()
+	for _, name := range []string{"a.csv", "libevil.so", "a.sqlite"} {
+		if err := os.WriteFile(filepath.Join(outside, name), []byte(canary+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connections, address := listener(t, outside)
+	client := web(t, e)
+	// What is the engine's own can be read so: the statements are right.
+	if err := os.WriteFile(filepath.Join(folder, "data", "a.csv"), []byte(canary), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if own := try(t, client, attacks(filepath.Join(folder, "data"), address)[0]); !strings.Contains(own, canary) {
+		t.Errorf("the engine's own file is not read: %s", own)
+	}
+	var all sync.WaitGroup
+	for _, sql := range attacks(outside, address) {
+		all.Go(func() {
+			if answer := try(t, client, sql); strings.Contains(answer, canary) || strings.Contains(answer, "root:") {
+				t.Errorf("%s\ngave %s", sql, answer)
+			}
+		})
+	}
+	all.Wait()
+	if n := connections.Load(); n != 0 {
+		t.Errorf("%d connections were made", n)
+	}
+	if written, _ := filepath.Glob(filepath.Join(outside, "out*")); len(written) > 0 {
+		t.Errorf("the engine wrote %v", written)
+	}
+}
+
+// listener counts connections to a port and to a socket in a folder.
+func listener(t *testing.T, folder string) (*atomic.Int64, string) {
+	t.Helper()
+	var n atomic.Int64
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := net.Listen("unix", filepath.Join(folder, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []net.Listener{tcp, local} {
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				n.Add(1)
+				_ = c.Close()
+			}
+		}()
+	}
+	return &n, tcp.Addr().String()
+}
+
+func attacks(dir, address string) []string {
+	host, port, _ := net.SplitHostPort(address)
+	replace := strings.NewReplacer("DIR", dir, "ADDRESS", address, "HOST", host, "PORT", port)
+	list := []string{
+		"SELECT * FROM file('DIR/a.csv', 'LineAsString')",
+		"SELECT * FROM file('DIR/*', 'RawBLOB', 'a String')",
+		"SELECT file('DIR/a.csv')",
+		"SELECT * FROM `DIR/a.csv`",
+		"SELECT * FROM fileCluster('default', 'DIR/a.csv', 'LineAsString')",
+		"SELECT * FROM file('/etc/passwd', 'LineAsString')",
+		"SELECT * FROM file('/proc/self/environ', 'RawBLOB', 'a String')",
+		"SELECT * FROM file('/proc/1/cmdline', 'RawBLOB', 'a String')",
+		"SELECT * FROM filesystem('DIR')",
+		"SELECT * FROM executable('cat DIR/a.csv', 'LineAsString', 'a String')",
+		"SELECT * FROM executable('a.csv', 'LineAsString', 'a String')",
+		"SELECT * FROM sqlite('DIR/a.sqlite', 'a')",
+		"INSERT INTO FUNCTION file('DIR/out1', 'CSV', 'a String') VALUES ('x')",
+		"SELECT 1 INTO OUTFILE 'DIR/out2'",
+		"BACKUP DATABASE otel TO File('DIR/out3')",
+		"BACKUP DATABASE otel TO Disk('default', 'DIR/out4')",
+		"CREATE TABLE otel.f (a String) ENGINE = File(CSV, 'DIR/a.csv')",
+		"CREATE TABLE otel.l (a String) ENGINE = MergeTree ORDER BY a SETTINGS disk = disk(type = local, path = 'DIR/out5/')",
+		"CREATE DATABASE fs ENGINE = Filesystem('DIR')",
+		"CREATE DICTIONARY otel.d (a String) PRIMARY KEY a SOURCE(FILE(PATH 'DIR/a.csv' FORMAT 'LineAsString')) LAYOUT(COMPLEX_KEY_DIRECT())",
+		"CREATE DICTIONARY otel.x (a String) PRIMARY KEY a SOURCE(EXECUTABLE(COMMAND 'cat DIR/a.csv' FORMAT 'LineAsString')) LAYOUT(COMPLEX_KEY_DIRECT())",
+		"ATTACH TABLE otel.a FROM 'DIR' (a String) ENGINE = MergeTree ORDER BY a",
+		"SELECT catboostEvaluate('DIR/a.csv', 1)",
+		"SELECT * FROM url('http://ADDRESS/a', 'CSV', 'a String')",
+		"INSERT INTO FUNCTION url('http://ADDRESS/a', 'CSV', 'a String') VALUES ('x')",
+		"SELECT * FROM s3('http://ADDRESS/bucket/key', 'CSV', 'a String')",
+		"SELECT * FROM azureBlobStorage('http://ADDRESS/', 'container', 'blob', 'account', 'a2V5', 'CSV', 'auto', 'a String')",
+		"SELECT * FROM hdfs('hdfs://ADDRESS/a', 'CSV', 'a String')",
+		"SELECT * FROM remote('ADDRESS', system.one)",
+		"SELECT * FROM remoteSecure('ADDRESS', system.one)",
+		"SELECT * FROM mysql('ADDRESS', 'd', 't', 'u', 'p')",
+		"SELECT * FROM postgresql('ADDRESS', 'd', 't', 'u', 'p')",
+		"SELECT * FROM mongodb('ADDRESS', 'd', 't', 'u', 'p', 'a String')",
+		"SELECT * FROM redis('ADDRESS', 'a', 'a String')",
+		"SELECT * FROM odbc('DSN=x;Server=HOST;Port=PORT', 'd', 't')",
+		"SELECT * FROM jdbc('jdbc:mysql://ADDRESS', 'd', 't')",
+		"SELECT * FROM iceberg('http://ADDRESS/bucket/')",
+		"SELECT * FROM deltaLake('http://ADDRESS/bucket/')",
+	}
+	for i := range list {
+		list[i] = replace.Replace(list[i])
+	}
+	return list
+}
+
+// patience is for what tries a connection again and again.
+const patience = 3 * time.Second
+
+func try(t *testing.T, client *http.Client, sql string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://engine/", strings.NewReader(sql))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	defer answer.Body.Close()
+	b, _ := io.ReadAll(answer.Body)
+	return string(b)
+}
+
+// TestShutdown lets a statement end the engine: only the engine ends, and it
+// comes back.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	e, pid := engine(t, t.TempDir())
+	<-pid
+	go try(t, web(t, e), "SYSTEM SHUTDOWN")
+	select {
+	case <-pid:
+	case <-time.After(patience):
+		t.Log("the engine does not heed it")
+	}
+	if r := try(t, web(t, e), "SELECT 41 + 1"); !strings.HasPrefix(r, "42") {
+		t.Errorf("got %s", r)
+	}
+}

@@ -1,0 +1,90 @@
+package embedded_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sandbox/logs/clickhouse"
+	"sandbox/logs/embedded"
+	"sandbox/test/leak"
+)
+
+func TestMain(m *testing.M) {
+	if folder := os.Getenv("TEST_DAEMON_FOLDER"); folder != "" {
+		daemon(folder)
+	}
+	leak.Main(m)
+}
+
+// pids is a log handler that gives the number of each child that answers.
+type pids struct {
+	slog.Handler
+	pid chan int
+}
+
+func (p pids) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "pid" {
+			p.pid <- int(a.Value.Int64())
+		}
+		return true
+	})
+	return nil
+}
+
+func (p pids) Enabled(context.Context, slog.Level) bool { return true }
+
+func options(folder string) (embedded.Options, chan int) {
+	helpers := os.Getenv("SANDBOX_HELPER_DIR")
+	if helpers == "" {
+		helpers = filepath.Join("..", "..", "build")
+	}
+	pid := make(chan int, 100)
+	return embedded.Options{Folder: folder, HelperDir: helpers, Logger: slog.New(pids{slog.DiscardHandler, pid})}, pid
+}
+
+// engine starts an engine that answers.
+func engine(t *testing.T, folder string) (*embedded.Engine, chan int) {
+	t.Helper()
+	o, pid := options(folder)
+	e, err := embedded.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	wait(t, e)
+	return e, pid
+}
+
+func wait(t *testing.T, e *embedded.Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := e.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func driver(t *testing.T, e *embedded.Engine) *clickhouse.Client {
+	t.Helper()
+	c, err := clickhouse.Dial(e.Dial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// web asks the engine with nothing in between.
+func web(t *testing.T, e *embedded.Engine) *http.Client {
+	t.Helper()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return e.Dial(ctx) }}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}

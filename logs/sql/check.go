@@ -1,0 +1,286 @@
+package sql
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// The one table that statements read.
+const (
+	database = "otel"
+	table    = "otel_logs"
+)
+
+// A checker walks a statement and resolves its names in place. It keeps the
+// first thing that is not allowed.
+type checker struct {
+	text    string
+	err     *Error
+	count   int  // of names that were made
+	inlined int  // length of the constants that were put in
+	named   bool // something got another name than the caller's
+}
+
+// Check walks the query: each table must be otel.otel_logs, a named query or
+// a harmless table function, each function one of the allow-list. It resolves
+// names in place, so that no engine can resolve them otherwise: the table is
+// qualified, and named queries and lambdas get names that nothing else has.
+// The error is an *Error.
+func Check(q *Query) error {
+	c := &checker{text: q.text}
+	c.query(q, nil)
+	if c.err != nil {
+		return c.err
+	}
+	return nil
+}
+
+// refuse keeps the first refusal.
+func (c *checker) refuse(pos int, format string, args ...any) {
+	if c.err == nil {
+		c.err = errorAt(c.text, pos, format, args...)
+	}
+}
+
+// query checks each part. What the first one names WITH the others see, too.
+func (c *checker) query(q *Query, outer *scope) {
+	for i := range q.Parts {
+		part := &q.Parts[i]
+		if part.Nested != nil {
+			c.query(part.Nested, outer)
+			continue
+		}
+		with := c.selectQuery(part.Select, outer)
+		if i == 0 {
+			outer = with
+		}
+	}
+}
+
+// selectQuery gives the scope of what is named WITH.
+func (c *checker) selectQuery(s *Select, outer *scope) *scope {
+	with := newScope(outer)
+	for i := range s.With {
+		c.declare(with, &s.With[i])
+	}
+	inner := newScope(with)
+	rest := *s
+	rest.With = nil
+	c.aliases(inner, rest)
+	for i := range s.With {
+		c.with(&s.With[i], s.Recursive, with, inner)
+	}
+	c.items(s, inner)
+	rest.Items = nil
+	c.walk(rest, inner)
+	return with
+}
+
+func (c *checker) declare(with *scope, w *With) {
+	if w.Query == nil {
+		c.aliases(with, w.Expr)
+		return
+	}
+	if _, again := with.queries[w.Name]; again {
+		c.refuse(w.Pos, "%s is named twice", short(w.Name))
+	}
+	with.queries[w.Name] = c.unique(w.Name)
+}
+
+func (c *checker) with(w *With, recursive bool, with, inner *scope) {
+	if w.Query == nil {
+		c.walk(w.Expr, inner)
+		return
+	}
+	body := with
+	if !recursive {
+		body = newScope(with)
+		body.hidden = w.Name
+	}
+	c.query(w.Query, body)
+	w.Name = with.queries[w.Name]
+}
+
+// items checks what is selected. Where that is printed under other names than
+// the caller's, its column keeps the caller's text for a name.
+func (c *checker) items(s *Select, inner *scope) {
+	for i := range s.Items {
+		c.named = false
+		c.walk(s.Items[i], inner)
+		_, aliased := s.Items[i].(*Alias)
+		if c.named && !aliased && i < len(s.texts) {
+			s.Items[i] = &Alias{X: s.Items[i], Name: s.texts[i]}
+		}
+	}
+}
+
+// unique makes a name that no table and no function has.
+func (c *checker) unique(name string) string {
+	c.count++
+	return fmt.Sprintf("%s/%d", name, c.count)
+}
+
+// walk checks everything below and at x.
+func (c *checker) walk(x any, s *scope) {
+	walk(x, func(node any) bool {
+		if c.err != nil {
+			return false
+		}
+		switch node := node.(type) {
+		case *Query:
+			c.query(node, s)
+			return false
+		case *Table:
+			c.table(node, s)
+			if node.Func != nil { // no function of the list
+				c.walk(node.Func.Args, s)
+				return false
+			}
+		case *Call:
+			c.call(node, s)
+		case *Name:
+			c.name(node, s)
+		case *Alias:
+			if printed, ok := s.lambda(node.Name); ok {
+				if _, isLambda := node.X.(*Lambda); isLambda {
+					node.Name = printed
+				}
+			}
+		case *Binary:
+			if inOperators[node.Op] {
+				c.set(node.Pos, &node.R, s)
+			}
+		case *Placeholder:
+			c.placeholder(node)
+		case *Type:
+			c.dataType(node)
+		}
+		return true
+	})
+}
+
+// table resolves where rows come from.
+func (c *checker) table(t *Table, s *scope) {
+	switch {
+	case t.Query != nil:
+	case t.Func != nil:
+		if !allowedTables.has(t.Func.Name) {
+			c.refuse(t.Pos, "the table function %s is not allowed", short(t.Func.Name))
+		}
+		c.values(t.Func)
+	default:
+		c.tableName(t, s)
+	}
+}
+
+func (c *checker) tableName(t *Table, s *scope) {
+	if printed, ok := s.query(t.Name); ok && t.Database == "" {
+		if t.Alias == "" {
+			t.Alias = t.Name
+		}
+		t.Name = printed
+		return
+	}
+	if t.Name != table || t.Database != "" && t.Database != database {
+		c.refuse(t.Pos, "the table %s is not allowed: only %s.%s is", short(t.title()), database, table)
+	}
+	t.Database = database
+}
+
+func (t *Table) title() string {
+	if t.Database == "" {
+		return t.Name
+	}
+	return t.Database + "." + t.Name
+}
+
+// name resolves a lambda that is handed to a function by its name.
+func (c *checker) name(n *Name, s *scope) {
+	if len(n.Parts) != 1 {
+		c.path(n)
+		return
+	}
+	if printed, ok := s.lambda(n.Parts[0].Name); ok {
+		n.Parts[0].Name = printed
+		c.named = true
+	}
+}
+
+// path checks the types in the path of a column of type JSON.
+func (c *checker) path(n *Name) {
+	for _, part := range n.Parts {
+		if part.Mark == ":" {
+			c.typeText(n.Pos, part.Name)
+		}
+	}
+}
+
+// set resolves what stands right of IN. The engine would take a name there
+// for a table.
+func (c *checker) set(pos int, x *Expr, s *scope) {
+	switch right := bare(*x).(type) {
+	case *Star:
+		c.refuse(pos, "a star cannot stand right of IN")
+	case *Call:
+		if right.Name == "format" {
+			c.refuse(right.Pos, "%s cannot stand right of IN", right.Name)
+		}
+	case *Name:
+		c.namedSet(x, right, s)
+	}
+}
+
+func (c *checker) namedSet(x *Expr, n *Name, s *scope) {
+	name := strings.Join(plain(n), ".")
+	if len(n.Parts) == 1 {
+		if printed, ok := s.query(name); ok {
+			*x = &Name{Pos: n.Pos, Parts: []NamePart{{Name: printed}}}
+			c.named = true
+			return
+		}
+		if found := s.constant(name); found.value != nil {
+			c.inline(n.Pos, x, found)
+			return
+		}
+	}
+	c.refuse(n.Pos, "the name %s cannot stand right of IN: write has(array, x) or a subquery", short(name))
+}
+
+// inline puts a constant in the place of its alias.
+func (c *checker) inline(pos int, x *Expr, found constant) {
+	*x = found.value
+	c.named = true
+	if c.inlined += found.length; c.inlined > maxPrinted {
+		c.refuse(pos, "the statement is too long once its aliases are written out")
+	}
+}
+
+// bare takes aliases and brackets off.
+func bare(x Expr) Expr {
+	for {
+		switch y := x.(type) {
+		case *Alias:
+			x = y.X
+		case *Paren:
+			x = y.X
+		default:
+			return x
+		}
+	}
+}
+
+var placeholderName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`) })
+
+func (c *checker) placeholder(h *Placeholder) {
+	if !placeholderName().MatchString(h.Name) {
+		c.refuse(h.Pos, "%s is no name for a placeholder: a letter, then letters, digits and _, 64 at most", short(h.Name))
+	}
+}
+
+func (c *checker) dataType(t *Type) {
+	if !isAllowedType(t.Name) {
+		c.refuse(t.Pos, "the type %s is not allowed", short(t.Name))
+	}
+}

@@ -1,0 +1,193 @@
+package sql
+
+// items are expressions with commas between them.
+func (p *parser) items(bare bool) []Expr {
+	return list(p, func() Expr { return p.item(bare) })
+}
+
+// item is an expression with an alias; with bare, AS may be missing.
+func (p *parser) item(bare bool) Expr {
+	x := p.expression(weakest)
+	switch {
+	case p.accept("AS"):
+		return &Alias{X: x, Name: p.name("an alias")}
+	case bare && p.isBareAlias(p.peek()):
+		return &Alias{X: x, Name: p.next().value}
+	default:
+		return x
+	}
+}
+
+// expression reads operators stronger than the given strength.
+func (p *parser) expression(above int) Expr {
+	defer p.enter()()
+	x := p.operand()
+	if above == weakest && p.peek().isSymbol("->") {
+		return p.lambda(x)
+	}
+	for height := p.depth; ; {
+		bigger, ok := p.extend(x, above)
+		if !ok {
+			return x
+		}
+		x = bigger
+		if height++; height > maxNesting {
+			p.fail("more than %d operators in a row: use brackets or functions", maxNesting)
+			p.fatal = true
+		}
+	}
+}
+
+// extend reads one operator after x, and its right side.
+func (p *parser) extend(x Expr, above int) (Expr, bool) {
+	if y, ok := p.postfix(x); ok {
+		return y, true
+	}
+	t := p.peek()
+	switch {
+	case above < strengthIs && t.is("IS") && !p.follows("IS", "DISTINCT") && !p.follows("IS", "NOT", "DISTINCT"):
+		return p.truthTest(x), true
+	case above < strengthBetween && (t.is("BETWEEN") || p.follows("NOT", "BETWEEN")):
+		return p.between(x), true
+	case above < strengthTernary && t.isSymbol("?"):
+		return p.ternary(x), true
+	}
+	j := p.followsJoint()
+	if j == nil || j.strength <= above {
+		return nil, false
+	}
+	return p.binary(x, j), true
+}
+
+func (p *parser) binary(left Expr, j *joint) Expr {
+	pos := p.peek().from
+	p.passJoint(j)
+	if chained[j.op] {
+		c := &Chain{Op: j.op, Items: []Expr{left, p.expression(j.strength)}}
+		for next := p.followsJoint(); next == j; next = p.followsJoint() {
+			p.passJoint(j)
+			c.Items = append(c.Items, p.expression(j.strength))
+		}
+		return c
+	}
+	if comparisons[j.op] {
+		if right := p.quantified(); right != nil {
+			return &Binary{Pos: pos, Op: j.op, L: left, R: right}
+		}
+	}
+	return &Binary{Pos: pos, Op: j.op, L: left, R: p.expression(j.strength)}
+}
+
+func (p *parser) passJoint(j *joint) {
+	for range j.words {
+		p.next()
+	}
+}
+
+// quantified is ANY (query) or ALL (query).
+func (p *parser) quantified() Expr {
+	if !p.ahead(1).isSymbol("(") {
+		return nil
+	}
+	for _, of := range []string{"ANY", "ALL"} {
+		if t := p.ahead(2); p.follows(of) && (t.is("SELECT") || t.is("WITH") || t.is("FROM")) {
+			p.expect(of)
+			return &Subquery{Of: of, Query: p.bracketedQuery()}
+		}
+	}
+	return nil
+}
+
+// truthTest is IS NULL and its relatives.
+func (p *parser) truthTest(x Expr) Expr {
+	p.expect("IS")
+	not := p.accept("NOT")
+	switch word := p.acceptAny("NULL", "UNKNOWN", "TRUE", "FALSE"); word {
+	case "NULL", "UNKNOWN":
+		return &NullTest{X: x, Not: not}
+	case "":
+		p.fail("expected NULL, found %s", p.peek())
+		return x
+	default:
+		op := "IS NOT DISTINCT FROM"
+		if not {
+			op = "IS DISTINCT FROM"
+		}
+		return &Binary{Op: op, L: x, R: keywordLiteral(word)}
+	}
+}
+
+func (p *parser) between(x Expr) Expr {
+	b := &Between{X: x, Not: p.accept("NOT")}
+	p.expect("BETWEEN")
+	b.Low = p.expression(strengthBetween)
+	p.expect("AND")
+	b.High = p.expression(strengthBetween)
+	return b
+}
+
+func (p *parser) ternary(x Expr) Expr {
+	p.expectSymbol("?")
+	t := &Ternary{If: x, Then: p.expression(strengthTernary)}
+	p.expectSymbol(":")
+	t.Else = p.expression(strengthTernary)
+	return t
+}
+
+// lambda takes what stands before the arrow as its parameters.
+func (p *parser) lambda(x Expr) Expr {
+	params, ok := lambdaParams(x)
+	if !ok {
+		p.fail("before -> stand names: x, or (x, y)")
+	}
+	p.expectSymbol("->")
+	return &Lambda{Params: params, Body: p.expression(weakest)}
+}
+
+func lambdaParams(x Expr) ([]string, bool) {
+	switch x := x.(type) {
+	case *Name:
+		if len(x.Parts) == 1 {
+			return []string{x.Parts[0].Name}, true
+		}
+	case *Tuple:
+		var all []string
+		for _, item := range x.Items {
+			name, ok := item.(*Name)
+			if !ok || len(name.Parts) != 1 {
+				return nil, false
+			}
+			all = append(all, name.Parts[0].Name)
+		}
+		return all, len(all) > 0
+	}
+	return nil, false
+}
+
+// postfix is x[i], x.1, x.name, x::T.
+func (p *parser) postfix(x Expr) (Expr, bool) {
+	switch {
+	case p.acceptSymbol("["):
+		i := &Index{X: x, I: p.item(false)}
+		p.expectSymbol("]")
+		return i, true
+	case p.acceptSymbol("."):
+		return p.member(x), true
+	case p.acceptSymbol("::"):
+		return &Cast{X: x, Type: p.dataType()}, true
+	default:
+		return nil, false
+	}
+}
+
+func (p *parser) member(x Expr) Expr {
+	switch t := p.peek(); t.kind {
+	case number:
+		return &Member{X: x, Name: p.next().value, Numeric: true}
+	case word, quoted:
+		return &Member{X: x, Name: p.name("a name")}
+	default:
+		p.fail("expected a name or a number after the dot, found %s", t)
+		return x
+	}
+}

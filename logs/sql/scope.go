@@ -1,0 +1,85 @@
+package sql
+
+// A scope holds what the names of a SELECT mean, besides columns.
+type scope struct {
+	outer   *scope
+	queries map[string]string // named queries: what each is printed as
+	lambdas map[string]string // named lambdas: what each is printed as
+	consts  map[string]constant
+	hidden  string // a named query that outer's own may not be seen as
+}
+
+// A constant is what an alias stands for, and its length when printed. It is
+// nil where the alias is something else, or there are two of the name.
+type constant struct {
+	value  Expr
+	length int
+}
+
+// query gives the printed name of a named query.
+func (s *scope) query(name string) (string, bool) {
+	for ; s != nil; s = s.outer {
+		if printed, ok := s.queries[name]; ok {
+			return printed, true
+		}
+		if s.hidden == name && s.outer != nil { // a query does not see itself
+			s = s.outer
+		}
+	}
+	return "", false
+}
+
+func (s *scope) lambda(name string) (string, bool) {
+	for ; s != nil; s = s.outer {
+		if printed, ok := s.lambdas[name]; ok {
+			return printed, true
+		}
+	}
+	return "", false
+}
+
+func (s *scope) constant(name string) constant {
+	for ; s != nil; s = s.outer {
+		if x, ok := s.consts[name]; ok {
+			return x
+		}
+	}
+	return constant{}
+}
+
+// aliases adds the constants and lambdas that are named below x, outside of
+// other queries.
+func (c *checker) aliases(s *scope, x any) {
+	walk(x, func(node any) bool {
+		switch node := node.(type) {
+		case *Query:
+			return false
+		case *Alias:
+			c.alias(s, node)
+		}
+		return true
+	})
+}
+
+func (c *checker) alias(s *scope, a *Alias) {
+	switch x := a.X.(type) {
+	case *Lambda:
+		if s.lambdas[a.Name] == "" {
+			s.lambdas[a.Name] = c.unique(a.Name)
+		}
+	default:
+		_, again := s.consts[a.Name]
+		_, given := x.(*Placeholder)
+		if again || !given && !isConstant(x) {
+			s.consts[a.Name] = constant{}
+			return
+		}
+		var w printer
+		w.expression(x)
+		s.consts[a.Name] = constant{x, w.Len()}
+	}
+}
+
+func newScope(outer *scope) *scope {
+	return &scope{outer: outer, queries: map[string]string{}, lambdas: map[string]string{}, consts: map[string]constant{}}
+}

@@ -1,0 +1,67 @@
+package sql
+
+import "strings"
+
+// namedWindow is name AS (window).
+func (p *parser) namedWindow() NamedWindow {
+	w := NamedWindow{Name: p.name("a window")}
+	p.expect("AS")
+	p.expectSymbol("(")
+	w.Window = p.window()
+	p.expectSymbol(")")
+	return w
+}
+
+// window is what stands in the brackets of OVER.
+func (p *parser) window() *Window {
+	defer p.enter()()
+	w := &Window{}
+	if t := p.peek(); t.kind == quoted || t.kind == word && !p.startsWindowClause() {
+		w.Base = p.next().value
+	}
+	if p.accept("PARTITION", "BY") {
+		w.PartitionBy = p.items(false)
+	}
+	if p.accept("ORDER", "BY") {
+		w.OrderBy = p.ordering()
+	}
+	if unit := p.acceptAny("ROWS", "RANGE", "GROUPS"); unit != "" {
+		w.Frame = p.frame(unit)
+	}
+	return w
+}
+
+func (p *parser) startsWindowClause() bool {
+	if p.follows("PARTITION", "BY") || p.follows("ORDER", "BY") {
+		return true
+	}
+	t, after := p.peek(), p.ahead(1)
+	return (t.is("ROWS") || t.is("RANGE") || t.is("GROUPS")) && !after.isSymbol(")") && !after.is("PARTITION") && !after.is("ORDER")
+}
+
+func (p *parser) frame(unit string) *Frame {
+	f := &Frame{Unit: unit}
+	if !p.accept("BETWEEN") {
+		f.Begin = p.bound()
+		return f
+	}
+	f.Begin = p.bound()
+	p.expect("AND")
+	f.End = p.bound()
+	return f
+}
+
+func (p *parser) bound() *Bound {
+	if p.accept("CURRENT", "ROW") {
+		return &Bound{Side: "CURRENT ROW"}
+	}
+	b := &Bound{}
+	if !p.accept("UNBOUNDED") {
+		b.Value = p.expression(strengthAnd)
+	}
+	if b.Side = p.acceptAny("PRECEDING", "FOLLOWING"); b.Side == "" {
+		p.fail("expected PRECEDING or FOLLOWING, found %s", p.peek())
+	}
+	b.Side = strings.ToUpper(b.Side)
+	return b
+}

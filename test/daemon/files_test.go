@@ -1,0 +1,206 @@
+package daemon_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const boundary = "the-boundary"
+
+// part is one field of a form; a file where it has a name.
+func part(field, name, content string) string {
+	disposition := `form-data; name="` + field + `"`
+	if name != "" {
+		disposition += `; filename="` + name + `"`
+	}
+	return "--" + boundary + "\r\nContent-Disposition: " + disposition + "\r\n\r\n" + content + "\r\n"
+}
+
+const formEnd = "--" + boundary + "--\r\n"
+
+func (p *program) upload(box string, body io.Reader) answer {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), "POST", "http://box"+box+"/files/upload", body)
+	must(p.t, err)
+	req.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
+	return p.send(req)
+}
+
+func (p *program) download(box, path string) answer {
+	p.t.Helper()
+	return p.ask("POST", box+"/files/download", map[string]any{"path": path})
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	content := strings.Repeat("content\x00\xff\r\n", 100_000)
+	for _, c := range []struct{ name, form, path string }{
+		{"dest first", part("dest", "", "/made/for/it/a") + part("file", "x", content), "/made/for/it/a"},
+		{"file first", part("file", "x", content) + part("dest", "", "/b"), "/b"},
+		{"into a folder", part("dest", "", "/tmp") + part("file", "c", content), "/tmp/c"},
+		{"into a new folder", part("dest", "", "/new/") + part("file", "../../d", content), "/new/d"},
+		{"with a mode", part("mode", "", "750") + part("dest", "", "/e") + part("file", "x", content), "/e"},
+	} {
+		m := p.upload(box, strings.NewReader(c.form+formEnd)).want(t, 200, "")
+		if m["dest"] != c.path || m["size"] != float64(len(content)) || m["ok"] != true {
+			t.Errorf("%s: %v", c.name, m)
+		}
+		a := p.download(box, c.path)
+		a.want(t, 200, "")
+		if string(a.body) != content || a.header.Get("Content-Length") != fmt.Sprint(len(content)) || a.header.Get("Content-Type") != "application/octet-stream" {
+			t.Errorf("%s: %d bytes back, %v", c.name, len(a.body), a.header)
+		}
+	}
+	if out, _ := p.events(p.sh(box, "stat -c %a /e"), 0).rest(); out["stdout"] != "750\n" {
+		t.Errorf("mode %v", out)
+	}
+	p.events(p.sh(box, "printf x > '/tmp/ä \"b\"'"), 0).rest()
+	_, params, err := mime.ParseMediaType(p.download(box, `/tmp/ä "b"`).header.Get("Content-Disposition"))
+	if err != nil || params["filename"] != `ä "b"` {
+		t.Errorf("names of files: %v %v", params, err)
+	}
+	a := p.ask("POST", box+"/files/download", map[string]any{"path": "/new", "archive": "tar"})
+	if a.want(t, 200, ""); !bytes.Contains(a.body, []byte(content)) || a.header.Get("Content-Type") != "application/x-tar" {
+		t.Errorf("a tar of %d bytes, %v", len(a.body), a.header)
+	}
+}
+
+func TestUploadRefused(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	file, dest := part("file", "x", "new"), part("dest", "", "/old")
+	for _, c := range []struct {
+		name, form string
+		status     int
+		code       string
+	}{
+		{"without end", dest + file, 400, "malformed"},
+		{"without end of the file", dest + file[:len(file)-2], 400, "malformed"},
+		{"without end, file first", file[:len(file)-2], 400, "malformed"},
+		{"without dest", file + formEnd, 400, "malformed"},
+		{"without file", dest + formEnd, 400, "malformed"},
+		{"empty", "", 400, "malformed"},
+		{"two files", dest + file + file + formEnd, 400, "malformed"},
+		{"two files, dest last", file + file + dest + formEnd, 400, "malformed"},
+		{"two dests", dest + dest + file + formEnd, 400, "malformed"},
+		{"unknown field", part("colour", "", "red") + dest + file + formEnd, 400, "malformed"},
+		{"mode behind", dest + file + part("mode", "", "644") + formEnd, 400, "malformed"},
+		{"mode", part("mode", "", "rwx") + dest + file + formEnd, 422, "invalid_argument"},
+		{"mode too large", part("mode", "", "10000") + dest + file + formEnd, 422, "invalid_argument"},
+		{"dest of 1 MiB", part("dest", "", strings.Repeat("/x", 1<<19)) + file + formEnd, 413, "too_large"},
+		{"relative", part("dest", "", "x") + file + formEnd, 422, "invalid_argument"},
+		{"no parts", "what is this", 400, "malformed"},
+	} {
+		p.events(p.sh(box, "printf old > /old"), 0).rest()
+		a := p.upload(box, strings.NewReader(c.form))
+		if a.status != c.status {
+			t.Log(c.name)
+		}
+		a.want(t, c.status, c.code)
+		if got := p.download(box, "/old"); string(got.body) != "old" {
+			t.Errorf("%s: the file has become %q", c.name, got.body)
+		}
+	}
+	p.ask("POST", box+"/files/upload", map[string]any{"dest": "/x"}).want(t, 400, "malformed")
+	p.ask("POST", box+":stop?timeout_seconds=0", nil).want(t, 200, "")
+	p.upload(box, strings.NewReader(dest+file+formEnd)).want(t, 409, "invalid_state")
+	p.download(box, "/old").want(t, 409, "invalid_state")
+}
+
+func TestDownloadRefused(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	p.events(p.sh(box, `mkfifo /tmp/fifo; mkdir /tmp/dir; ln -s /tmp/loop /tmp/loop; ln -s ../../../../../../etc/shadow /tmp/out`), 0).rest()
+	for path, want := range map[string]struct {
+		status int
+		code   string
+	}{
+		"/none": {404, "file_not_found"}, "/tmp/none/x": {404, "file_not_found"}, "/tmp/dir": {422, "is_directory"},
+		"/tmp/fifo": {422, "invalid_argument"}, "/dev/null": {422, "invalid_argument"}, "/dev/zero": {422, "invalid_argument"},
+		"/tmp/loop": {422, "invalid_argument"}, "/tmp/out": {404, "file_not_found"}, "relative": {422, "invalid_argument"},
+		"": {422, "invalid_argument"}, "/tmp/\x00": {422, "invalid_argument"}, "/" + strings.Repeat("x", 5000): {422, "invalid_argument"},
+	} {
+		if a := p.download(box, path); a.status != want.status {
+			t.Errorf("%.20q:", path)
+			a.want(t, want.status, want.code)
+		}
+	}
+	if a := p.download(box, "/proc/kcore"); a.status < 400 {
+		t.Errorf("kcore: %d, %d bytes", a.status, len(a.body))
+	}
+	p.ask("POST", box+"/files/download", nil).want(t, 400, "malformed")
+	p.ask("POST", box+"/files/download", map[string]any{"path": "/x", "archive": "zip"}).want(t, 422, "invalid_argument")
+	p.ask("POST", box+"/files/download", map[string]any{"path": 1}).want(t, 400, "malformed")
+}
+
+// TestDownloadShrinks breaks off what can't be what it said it was.
+func TestDownloadShrinks(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	p.events(p.sh(box, "head -c 200000000 /dev/zero > /big"), 0).rest()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://box"+box+"/files/download", strings.NewReader(`{"path":"/big"}`))
+	must(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := p.client.Do(req)
+	must(t, err)
+	defer resp.Body.Close()
+	p.events(p.sh(box, ": > /big"), 0).rest()
+	if n, err := io.Copy(io.Discard, resp.Body); err == nil {
+		t.Errorf("%d bytes came, and nothing was wrong", n)
+	}
+	p.download(box, "/big").want(t, 200, "") // others are not touched by that
+}
+
+// TestLargeFiles moves much more than the server may take of memory.
+func TestLargeFiles(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	const size = 256 << 20
+	before := p.rss(t)
+	sum := sha256.New()
+	r, w := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(w, part("dest", "", "/big")+strings.TrimSuffix(part("file", "x", ""), "\r\n"))
+		_, _ = io.Copy(io.MultiWriter(w, sum), io.LimitReader(&counting{}, size))
+		_, _ = io.WriteString(w, "\r\n"+formEnd)
+		_ = w.Close()
+	}()
+	p.upload(box, r).want(t, 200, "")
+	req, err := http.NewRequestWithContext(context.Background(), "POST", "http://box"+box+"/files/download", strings.NewReader(`{"path":"/big"}`))
+	must(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := p.client.Do(req)
+	must(t, err)
+	defer resp.Body.Close()
+	back := sha256.New()
+	if n, err := io.Copy(back, resp.Body); err != nil || n != size || !bytes.Equal(back.Sum(nil), sum.Sum(nil)) {
+		t.Errorf("%d bytes came back, %v", n, err)
+	}
+	if grown := p.rss(t) - before; grown > 32<<20 {
+		t.Errorf("the server has grown by %d MiB", grown>>20)
+	}
+}
+
+// counting gives bytes that differ.
+type counting struct{ n uint32 }
+
+func (c *counting) Read(p []byte) (int, error) {
+	for i := range p {
+		c.n = c.n*1664525 + 1013904223
+		p[i] = byte(c.n >> 24)
+	}
+	return len(p), nil
+}

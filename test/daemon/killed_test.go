@@ -1,0 +1,103 @@
+package daemon_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestKilled kills the server while commands write, and wants readers of the
+// next one to get all of it, once.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	const lines = 3000
+	script := fmt.Sprintf("i=0; while [ $i -lt %d ]; do echo line $i; echo e$i >&2; i=$((i+1)); done; exit 5", lines)
+	path := p.sh(box, script)
+	open := p.exec(box, map[string]any{"cmd": "read x; echo got $x; read y; echo then $y", "stdin_open": true})
+	quick := p.sh(box, "sleep 0.2; echo while nobody looked; exit 6")
+	conn := p.socket(open + "/attach")
+	must(t, conn.WriteMessage(2, []byte("one\n")))
+	if _, b, err := conn.ReadMessage(); err != nil || string(b) != "\x01got one\n" {
+		t.Fatalf("got %q, %v", b, err)
+	}
+	out, after, last := map[string]string{}, int64(0), event{}
+	for round := 0; last.kind != "exit"; round++ {
+		s := p.events(path, after)
+		for {
+			e, ok := s.next()
+			if !ok {
+				break
+			}
+			if e.id != after+1 {
+				t.Fatalf("event %d comes behind %d", e.id, after)
+			}
+			after, last = e.id, e
+			if e.kind == "log" {
+				out[fmt.Sprint(e.data["stream"])] += fmt.Sprint(e.data["data"])
+			}
+			if round < 3 && len(out["stdout"]) > (round+1)*5000 {
+				p.kill()
+				p.start()
+				break
+			}
+		}
+	}
+	var want, wantErr strings.Builder
+	for i := range lines {
+		fmt.Fprintln(&want, "line", i)
+		fmt.Fprintf(&wantErr, "e%d\n", i)
+	}
+	if out["stdout"] != want.String() || out["stderr"] != wantErr.String() || last.data["exit_code"] != 5.0 {
+		t.Errorf("%d and %d bytes, last %v", len(out["stdout"]), len(out["stderr"]), last)
+	}
+	conn = p.socket(open + "/attach?after_stdout=8")
+	must(t, conn.WriteMessage(2, []byte("two\n")))
+	if s := show(t, conn); s.out[1] != "then two\n" {
+		t.Errorf("input after a kill: %+v", s)
+	}
+	if out, last := p.events(quick, 0).rest(); out["stdout"] != "while nobody looked\n" || last.data["exit_code"] != 6.0 {
+		t.Errorf("got %v, %v", out, last)
+	}
+	p.kill()
+	p.start()
+	if out, _ := p.events(path, 0).rest(); out["stdout"] != want.String() {
+		t.Errorf("a replay after all has %d bytes", len(out["stdout"]))
+	}
+}
+
+// TestShutdown tells streams, and leaves boxes and commands running.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	path := p.sh(box, "echo on; while [ ! -e /tmp/gate ]; do sleep 0.01; done; echo off")
+	events := p.events(path, 0)
+	if e, ok := events.next(); !ok || e.data["data"] != "on\n" {
+		t.Fatalf("got %v", e)
+	}
+	attached := p.socket(path + "/attach")
+	terminal := p.socket(box + "/attach")
+	start := time.Now()
+	must(t, p.cmd.Process.Signal(os.Interrupt))
+	if _, last := events.rest(); last.kind == "exit" {
+		t.Error("the stream has an exit")
+	}
+	for name, s := range map[string]shown{"attached": show(t, attached), "terminal": show(t, terminal)} {
+		if s.last["type"] != "error" || s.last["code"] != "unavailable" || s.close != 1011 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	must(t, p.cmd.Wait())
+	if took := time.Since(start); took > 8*time.Second {
+		t.Errorf("it took %v: something was not told", took)
+	}
+	p.start()
+	p.events(p.sh(box, "touch /tmp/gate"), 0).rest()
+	if out, last := p.events(path, 1).rest(); out["stdout"] != "off\n" || last.data["exit_code"] != 0.0 {
+		t.Errorf("got %v, %v", out, last)
+	}
+}
