@@ -40,7 +40,7 @@ is then kept; with --rm it is removed.`,
 			if a.asJSON() {
 				return writeJSON(a.Out, made)
 			}
-			_, err = fmt.Fprintln(a.Out, made.ID)
+			_, err = fmt.Fprintln(a.Out, printable(made.ID))
 			return err
 		})
 	}

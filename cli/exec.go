@@ -111,6 +111,6 @@ func (a *app) detached(ctx context.Context, on boxes, ref string, o options.Exec
 	if a.asJSON() {
 		return writeJSON(a.Out, e)
 	}
-	_, err = fmt.Fprintln(a.Out, e.ID)
+	_, err = fmt.Fprintln(a.Out, printable(e.ID))
 	return err
 }

@@ -65,7 +65,11 @@ func (a *app) report(cmd *cobra.Command, err error) {
 		return
 	}
 	for _, err := range apart(err) {
-		fmt.Fprintf(a.Err, "sandbox: %s\n", printable(err.Error()))
+		lines := strings.Split(err.Error(), "\n") // what a server wrote must not look like ours
+		for i := range lines {
+			lines[i] = printable(lines[i])
+		}
+		fmt.Fprintf(a.Err, "sandbox: %s\n", strings.Join(lines, "\n  "))
 	}
 	if id := requestID(err); id != "" && f.Kind.Row().HTTP >= http.StatusInternalServerError {
 		fmt.Fprintf(a.Err, "  the server's log calls the request %s\n", printable(id))
