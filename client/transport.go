@@ -13,10 +13,14 @@ import (
 // maxSocketPath is how long a path the address of a Unix socket can hold.
 const maxSocketPath = 107
 
+// expectContinue is how long an upload waits for the server to ask for it.
+// Servers of ours always do, or refuse; something between them and us may not.
+const expectContinue = 5 * time.Second
+
 // newTransport makes connections to the hosts that requests name, or to a Unix
 // socket alone. Each client has its own: the default one is the whole host's.
 func newTransport(socket string) *http.Transport {
-	t := &http.Transport{MaxIdleConnsPerHost: 8, ForceAttemptHTTP2: true, ExpectContinueTimeout: time.Second}
+	t := &http.Transport{MaxIdleConnsPerHost: 8, ForceAttemptHTTP2: true, ExpectContinueTimeout: expectContinue}
 	if socket == "" {
 		t.Proxy = http.ProxyFromEnvironment
 		t.DialContext = (&net.Dialer{}).DialContext
