@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -83,6 +84,21 @@ type Download struct {
 	Size int64  // -1: unknown, as of a tar
 }
 
+// content is the body of a download, whose failures are classified.
+type content struct {
+	io.ReadCloser
+	c   *Client
+	ctx context.Context // of the request, which ends with it
+}
+
+func (r *content) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = r.c.lost(r.ctx, err)
+	}
+	return n, err
+}
+
 // Download opens a file of a running box, or with tar a file or folder as a
 // tar. Errors: BoxNotFound, FileNotFound, IsDirectory (without tar),
 // InvalidState (not running).
@@ -99,7 +115,7 @@ func (c *Client) Download(ctx context.Context, box, file string, tar bool) (*Dow
 	if err != nil {
 		return nil, err
 	}
-	d := &Download{ReadCloser: resp.Body, Size: resp.ContentLength}
+	d := &Download{ReadCloser: &content{resp.Body, c, ctx}, Size: resp.ContentLength}
 	if _, params, err := mime.ParseMediaType(resp.Header.Get("Content-Disposition")); err == nil {
 		d.Name = params["filename"]
 	}

@@ -160,6 +160,9 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	if errors.As(err, &outer) { // it repeats the method and all of the URL
 		err = outer.Err
 	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault.Wrap(fault.Unavailable, err, "%s broke off its answer", c.url)
+	}
 	return fault.Wrap(fault.Unavailable, err, "can't reach %s", c.url)
 }
 

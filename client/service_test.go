@@ -328,6 +328,13 @@ func TestServiceFiles(t *testing.T) {
 	if d.Close(); string(got) != content || d.Size != int64(len(content)) || d.Name != `od"d né` {
 		t.Errorf("%d bytes of %d, name %q", len(got), d.Size, d.Name)
 	}
+	sh(t, c, "head -c 100000000 /dev/zero >/big")
+	d = must[*client.Download](t)(c.Download(ctx, "a", "/big", false))
+	sh(t, c, ": >/big")
+	if n, err := io.Copy(io.Discard, d); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("of a file that was cut %d bytes came, and %v", n, err)
+	}
+	d.Close()
 	for what, failed := range map[string]struct {
 		err  error
 		kind fault.Kind
@@ -341,6 +348,16 @@ func TestServiceFiles(t *testing.T) {
 	} {
 		if !fault.Is(failed.err, failed.kind) {
 			t.Errorf("%s: %v, want %s", what, failed.err, failed.kind)
+		}
+	}
+}
+
+// sh runs a command in box a to its end.
+func sh(t *testing.T, c *client.Client, command string) {
+	e := must[client.Exec](t)(c.StartExec(t.Context(), "a", options.Exec{Cmd: []string{"sh", "-c", command}}))
+	for event, err := range c.Events(t.Context(), "a", e.ID, 0) {
+		if err != nil || event.Exit != nil && *event.Exit.ExitCode != 0 {
+			t.Fatalf("%s: %v", command, err)
 		}
 	}
 }
