@@ -58,7 +58,8 @@ func (a *app) root() *cobra.Command {
 		Long: `Isolated Linux boxes for code you don't trust.
 
 State is kept in the folder that SANDBOX_HOME names; by default that is
-/var/lib/sandbox for root and ~/.sandbox for others.`,
+/var/lib/sandbox for root and ~/.sandbox for others. Commands go to its daemon,
+to another server, or to nobody else: 'sandbox help servers'.`,
 		Version:       core.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
