@@ -58,8 +58,8 @@ func (a *app) root() *cobra.Command {
 		Long: `Isolated Linux boxes for code you don't trust.
 
 State is kept in the folder that SANDBOX_HOME names; by default that is
-/var/lib/sandbox for root and ~/.sandbox for others. Commands go to its daemon,
-to another server, or to nobody else: 'sandbox help servers'.`,
+/var/lib/sandbox for root and ~/.sandbox for others. Where a command goes, to
+a server or to this host's boxes in process, 'sandbox help servers' says.`,
 		Version:       core.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
