@@ -5,6 +5,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -33,6 +34,9 @@ type Config struct {
 	// Owned ties this runtime's auto_remove boxes to this process: Close,
 	// or the end of the process however it comes, removes them.
 	Owned bool
+	// DiskCeilingGB is the disk of boxes that ask for no size; 0: none of
+	// their own.
+	DiskCeilingGB int
 }
 
 // Runtime makes and finds boxes. It is safe for concurrent use.
@@ -40,6 +44,7 @@ type Runtime struct {
 	engine Engine
 	images Images
 	owned  bool
+	diskGB int // of boxes that ask for no size
 	stats  counters
 
 	mu       sync.Mutex
@@ -67,7 +72,7 @@ type Metrics struct {
 
 // New makes a runtime. It starts nothing.
 func New(c Config) *Runtime {
-	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, made: map[string]creation{}}
+	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, diskGB: c.DiskCeilingGB, made: map[string]creation{}}
 }
 
 // Create makes a box and starts it. o comes from a Decode function or has
@@ -103,6 +108,7 @@ func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record
 	if err := checkHost(o); err != nil {
 		return Record{}, err
 	}
+	o.DiskSizeGB = cmp.Or(o.DiskSizeGB, r.diskGB)
 	img := Image{Layers: []string{o.RootfsPath}}
 	if o.RootfsPath == "" {
 		var err error

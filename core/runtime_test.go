@@ -65,6 +65,19 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// A box that asks for no disk gets the ceiling's, and its record says so.
+func TestDiskCeiling(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ ceiling, asked, want int }{{0, 0, 0}, {20, 0, 20}, {20, 5, 5}, {20, 50, 50}} {
+		images := fake.Images{"debian": {Layers: []string{"/"}}}
+		r := core.New(core.Config{Engine: fake.NewEngine(t), Images: images, DiskCeilingGB: tt.ceiling})
+		box := create(t, r, func(o *options.Box) { o.DiskSizeGB = tt.asked })
+		if rec, err := box.Record(t.Context()); err != nil || rec.Options.DiskSizeGB != tt.want {
+			t.Errorf("ceiling %d, asked for %d: got %d, %v, want %d", tt.ceiling, tt.asked, rec.Options.DiskSizeGB, err, tt.want)
+		}
+	}
+}
+
 func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -1,5 +1,6 @@
-// Command sandbox-init is process 1 of every box. The helper starts it; it is
-// of no use to start by hand.
+// Command sandbox-init is process 1 of every box; and it unpacks layers, as a
+// program without cgo can give up a right in all of its threads. The helper
+// starts it; it is of no use to start by hand.
 package main
 
 import (
@@ -7,13 +8,20 @@ import (
 
 	"sandbox/core/engine/guest"
 	"sandbox/core/engine/transfer"
+	"sandbox/core/image/layer"
 )
 
 func main() {
-	// Init starts this very program to move files, with the box's rights.
-	if len(os.Args) == 2 && os.Args[1] == transfer.Argument {
-		transfer.Main()
-		return
+	// The same program, started anew, moves files with a box's rights and
+	// unpacks layers for the helper.
+	if len(os.Args) == 2 {
+		switch os.Args[1] {
+		case transfer.Argument:
+			transfer.Main()
+			return
+		case "unpack":
+			os.Exit(layer.Child())
+		}
 	}
 	if err := guest.Main(); err != nil {
 		_, _ = os.Stderr.WriteString("sandbox-init: " + err.Error() + "\n")

@@ -12,7 +12,6 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/engine/shim"
-	"sandbox/core/image/layer"
 )
 
 func init() {
@@ -33,8 +32,6 @@ func run(args []string) error {
 	switch {
 	case len(args) == 2 && args[0] == "serve":
 		return shim.Serve(args[1])
-	case len(args) == 1 && args[0] == "unpack":
-		os.Exit(layer.Child())
 	case len(args) == 1 && args[0] == "version": // the command 'sandbox doctor' asks
 		_, err := fmt.Println(core.Version)
 		return err

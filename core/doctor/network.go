@@ -1,14 +1,21 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 
 	"sandbox/core/engine"
 )
+
+// boxLinks begins the names of the hosts' ends of boxes' networks.
+const boxLinks = "sbx"
 
 // network looks for what keeps the packets of boxes from passing the host.
 func network(context.Context, engine.Config) (string, *lack) {
@@ -16,40 +23,142 @@ func network(context.Context, engine.Config) (string, *lack) {
 	if err != nil {
 		return "", &lack{"the kernel answers no netlink: " + err.Error(), "use --network None"}
 	}
-	chains, err := c.ListChains()
+	closed, err := closedChains(c)
 	if err != nil {
 		return "", &lack{"nftables can't be used, so that boxes have no network: " + err.Error(), "modprobe nf_tables, or use --network None"}
 	}
-	var dropping, fixes []string
-	for _, chain := range chains {
-		if drops(chain) {
-			name := fmt.Sprintf("%s %s %s", family(chain.Table.Family), chain.Table.Name, chain.Name)
-			dropping = append(dropping, name)
-			// Our own table still drops what may not pass.
-			fixes = append(fixes, fmt.Sprintf("nft insert rule %s iifname 'sbx*' accept && nft insert rule %s oifname 'sbx*' accept", name, name))
+	var names, fixes []string
+	for _, chain := range closed {
+		names = append(names, fmt.Sprintf("%s %s %s", family(chain.Table.Family), chain.Table.Name, chain.Name))
+		fixes = append(fixes, allow(c, chain))
+	}
+	if names != nil {
+		return "nftables", &lack{
+			"the chain " + strings.Join(names, " and ") + " (a firewall's, or Docker's) drops what it does not know: boxes have no way out",
+			strings.Join(fixes, " && "), // our own table still drops what may not pass
 		}
 	}
-	if dropping != nil {
-		return "nftables", &lack{
-			"the chain " + strings.Join(dropping, " and ") + " (a firewall's, or Docker's) drops what it does not know: boxes have no way out",
-			strings.Join(fixes, " && "),
-		}
+	if legacy() {
+		return "nftables; rules of the old iptables are there too, which doctor can't read: see that `iptables-legacy -S FORWARD` drops nothing", nil
 	}
 	return "nftables; nothing in it keeps boxes from their way out", nil
 }
 
-// drops tells whether a chain of another table ends what passes the host.
-func drops(c *nftables.Chain) bool {
-	return c.Table.Name != "sandbox" && c.Hooknum != nil && *c.Hooknum == *nftables.ChainHookForward &&
-		c.Policy != nil && *c.Policy == nftables.ChainPolicyDrop
+// closedChains gives the chains of other tables that end what passes the host,
+// and do not let boxes through before that.
+func closedChains(c *nftables.Conn) ([]*nftables.Chain, error) {
+	chains, err := c.ListChains()
+	if err != nil {
+		return nil, err
+	}
+	var closed []*nftables.Chain
+	for _, chain := range chains {
+		if chain.Table.Name == "sandbox" || chain.Hooknum == nil || *chain.Hooknum != *nftables.ChainHookForward || family(chain.Table.Family) == "" {
+			continue
+		}
+		rules, err := c.GetRules(chain.Table, chain)
+		if err != nil {
+			return nil, err
+		}
+		drops := chain.Policy != nil && *chain.Policy == nftables.ChainPolicyDrop || slices.ContainsFunc(rules, endsAll)
+		if drops && !letsThrough(c, chain, rules) {
+			closed = append(closed, chain)
+		}
+	}
+	return closed, nil
 }
 
+// endsAll tells whether a rule drops or rejects whatever comes to it, as
+// firewalld's last one does.
+func endsAll(r *nftables.Rule) bool {
+	for _, e := range r.Exprs {
+		switch e := e.(type) {
+		case *expr.Counter, *expr.Log:
+		case *expr.Reject:
+			return true
+		case *expr.Verdict:
+			return e.Kind == expr.VerdictDrop
+		default:
+			return false // a condition
+		}
+	}
+	return false
+}
+
+// letsThrough tells whether boxes are accepted both ways, in the chain itself
+// or in the one that Docker keeps for such rules.
+func letsThrough(c *nftables.Conn, chain *nftables.Chain, rules []*nftables.Rule) bool {
+	if user := dockerUser(c, chain.Table); user != nil {
+		more, _ := c.GetRules(chain.Table, user) // what can't be read lets nothing through
+		rules = slices.Concat(rules, more)
+	}
+	accepts := func(key expr.MetaKey) bool {
+		return slices.ContainsFunc(rules, func(r *nftables.Rule) bool { return acceptsBoxes(r, key) })
+	}
+	return accepts(expr.MetaKeyIIFNAME) && accepts(expr.MetaKeyOIFNAME)
+}
+
+// acceptsBoxes tells whether a rule accepts by the interface's name alone.
+func acceptsBoxes(r *nftables.Rule, key expr.MetaKey) bool {
+	var named, accepted bool
+	for _, e := range r.Exprs {
+		switch e := e.(type) {
+		case *expr.Meta:
+			named = e.Key == key
+		case *expr.Cmp:
+			if !named || e.Op != expr.CmpOpEq || !bytes.Equal(e.Data, []byte(boxLinks)) {
+				return false
+			}
+		case *expr.Verdict:
+			accepted = e.Kind == expr.VerdictAccept
+		case *expr.Counter:
+		default:
+			return false
+		}
+	}
+	return named && accepted
+}
+
+// dockerUser is the chain that Docker asks before its own rules and leaves to
+// the host's owner; nil in another table.
+func dockerUser(c *nftables.Conn, table *nftables.Table) *nftables.Chain {
+	chain, err := c.ListChain(table, "DOCKER-USER")
+	if err != nil {
+		return nil
+	}
+	return chain
+}
+
+// allow gives the line that lets boxes through a chain.
+func allow(c *nftables.Conn, chain *nftables.Chain) string {
+	at := chain.Name
+	if user := dockerUser(c, chain.Table); user != nil {
+		at = user.Name
+	}
+	name := fmt.Sprintf("%s %s %s", family(chain.Table.Family), chain.Table.Name, at)
+	return fmt.Sprintf("nft insert rule %s iifname '%s*' accept && nft insert rule %s oifname '%s*' accept", name, boxLinks, name, boxLinks)
+}
+
+// legacy tells whether the kernel has rules of the old iptables, which
+// nftables does not show.
+func legacy() bool {
+	for _, file := range []string{"/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"} {
+		if names, err := os.ReadFile(file); err == nil && strings.Contains(string(names), "filter") {
+			return true
+		}
+	}
+	return false
+}
+
+// family is "" for one that sees no packet of a box on its way.
 func family(f nftables.TableFamily) string {
 	switch f {
 	case nftables.TableFamilyIPv4:
 		return "ip"
 	case nftables.TableFamilyIPv6:
 		return "ip6"
+	case nftables.TableFamilyINet:
+		return "inet"
 	}
-	return "inet"
+	return ""
 }

@@ -191,6 +191,11 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 			return begun{}, err
 		}
 	}
+	if !e.TTY {
+		if err := ownReaders(f.FDs[:2]); err != nil {
+			return begun{}, err
+		}
+	}
 	for i, fd := range f.FDs { // from here nothing fails: they have one owner
 		*slots[i] = os.NewFile(uintptr(fd), "stream")
 	}
@@ -224,6 +229,21 @@ func checkStream(fd int, tty bool) error {
 		return fmt.Errorf("%w: a descriptor of mode %o, which is no stream of a command", wire.ErrProtocol, st.Mode)
 	}
 	return unix.SetNonblock(fd, true) // waited for in Go's poller, stdin too, so that a wait can be ended
+}
+
+// ownReaders opens the reading ends of pipes anew, in place of those that init
+// passed and shares: with these init could say that a read waits, and take what
+// it waits for.
+func ownReaders(fds []int) error {
+	for i, fd := range fds {
+		own, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open the output of a command: %w", err)
+		}
+		_ = unix.Close(fd)
+		fds[i] = own
+	}
+	return nil
 }
 
 // control is the connection that stands for a command.

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,6 +42,57 @@ func TestFlush(t *testing.T) {
 	must(t, syscall.Kill(helperPID(t, home), syscall.SIGKILL))
 	awaitState(t, e, newBoxAt(t, e, home, rootfs.Busybox(t)), core.Running) // starts a helper
 	await(t, "the next helper to see to it", func() bool { return layer.OnDisk(dir) })
+}
+
+// No thread of the process that unpacks holds a right but those over files, or
+// sees more of the host's files than the layer.
+func TestUnpackingHasNoRights(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	must(t, e.Flush(t.Context())) // starts the helper
+	dir := filepath.Join(home, "layers", "one")
+	must(t, os.Mkdir(filepath.Dir(dir), 0o700))
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- e.Unpack(t.Context(), r, dir) }()
+	// More than a pipe and the child's buffer hold: the child is at work.
+	content := tarOf(t, tar.Header{Typeflag: tar.TypeReg, Name: "f", Linkname: strings.Repeat("x", 4<<20)})
+	_, err := io.CopyN(w, content, 3<<20)
+	must(t, err)
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", childOf(t, dir)))
+	if err != nil || len(children) != 0 {
+		t.Errorf("children %q, %v", children, err)
+	}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", childOf(t, dir)))
+	for _, task := range tasks {
+		status, err := os.ReadFile(task)
+		must(t, err)
+		for _, want := range []string{"NoNewPrivs:\t1", "CapEff:\t000000008000001b", "CapPrm:\t000000008000001b", "CapBnd:\t000000008000001b"} {
+			if !strings.Contains(string(status), want) {
+				t.Errorf("%s: no %q in\n%s", task, want, status)
+			}
+		}
+	}
+	_, err = io.Copy(w, content)
+	must(t, err)
+	must(t, w.Close())
+	must(t, <-ended)
+}
+
+// childOf finds the process whose root is dir.
+func childOf(t *testing.T, dir string) int {
+	t.Helper()
+	roots, _ := filepath.Glob("/proc/[0-9]*/root")
+	for _, root := range roots {
+		if to, err := os.Readlink(root); err == nil && to == dir {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(root)))
+			must(t, err)
+			return pid
+		}
+	}
+	t.Fatal("no child is locked into ", dir)
+	return 0
 }
 
 func newBoxAt(t *testing.T, e core.Engine, home string, layers ...string) string {

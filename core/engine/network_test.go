@@ -421,6 +421,31 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// A Udp port that another box takes over is that box's for old clients too.
+func TestPortTakenOver(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	port := options.Port{HostIP: hostIP, HostPort: 18120, GuestPort: 7000, Protocol: options.ProtocolUDP}
+	var client *net.UDPConn
+	n.world.do(t, func() { // what comes from the host itself the kernel forgets with the interface
+		var err error
+		client, err = net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.ParseIP(hostIP), Port: port.HostPort})
+		must(t, err)
+	})
+	defer client.Close()
+	for _, which := range []string{"first", "second"} {
+		t.Run(which, func(t *testing.T) { // at its end nothing of this test holds the box's network
+			boxSpace(t, n.mustBox(t, port)).listen(t, "", 7000)
+			_, err := io.WriteString(client, "hello")
+			must(t, err)
+			must(t, client.SetReadDeadline(time.Now().Add(5*time.Second)))
+			if _, err := client.Read(make([]byte, 64)); err != nil {
+				t.Error("the box has the port, and does not answer: ", err)
+			}
+		})
+	}
+}
+
 func TestPortRefused(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"testing"
 
@@ -79,6 +80,32 @@ func FuzzExecRecord(f *testing.F) {
 			t.Errorf("%+v can't be shown: %v", rec, err)
 		}
 	})
+}
+
+// An init that passes pipes on which a read waits makes nobody wait.
+func TestStartedNeverWaits(t *testing.T) {
+	var stream [2]int
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err = errors.Join(err, unix.Pipe2(stream[:], unix.O_CLOEXEC)); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(stream[1]) // as init keeps it: there is no end
+	second, err := unix.Dup(stream[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := wire.Frame{Type: wire.TypeStarted, Body: []byte(`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2}`), FDs: []int{stream[0], second}}
+	proc, err := started(wire.NewConn(p[0], "init"), frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[1])
+	defer proc.Release()
+	for _, f := range []*os.File{proc.Stdout, proc.Stderr} {
+		if _, err := unix.Read(int(f.Fd()), make([]byte, 1)); !errors.Is(err, unix.EAGAIN) {
+			t.Errorf("a read gives %v", err)
+		}
+	}
 }
 
 func descriptor(t *testing.T, kind byte) int {

@@ -11,6 +11,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/engine"
+	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/rootfs"
@@ -150,6 +151,9 @@ func TestBadVolumes(t *testing.T) {
 	dir, links := hostFolder(t, 0, "f"), t.TempDir()
 	must(t, os.Symlink(home, filepath.Join(links, "home")))
 	must(t, syscall.Mkfifo(filepath.Join(links, "fifo"), 0o600))
+	again := t.TempDir()
+	must(t, syscall.Mount(home, again, "", syscall.MS_BIND, ""))
+	t.Cleanup(func() { must(t, syscall.Unmount(again, 0)) })
 	first := options.Volume{HostPath: dir, GuestPath: "/first"}
 	for name, test := range map[string]struct {
 		volume options.Volume
@@ -161,6 +165,8 @@ func TestBadVolumes(t *testing.T) {
 		"the home":             {options.Volume{HostPath: home, GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"above the home":       {options.Volume{HostPath: filepath.Dir(home), GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"in the home":          {options.Volume{HostPath: home + "/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"the home's socket":    {options.Volume{HostPath: home + "/engine/" + wire.HelperSocket, GuestPath: "/data"}, fault.InvalidArgument, "neither a folder nor a file"},
+		"the home, mounted":    {options.Volume{HostPath: again + "/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"a link to the home":   {options.Volume{HostPath: links + "/home/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"the stage":            {options.Volume{HostPath: "/dev", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"a pipe":               {options.Volume{HostPath: links + "/fifo", GuestPath: "/data"}, fault.InvalidArgument, "neither a folder nor a file"},

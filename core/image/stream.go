@@ -11,13 +11,13 @@ import (
 	"io"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/klauspost/readahead"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"sandbox/core/fault"
+	"sandbox/core/image/gunzip"
 )
 
 const (
@@ -163,8 +163,8 @@ var formats = []struct {
 	magic string
 	open  func(io.Reader) (io.Reader, func(), error)
 }{
-	{"\x1f\x8b", gunzip},
-	{"\x28\xb5\x2f\xfd", unzstd},
+	{"\x1f\x8b", openGzip},
+	{"\x28\xb5\x2f\xfd", openZstd},
 	{"\xfd7zXZ\x00", unknown("xz")},
 	{"BZh", unknown("bzip2")},
 }
@@ -185,15 +185,15 @@ func decompress(r io.Reader) (io.Reader, func(), error) {
 	return in, func() {}, nil
 }
 
-func gunzip(r io.Reader) (io.Reader, func(), error) {
-	z, err := gzip.NewReader(r)
+func openGzip(r io.Reader) (io.Reader, func(), error) {
+	z, err := gunzip.NewReader(r)
 	if err != nil {
 		return nil, nil, damaged(err)
 	}
-	return z, func() { _ = z.Close() }, nil
+	return z, func() {}, nil
 }
 
-func unzstd(r io.Reader) (io.Reader, func(), error) {
+func openZstd(r io.Reader) (io.Reader, func(), error) {
 	z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(2))
 	if err != nil {
 		return nil, nil, damaged(err)

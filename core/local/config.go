@@ -13,6 +13,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // file is what stands in HOME/config.toml. All of it may be left out.
@@ -23,6 +24,9 @@ type file struct {
 	// Pull is "missing" (a create pulls what is not in the store, the
 	// default) or "never".
 	Pull string `toml:"pull"`
+	// DiskCeilingGB is the disk of a box that asks for no size. 0: none of
+	// its own, so that it may fill the host's.
+	DiskCeilingGB int `toml:"disk_ceiling_gb"`
 }
 
 // builtin are the aliases that need no configuration.
@@ -58,6 +62,9 @@ func readFile(home string) (file, error) {
 	}
 	if f.Pull != "missing" && f.Pull != "never" {
 		problems = append(problems, fmt.Sprintf("pull is %q, want missing or never", f.Pull))
+	}
+	if f.DiskCeilingGB < 0 || f.DiskCeilingGB > options.MaxDiskSizeGB {
+		problems = append(problems, fmt.Sprintf("disk_ceiling_gb is %d, want 0 (none) to %d", f.DiskCeilingGB, options.MaxDiskSizeGB))
 	}
 	problems = append(problems, checkAliases(f.Aliases)...)
 	if len(problems) > 0 {

@@ -84,7 +84,7 @@ func Open(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := core.New(core.Config{Engine: e, Images: images, Owned: c.Owned})
+	rt := core.New(core.Config{Engine: e, Images: images, Owned: c.Owned, DiskCeilingGB: settings.DiskCeilingGB})
 	return &Host{Runtime: rt, Images: images, Engine: e, Home: home}, nil
 }
 

@@ -174,7 +174,7 @@ func (b *Box) Close() error {
 	if len(b.entries) == 0 {
 		return nil
 	}
-	return unpublish(b.entries)
+	return errors.Join(unpublish(b.entries), b.untrack())
 }
 
 // forget notes an interface that the kernel removes.

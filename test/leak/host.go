@@ -39,6 +39,18 @@ func mounts() []string {
 	return list
 }
 
+// loops names the loop devices of files in the folder of temporary ones.
+func loops() []string {
+	var list []string
+	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file") // only a bad pattern fails
+	for _, name := range files {
+		if path := strings.TrimSpace(read(name)); strings.HasPrefix(path, os.TempDir()+"/") {
+			list = append(list, "loop device of "+path)
+		}
+	}
+	return list
+}
+
 // cgroups names those of boxes that no process is in: a living box has its
 // processes there, and those are looked at themselves.
 func cgroups() []string {

@@ -85,7 +85,7 @@ func look() seen {
 // things names everything that can be left behind but goroutines.
 func things() map[string]bool {
 	all := map[string]bool{}
-	for _, list := range [][]string{descriptors(), mounts(), cgroups(), processes()} {
+	for _, list := range [][]string{descriptors(), mounts(), loops(), cgroups(), processes()} {
 		for _, thing := range list {
 			all[thing] = true
 		}

@@ -1,6 +1,9 @@
 package shim
 
 import (
+	"errors"
+	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -36,6 +39,7 @@ func pickCPUs(n int) string {
 	// Boxes that are made at the same moment do not see one another.
 	rand.Shuffle(len(cpus), func(i, j int) { cpus[i], cpus[j] = cpus[j], cpus[i] })
 	slices.SortStableFunc(cpus, func(a, b int) int { return boxes[a] - boxes[b] })
+	slices.Sort(cpus[:n])
 	var picked []string
 	for _, cpu := range cpus[:n] {
 		picked = append(picked, strconv.Itoa(cpu))
@@ -84,4 +88,54 @@ func parseCPUs(list string) []int {
 		}
 	}
 	return cpus
+}
+
+// stageCPUInfo gives the file that boxes bound to these CPUs see as
+// /proc/cpuinfo. It stays for the next such box; the stage is the helper's.
+func stageCPUInfo(cpus string) (string, error) {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(cpus))
+	name := filepath.Join(stage, fmt.Sprintf(".cpuinfo-%x", sum.Sum64()))
+	if exists(name) {
+		return name, nil
+	}
+	all, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(stage, ".cpuinfo-") // two boxes may come at once
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(filterCPUs(all, parseCPUs(cpus)))
+	if err = errors.Join(err, f.Chmod(0o444), f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return name, os.Rename(f.Name(), name)
+}
+
+// filterCPUs leaves of a /proc/cpuinfo what is of the given CPUs, which keep
+// their numbers, and what is of none. How fast a CPU is at the moment would be
+// untrue the moment after.
+func filterCPUs(info []byte, cpus []int) []byte {
+	var kept []string
+	for block := range strings.SplitSeq(strings.TrimRight(string(info), "\n"), "\n\n") {
+		var lines []string
+		theirs := true
+		for line := range strings.Lines(block) {
+			key, value, _ := strings.Cut(line, ":")
+			switch strings.TrimSpace(key) {
+			case "cpu MHz":
+				continue
+			case "processor":
+				n, err := strconv.Atoi(strings.TrimSpace(value))
+				theirs = err != nil || slices.Contains(cpus, n)
+			}
+			lines = append(lines, strings.TrimRight(line, "\n"))
+		}
+		if theirs {
+			kept = append(kept, strings.Join(lines, "\n")+"\n")
+		}
+	}
+	return []byte(strings.Join(kept, "\n"))
 }

@@ -15,3 +15,26 @@ func TestParseCPUs(t *testing.T) {
 		}
 	}
 }
+
+func TestFilterCPUs(t *testing.T) {
+	t.Parallel()
+	const one = "processor\t: 0\nmodel name\t: A: B\ncpu MHz\t\t: 2445.4\nflags\t\t: fpu sse\n"
+	const two = "processor\t: 1\nflags\t\t: fpu sse\n"
+	const none = "Hardware\t: BCM2835\n" // as on arm
+	const seen = "processor\t: 0\nmodel name\t: A: B\nflags\t\t: fpu sse\n"
+	for _, tt := range []struct {
+		info string
+		cpus []int
+		want string
+	}{
+		{one + "\n" + two + "\n", []int{0}, seen},
+		{one + "\n" + two + "\n", []int{1}, two},
+		{one + "\n" + two + "\n", []int{0, 1}, seen + "\n" + two},
+		{one + "\n" + none, []int{1}, none},
+		{"", []int{0}, "\n"},
+	} {
+		if got := string(filterCPUs([]byte(tt.info), tt.cpus)); got != tt.want {
+			t.Errorf("CPUs %v of %q: got %q, want %q", tt.cpus, tt.info, got, tt.want)
+		}
+	}
+}

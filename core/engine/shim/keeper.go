@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -386,7 +385,7 @@ func (k *keeper) checkRootfs(o options.Box) error {
 	if err != nil {
 		return store.Fault(err, "find the home")
 	}
-	if within(home, real) || within(real, home) {
+	if overlap(home, real) {
 		return fault.New(fault.InvalidArgument, "rootfs_path %s holds the home, or lies in it", o.RootfsPath)
 	}
 	return nil
@@ -408,8 +407,23 @@ func openRootfs(o options.Box) (*os.File, error) {
 	return f, nil
 }
 
+// overlap tells whether one of two paths is the other or lies below it, also
+// where one goes through another mount of the same folders.
+func overlap(a, b string) bool { return within(a, b) || within(b, a) }
+
 // within tells whether path is folder or lies below it.
 func within(path, folder string) bool {
-	rel, err := filepath.Rel(folder, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	there, err := os.Stat(folder)
+	if err != nil {
+		return false
+	}
+	for {
+		if here, err := os.Stat(path); err == nil && os.SameFile(here, there) {
+			return true
+		}
+		if path == "/" || path == "." {
+			return false
+		}
+		path = filepath.Dir(path)
+	}
 }

@@ -21,7 +21,7 @@ import (
 const stage = "/dev/pts"
 
 func openStage() error {
-	err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=1m")
+	err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64m") // what is in it counts, not this
 	return fault.Wrap(fault.Unsupported, err, "mount the stage for boxes on %s", stage)
 }
 

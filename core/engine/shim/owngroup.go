@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
@@ -30,7 +31,24 @@ func (g group) enter() error {
 	for _, path := range g.folders() {
 		killGroup(path)
 	}
+	sweepHelpers()
 	return m.Apply(os.Getpid())
+}
+
+// settled is the age at which a helper is in its group for certain.
+const settled = time.Minute
+
+// sweepHelpers removes the groups of helpers that were killed and whose homes
+// nobody has used since. One that has processes can't be removed.
+func sweepHelpers() {
+	for _, root := range hierarchies() {
+		groups, _ := filepath.Glob(filepath.Join(root, groupParent, "shim-*")) // only a bad pattern fails
+		for _, path := range groups {
+			if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) > settled {
+				_ = os.Remove(path)
+			}
+		}
+	}
 }
 
 // leave removes the group, and the boxes' common folder with the last home.

@@ -21,6 +21,11 @@ const (
 
 // config gives libcontainer's configuration of a box.
 func config(b record.Box, root string) (*configs.Config, error) {
+	cpus := pickCPUs(b.Options.CPUs)
+	mounts, err := mounts(cpus)
+	if err != nil {
+		return nil, err
+	}
 	spec := &specs.Spec{
 		Version:  specs.Version,
 		Root:     &specs.Root{Path: root},
@@ -34,7 +39,7 @@ func config(b record.Box, root string) (*configs.Config, error) {
 			UIDMappings:   []specs.LinuxIDMapping{{ContainerID: 0, HostID: uint32(b.UIDBase), Size: idsPerBox}},
 			GIDMappings:   []specs.LinuxIDMapping{{ContainerID: 0, HostID: uint32(b.UIDBase), Size: idsPerBox}},
 			CgroupsPath:   groupParent + "/" + b.ID,
-			Resources:     resources(b.Options),
+			Resources:     resources(b.Options, cpus),
 			MaskedPaths:   masked,
 			ReadonlyPaths: readOnly,
 			// Nested user namespaces are how most kernel holes are reached.
@@ -82,10 +87,22 @@ func namespaces() []specs.LinuxNamespace {
 }
 
 // mounts are those that need the box's own namespaces; mountDev makes the rest.
-var mounts = []specs.Mount{
-	{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
-	{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
-	{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
+// One that is not bound to cpus ("") sees all of the host's.
+func mounts(cpus string) ([]specs.Mount, error) {
+	options := []string{"nosuid", "noexec", "nodev"}
+	all := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: options},
+		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: options},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: append(options[:3:3], "ro")},
+	}
+	if cpus == "" {
+		return all, nil
+	}
+	info, err := stageCPUInfo(cpus)
+	if err != nil {
+		return nil, fmt.Errorf("make the box's /proc/cpuinfo: %w", err)
+	}
+	return append(all, specs.Mount{Destination: "/proc/cpuinfo", Type: "bind", Source: info, Options: append(options[:3:3], "bind", "ro")}), nil
 }
 
 // masked and readOnly are what of /proc and /sys tells of the host or moves it.
@@ -101,12 +118,12 @@ var (
 // resources are the limits of the whole box; its commands' own are set on their
 // group. The devices that libcontainer
 // always allows (null, zero, random, terminals) are added to the rule.
-func resources(o options.Box) *specs.LinuxResources {
+func resources(o options.Box, cpus string) *specs.LinuxResources {
 	memory, pids := int64(o.MemoryMiB)<<20+initMemory, int64(options.MaxProcesses+initProcesses)
 	period, quota := uint64(100_000), int64(o.CPUs)*100_000 // microseconds
 	return &specs.LinuxResources{
 		Memory:  &specs.LinuxMemory{Limit: &memory, Swap: swapLimit(memory)},
-		CPU:     &specs.LinuxCPU{Period: &period, Quota: &quota, Cpus: pickCPUs(o.CPUs)},
+		CPU:     &specs.LinuxCPU{Period: &period, Quota: &quota, Cpus: cpus},
 		Pids:    &specs.LinuxPids{Limit: &pids},
 		Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}},
 	}

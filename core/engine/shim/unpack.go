@@ -2,6 +2,7 @@ package shim
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -11,9 +12,9 @@ import (
 )
 
 // unpack extracts the tar stream that came with a request into a new folder
-// of the home, in a child with no rights but over files: this very program,
-// which cmd/sandbox-shim hands to [layer.Child]. A client that gives up closes
-// the stream, which is a tar without end.
+// of the home, in a child with no rights but over files: cmd/sandbox-init hands
+// it to [layer.Child]. A client that gives up closes the stream, which is a tar
+// without end.
 func (k *keeper) unpack(f wire.Frame) error {
 	var r wire.Unpack
 	if err := f.Decode(&r); err != nil {
@@ -25,7 +26,9 @@ func (k *keeper) unpack(f wire.Frame) error {
 	tar := os.NewFile(uintptr(f.FDs[0]), "tar")
 	f.FDs[0] = -1 // tar's now
 	defer tar.Close()
-	return layer.Unpack(context.Background(), []string{"/proc/self/exe", "unpack"}, tar, r.Dir)
+	// Not /proc/self: a child has other files under these numbers when it execs.
+	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), k.program.Fd())
+	return layer.Unpack(context.Background(), []string{program, "unpack"}, tar, r.Dir)
 }
 
 func (k *keeper) layers() string { return filepath.Join(k.home, "layers") }

@@ -73,7 +73,7 @@ func checkVolume(f *os.File, home string, v options.Volume) error {
 		return store.Fault(err, "find the home")
 	}
 	for _, closed := range []string{home, stage} {
-		if within(real, closed) || within(closed, real) {
+		if overlap(real, closed) {
 			return fault.New(fault.InvalidArgument, "volume host_path %s holds %s, or lies in it, which is closed to boxes", v.HostPath, closed)
 		}
 	}

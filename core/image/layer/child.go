@@ -155,8 +155,8 @@ func keepOnly(mask uint32) error {
 }
 
 // onAllThreads makes a system call that concerns one thread in all of them.
-// A program with cgo can't: there it concerns the calling thread, which does
-// all the work of a child, so that the others' rights are not in use.
+// A program with cgo, as those of tests are, can't: there it concerns the
+// calling thread, which does all the work of a child.
 //
 //go:uintptrescapes
 func onAllThreads(call, a, b, c uintptr) error {

@@ -1,0 +1,101 @@
+package gunzip
+
+import "encoding/binary"
+
+// decode unpacks a coded block until it ends or there is no more room. It
+// keeps what the reader knows in variables, and calls nothing that is not
+// inlined: this loop is most of the work there is.
+//
+//nolint:funlen // a call in each turn would cost a third of the speed
+func (z *Reader) decode() error {
+	in, out, floor := z.in, z.out, z.floor
+	b, n, pos, op := z.b, z.n, z.pos, z.op
+turn:
+	for op < window+outSize {
+		if pos > z.end-ahead {
+			z.b, z.n, z.pos, z.op = b, n, pos, op
+			if z.short() {
+				return z.cut()
+			}
+			z.fill()
+			pos = z.pos
+		}
+		b, n, pos = refilled(in, b, n, pos)
+		e := z.lit[b&(1<<litBits-1)]
+		for i := 0; e&literal != 0; i++ {
+			out[op] = byte(e >> 16)
+			op++
+			b, n = b>>(e&63), n-uint(e&63)
+			if i == 2 {
+				continue turn
+			}
+			e = z.lit[b&(1<<litBits-1)]
+		}
+		b, n, pos = refilled(in, b, n, pos) // a match takes up to 48 bits
+		if e&special != 0 {
+			if e&longer != 0 {
+				b, n = b>>litBits, n-litBits
+				e = z.lit[int(e>>16)+int(b&(1<<(maxBits-litBits)-1))]
+			}
+			if e&literal != 0 {
+				out[op] = byte(e >> 16)
+				op++
+				b, n = b>>(e&63), n-uint(e&63)
+				continue
+			}
+			if e&special != 0 {
+				z.b, z.n, z.pos, z.op = b>>(e&63), n-uint(e&63), pos, op
+				if e&last == 0 {
+					return z.corrupt()
+				}
+				return z.finish()
+			}
+		}
+		length := e.number(b)
+		b, n = b>>(e&63), n-uint(e&63)
+
+		e = z.dist[b&(1<<distBits-1)]
+		if e&longer != 0 {
+			b, n = b>>distBits, n-distBits
+			e = z.dist[int(e>>16)+int(b&(1<<(maxBits-distBits)-1))]
+		}
+		distance := e.number(b)
+		b, n = b>>(e&63), n-uint(e&63)
+		if e&special != 0 || distance > op-floor {
+			z.b, z.n, z.pos, z.op = b, n, pos, op
+			return z.corrupt()
+		}
+		repeatBytes(out, op, distance, length)
+		op += length
+	}
+	z.b, z.n, z.pos, z.op = b, n, pos, op
+	return nil
+}
+
+// refilled is [Reader.refill] where there is enough input.
+func refilled(in []byte, b uint64, n uint, pos int) (uint64, uint, int) {
+	return b | binary.LittleEndian.Uint64(in[pos:])<<(n&63), n | 56, pos + int((63-n)>>3)
+}
+
+// number is what the entry stands for, with its extra bits, which b has.
+func (e entry) number(b uint64) int {
+	return int(e>>16) + int(b&(1<<(e&63)-1)>>(e>>8&15))
+}
+
+// repeatBytes writes length bytes at op that are those distance before. It may
+// write up to seven more.
+func repeatBytes(out []byte, op, distance, length int) {
+	from := op - distance
+	switch {
+	case distance >= length && length > 32:
+		copy(out[op:op+length], out[from:])
+	case distance >= 8:
+		for end := op + length; op < end; op, from = op+8, from+8 {
+			binary.LittleEndian.PutUint64(out[op:], binary.LittleEndian.Uint64(out[from:]))
+		}
+	default:
+		for i := range length {
+			out[op+i] = out[from+i]
+		}
+	}
+}
