@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 }
 
 // TestScriptsOverADaemon runs those about boxes again, with a daemon in the
-// home: the same command lines go through REST then.
+// home: the same command lines go through REST then, over TCP and with a key.
 func TestScriptsOverADaemon(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, scripts(t, testscript.Params{Files: []string{
@@ -77,8 +77,9 @@ func scripts(t *testing.T, p testscript.Params, served bool) testscript.Params {
 		if !served {
 			return nil
 		}
+		env.Setenv("SANDBOX_PROFILE", "default")
 		var err error
-		d.running, err = serve(env.Vars)
+		d.running, err = serve(env.Vars, "--host-root", root, "--host-root", env.WorkDir)
 		return err
 	}
 	return p
