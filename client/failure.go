@@ -71,7 +71,7 @@ func kindOf(status int) fault.Kind {
 		return fault.PermissionDenied
 	case http.StatusNotFound:
 		return fault.NotFound
-	case http.StatusRequestEntityTooLarge:
+	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
 		return fault.TooLarge
 	case http.StatusTooManyRequests:
 		return fault.RateLimited

@@ -2,8 +2,15 @@ package main
 
 import (
 	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
+	"math/big"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -109,4 +116,23 @@ func daemonCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	d.running = nil
 	ts.Check(os.WriteFile(ts.MkAbs("daemon.log"), []byte(log), 0o600))
+}
+
+// certificate is the script command that makes cert.pem and key.pem, for a
+// server on 127.0.0.1.
+func certificate(ts *testscript.TestScript, _ bool, _ []string) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ts.Check(err)
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	ts.Check(err)
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	ts.Check(err)
+	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: cert}, "key.pem": {Type: "PRIVATE KEY", Bytes: key}} {
+		ts.Check(os.WriteFile(ts.MkAbs(name), pem.EncodeToMemory(block), 0o600))
+	}
 }

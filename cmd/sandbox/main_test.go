@@ -57,7 +57,7 @@ func scripts(t *testing.T, p testscript.Params, served bool) testscript.Params {
 	root := rootfs.Busybox(t)
 	p.RequireExplicitExec = true
 	p.Cmds = map[string]func(*testscript.TestScript, bool, []string){
-		"exits": exits, "registry": startRegistry(t), "daemon": daemonCommand,
+		"exits": exits, "registry": startRegistry(t), "daemon": daemonCommand, "certificate": certificate,
 	}
 	p.Condition = func(cond string) (bool, error) {
 		if cond != "daemon" {
