@@ -19,13 +19,26 @@ type serverBoxes struct {
 	made  []string // those
 }
 
-// CreateBox makes a box.
+// lateAnswer is how long a create that nobody wants any more is waited for.
+const lateAnswer = 2 * time.Second
+
+// CreateBox makes a box. When ctx ends meanwhile, the box may have been made
+// all the same: only the answer names it, so that it can be removed.
 func (s *serverBoxes) CreateBox(ctx context.Context, o options.Box) (client.Box, error) {
-	b, err := s.Client.CreateBox(ctx, o)
-	if err == nil && s.owned && o.AutoRemove {
+	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lateAnswer, giveUp) })()
+	b, err := s.Client.CreateBox(patient, o)
+	switch {
+	case err != nil:
+		return client.Box{}, err
+	case ctx.Err() != nil:
+		_, err := s.RemoveBox(patient, b.ID, true)
+		return client.Box{}, joined(fault.Wrap(fault.Canceled, ctx.Err(), "make a box"), err)
+	case s.owned && o.AutoRemove:
 		s.made = append(s.made, b.ID)
 	}
-	return b, err
+	return b, nil
 }
 
 // Close removes the boxes that are to end with this command.
