@@ -70,7 +70,7 @@ type form struct {
 func (f *form) read() error {
 	for {
 		part, err := f.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return f.whole()
 		}
 		if err != nil {
@@ -96,7 +96,7 @@ func (f *form) read() error {
 // next gives the next field, each of which may come once.
 func (f *form) next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
-	if err == io.EOF {
+	if err == io.EOF { //nolint:errorlint // as it is: one that is wrapped is a part's that broke off
 		return nil, err
 	}
 	if err != nil {
@@ -228,7 +228,7 @@ func (l *lastPart) Read(p []byte) (int, error) {
 func (f *form) end() error {
 	part, err := f.next()
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return err

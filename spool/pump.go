@@ -22,8 +22,8 @@ const pause = 200 * time.Millisecond
 type source int
 
 const (
-	theEnd  source = 2
-	sources        = 3
+	theEnd  source = 2 // behind Stdout and Stderr
+	sources int    = 3
 )
 
 // pump moves one exec's output into its files, from the start of the command

@@ -52,9 +52,9 @@ func newHome(t *testing.T, limit int64) *home {
 // again is the store as the next process finds it.
 func (h *home) again(t *testing.T) {
 	t.Helper()
-	h.Store.Close()
+	h.Close()
 	h.Store = Open(Config{Dir: h.dir, Limit: h.limit})
-	t.Cleanup(h.Store.Close)
+	t.Cleanup(h.Close)
 	if err := errors.Join(h.Sweep(t.Context(), h), h.Adopt(t.Context(), h)); err != nil {
 		t.Fatal(err)
 	}
@@ -548,7 +548,7 @@ func TestAdoptedUnseen(t *testing.T) {
 	h := newHome(t, 0)
 	gate := filepath.Join(t.TempDir(), "gate")
 	e := h.sh(t, "echo one; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo two; exit 4")
-	h.Store.Close()
+	h.Close()
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -570,7 +570,7 @@ func TestAdoptedUnseen(t *testing.T) {
 	}
 	(&heard{}).follow(t, listening, func() bool { return *sleeper.Record().StdoutBytes > 0 })
 	listening.Close()
-	h.Store.Close()
+	h.Close()
 	if _, err := h.box.Stop(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -600,7 +600,7 @@ func TestRemoved(t *testing.T) {
 		t.Error(err)
 	}
 	listen(t, e, 0).wantRow(t, 1)
-	h.Store.Close()
+	h.Close()
 	if _, err := os.Stat(h.folder(h.box.ID())); !os.IsNotExist(err) {
 		t.Error("the folder is left:", err)
 	}
