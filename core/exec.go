@@ -161,6 +161,14 @@ func (s *streamer) timeout() int {
 
 func (s *streamer) read(fd *int, stderr bool) error {
 	n, err := unix.Read(*fd, s.buf)
+	for tty := s.e.p.Stderr == nil; tty && err == nil && n > 0 && n < len(s.buf); {
+		// A terminal gives what it has in many small pieces.
+		more, _ := unix.Read(*fd, s.buf[n:]) // a failure comes again
+		if more <= 0 {
+			break
+		}
+		n += more
+	}
 	switch {
 	case n > 0:
 		return s.sink(stderr, s.buf[:n])

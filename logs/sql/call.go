@@ -36,7 +36,7 @@ func (p *parser) distinct(c *Call) {
 func (p *parser) arguments() []Expr {
 	var args []Expr
 	if !p.peek().isSymbol(")") {
-		args = p.items(false)
+		args = p.items()
 	}
 	p.expectSymbol(")")
 	return args

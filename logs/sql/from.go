@@ -41,7 +41,7 @@ func (p *parser) arrayJoin() (Join, bool) {
 	default:
 		return Join{}, false
 	}
-	return Join{Kind: kind, Arrays: p.items(false)}, true
+	return Join{Kind: kind, Arrays: p.items()}, true
 }
 
 var strictnesses = []string{"ANY", "ALL", "ASOF", "SEMI", "ANTI"}
@@ -98,7 +98,7 @@ func (p *parser) joinCondition(j *Join) {
 		j.On = p.item(false)
 	case p.accept("USING"):
 		bracket := p.acceptSymbol("(")
-		j.Using = p.items(false)
+		j.Using = p.items()
 		if bracket {
 			p.expectSymbol(")")
 		}
@@ -116,7 +116,7 @@ func (p *parser) table(selected bool) *Table {
 		t.Query = p.bracketedQuery()
 	case p.peek().isSymbol("{"):
 		p.fail("a placeholder cannot name a table")
-	case p.ahead(1).isSymbol("(") && p.peek().kind == word:
+	case p.ahead(1).isSymbol("("):
 		t.Func = p.tableFunction()
 	default:
 		p.tableName(t)
