@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -99,5 +98,3 @@ func (h *bareHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, err = w.Write(buf[:min(n, int64(len(buf)))])
 	}
 }
-
-var errShort = errors.New("not all bytes came")

@@ -34,6 +34,8 @@ var measurements = []measurement{
 	{"rest-exec", "exec `echo hi` over REST in a running box: POST, events to the exit, through the Unix socket", measureRestExec},
 	{"rest-run", "`POST /v1/run` of `echo hi` with a cached image of 5 layers, and the same life in process: create, exec, removal", measureRestRun},
 	{"rest-reads", "GET /v1/boxes with 50 boxes, and GET /v1/boxes/{id}: 4 connections over TCP, with a key", measureRestReads},
+	{"rest-stream", "512 MiB out of a box and into one over TCP, with a key, read 64 KiB at a time", measureRestStream},
+	{"rest-terminal", "64 MiB of text on a terminal over TCP, with a key", measureRestTerminal},
 }
 
 // measurement is one part of the report.

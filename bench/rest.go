@@ -105,10 +105,9 @@ func measureRestReads(ctx context.Context, b *bench) (all []row, err error) {
 	}
 	boxes, err := s.ours.idle(ctx, listedBoxes)
 	if err == nil {
-		for name, path := range map[string]string{"list": "/v1/boxes", "one": "/v1/boxes/" + boxes[0].ID()} {
-			some, failed := s.reads(ctx, b, name, s.url+path)
-			all, err = append(all, some...), errors.Join(err, failed)
-		}
+		list, err1 := s.reads(ctx, b, "list", "/v1/boxes", 0.4)
+		one, err2 := s.reads(ctx, b, "one", "/v1/boxes/"+boxes[0].ID(), 0.5)
+		all, err = append(list, one...), errors.Join(err1, err2)
 	}
 	for _, box := range boxes {
 		err = errors.Join(err, s.ours.remove(ctx, box))
@@ -116,15 +115,12 @@ func measureRestReads(ctx context.Context, b *bench) (all []row, err error) {
 	return all, err
 }
 
-// readLimits are the bars by name.
-var readLimits = map[string]float64{"list": 0.4, "one": 0.5}
-
-// reads compares reading what url answers with a bare handler that sends the
-// same bytes.
-func (s *service) reads(ctx context.Context, b *bench, name, url string) ([]row, error) {
+// reads compares the service's answer to a path with a bare handler that sends
+// the same bytes.
+func (s *service) reads(ctx context.Context, b *bench, name, path string, limit float64) ([]row, error) {
 	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readConnections}}
 	defer c.CloseIdleConnections()
-	doc, err := s.get(ctx, c, url)
+	doc, err := s.get(ctx, c, s.url+path)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +131,10 @@ func (s *service) reads(ctx context.Context, b *bench, name, url string) ([]row,
 	load := func(url string) func(context.Context) (time.Duration, error) {
 		return func(ctx context.Context) (time.Duration, error) { return s.load(ctx, c, url, len(doc)) }
 	}
-	all := pace{rounds: min(b.rounds, readRounds)}.interleave(ctx, s.as(what, load(url)),
+	all := pace{rounds: min(b.rounds, readRounds)}.interleave(ctx, s.as(what, load(s.url+path)),
 		contestant{name: "bare net/http, " + what, isolation: "none", run: load(s.bare.url)})
 	rate := unit{"req/s", func(d time.Duration) float64 { return readRequests / d.Seconds() }}
-	return rows(rate, all, bar{contestant: "ours, " + what, peer: "bare net/http, " + what, percentile: 50, limit: readLimits[name], rate: true}), nil
+	return rows(rate, all, bar{contestant: "ours, " + what, peer: "bare net/http, " + what, percentile: 50, limit: limit, rate: true}), nil
 }
 
 // load sends a round of requests over kept connections.
@@ -150,11 +146,10 @@ func (s *service) load(ctx context.Context, c *http.Client, url string, size int
 		wg.Go(func() {
 			for range readRequests / readConnections {
 				doc, err := s.get(ctx, c, url)
-				if err == nil && len(doc) != size {
-					err = errShort
+				if err == nil {
+					err = whole(int64(len(doc)), int64(size))
 				}
-				if err != nil {
-					errs[i] = err
+				if errs[i] = err; err != nil {
 					return
 				}
 			}
