@@ -17,6 +17,7 @@ const (
 	restStreamed     = 512 << 20 // bytes
 	restStreamRounds = 15        // at most: a round moves 2.5 GiB
 	streamedFile     = "/root/streamed"
+	uploadedFile     = "/root/uploaded"
 )
 
 // measureRestStream moves bytes out of a box, and a file into one, over TCP.
@@ -34,7 +35,9 @@ func measureRestStream(ctx context.Context, b *bench) (all []row, err error) {
 		}
 		shown := pace{rounds: min(b.rounds, restStreamRounds)}.interleave(ctx,
 			s.as("exec attach", func(ctx context.Context) (time.Duration, error) { return s.attach(ctx, box) }),
-			s.as("download", func(ctx context.Context) (time.Duration, error) { return s.download(ctx, box) }),
+			s.as("download", func(ctx context.Context) (time.Duration, error) {
+				return s.download(ctx, box, streamedFile, restStreamed)
+			}),
 			theirs("out", s.bareDownload),
 			s.as("upload", func(ctx context.Context) (time.Duration, error) { return s.upload(ctx, box, restStreamed) }),
 			theirs("in, to nowhere", s.bareUpload))
@@ -84,15 +87,15 @@ func (s *service) attach(ctx context.Context, box string) (time.Duration, error)
 	return time.Since(start), errors.Join(err, whole(got, restStreamed))
 }
 
-func (s *service) download(ctx context.Context, box string) (time.Duration, error) {
+func (s *service) download(ctx context.Context, box, path string, size int64) (time.Duration, error) {
 	start := time.Now()
-	file, err := s.tcp.Download(ctx, box, streamedFile, false)
+	file, err := s.tcp.Download(ctx, box, path, false)
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
 	got, err := readToEnd(file)
-	return time.Since(start), errors.Join(err, whole(got, restStreamed))
+	return time.Since(start), errors.Join(err, whole(got, size))
 }
 
 func (s *service) bareDownload(ctx context.Context) (time.Duration, error) {
@@ -112,7 +115,7 @@ func (s *service) bareDownload(ctx context.Context) (time.Duration, error) {
 
 func (s *service) upload(ctx context.Context, box string, size int64) (time.Duration, error) {
 	start := time.Now()
-	made, err := s.tcp.Upload(ctx, box, client.Upload{Dest: "/root/uploaded", Name: "uploaded"}, zeros(size))
+	made, err := s.tcp.Upload(ctx, box, client.Upload{Dest: uploadedFile, Name: "uploaded"}, zeros(size))
 	return time.Since(start), errors.Join(err, whole(made.Size, size))
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	terminalText   = 64 << 20 // bytes that are written; a terminal ends lines with one more
+	terminalText   = 32 << 20 // bytes that are written; a terminal ends lines with one more
 	terminalRounds = 15       // at most
 )
 
