@@ -68,6 +68,9 @@ func takesZone(function string, n int) bool {
 
 // isZone reports a name such as Europe/Berlin, UTC or Etc/GMT+5.
 func isZone(name string) bool {
+	if name == "" || isDigit(name[0]) || !isWord(name[0]) { // not a path
+		return false
+	}
 	for i := range len(name) {
 		if c := name[i]; c >= utf8.RuneSelf || !isWord(c) && strings.IndexByte("/+-", c) < 0 {
 			return false
