@@ -39,6 +39,7 @@ type Daemon struct {
 	runtime *core.Runtime
 	keys    *auth.Store
 	spool   *spool.Store
+	logs    logEngine
 	server  *httpd.Server
 	tcp     net.Listener // nil without
 	unix    *unixListener
@@ -95,8 +96,11 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 	if err := d.spool.Adopt(ctx, spooled{runtime}); err != nil {
 		return nil, err
 	}
+	if d.logs, err = s.openLogs(ctx, streams.Log); err != nil {
+		return nil, err
+	}
 	d.server, err = httpd.New(httpd.Config{
-		Runtime: runtime, Keys: d.keys, Replays: replays, Spool: d.spool, Held: folder, Log: streams.Log,
+		Runtime: runtime, Keys: d.keys, Replays: replays, Spool: d.spool, Logs: d.logs.service, Held: folder, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})
@@ -165,6 +169,7 @@ func (d *Daemon) Close(ctx context.Context) error {
 	if d.spool != nil {
 		d.spool.Close()
 	}
+	errs = append(errs, d.logs.Close())
 	if d.keys != nil {
 		errs = append(errs, d.keys.Close())
 	}

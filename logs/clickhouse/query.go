@@ -82,7 +82,7 @@ func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
 	res, err := c.query(whole, r)
 	if err != nil {
 		e := classify(ctx, whole, err)
-		if e.unknownColumn() {
+		if e.UnknownColumn() {
 			c.Forget()
 		}
 		return Result{}, e
