@@ -67,7 +67,7 @@ func Open(folder string) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) add(k Key) *entry {
+func (s *Store) add(k Key) {
 	e := &entry{key: k, principal: Principal{
 		Sub: k.ID, Name: k.Name, Type: ServiceAccount,
 		Permissions: k.Permissions, Environment: k.Environment, ExpiresAt: k.ExpiresAt,
@@ -77,7 +77,6 @@ func (s *Store) add(k Key) *entry {
 		e.lastUsed.Store(e.written)
 	}
 	s.byHash[k.Hash], s.byID[k.ID] = e, e
-	return e
 }
 
 // Verify gives the principal of a secret. Errors: Unauthenticated, with the

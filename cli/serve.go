@@ -130,8 +130,9 @@ func setFlag(flags *pflag.FlagSet, name string, v any) error {
 	}
 	list, repeatable := flag.Value.(pflag.SliceValue)
 	items, isList := v.([]any)
+	_, isTable := v.(map[string]any)
 	switch {
-	case repeatable != isList:
+	case repeatable != isList || isTable:
 		return fmt.Errorf("want %s", form(repeatable))
 	case flag.Changed:
 		return nil

@@ -1,7 +1,6 @@
 package httpd_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -22,6 +21,7 @@ import (
 	"sandbox/core"
 	"sandbox/httpd"
 	"sandbox/internal/fake"
+	"sandbox/spool"
 	"sandbox/test/leak"
 )
 
@@ -51,11 +51,13 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 	must(t, err)
 	replays, err := httpd.OpenReplays(filepath.Join(home, "creates"))
 	must(t, err)
+	outputs := spool.Open(spool.Config{Dir: filepath.Join(home, "spool")})
 	engine := fake.NewEngine(t)
 	images := fake.Images{"default": {Ref: "default", ID: "sha256:1", Layers: []string{s.image}}}
 	s.runtime, s.keys = core.New(core.Config{Engine: engine, Images: images}), keys
 	c := httpd.Config{
 		Runtime: s.runtime, Keys: keys, Replays: replays, Environment: "default",
+		Spool: outputs, Held: home,
 		Log: slog.New(slog.NewJSONHandler(s.log, nil)), Closed: []string{s.socket},
 		Publish: netip.MustParseAddr("127.0.0.1"),
 	}
@@ -83,6 +85,7 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 		defer cancel()
 		check(t, s.server.Close(ctx))
 		serving.Wait()
+		outputs.Close()
 		check(t, keys.Close())
 	})
 	return s
@@ -233,17 +236,4 @@ func fill(pattern, id string) string {
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	must(t, os.WriteFile(path, []byte(text), 0o600))
-}
-
-// raw sends bytes as they are and gives the first line of the answer.
-func (s *service) raw(text string) string {
-	s.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(s.url, "/api"), "http://"))
-	must(s.t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, text)
-	check(s.t, err)
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	check(s.t, err)
-	return line
 }

@@ -20,7 +20,7 @@ type Exec struct {
 	poll *poller       // the pump's, to wake it
 	room chan struct{} // tells the resting pump to look again
 
-	open    bool       // its input is for who attaches
+	open bool // its input is for who attaches
 
 	mu       sync.Mutex
 	rec      Record

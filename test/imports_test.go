@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"logs/clickhouse":  {"core/fault"},
 	"logs/embedded":    {"core/fault", "core/helpers", "core/seccomp"},
 	"internal/fake":    {"core", "core/fault", "core/options"},
+	"logs/sql":         {"core/fault"},
 	"spool":            {"core", "core/fault", "core/store"},
 	"test":             {"core/..."},
 }
