@@ -127,8 +127,10 @@ var severityOf = func() string {
 // bucket gives the start of a row's bucket of UTC time. The engine's own
 // function gives a type that begins in 1970 and ends in 2106.
 func bucket(width time.Duration) string {
-	n := int64(width)
-	return fmt.Sprintf("fromUnixTimestamp64Second(toInt64((toUnixTimestamp64Nano(toDateTime64(Timestamp, 9)) - positiveModulo(toUnixTimestamp64Nano(toDateTime64(Timestamp, 9)), %d)) / 1000000000), 'UTC')", n)
+	const nanoseconds = "toUnixTimestamp64Nano(toDateTime64(Timestamp, 9))"
+	// intDiv rounds towards zero, and time before 1970 is negative.
+	return fmt.Sprintf("fromUnixTimestamp64Second(intDiv(%[1]s - if(%[1]s < 0, %[2]d, 0), %[3]d) * %[4]d, 'UTC')",
+		nanoseconds, int64(width)-1, int64(width), int64(width/time.Second))
 }
 
 // aggregate gives the statement that counts.

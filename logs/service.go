@@ -71,7 +71,7 @@ func (s *Service) Query(ctx context.Context, doc []byte) (Result, error) {
 		return Result{}, err
 	}
 	return s.run(ctx, func(ctx context.Context, p *purse) (Result, error) {
-		r, err := s.Engine.Query(ctx, clickhouse.Request{SQL: st.sql, Params: st.params, Limits: p.left()})
+		r, err := s.Engine.Query(ctx, clickhouse.Request{SQL: st.sql, Params: st.params, Literals: st.literals, Limits: p.left()})
 		return whole(r.QueryID, r), err
 	})
 }

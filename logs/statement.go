@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -17,8 +18,8 @@ import (
 
 // statement is a caller's statement: in our words, with the values that fill it.
 type statement struct {
-	sql    string
-	params map[string]string
+	sql              string
+	params, literals map[string]string
 }
 
 type statementDocument struct {
@@ -57,13 +58,25 @@ func decodeStatement(doc []byte) (statement, error) {
 	if err != nil {
 		return statement{}, rejected(err)
 	}
-	used := make(map[string]string, len(ours.Params))
+	s := statement{ours.SQL, map[string]string{}, map[string]string{}}
 	for _, p := range ours.Params {
-		if value, given := params[p.Name]; given { // the engine names one that is missing
-			used[p.Name] = value
+		value, given := params[p.Name]
+		switch {
+		case !given: // the engine names it
+		case composite(p.Type):
+			s.literals[p.Name] = value
+		default:
+			s.params[p.Name] = value
 		}
 	}
-	return statement{ours.SQL, used}, nil
+	return s, nil
+}
+
+// composite tells whether the engine reads a type's values as they stand in a
+// statement.
+func composite(kind string) bool {
+	outer, _, _ := strings.Cut(kind, "(")
+	return slices.Contains([]string{"Array", "Tuple", "Map", "Nested"}, outer)
 }
 
 func rejected(err error) *Problem {

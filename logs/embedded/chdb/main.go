@@ -76,9 +76,12 @@ func serve(s handover.Settings) error {
 	if err := tellReady(); err != nil {
 		return err
 	}
-	web := http.Server{Handler: engine, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return context.Background() }}
+	web := http.Server{Handler: engine, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: maxURL, BaseContext: func(net.Listener) context.Context { return context.Background() }}
 	return web.Serve(listener)
 }
+
+// maxURL is enough for 100 values of 4096 characters, each escaped.
+const maxURL = 8 << 20
 
 func tellReady() error {
 	ready := os.NewFile(handover.Tell, "ready")
