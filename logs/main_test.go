@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -57,8 +58,27 @@ type stage struct {
 	*logs.Service
 	client *clickhouse.Client
 	engine *embedded.Engine
+	pid    chan int // of each child that answers
 	close  func()
 }
+
+// pids is a log handler that gives the number of each child that answers.
+type pids struct {
+	slog.Handler
+	pid chan int
+}
+
+func (p pids) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "pid" {
+			p.pid <- int(a.Value.Int64())
+		}
+		return true
+	})
+	return nil
+}
+
+func (p pids) Enabled(context.Context, slog.Level) bool { return true }
 
 func open() (*stage, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -71,7 +91,10 @@ func open() (*stage, error) {
 	if helpers == "" {
 		helpers = filepath.Join("..", "build")
 	}
-	e, err := embedded.Start(ctx, embedded.Options{Folder: dir, HelperDir: helpers, TTL: 40 * 365 * 24 * time.Hour})
+	pid := make(chan int, 10)
+	e, err := embedded.Start(ctx, embedded.Options{
+		Folder: dir, HelperDir: helpers, TTL: 40 * 365 * 24 * time.Hour, Logger: slog.New(pids{slog.DiscardHandler, pid}),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +108,7 @@ func open() (*stage, error) {
 	b := logs.DefaultBudget()
 	b.PerMinute, b.Queries = 1<<30, 1000
 	s, err := logs.New(logs.Config{Engine: c, Budget: b})
-	return &stage{s, c, e, func() { _, _, _ = c.Close(), e.Close(), os.RemoveAll(dir) }}, err
+	return &stage{s, c, e, pid, func() { _, _, _ = c.Close(), e.Close(), os.RemoveAll(dir) }}, err
 }
 
 // on gives the stage of a name, "now" or "before".
