@@ -48,14 +48,13 @@ func (s *service) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.b.ours.home, "sandbox.sock"))
 }
 
-func (s *service) close() error {
+func (s *service) close() {
 	s.client.CloseIdleConnections()
 	if s.daemon == nil {
-		return nil
+		return
 	}
 	_ = syscall.Kill(-s.daemon.cmd.Process.Pid, syscall.SIGINT)
 	_ = s.daemon.close() // ended by that signal
-	return nil
 }
 
 func (s *service) contestant(name string, run func(context.Context) error) contestant {
@@ -123,17 +122,19 @@ func (s *service) follow(ctx context.Context, path string) error {
 // measureRestExec runs commands over REST beside the same in process.
 func measureRestExec(ctx context.Context, b *bench) ([]row, error) {
 	r, s := b.startAll(ctx), startService(b)
+	defer s.close()
 	over := s.contestant("ours, REST", func(ctx context.Context) error {
 		path, err := s.exec(ctx, r.box.ID(), hello...)
 		return errors.Join(err, s.follow(ctx, path))
 	})
 	all := b.interleave(ctx, append(r.contestants(hello...)[:2], over)...)
-	return rows(millis, all, bar{contestant: "ours, REST", peer: "crun", percentile: 50, limit: 0.75}), errors.Join(s.close(), r.close(ctx))
+	return rows(millis, all, bar{contestant: "ours, REST", peer: "crun", percentile: 50, limit: 0.75}), r.close(ctx)
 }
 
 // measureRun runs a box's whole life over REST beside the same in process.
 func measureRun(ctx context.Context, b *bench) ([]row, error) {
 	s := startService(b)
+	defer s.close()
 	all := b.interleave(ctx, b.ours.contestant(func(ctx context.Context) (time.Duration, error) {
 		start := time.Now()
 		box, err := b.ours.create(ctx)
@@ -150,13 +151,14 @@ func measureRun(ctx context.Context, b *bench) ([]row, error) {
 		}
 		return err
 	}))
-	return rows(millis, all, bar{contestant: "ours, REST", peer: "ours", percentile: 50, limit: 1.4}), s.close()
+	return rows(millis, all, bar{contestant: "ours, REST", peer: "ours", percentile: 50, limit: 1.4}), nil
 }
 
 // measureAttach streams a command's output to an attached client, beside a
 // bare HTTP server that sends as much.
 func measureAttach(ctx context.Context, b *bench) ([]row, error) {
 	r, s := b.startAll(ctx), startService(b)
+	defer s.close()
 	attached := s.contestant("ours, attached", func(ctx context.Context) error {
 		path, err := s.exec(ctx, r.box.ID(), producer, strconv.Itoa(streamed))
 		if err != nil {
@@ -166,7 +168,7 @@ func measureAttach(ctx context.Context, b *bench) ([]row, error) {
 	})
 	shown := pace{rounds: min(b.rounds, streamRounds)}.interleave(ctx, attached, bareHTTP(filepath.Join(b.dir, "bare")))
 	rate := unit{"MB/s", func(d time.Duration) float64 { return streamed / d.Seconds() / 1e6 }}
-	return rows(rate, shown, bar{contestant: "ours, attached", peer: "bare net/http", percentile: 50, limit: 0.3, rate: true}), errors.Join(s.close(), r.close(ctx))
+	return rows(rate, shown, bar{contestant: "ours, attached", peer: "bare net/http", percentile: 50, limit: 0.3, rate: true}), r.close(ctx)
 }
 
 // attach reads a command's output to its exit.
@@ -176,7 +178,7 @@ func (s *service) attach(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	var sum int64
 	for buf := make([]byte, bufferSize); ; {
 		kind, frame, err := conn.NextReader()
@@ -208,7 +210,7 @@ func bareHTTP(socket string) contestant {
 			}
 		})}
 		go func() { _ = server.Serve(l) }()
-		defer server.Close()
+		defer func() { _ = server.Close() }()
 		client := &http.Client{Transport: &http.Transport{ReadBufferSize: bufferSize, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}}}

@@ -96,7 +96,7 @@ func (f *form) read() error {
 // next gives the next field, each of which may come once.
 func (f *form) next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
-	if err == io.EOF { //nolint:errorlint // as it is: one that is wrapped is a part's that broke off
+	if err == io.EOF { // as it is: one that is wrapped is a part's that broke off
 		return nil, err
 	}
 	if err != nil {
