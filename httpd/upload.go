@@ -96,7 +96,7 @@ func (f *form) read() error {
 // next gives the next field, each of which may come once.
 func (f *form) next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
-	if err == io.EOF { //nolint:errorlint // as it is: one that is wrapped is a part's that broke off
+	if err == io.EOF { // as it is: one that is wrapped is a part's that broke off
 		return nil, err
 	}
 	if err != nil {
@@ -208,8 +208,12 @@ type lastPart struct {
 	part io.Reader
 }
 
-func (l *lastPart) Read(p []byte) (int, error) {
-	n, err := l.part.Read(p)
+func (l *lastPart) Read(p []byte) (n int, err error) {
+	for n < len(p) && err == nil { // a part gives 4 KiB at a time, which would be one write each
+		var more int
+		more, err = l.part.Read(p[n:])
+		n += more
+	}
 	switch {
 	case err == nil:
 		return n, nil

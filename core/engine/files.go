@@ -181,10 +181,14 @@ func (t *transfer) begin(in bool) error {
 			return err
 		}
 	}
+	_, _ = unix.FcntlInt(uintptr(f.FDs[0]), unix.F_SETPIPE_SZ, largePipe) // may be refused: the old size serves
 	t.data, t.talk = os.NewFile(uintptr(f.FDs[0]), "data"), os.NewFile(uintptr(f.FDs[1]), "talk")
 	t.lines = json.NewDecoder(io.LimitReader(t.talk, 2*wire.MaxTalk))
 	return nil
 }
+
+// largePipe is for files: fewer and larger pieces are moved.
+const largePipe = 1 << 20
 
 func is(fd int, kind uint32) bool {
 	var st unix.Stat_t
