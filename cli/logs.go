@@ -51,7 +51,7 @@ func execOf(ctx context.Context, c *client.Client, args []string) (client.Exec, 
 // printLog prints the output that is there, and with follow what is to come.
 // With -o json each piece is a document, and the end too.
 func (a *app) printLog(ctx context.Context, c *client.Client, e client.Exec, follow bool) error {
-	there, seen := e.StdoutBytes+e.StderrBytes, int64(0)
+	there, seen := deref(e.StdoutBytes)+deref(e.StderrBytes), int64(0)
 	toEnd := follow || e.FinishedAt != nil
 	if there == 0 && !toEnd {
 		return nil
