@@ -1,232 +1,179 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
+	"sync"
 	"time"
 
-	"github.com/gorilla/websocket"
+	"sandbox/client"
+	"sandbox/core/options"
 )
 
-// service is a server of ours on the same home, asked through its Unix socket.
-type service struct {
-	b      *bench
-	daemon *conversation
-	client *http.Client
-	why    string
-}
-
-// startService starts it. If that fails its rows say so.
-func startService(b *bench) *service {
-	s := &service{b: b, why: b.ours.why}
-	s.client = &http.Client{Transport: &http.Transport{DialContext: s.dial}}
-	if s.why != "" {
-		return s
+// measureRestExec runs commands in a running box through the service.
+func measureRestExec(ctx context.Context, b *bench) (all []row, err error) {
+	s, err := b.theService(ctx)
+	if err != nil {
+		return nil, err
 	}
-	program := filepath.Join(b.tools, "sandbox")
-	// It says that it is ready on stderr, which conversations pass on.
-	script := `SANDBOX_HOME="$1" exec "$0" serve --listen none 2>&1 | { grep -q "^sandbox: ready" && echo ready; cat >/dev/null; }`
-	var err error
-	if s.daemon, err = converse(command{args: []string{"/bin/sh", "-c", script, program, b.ours.home}}); err != nil {
-		s.why = err.Error()
-	}
-	return s
-}
-
-func (s *service) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.b.ours.home, "sandbox.sock"))
-}
-
-func (s *service) close() error {
-	s.client.CloseIdleConnections()
-	if s.daemon == nil {
+	crun := b.peers.crun.startOne(ctx)
+	err = s.withBox(ctx, func(box string) error {
+		shown := b.interleave(ctx,
+			s.as("POST and events", func(ctx context.Context) (time.Duration, error) { return s.exec(ctx, box) }),
+			crun.contestant(hello))
+		all = rows(millis, shown, bar{contestant: "ours, POST and events", peer: "crun", percentile: 50, limit: 0.75})
 		return nil
-	}
-	_ = syscall.Kill(-s.daemon.cmd.Process.Pid, syscall.SIGINT)
-	_ = s.daemon.close() // ended by that signal
-	return nil
-}
-
-func (s *service) contestant(name string, run func(context.Context) error) contestant {
-	return s.b.ours.named(name, s.why, func(ctx context.Context) (time.Duration, error) {
-		start := time.Now()
-		err := run(ctx)
-		return time.Since(start), err
 	})
+	return all, errors.Join(err, crun.close())
 }
 
-// named is a contestant of ours under another name.
-func (o *ours) named(name, why string, run func(context.Context) (time.Duration, error)) contestant {
-	c := o.contestant(run)
-	c.name, c.why = name, why
-	return c
-}
-
-// post sends a JSON body and reads the JSON reply into to.
-func (s *service) post(ctx context.Context, path string, body, to any) error {
-	doc, err := json.Marshal(body)
+// exec starts a command and reads its events to the exit, through the socket.
+func (s *service) exec(ctx context.Context, box string) (time.Duration, error) {
+	start := time.Now()
+	e, err := s.unix.StartExec(ctx, box, options.Exec{Cmd: hello})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://box"+path, bytes.NewReader(doc))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if doc, err = io.ReadAll(resp.Body); err == nil && resp.StatusCode >= 300 {
-		err = fmt.Errorf("%s: %d %s", path, resp.StatusCode, doc)
-	}
-	return errors.Join(err, json.Unmarshal(doc, to))
-}
-
-// exec starts a command and gives its path.
-func (s *service) exec(ctx context.Context, box string, args ...string) (string, error) {
-	var e struct{ ID string }
-	err := s.post(ctx, "/v1/boxes/"+box+"/exec", map[string]any{"cmd": args}, &e)
-	return "/v1/boxes/" + box + "/exec/" + e.ID, err
-}
-
-// follow reads a command's events to its exit.
-func (s *service) follow(ctx context.Context, path string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://box"+path+"/events", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err == nil && !strings.Contains(string(text), `"exit_code":0`) {
-		err = fmt.Errorf("events: %.200s", text)
-	}
-	return err
-}
-
-// measureRestExec runs commands over REST beside the same in process.
-func measureRestExec(ctx context.Context, b *bench) ([]row, error) {
-	r, s := b.startAll(ctx), startService(b)
-	over := s.contestant("ours, REST", func(ctx context.Context) error {
-		path, err := s.exec(ctx, r.box.ID(), hello...)
-		return errors.Join(err, s.follow(ctx, path))
-	})
-	all := b.interleave(ctx, append(r.contestants(hello...)[:2], over)...)
-	return rows(millis, all, bar{contestant: "ours, REST", peer: "crun", percentile: 50, limit: 0.75}), errors.Join(s.close(), r.close(ctx))
-}
-
-// measureRun runs a box's whole life over REST beside the same in process.
-func measureRun(ctx context.Context, b *bench) ([]row, error) {
-	s := startService(b)
-	all := b.interleave(ctx, b.ours.contestant(func(ctx context.Context) (time.Duration, error) {
-		start := time.Now()
-		box, err := b.ours.create(ctx)
-		if err != nil {
+	bytes := 0
+	for event, err := range s.unix.Events(ctx, box, e.ID, 0) {
+		switch {
+		case err != nil:
 			return 0, err
+		case event.Log != nil:
+			bytes += len(event.Log.Data)
+		case event.Exit != nil && (bytes == 0 || event.Exit.ExitCode == nil || *event.Exit.ExitCode != 0):
+			return 0, fmt.Errorf("%v in %s: %+v after %d bytes", hello, box, *event.Exit, bytes)
 		}
-		_, err = b.ours.exec(ctx, box, hello...)
-		return time.Since(start), errors.Join(err, b.ours.remove(ctx, box))
-	}), s.contestant("ours, REST", func(ctx context.Context) error {
-		var out struct{ Stdout string }
-		err := s.post(ctx, "/v1/run", map[string]any{"rootfs_path": b.rootfs, "cpus": 1, "cmd": hello}, &out)
-		if err == nil && out.Stdout != "hi\n" {
-			err = fmt.Errorf("a run said %q", out.Stdout)
-		}
-		return err
-	}))
-	return rows(millis, all, bar{contestant: "ours, REST", peer: "ours", percentile: 50, limit: 1.4}), s.close()
+	}
+	return time.Since(start), nil
 }
 
-// measureAttach streams a command's output to an attached client, beside a
-// bare HTTP server that sends as much.
-func measureAttach(ctx context.Context, b *bench) ([]row, error) {
-	r, s := b.startAll(ctx), startService(b)
-	attached := s.contestant("ours, attached", func(ctx context.Context) error {
-		path, err := s.exec(ctx, r.box.ID(), producer, strconv.Itoa(streamed))
-		if err != nil {
-			return err
-		}
-		return s.attach(ctx, path)
-	})
-	shown := pace{rounds: min(b.rounds, streamRounds)}.interleave(ctx, attached, bareHTTP(filepath.Join(b.dir, "bare")))
-	rate := unit{"MB/s", func(d time.Duration) float64 { return streamed / d.Seconds() / 1e6 }}
-	return rows(rate, shown, bar{contestant: "ours, attached", peer: "bare net/http", percentile: 50, limit: 0.3, rate: true}), errors.Join(s.close(), r.close(ctx))
-}
-
-// attach reads a command's output to its exit.
-func (s *service) attach(ctx context.Context, path string) error {
-	d := websocket.Dialer{NetDialContext: s.dial, ReadBufferSize: bufferSize}
-	conn, _, err := d.DialContext(ctx, "ws://box"+path+"/attach", nil)
+// measureRestRun runs a command in a box of its own, through the service and
+// through the library, on one home.
+func measureRestRun(ctx context.Context, b *bench) ([]row, error) {
+	s, err := b.theService(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer conn.Close()
-	var sum int64
-	for buf := make([]byte, bufferSize); ; {
-		kind, frame, err := conn.NextReader()
-		if err != nil {
-			break
-		}
-		n, _ := io.CopyBuffer(struct{ io.Writer }{io.Discard}, frame, buf)
-		if kind == websocket.BinaryMessage {
-			sum += n - 1
-		}
-	}
-	if sum != streamed {
-		return fmt.Errorf("%d bytes came, not %d", sum, streamed)
-	}
-	return nil
-}
-
-// bareHTTP is a handler of net/http that sends as much from memory.
-func bareHTTP(socket string) contestant {
-	return contestant{name: "bare net/http", isolation: "none", run: func(ctx context.Context) (time.Duration, error) {
-		l, err := net.Listen("unix", socket)
-		if err != nil {
-			return 0, err
-		}
-		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			buf := make([]byte, bufferSize)
-			for range streamed / bufferSize {
-				_, _ = w.Write(buf)
+	all := b.interleave(ctx,
+		s.as("POST /v1/run", s.run),
+		s.as("in process", func(ctx context.Context) (time.Duration, error) {
+			start := time.Now()
+			box, err := s.ours.make(ctx, s.options())
+			if err != nil {
+				return 0, err
 			}
-		})}
-		go func() { _ = server.Serve(l) }()
-		defer server.Close()
-		client := &http.Client{Transport: &http.Transport{ReadBufferSize: bufferSize, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		}}}
-		defer client.CloseIdleConnections()
-		start := time.Now()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bare/", nil)
-		if err != nil {
-			return 0, err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return 0, err
-		}
-		defer resp.Body.Close()
-		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, bufferSize))
-		if err == nil && n != streamed {
-			err = os.ErrInvalid
-		}
-		return time.Since(start), err
-	}}
+			_, err = s.ours.exec(ctx, box, hello...)
+			err = errors.Join(err, s.ours.remove(ctx, box))
+			return time.Since(start), err
+		}))
+	return rows(millis, all, bar{contestant: "ours, POST /v1/run", peer: "ours, in process", percentile: 50, limit: 1.4}), nil
+}
+
+// options are those of a box of the cached image.
+func (s *service) options() options.Box {
+	o := options.Defaults()
+	o.Image, o.CPUs = serviceImage, 1
+	return o
+}
+
+func (s *service) run(ctx context.Context) (time.Duration, error) {
+	start := time.Now()
+	result, err := s.unix.Run(ctx, client.RunRequest{Box: s.options(), Exec: options.Exec{Cmd: hello}})
+	if err == nil && (result.ExitCode != 0 || len(result.Stdout) == 0) {
+		err = fmt.Errorf("%v: %+v", hello, result)
+	}
+	return time.Since(start), err
+}
+
+const (
+	listedBoxes     = 50
+	readConnections = 4
+	readRequests    = 2000 // a round
+	readRounds      = 20   // at most
+)
+
+// measureRestReads reads the listing of many boxes, and one box, over several
+// connections.
+func measureRestReads(ctx context.Context, b *bench) (all []row, err error) {
+	s, err := b.theService(ctx)
+	if err != nil {
+		return nil, err
+	}
+	boxes, err := s.ours.idle(ctx, listedBoxes)
+	if err == nil {
+		list, err1 := s.reads(ctx, b, "list", "/v1/boxes", 0.4)
+		one, err2 := s.reads(ctx, b, "one", "/v1/boxes/"+boxes[0].ID(), 0.5)
+		all, err = append(list, one...), errors.Join(err1, err2)
+	}
+	for _, box := range boxes {
+		err = errors.Join(err, s.ours.remove(ctx, box))
+	}
+	return all, err
+}
+
+// reads compares the service's answer to a path with a bare handler that sends
+// the same bytes.
+func (s *service) reads(ctx context.Context, b *bench, name, path string, limit float64) ([]row, error) {
+	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readConnections}}
+	defer c.CloseIdleConnections()
+	doc, err := s.get(ctx, c, s.url+path)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.bare.show(doc); err != nil {
+		return nil, err
+	}
+	what := fmt.Sprintf("%s, %d bytes", name, len(doc))
+	load := func(url string) func(context.Context) (time.Duration, error) {
+		return func(ctx context.Context) (time.Duration, error) { return s.load(ctx, c, url, len(doc)) }
+	}
+	all := pace{rounds: min(b.rounds, readRounds)}.interleave(ctx, s.as(what, load(s.url+path)),
+		contestant{name: "bare net/http, " + what, isolation: "none", run: load(s.bare.url)})
+	rate := unit{"req/s", func(d time.Duration) float64 { return readRequests / d.Seconds() }}
+	return rows(rate, all, bar{contestant: "ours, " + what, peer: "bare net/http, " + what, percentile: 50, limit: limit, rate: true}), nil
+}
+
+// load sends a round of requests over kept connections.
+func (s *service) load(ctx context.Context, c *http.Client, url string, size int) (time.Duration, error) {
+	errs := make([]error, readConnections)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for i := range errs {
+		wg.Go(func() {
+			for range readRequests / readConnections {
+				doc, err := s.get(ctx, c, url)
+				if err == nil {
+					err = whole(int64(len(doc)), int64(size))
+				}
+				if errs[i] = err; err != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start), errors.Join(errs...)
+}
+
+// get reads a document whole. It sends the key to everyone: it is a part of
+// what a request is.
+func (s *service) get(ctx context.Context, c *http.Client, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return io.ReadAll(resp.Body)
 }

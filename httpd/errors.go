@@ -23,9 +23,13 @@ type problem struct {
 	Fields    []fault.Field `json:"fields,omitempty"`
 }
 
-// fail writes err: the one place where a failure becomes a reply. (The problem
-// objects of the log queries branch off here.)
+// fail writes err: the one place where a failure becomes a reply. The problem
+// objects of the log queries branch off here.
 func (s *Server) fail(w *reply, r *request, err error) {
+	if r.observability && !r.misplaced {
+		s.failQuery(w, r, err)
+		return
+	}
 	f := fault.Of(err)
 	row := f.Kind.Row()
 	if row.HTTP >= http.StatusInternalServerError {

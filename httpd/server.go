@@ -17,6 +17,7 @@ import (
 
 	"sandbox/auth"
 	"sandbox/core"
+	"sandbox/logs"
 	"sandbox/spool"
 )
 
@@ -26,6 +27,7 @@ type Config struct {
 	Keys    *auth.Store
 	Replays *Replays
 	Spool   *spool.Store
+	Logs    *logs.Service // nil for one without an engine
 	// Held is a folder on a disk, for uploads that have to wait.
 	Held string
 	Log  *slog.Logger
@@ -83,6 +85,12 @@ func New(c Config) (*Server, error) {
 	}
 	if err := checkRoots(c.HostRoots); err != nil {
 		return nil, err
+	}
+	if c.Logs == nil {
+		var err error
+		if c.Logs, err = logs.New(logs.Config{Budget: logs.DefaultBudget()}); err != nil {
+			return nil, err
+		}
 	}
 	s := &Server{Config: c, local: auth.Local(c.Environment), metrics: newMetrics(c.Runtime)}
 	s.draining, s.drain = context.WithCancel(context.Background())
