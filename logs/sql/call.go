@@ -77,6 +77,8 @@ func init() { // they call each other through the parser
 	callForms = map[string]func(*parser, int) Expr{
 		"cast":      (*parser).cast,
 		"exists":    (*parser).exists,
+		"date_part": (*parser).datePart,
+		"datepart":  (*parser).datePart,
 		"extract":   (*parser).extract,
 		"position":  (*parser).position,
 		"substring": (*parser).substring,
