@@ -37,31 +37,40 @@ type lab struct {
 	podman      *podman
 	volume      string
 	port        atomic.Int32 // the last that was published
+	failed      error        // why there is none
 }
 
-// theLab makes the lab when it is first asked for.
+// theLab makes the lab when it is first asked for. What was made of one that
+// failed goes with the run.
 func (b *bench) theLab(ctx context.Context) (*lab, error) {
 	if b.lab != nil {
-		return b.lab, nil
+		return b.lab, b.lab.failed
 	}
-	l := &lab{volume: filepath.Join(b.dir, "volume")}
+	b.lab = &lab{volume: filepath.Join(b.dir, "volume")}
+	b.lab.failed = b.lab.prepare(ctx, b)
+	return b.lab, b.lab.failed
+}
+
+func (l *lab) prepare(ctx context.Context, b *bench) error {
 	l.port.Store(20000)
 	var err1, err2 error
 	l.host, err1 = newNetwork()
 	l.world, err2 = newNetwork()
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
 	archive := filepath.Join(b.dir, "image.tar")
-	if err := errors.Join(err1, err2, l.join(), os.Mkdir(l.volume, 0o755), makeImage(archive, b.rootfs)); err != nil {
-		return nil, err
+	if err := errors.Join(l.join(), os.Mkdir(l.volume, 0o755), makeImage(archive, b.rootfs)); err != nil {
+		return err
 	}
 	l.ours = openOurs(b, filepath.Join(b.dir, "lab"))
 	if l.ours.why == "" {
 		if err := l.open(ctx, archive); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	l.podman = newPodman(ctx, b, l.host, archive)
-	b.lab = l
-	return l, nil
+	return nil
 }
 
 // open starts the helper of ours in the lab's network, by a first box, and

@@ -120,7 +120,7 @@ func (o *ours) createToOutput(ctx context.Context) (time.Duration, error) {
 
 // close lets go of the home and waits until its shim has left.
 func (o *ours) close(ctx context.Context) error {
-	if o.host == nil {
+	if o == nil || o.host == nil {
 		return nil
 	}
 	if err := o.host.Close(ctx); err != nil {

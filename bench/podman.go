@@ -75,7 +75,7 @@ func (p *podman) remove(ctx context.Context, name string) error {
 
 // close removes what podman has made.
 func (p *podman) close(ctx context.Context) error {
-	if p.at == nil {
+	if p == nil || p.at == nil {
 		return nil
 	}
 	err := errors.Join(p.do(ctx, "rm", "--all", "--force", "--time", "0"), p.at[0].Close())

@@ -109,7 +109,7 @@ func (s *server) out(l *lab) contestant {
 		if err != nil {
 			return 0, err
 		}
-		defer sink.Close()
+		defer func() { _ = sink.Close() }()
 		done := make(chan error)
 		go func() {
 			done <- s.exec(ctx, tcp, "send", labWorld, strconv.Itoa(sink.Addr().(*net.TCPAddr).Port), strconv.Itoa(sent), strconv.Itoa(streams))

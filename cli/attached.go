@@ -13,10 +13,18 @@ import (
 // cancelGrace is how long a command has to end itself before it is killed.
 const cancelGrace = 2 * time.Second
 
-// attached runs a command with our streams as its own; with -o json its output
-// goes into one [result]. It gives the command's exit code as an [exit]. When
-// ctx ends, it ends the command and waits for it.
-func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error {
+// joining is how a command is joined.
+type joining struct {
+	options.Exec                                     // what is known of it before
+	start        func(options.Exec) (command, error) // begins it
+	leave        bool                                // it goes on when ctx ends, in place of ending too
+}
+
+// attached joins our streams to a command; with -o json its output goes into
+// one [result]. It gives the command's exit code as an [exit]. When ctx ends,
+// it ends the command and waits for it, or leaves it.
+func (a *app) attached(ctx context.Context, j joining) error {
+	o := j.Exec
 	term, err := a.openTerminal(o)
 	if err != nil {
 		return err
@@ -27,12 +35,13 @@ func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error
 	if a.asJSON() {
 		sink = kept.take
 	}
-	status, err := a.stream(ctx, box, o, term, sink)
+	j.Exec = o
+	status, err := a.stream(ctx, j, term, sink)
 	term.restore() // before a line of ours
 	switch {
 	case err != nil:
 		return err
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !j.leave:
 		return fault.Wrap(fault.Canceled, ctx.Err(), "the command was ended")
 	case status.State == core.ExecLost:
 		return fault.New(fault.Engine, "the box died under the command")
@@ -45,18 +54,21 @@ func (a *app) attached(ctx context.Context, box *core.Box, o options.Exec) error
 
 // stream runs a command to its end, which comes early when ctx ends or sink
 // fails.
-func (a *app) stream(ctx context.Context, box *core.Box, o options.Exec, term *terminal, sink func(bool, []byte) error) (core.ExecStatus, error) {
-	e, err := box.Exec(ctx, o)
+func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(bool, []byte) error) (core.ExecStatus, error) {
+	e, err := j.start(j.Exec)
 	if err != nil {
 		return core.ExecStatus{}, err
 	}
 	defer func() { _ = e.Close() }() // nothing of it is needed any more
-	defer context.AfterFunc(ctx, func() { cancel(ctx, e) })()
 	defer term.follow(ctx, e)()
-	if e.Stdin() != nil { // as it is when asked for, but if the command can't be started
-		defer feed(a.In, e.Stdin(), o.TTY)()
+	if in := e.Input(); in != nil && j.Stdin { // nil if the command could not be started
+		defer feed(a.In, in, j.TTY)()
 	}
-	status, err := e.Stream(context.WithoutCancel(ctx), make([]byte, core.OutputBuffer), sink)
+	if j.leave {
+		return e.Stream(ctx, sink)
+	}
+	defer context.AfterFunc(ctx, func() { cancel(ctx, e) })()
+	status, err := e.Stream(context.WithoutCancel(ctx), sink)
 	if err != nil {
 		cancel(ctx, e)
 	}
@@ -64,7 +76,7 @@ func (a *app) stream(ctx context.Context, box *core.Box, o options.Exec, term *t
 }
 
 // cancel ends the command; a command that has ended is none of its business.
-func cancel(ctx context.Context, e *core.Exec) {
+func cancel(ctx context.Context, e command) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer stop()
 	_ = e.Cancel(ctx, cancelGrace)

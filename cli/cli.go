@@ -32,12 +32,13 @@ func Run(ctx context.Context, args []string, std Stdio) int {
 // app is one run of the command line.
 type app struct {
 	Stdio
-	// open gives the boxes that commands work on; owned: those that this
-	// command makes end with it. Tests put another one here.
+	// open gives this host's home; owned: the boxes that this command makes
+	// end with it. Tests put another one here.
 	open func(owned bool) (*local.Host, error)
 
 	output  string // of -o
-	running bool   // flags and arguments were fine: a failure is the verb's
+	target  target
+	running bool // flags and arguments were fine: a failure is the verb's
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
@@ -57,7 +58,8 @@ func (a *app) root() *cobra.Command {
 		Long: `Isolated Linux boxes for code you don't trust.
 
 State is kept in the folder that SANDBOX_HOME names; by default that is
-/var/lib/sandbox for root and ~/.sandbox for others.`,
+/var/lib/sandbox for root and ~/.sandbox for others. Where a command goes, to
+a server or to this host's boxes in process, 'sandbox help servers' says.`,
 		Version:       core.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -71,10 +73,13 @@ State is kept in the folder that SANDBOX_HOME names; by default that is
 	root.SetErr(a.Err)
 	flags := root.PersistentFlags()
 	flags.VarP(&choice{value: &a.output, allowed: []string{"text", "json"}}, "output", "o", "how to print: text or json")
-	flags.Bool("local", false, "work on the boxes of this host, in process (today the only way)")
+	flags.BoolVar(&a.target.local, "local", false, "work on this host's boxes in process, without a daemon")
+	flags.StringVar(&a.target.url, "url", "", "the server to use: http(s)://HOST, or unix:///PATH of a daemon's socket")
+	flags.StringVar(&a.target.profile, "profile", "", "use the server of this stored profile, see 'sandbox auth'")
 	root.AddCommand(
-		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.rmCmd(),
-		a.execCmd(), a.imagesCmd(), a.serveCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(),
+		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.rmCmd(), a.gcCmd(),
+		a.execCmd(), a.attachCmd(), a.logsCmd(), a.cpCmd(),
+		a.imagesCmd(), a.keysCmd(), a.authCmd(), a.serveCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(), targetTopic(),
 	)
 	a.mark(root)
 	return root
@@ -109,24 +114,35 @@ func noVerb(cmd *cobra.Command, args []string) error {
 // asJSON tells whether -o json was given.
 func (a *app) asJSON() bool { return a.output == "json" }
 
-// with opens the host for the time of do; see open for owned.
-func (a *app) with(ctx context.Context, owned bool, do func(*local.Host) error) (err error) {
-	host, err := a.open(owned)
+// with gives do the boxes to work on; see [app.boxes] for owned.
+func (a *app) with(ctx context.Context, owned bool, do func(boxes) error) error {
+	on, err := a.boxes(ctx, owned)
 	if err != nil {
 		return err
 	}
-	defer func() { err = joined(err, closeHost(ctx, host)) }()
-	return do(host)
+	return joined(do(on), closed(ctx, on))
+}
+
+// withHost gives do this host's home, for verbs that no server has.
+func (a *app) withHost(ctx context.Context, do func(*local.Host) error) error {
+	if a.target.url != "" || a.target.profile != "" {
+		return fault.New(fault.InvalidArgument, "this is about the host's own store: --url and --profile have no part in it")
+	}
+	host, err := a.open(false)
+	if err != nil {
+		return err
+	}
+	return joined(do(host), closed(ctx, host))
 }
 
 // closing is how long the end of a command may take after a signal.
 const closing = 15 * time.Second
 
-// closeHost removes what this command has to remove, also when ctx has ended.
-func closeHost(ctx context.Context, host *local.Host) error {
+// closed removes what this command has to remove, also when ctx has ended.
+func closed(ctx context.Context, c interface{ Close(context.Context) error }) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
-	return host.Close(ctx)
+	return c.Close(ctx)
 }
 
 // openHost opens the default home.

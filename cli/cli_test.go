@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func (h *host) run(ctx context.Context, std Stdio, args ...string) int {
 	a := &app{Stdio: std, open: func(owned bool) (*local.Host, error) {
 		return &local.Host{Runtime: h.runtime(owned)}, nil
 	}}
-	return a.run(ctx, args)
+	return a.run(ctx, append([]string{"--local"}, args...))
 }
 
 // sandbox runs a command line with no input and gives all that came of it.
@@ -135,7 +136,8 @@ func TestFailures(t *testing.T) {
 		"ls extra":                 2,
 		"ls -s paused":             2,
 		"ls -o yaml":               2,
-		"info":                     2,
+		"info":                     7,
+		"info a b":                 2,
 		"create --cpus 0":          2,
 		"create --cpus x":          2,
 		"create -m 1":              2,
@@ -207,6 +209,46 @@ func TestHelpOfEveryVerb(t *testing.T) {
 	for _, verb := range []string{"run", "create", "ls", "info", "start", "stop", "rm", "exec", "images", "doctor", "version", "completion"} {
 		if out, errs, code := h.sandbox(verb, "--help"); code != 0 || !strings.Contains(out, "sandbox "+verb) || errs != "" {
 			t.Errorf("%s --help: exit %d, %q, %q", verb, code, out, errs)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.create("-n", "up")
+	h.create("-n", "down")
+	if _, errs, code := h.sandbox("stop", "-t", "0", "down"); code != 0 {
+		t.Fatal(errs)
+	}
+	for line, want := range map[string]string{
+		"exec ":      "up",
+		"stop up ":   "up",
+		"start ":     "down",
+		"info ":      "down up",
+		"info up ":   "",
+		"rm u":       "down up", // the shell picks what begins so
+		"cp ":        "up:",
+		"logs ":      "down up",
+		"attach ":    "up",
+		"exec nope ": "",
+	} {
+		args := strings.Split(line, " ")
+		out, _, code := h.sandbox(append([]string{"__complete"}, args...)...)
+		var got []string
+		for _, line := range strings.Split(out, "\n") {
+			if name, _, ok := strings.Cut(line, "\t"); ok {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		if code != 0 || strings.Join(got, " ") != want {
+			t.Errorf("%q: exit %d, %q, want %q", line, code, got, want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out, errs, code := h.sandbox("completion", shell); code != 0 || errs != "" || !strings.Contains(out, "__complete") {
+			t.Errorf("completion %s: exit %d, %q", shell, code, errs)
 		}
 	}
 }

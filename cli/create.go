@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"sandbox/core/local"
+	"sandbox/client"
+	"sandbox/core/options"
 )
 
 func (a *app) createCmd() *cobra.Command {
@@ -30,25 +32,26 @@ is then kept; with --rm it is removed.`,
 			return err
 		}
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(host *local.Host) error {
-			meter := newMeter(a.Err)
-			b, err := host.Create(meter.watch(ctx), box)
-			meter.clear()
+		return a.with(ctx, false, func(on boxes) error {
+			made, err := a.create(ctx, on, box)
 			if err != nil {
 				return err
 			}
-			if !a.asJSON() {
-				_, err = fmt.Fprintln(a.Out, b.ID())
-				return err
+			if a.asJSON() {
+				return writeJSON(a.Out, made)
 			}
-			rec, err := b.Record(ctx)
-			if err != nil {
-				return err
-			}
-			return writeJSON(a.Out, rec.Info())
+			_, err = fmt.Fprintln(a.Out, printable(made.ID))
+			return err
 		})
 	}
 	return cmd
+}
+
+// create makes a box, and shows how the pull of its image comes on.
+func (a *app) create(ctx context.Context, on boxes, o options.Box) (client.Box, error) {
+	meter := newMeter(a.Err)
+	defer meter.clear()
+	return on.CreateBox(meter.watch(ctx), o)
 }
 
 // argument is the one optional argument of a verb, or "".

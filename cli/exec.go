@@ -11,7 +11,6 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/fault"
-	"sandbox/core/local"
 	"sandbox/core/options"
 )
 
@@ -75,18 +74,14 @@ goes to the terminal of the command.`,
 			return err
 		}
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(host *local.Host) error {
-			box, err := host.Get(ctx, ref)
-			if err != nil {
-				return err
-			}
+		return a.with(ctx, false, func(on boxes) error {
 			if detach {
-				return a.detached(ctx, box, o)
+				return a.detached(ctx, on, ref, o)
 			}
-			return a.attached(ctx, box, o)
+			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, ref, o) }})
 		})
 	}
-	return cmd
+	return a.completeBoxes(cmd, 1, core.Running)
 }
 
 // split parts what the command is run in from the command: NAME -- CMD...,
@@ -108,15 +103,14 @@ func split(cmd *cobra.Command, args []string) (name string, argv []string, err e
 }
 
 // detached starts a command and leaves it alone.
-func (a *app) detached(ctx context.Context, box *core.Box, o options.Exec) error {
-	e, err := box.Exec(ctx, o)
+func (a *app) detached(ctx context.Context, on boxes, ref string, o options.Exec) error {
+	e, err := on.StartExec(ctx, ref, o)
 	if err != nil {
 		return err
 	}
 	if a.asJSON() {
-		err = writeJSON(a.Out, map[string]string{"id": e.ID(), "box_id": box.ID()})
-	} else {
-		_, err = fmt.Fprintln(a.Out, e.ID())
+		return writeJSON(a.Out, e)
 	}
-	return joined(err, e.Close())
+	_, err = fmt.Fprintln(a.Out, printable(e.ID))
+	return err
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"sandbox/client"
 	"sandbox/core/fault"
 )
 
@@ -59,11 +61,18 @@ func (a *app) finish(ctx context.Context, cmd *cobra.Command, err error) int {
 func (a *app) report(cmd *cobra.Command, err error) {
 	f := fault.Of(err)
 	if a.asJSON() {
-		_ = writeJSON(a.Err, map[string]any{"error": failure{f.Kind.String(), f.Message, f.Fields}})
+		_ = writeJSON(a.Err, map[string]any{"error": failure{f.Kind.String(), f.Message, requestID(err), f.Fields}})
 		return
 	}
 	for _, err := range apart(err) {
-		fmt.Fprintf(a.Err, "sandbox: %v\n", err)
+		lines := strings.Split(err.Error(), "\n") // what a server wrote must not look like ours
+		for i := range lines {
+			lines[i] = printable(lines[i])
+		}
+		fmt.Fprintf(a.Err, "sandbox: %s\n", strings.Join(lines, "\n  "))
+	}
+	if id := requestID(err); id != "" && f.Kind.Row().HTTP >= http.StatusInternalServerError {
+		fmt.Fprintf(a.Err, "  the server's log calls the request %s\n", printable(id))
 	}
 	if next := nextStep(cmd, f.Kind); next != "" {
 		fmt.Fprintf(a.Err, "  %s\n", next)
@@ -72,9 +81,19 @@ func (a *app) report(cmd *cobra.Command, err error) {
 
 // failure is a failure in JSON.
 type failure struct {
-	Code    string        `json:"code"`
-	Message string        `json:"message"`
-	Fields  []fault.Field `json:"fields,omitempty"`
+	Code      string        `json:"code"`
+	Message   string        `json:"message"`
+	RequestID string        `json:"request_id,omitempty"`
+	Fields    []fault.Field `json:"fields,omitempty"`
+}
+
+// requestID is what a server calls the request that failed, or "".
+func requestID(err error) string {
+	var answer *client.Error
+	if errors.As(err, &answer) {
+		return answer.RequestID
+	}
+	return ""
 }
 
 // nextStep is what to try after a failure of kind k.
@@ -86,6 +105,8 @@ func nextStep(cmd *cobra.Command, k fault.Kind) string {
 		return "'sandbox ls' lists the boxes"
 	case fault.ImageNotFound, fault.Image:
 		return "'sandbox images ls' lists the images, 'sandbox images pull' and 'sandbox images import' add one"
+	case fault.Unauthenticated:
+		return "'sandbox auth login' stores a key, SANDBOX_API_KEY gives one"
 	case fault.Engine, fault.Unsupported:
 		return "'sandbox doctor' checks this host"
 	}

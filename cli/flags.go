@@ -30,7 +30,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.Name, "name", "n", "", "name of the box")
 	fs.IntVar(&f.CPUs, "cpus", f.CPUs, "number of CPUs")
 	fs.IntVarP(&f.MemoryMiB, "memory", "m", f.MemoryMiB, "memory in MiB")
-	fs.IntVarP(&f.DiskSizeGB, "disk", "d", 0, "disk size in GB (0: no limit of its own)")
+	fs.IntVarP(&f.DiskSizeGB, "disk", "d", 0, "disk size in GB (0: disk_ceiling_gb of config.toml, else none)")
 	fs.StringArrayVarP(&f.env, "env", "e", nil, "set `KEY=VALUE` in the environment (repeatable)")
 	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "let the box see a host path: `HOST:GUEST[:ro]` (repeatable)")
 	fs.StringArrayVarP(&f.ports, "publish", "p", nil, "publish a port: `[IP:]HOST:GUEST[/udp]` (repeatable)")

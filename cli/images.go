@@ -35,7 +35,7 @@ under the name of an alias comes first.`,
 	}
 	cmd.Flags().BoolVar(&aliases, "aliases", false, "list the aliases")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd.Context(), false, func(host *local.Host) error {
+		return a.withHost(cmd.Context(), func(host *local.Host) error {
 			if aliases {
 				return a.printAliases(host.Images)
 			}
@@ -84,7 +84,7 @@ func (a *app) imagesRmCmd() *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.with(ctx, false, func(host *local.Host) error {
+			return a.withHost(ctx, func(host *local.Host) error {
 				return a.eachRemoved(args, func(ref string) (string, error) {
 					return ref, host.Images.Remove(ctx, ref)
 				})

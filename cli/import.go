@@ -21,7 +21,7 @@ a docker-archive (what docker save writes), an OCI layout, or a tar of one.`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.with(ctx, false, func(host *local.Host) error {
+			return a.withHost(ctx, func(host *local.Host) error {
 				meter := newMeter(a.Err)
 				info, err := host.Images.Import(ctx, args[0], args[1], meter.show)
 				meter.clear()

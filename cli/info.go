@@ -9,63 +9,85 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandbox/core"
-	"sandbox/core/local"
+	"sandbox/client"
 )
 
 func (a *app) infoCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "info BOX",
-		Short: "Show all that is known of a box",
-		Args:  cobra.ExactArgs(1),
+	return a.completeBoxes(&cobra.Command{
+		Use:     "info [BOX]",
+		Aliases: []string{"inspect"},
+		Short:   "Show all that is known of a box, or of the server",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.with(ctx, false, func(host *local.Host) error {
-				box, err := host.Get(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				rec, err := box.Record(ctx)
-				if err != nil {
-					return err
-				}
-				if a.asJSON() {
-					return writeJSON(a.Out, rec.Info())
-				}
-				return writeTable(a.Out, describe(rec)...)
+			if len(args) == 0 {
+				return a.withServer(ctx, func(c *client.Client) error {
+					info, err := c.Info(ctx)
+					return a.show(info, err, describeServer(info))
+				})
+			}
+			return a.with(ctx, false, func(on boxes) error {
+				box, err := on.Box(ctx, args[0])
+				return a.show(box, err, describe(box))
 			})
 		},
+	}, 1, "")
+}
+
+// show prints one thing, as JSON or as a table, unless it could not be had.
+func (a *app) show(thing any, err error, table [][]any) error {
+	switch {
+	case err != nil:
+		return err
+	case a.asJSON():
+		return writeJSON(a.Out, thing)
 	}
+	return writeTable(a.Out, table...)
 }
 
 // describe is a box for people: what is not set is left out.
-func describe(rec core.Record) [][]any {
-	o := rec.Options
+func describe(b client.Box) [][]any {
 	table := [][]any{
-		{"id", rec.ID}, {"name", o.Name}, {"status", rec.State},
-		{"image", o.Image}, {"rootfs", o.RootfsPath},
-		{"cpus", o.CPUs}, {"memory", fmt.Sprintf("%d MiB", o.MemoryMiB)}, {"network", o.Network},
-		{"removed on stop", o.AutoRemove}, {"user", o.User}, {"working dir", o.WorkingDir},
-		{"created", when(&rec.CreatedAt)}, {"started", when(rec.StartedAt)}, {"stopped", when(rec.StoppedAt)},
-		{"reason", rec.Reason},
+		{"id", b.ID}, {"name", deref(b.Name)}, {"status", b.Status},
+		{"image", deref(b.Image)}, {"rootfs", deref(b.RootfsPath)},
+		{"cpus", b.CPUs}, {"memory", fmt.Sprintf("%d MiB", b.MemoryMiB)}, {"network", b.Network},
+		{"removed on stop", b.AutoRemove}, {"working dir", deref(b.WorkingDir)},
+		{"created", when(&b.CreatedAt)}, {"started", when(b.StartedAt)}, {"stopped", when(b.StoppedAt)},
+		{"reason", b.State.Reason},
 	}
-	if rec.PID != 0 {
-		table = append(table, []any{"pid", rec.PID})
+	if b.State.PID != nil {
+		table = append(table, []any{"pid", *b.State.PID})
 	}
-	if o.DiskSizeGB != 0 {
-		table = append(table, []any{"disk", fmt.Sprintf("%d GB", o.DiskSizeGB)})
+	if b.DiskSizeGB != nil {
+		table = append(table, []any{"disk", fmt.Sprintf("%d GB", *b.DiskSizeGB)})
 	}
-	if rec.Error != nil {
-		table = append(table, []any{"error", rec.Error.Message})
+	if b.Error != nil {
+		table = append(table, []any{"error", b.Error.Message})
 	}
-	for _, v := range o.Volumes {
+	for _, v := range b.Volumes {
 		table = append(table, []any{"volume", v.HostPath + ":" + v.GuestPath + readOnly(v.ReadOnly)})
 	}
-	for _, p := range o.Ports {
+	for _, p := range b.Ports {
 		table = append(table, []any{"port", fmt.Sprintf("%d -> %d/%s", p.HostPort, p.GuestPort, strings.ToLower(p.Protocol))})
 	}
-	table = append(table, settings("env", o.Env)...)
-	table = append(table, settings("label", o.Labels)...)
+	table = append(table, settings("env", b.Env)...)
+	table = append(table, settings("label", b.Labels)...)
+	return withoutEmpty(table)
+}
+
+// describeServer is a server for people.
+func describeServer(i client.Info) [][]any {
+	return [][]any{
+		{"name", i.Name}, {"version", i.Version}, {"API", i.APIVersion},
+		{"boxes", fmt.Sprintf("%d, %d of them running; at most %d", i.Usage.Boxes, i.Usage.Running, i.Limits.MaxBoxes)},
+		{"cpus", fmt.Sprintf("%d used by boxes; at most %d a box", i.Usage.CPUs, i.Limits.MaxCPUs)},
+		{"memory", fmt.Sprintf("%d MiB used by boxes; at most %d MiB a box", i.Usage.MemoryMiB, i.Limits.MaxMemoryMiB)},
+		{"disk", fmt.Sprintf("at most %d GB a box", i.Limits.MaxDiskSizeGB)},
+	}
+}
+
+// withoutEmpty leaves out what is not set.
+func withoutEmpty(table [][]any) [][]any {
 	return slices.DeleteFunc(table, func(row []any) bool { return row[1] == "" })
 }
 

@@ -16,10 +16,10 @@ const endOfInput = "\x04\x04"
 // terminal is told the end and stays open. stop ends the copying: of a file or
 // terminal no byte is taken after it, and any other reader's goroutine lives
 // until its Read returns.
-func feed(in io.Reader, to *os.File, tty bool) (stop func()) {
+func feed(in io.Reader, to io.WriteCloser, tty bool) (stop func()) {
 	finish := to.Close
 	if tty {
-		finish = func() error { _, err := to.WriteString(endOfInput); return err }
+		finish = func() error { _, err := io.WriteString(to, endOfInput); return err }
 	}
 	stop = func() {}
 	if f, ok := in.(*os.File); ok {

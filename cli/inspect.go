@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,15 +15,9 @@ func (a *app) imagesInspectCmd() *cobra.Command {
 		Short: "Show all that is known of an image",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), false, func(host *local.Host) error {
+			return a.withHost(cmd.Context(), func(host *local.Host) error {
 				info, err := host.Images.Inspect(args[0])
-				if err != nil {
-					return err
-				}
-				if a.asJSON() {
-					return writeJSON(a.Out, info)
-				}
-				return writeTable(a.Out, describeImage(info)...)
+				return a.show(info, err, describeImage(info))
 			})
 		},
 	}
@@ -43,5 +36,5 @@ func describeImage(i image.Info) [][]any {
 	for _, layer := range i.Layers {
 		table = append(table, []any{"layer", layer})
 	}
-	return slices.DeleteFunc(table, func(row []any) bool { return row[1] == "" })
+	return withoutEmpty(table)
 }

@@ -3,13 +3,12 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"sandbox/client"
 	"sandbox/core"
-	"sandbox/core/local"
 )
 
 func (a *app) lsCmd() *cobra.Command {
@@ -23,40 +22,38 @@ func (a *app) lsCmd() *cobra.Command {
 	cmd.Flags().VarP(&choice{&status, []string{string(core.Running), string(core.Stopped)}}, "status", "s", "only boxes that are running or stopped")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print ids alone")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd.Context(), false, func(host *local.Host) error {
-			all, err := host.List(cmd.Context())
+		return a.with(cmd.Context(), false, func(on boxes) error {
+			all, err := on.Boxes(cmd.Context(), client.Filter{Status: status})
 			if err != nil {
 				return err
 			}
-			boxes := slices.DeleteFunc(all, func(rec core.Record) bool { return status != "" && status != string(rec.State) })
-			return a.printBoxes(boxes, quiet)
+			return a.printBoxes(all, quiet)
 		})
 	}
 	return cmd
 }
 
-func (a *app) printBoxes(boxes []core.Record, quiet bool) error {
+func (a *app) printBoxes(boxes []client.Box, quiet bool) error {
 	switch {
 	case a.asJSON():
-		return writeJSON(a.Out, map[string]any{"boxes": infos(boxes, core.Record.Summary)})
+		return writeJSON(a.Out, map[string]any{"boxes": boxes})
 	case quiet:
-		return writeTable(a.Out, rows(boxes, func(b core.Record) []any { return []any{b.ID} })...)
+		return writeTable(a.Out, rows(boxes, func(b client.Box) []any { return []any{b.ID} })...)
 	}
 	now := time.Now()
-	table := rows(boxes, func(b core.Record) []any {
-		o := b.Options
-		memory := fmt.Sprintf("%d MiB", o.MemoryMiB)
-		return []any{b.ID, cmp.Or(o.Name, "-"), b.State, cmp.Or(o.Image, o.RootfsPath), o.CPUs, memory, age(b.CreatedAt, now)}
+	table := rows(boxes, func(b client.Box) []any {
+		memory := fmt.Sprintf("%d MiB", b.MemoryMiB)
+		root := cmp.Or(deref(b.Image), deref(b.RootfsPath))
+		return []any{b.ID, cmp.Or(deref(b.Name), "-"), b.Status, root, b.CPUs, memory, age(b.CreatedAt, now)}
 	})
 	head := []any{"ID", "NAME", "STATUS", "IMAGE", "CPUS", "MEMORY", "AGE"}
 	return writeTable(a.Out, append([][]any{head}, table...)...)
 }
 
-// infos is the boxes in JSON: [] when there are none.
-func infos(recs []core.Record, view func(core.Record) core.Info) []core.Info {
-	all := make([]core.Info, len(recs))
-	for i, rec := range recs {
-		all[i] = view(rec)
+// deref gives what p points to, or the zero value.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
 	}
-	return all
+	return v
 }

@@ -20,7 +20,7 @@ part; with --all also the images that no box stands on.`,
 	cmd.Flags().BoolVarP(&unused, "all", "a", false, "also images that no box stands on")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(host *local.Host) error {
+		return a.withHost(ctx, func(host *local.Host) error {
 			done, err := host.Images.Prune(ctx, unused)
 			if a.asJSON() {
 				return joined(writeJSON(a.Out, done), err)

@@ -22,7 +22,7 @@ login' write it), the proxy that of HTTPS_PROXY.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.with(ctx, false, func(host *local.Host) error {
+			return a.withHost(ctx, func(host *local.Host) error {
 				meter := newMeter(a.Err)
 				info, err := host.Images.Pull(ctx, args[0], meter.show)
 				meter.clear()

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"sandbox/core/local"
 )
 
 func (a *app) rmCmd() *cobra.Command {
@@ -18,17 +16,11 @@ func (a *app) rmCmd() *cobra.Command {
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "also boxes that are running")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(host *local.Host) error {
-			return a.eachRemoved(args, func(ref string) (string, error) {
-				box, err := host.Get(ctx, ref)
-				if err != nil {
-					return "", err
-				}
-				return box.ID(), host.Remove(ctx, box.ID(), force)
-			})
+		return a.with(ctx, false, func(on boxes) error {
+			return a.eachRemoved(args, func(ref string) (string, error) { return on.RemoveBox(ctx, ref, force) })
 		})
 	}
-	return cmd
+	return a.completeBoxes(cmd, 0, "")
 }
 
 // eachRemoved removes each thing that is named and prints the names, or in

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/core/fault"
-	"sandbox/core/local"
+	"sandbox/core/options"
 )
 
 func (a *app) runCmd() *cobra.Command {
@@ -15,8 +15,8 @@ func (a *app) runCmd() *cobra.Command {
 		Short: "Make a box, run a command in it, remove the box",
 		Long: `Make a box, run a command in it with its output as ours, and remove the box.
 
-With --keep the box stays, running. The box is removed however this ends,
-also by kill -9. The exit code is the command's own (128+N if signal N ended
+With --keep the box stays, running. The box is removed however this ends; by
+kill -9 it is left when a server has made it. The exit code is the command's own (128+N if signal N ended
 it); 125 means that not the command failed but sandbox did.
 --rootfs DIR takes a folder in place of IMAGE: sandbox run --rootfs DIR -- CMD...`,
 		Example: `  sandbox run debian -- python3 -c 'print(2**100)'
@@ -44,14 +44,12 @@ it); 125 means that not the command failed but sandbox did.
 			return err
 		}
 		ctx := cmd.Context()
-		return a.with(ctx, true, func(host *local.Host) error {
-			meter := newMeter(a.Err)
-			box, err := host.Create(meter.watch(ctx), b)
-			meter.clear()
+		return a.with(ctx, true, func(on boxes) error {
+			box, err := a.create(ctx, on, b)
 			if err != nil {
 				return err
 			}
-			return a.attached(ctx, box, o)
+			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, box.ID, o) }})
 		})
 	}
 	return cmd

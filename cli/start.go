@@ -6,35 +6,31 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/client"
 	"sandbox/core"
-	"sandbox/core/local"
 )
 
 func (a *app) startCmd() *cobra.Command {
-	return &cobra.Command{
+	return a.completeBoxes(&cobra.Command{
 		Use:   "start BOX...",
 		Short: "Start boxes that were stopped",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.change(cmd.Context(), args, (*core.Box).Start)
+			return a.change(cmd.Context(), args, boxes.StartBox)
 		},
-	}
+	}, 0, core.Stopped)
 }
 
 // change does something to each box and prints what became of them.
-func (a *app) change(ctx context.Context, refs []string, do func(*core.Box, context.Context) (core.Record, error)) error {
-	return a.with(ctx, false, func(host *local.Host) error {
-		var changed []core.Record
+func (a *app) change(ctx context.Context, refs []string, do func(boxes, context.Context, string) (client.Box, error)) error {
+	return a.with(ctx, false, func(on boxes) error {
+		changed := []client.Box{} // [] in JSON, also when there are none
 		err := each(refs, func(ref string) error {
-			box, err := host.Get(ctx, ref)
+			box, err := do(on, ctx, ref)
 			if err != nil {
 				return err
 			}
-			rec, err := do(box, ctx)
-			if err != nil {
-				return err
-			}
-			changed = append(changed, rec)
+			changed = append(changed, box)
 			if a.asJSON() {
 				return nil
 			}
@@ -42,7 +38,7 @@ func (a *app) change(ctx context.Context, refs []string, do func(*core.Box, cont
 			return err
 		})
 		if a.asJSON() {
-			return joined(writeJSON(a.Out, map[string]any{"boxes": infos(changed, core.Record.Info)}), err)
+			return joined(writeJSON(a.Out, map[string]any{"boxes": changed}), err)
 		}
 		return err
 	})

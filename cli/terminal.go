@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -70,7 +69,7 @@ func (t *terminal) describe(o *options.Exec) {
 }
 
 // follow passes every new size of our terminal on until stop is called.
-func (t *terminal) follow(ctx context.Context, e *core.Exec) (stop func()) {
+func (t *terminal) follow(ctx context.Context, e command) (stop func()) {
 	if t.screen == nil {
 		return func() {}
 	}

@@ -1,4 +1,3 @@
-// Package client is the way to a daemon over REST.
 package client
 
 import (

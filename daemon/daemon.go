@@ -39,10 +39,13 @@ type Daemon struct {
 	runtime *core.Runtime
 	keys    *auth.Store
 	spool   *spool.Store
-	logs    logEngine
-	server  *httpd.Server
-	tcp     net.Listener // nil without
-	unix    *unixListener
+	// removals calls back when boxes were removed, by whichever process; nil
+	// where nobody else can.
+	removals func(context.Context, func()) error
+	logs     logEngine
+	server   *httpd.Server
+	tcp      net.Listener // nil without
+	unix     *unixListener
 }
 
 // shutdownTime is how long requests in flight have after the end was asked for.
@@ -70,7 +73,11 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, s, host.Runtime, streams)
+	d, err := start(ctx, s, host.Runtime, streams)
+	if err == nil {
+		d.removals = host.Engine.Removals
+	}
+	return d, err
 }
 
 // start is Open with a runtime, which it closes when it fails.
@@ -93,6 +100,7 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 		return nil, err
 	}
 	d.spool = spool.Open(spool.Config{Dir: filepath.Join(s.Home, "spool"), Log: streams.Log})
+	d.sweep(ctx)
 	if err := d.spool.Adopt(ctx, spooled{runtime}); err != nil {
 		return nil, err
 	}
@@ -143,6 +151,9 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	group.Go(func() error { return d.server.Serve(d.unix, httpd.ByFile) })
 	if d.tcp != nil {
 		group.Go(func() error { return d.server.Serve(d.tcp, httpd.ByKey) })
+	}
+	if d.removals != nil {
+		group.Go(func() error { return d.removals(ctx, func() { d.sweep(ctx) }) })
 	}
 	<-ctx.Done()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)

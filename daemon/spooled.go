@@ -27,3 +27,10 @@ func (s spooled) State(ctx context.Context, box string) (core.State, error) {
 	rec, err := b.Record(ctx)
 	return rec.State, err
 }
+
+// sweep removes the output of boxes that are no more.
+func (d *Daemon) sweep(ctx context.Context) {
+	if err := d.spool.Sweep(ctx, spooled{d.runtime}); err != nil {
+		d.Log.ErrorContext(ctx, "the output of removed boxes is left", "error", err)
+	}
+}

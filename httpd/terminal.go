@@ -93,15 +93,44 @@ func openShell(ctx context.Context, box *core.Box, o options.Exec, named bool) (
 	return box.Exec(ctx, o)
 }
 
-// terminalBuffer holds what a terminal gives at once.
-const terminalBuffer = 4096
+// What a terminal shows at length is gathered for a moment, so that many small
+// pieces make one frame. An answer to a key never is.
+const (
+	terminalBuffer = 32 << 10
+	muchShown      = 64 << 10 // without a pause as long as still
+	still          = 10 * time.Millisecond
+	moment         = time.Millisecond
+)
+
+// shower sends what a terminal shows.
+type shower struct {
+	c     *socket
+	shown int
+	last  time.Time
+}
+
+func (s *shower) show(_ bool, p []byte) error {
+	now := time.Now()
+	if now.Sub(s.last) > still {
+		s.shown = 0
+	}
+	s.last, s.shown = now, s.shown+len(p)
+	if err := s.c.write(p); err != nil {
+		return err
+	}
+	if s.shown > muchShown && len(p) < terminalBuffer {
+		time.Sleep(moment)
+	}
+	return nil
+}
 
 // showShell sends what the terminal shows until the shell has ended.
 func (c *socket) showShell(ctx context.Context, command *core.Exec) (ended bool, err error) {
 	if err := c.tell(ready{Type: "ready", ExecID: command.ID()}); err != nil {
 		return false, err
 	}
-	end, err := command.Stream(ctx, make([]byte, terminalBuffer), func(_ bool, p []byte) error { return c.write(p) })
+	to := shower{c: c}
+	end, err := command.Stream(ctx, make([]byte, terminalBuffer), to.show)
 	if err != nil {
 		return false, err
 	}

@@ -70,7 +70,7 @@ type form struct {
 func (f *form) read() error {
 	for {
 		part, err := f.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return f.whole()
 		}
 		if err != nil {
@@ -96,7 +96,7 @@ func (f *form) read() error {
 // next gives the next field, each of which may come once.
 func (f *form) next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
-	if err == io.EOF {
+	if err == io.EOF { //nolint:errorlint // as it is: one that is wrapped is a part's that broke off
 		return nil, err
 	}
 	if err != nil {
@@ -116,8 +116,8 @@ func (f *form) next() (*multipart.Part, error) {
 // field reads a field that is no file.
 func (f *form) field(part *multipart.Part) error {
 	name := part.FormName()
-	if name != "dest" && name != "mode" {
-		return malformed(brief(name), "unknown", "is no field of an upload: it has file, dest and mode")
+	if name != "dest" && name != "mode" && name != "archive" {
+		return malformed(brief(name), "unknown", "is no field of an upload: it has file, dest, mode and archive")
 	}
 	b, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
@@ -126,8 +126,14 @@ func (f *form) field(part *multipart.Part) error {
 	if len(b) > maxField {
 		return fault.New(fault.TooLarge, "the field %s is larger than the %d bytes allowed", name, maxField)
 	}
-	if name == "dest" {
+	switch name {
+	case "dest":
 		f.to.Dest = string(b)
+		return nil
+	case "archive":
+		if f.to.Tar = string(b) == "tar"; !f.to.Tar {
+			return invalid("archive", "value", "must be tar")
+		}
 		return nil
 	}
 	mode, err := strconv.ParseUint(string(b), 8, 12)
@@ -222,7 +228,7 @@ func (l *lastPart) Read(p []byte) (int, error) {
 func (f *form) end() error {
 	part, err := f.next()
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return err

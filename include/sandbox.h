@@ -255,7 +255,8 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *   ports         array    required  {"host_port", "guest_port", "protocol": "Tcp" or "Udp"}
  *   cpus          integer  2         at most the host's
  *   memory_mib    integer  512       16 or more, at most the host's
- *   disk_size_gb  integer  null      of 1024 MiB; needs mkfs.ext4 (e2fsprogs). null: the host's space
+ *   disk_size_gb  integer  null      of 1024 MiB; needs mkfs.ext4 (e2fsprogs). null: the host's space,
+ *                                    or disk_ceiling_gb of HOME/config.toml
  *   working_dir   string   null      absolute
  *   auto_remove   boolean  true      remove the box when it stops
  *

@@ -23,8 +23,7 @@ type Boxes interface {
 
 // Adopt takes up the execs that ran when the last process that had the store
 // open ended, however it ended: their output goes on, or their end is found
-// out. The spools of boxes that are no more are removed. It is called once,
-// before Start. What can't be taken up is logged and hides no other.
+// out. It is called once, after [Store.Sweep] and before Start. What can't be taken up is logged and hides no other.
 func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -32,10 +31,6 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 	}
 	for _, entry := range entries {
 		box := entry.Name()
-		if _, err := boxes.State(ctx, box); fault.Is(err, fault.BoxNotFound) {
-			s.Remove(box)
-			continue
-		}
 		if err := s.records(box).Sweep(); err != nil {
 			s.log.Warn("leftovers of records can't be removed", "box_id", box, "error", err)
 		}
@@ -47,6 +42,20 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 			if rec.Status == core.ExecRunning {
 				s.adopt(ctx, boxes, rec)
 			}
+		}
+	}
+	return nil
+}
+
+// Sweep removes the spools of boxes that are no more.
+func (s *Store) Sweep(ctx context.Context, boxes Boxes) error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fault.Wrap(fault.Storage, err, "read the folder of outputs")
+	}
+	for _, entry := range entries {
+		if _, err := boxes.State(ctx, entry.Name()); fault.Is(err, fault.BoxNotFound) {
+			s.Remove(entry.Name())
 		}
 	}
 	return nil
@@ -105,7 +114,7 @@ func (s *Store) Remove(box string) {
 	s.mu.Lock()
 	delete(s.known, box)
 	for _, e := range s.live {
-		if e.rec.BoxID == box {
+		if e.Record().BoxID == box {
 			e.abandon()
 		}
 	}

@@ -22,8 +22,8 @@ const pause = 200 * time.Millisecond
 type source int
 
 const (
-	theEnd  source = 2
-	sources        = 3
+	theEnd  source = 2 // behind Stdout and Stderr
+	sources int    = 3
 )
 
 // pump moves one exec's output into its files, from the start of the command
@@ -34,7 +34,10 @@ type pump struct {
 	poll *poller
 	fds  [sources]int // -1 once it has ended
 	tty  []byte       // the buffer for a terminal; nil for pipes
-	wide [2]bool      // the pipe was made larger
+
+	burst int64         // bytes since it was last quiet
+	last  time.Time     // when bytes came last
+	pause time.Duration // for more to gather
 
 	end   core.ExecStatus
 	over  time.Time // until when output is waited for, once the command has ended
@@ -108,8 +111,8 @@ func (u *pump) take(s Stream, ready bool) {
 	switch {
 	case n > 0:
 		u.left[s] -= n
-		u.widen(s, n)
 		u.grow(s, n, false)
+		u.gather(s, n)
 	case errors.Is(err, unix.EAGAIN):
 		u.left[s] = 0
 	case err == nil, u.tty != nil && errors.Is(err, unix.EIO): // EIO: the last user of a terminal has gone
@@ -140,14 +143,37 @@ func (u *pump) read(s Stream) (int64, error) {
 	return splice(f, at, u.fds[s])
 }
 
-// widen makes a pipe larger that was found full: the fewer and larger the
-// pieces are, the less each byte costs.
-func (u *pump) widen(s Stream, n int64) {
-	if n < 64<<10 || u.wide[s] || u.tty != nil {
+// What flows (more than flow bytes, never quiet for as long as lull) is gathered
+// for a moment before it is read on. Woken by every write, all processes on its
+// way would spend more time on waking each other than on moving bytes.
+const (
+	flow    = 256 << 10
+	lull    = 10 * time.Millisecond
+	plenty  = 512 << 10 // to move at once
+	longest = 4 * time.Millisecond
+)
+
+// gather waits for more of a stream that flows, in a pipe that holds more.
+// Little output, and the end of a command, are never held up.
+func (u *pump) gather(s Stream, n int64) {
+	now := time.Now()
+	if now.Sub(u.last) > lull {
+		u.burst, u.pause = 0, longest/16
+	}
+	before := u.burst
+	u.last, u.burst = now, u.burst+n
+	if u.burst <= flow || u.tty != nil {
 		return
 	}
-	u.wide[s] = true
-	_, _ = unix.FcntlInt(uintptr(u.fds[s]), unix.F_SETPIPE_SZ, takes) // may be refused: the old size serves
+	if before <= flow {
+		_, _ = unix.FcntlInt(uintptr(u.fds[s]), unix.F_SETPIPE_SZ, takes) // may be refused: the old size serves
+	}
+	if n < plenty {
+		u.pause = min(2*u.pause, longest)
+	} else {
+		u.pause /= 2
+	}
+	time.Sleep(u.pause)
 }
 
 func (u *pump) close(place source) {

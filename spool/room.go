@@ -38,6 +38,7 @@ func (e *Exec) makeRoom() bool {
 		}
 		bound, wait := e.bound(time.Now())
 		dropped, err := e.out.shrink(e.s.limit-e.s.limit/16, bound)
+		e.full = !dropped // from here on a reader that moves says so
 		e.mu.Unlock()
 		if err != nil {
 			e.s.log.Error("old output can't be dropped", "exec_id", e.rec.ID, "error", err)
@@ -83,9 +84,6 @@ func (e *Exec) bound(now time.Time) (int64, time.Duration) {
 // rest waits until a reader has gone on, the store closes, the box has gone,
 // or for d.
 func (e *Exec) rest(d time.Duration) {
-	e.mu.Lock()
-	e.full = true
-	e.mu.Unlock()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

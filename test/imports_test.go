@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	"core/enginetest":  {"core", "core/fault", "core/options"},
 	"daemon":           {"auth", "client", "core", "core/fault", "core/local", "core/store", "httpd", "logs", "logs/clickhouse", "logs/embedded", "logs/ingest", "spool"},
 	"httpd":            {"auth", "core", "core/fault", "core/hostpath", "core/options", "core/store", "logs", "logs/ingest", "spool"},
-	"bench":            {"core/...", "test/..."},
+	"bench":            {"client", "core/...", "test/..."},
 	"logs":             {"core/fault", "core/options", "logs/clickhouse", "logs/sql"},
 	"logs/ingest":      {"core/fault", "logs/clickhouse"},
 	"logs/clickhouse":  {"core/fault"},

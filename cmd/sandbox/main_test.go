@@ -31,20 +31,58 @@ func (l leaving) Run() int { return leak.Run(l.M) }
 // has a home of its own, and $ROOTFS is a root file system of busybox.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	testscript.Run(t, scripts(t, testscript.Params{Dir: "../../test/script"}, false))
+}
+
+// TestScriptsOverADaemon runs those about boxes again, with a daemon in the
+// home: the same command lines go through REST then, over TCP and with a key.
+func TestScriptsOverADaemon(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, scripts(t, testscript.Params{Files: []string{
+		"../../test/script/life.txtar", "../../test/script/exec.txtar", "../../test/script/run.txtar", "../../test/script/storage.txtar",
+		"../../test/script/cp.txtar", "../../test/script/attach.txtar",
+	}}, true))
+}
+
+// TestServerScripts runs what is about servers: keys, profiles, where a
+// command goes.
+func TestServerScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, scripts(t, testscript.Params{Dir: "../../test/script/server"}, false))
+}
+
+// scripts completes the parameters of a run; with served each script begins
+// with a daemon, which its condition [daemon] tells.
+func scripts(t *testing.T, p testscript.Params, served bool) testscript.Params {
 	root := rootfs.Busybox(t)
-	testscript.Run(t, testscript.Params{
-		Dir:                 "../../test/script",
-		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "registry": startRegistry(t)},
-		Setup: func(env *testscript.Env) error {
-			home := filepath.Join(env.WorkDir, "home")
-			env.Setenv("SANDBOX_HOME", home)
-			env.Setenv("SANDBOX_HELPER_DIR", helpers(t))
-			env.Setenv("ROOTFS", root)
-			env.Defer(func() { removeBoxes(t, home) })
+	p.RequireExplicitExec = true
+	p.Cmds = map[string]func(*testscript.TestScript, bool, []string){
+		"exits": exits, "registry": startRegistry(t), "daemon": daemonCommand, "certificate": certificate,
+	}
+	p.Condition = func(cond string) (bool, error) {
+		if cond != "daemon" {
+			return false, errors.New("no such condition")
+		}
+		return served, nil
+	}
+	p.Setup = func(env *testscript.Env) error {
+		home := filepath.Join(env.WorkDir, "home")
+		env.Setenv("SANDBOX_HOME", home)
+		env.Setenv("HOME", filepath.Join(env.WorkDir, "user"))
+		env.Setenv("SANDBOX_HELPER_DIR", helpers(t))
+		env.Setenv("ROOTFS", root)
+		env.Defer(func() { removeBoxes(t, home) })
+		d := &slot{}
+		d.endWith(t, env)
+		if !served {
 			return nil
-		},
-	})
+		}
+		env.Setenv("SANDBOX_PROFILE", "default")
+		var err error
+		d.running, err = serve(env.Vars, "--host-root", root, "--host-root", env.WorkDir)
+		return err
+	}
+	return p
 }
 
 // startRegistry gives the script command that starts a registry with the

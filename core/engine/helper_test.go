@@ -192,3 +192,45 @@ func TestDamagedRecord(t *testing.T) {
 	_ = syscall.Kill(helperPID(t, b.home), syscall.SIGKILL)
 	b.lives(t)
 }
+
+// A helper that was killed, and whose home nobody uses again, leaves its group:
+// the next helper of any home removes it, but no new or busy one.
+func TestDeadHelpersGroup(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := openAt(t, home)
+	if _, err := create(t.Context(), e, boxID(home, 1), rootfs.Busybox(t)); err != nil {
+		t.Fatal(err)
+	}
+	parents, _ := filepath.Glob("/sys/fs/cgroup/*/sandbox")
+	if len(parents) == 0 {
+		parents = []string{"/sys/fs/cgroup/sandbox"}
+	}
+	old, fresh := filepath.Join(parents[0], "shim-"+filepath.Base(filepath.Dir(home))+"-old"), filepath.Join(parents[0], "shim-"+filepath.Base(filepath.Dir(home))+"-new")
+	for _, dir := range []string{old, fresh} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Remove(dir) })
+	}
+	hourAgo := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(old, hourAgo, hourAgo); err != nil {
+		t.Fatal(err)
+	}
+	other := t.TempDir()
+	f := openAt(t, other)
+	if _, err := create(t.Context(), f, boxID(other, 1), rootfs.Busybox(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("the group of a dead helper is there")
+	}
+	if _, err := os.Stat(fresh); err != nil {
+		t.Error("the group of a helper that begins has gone: ", err)
+	}
+	for engine, id := range map[core.Engine]string{e: boxID(home, 1), f: boxID(other, 1)} {
+		if err := engine.Remove(t.Context(), id, true); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -103,4 +103,9 @@ func TestTraffic(t *testing.T) {
 	if u := usage(); u != nil {
 		t.Errorf("a stopped box has %+v", u)
 	}
+	none, err := boxWith(t, n.engine, n.root, func(o *options.Box) { o.Network = options.NetworkNone })
+	must(t, err)
+	if u, err := n.engine.Usage(t.Context(), none); err != nil || u.Network == nil || *u.Network != (core.Traffic{}) {
+		t.Errorf("a box without a network has %+v, %v", u.Network, err)
+	}
 }

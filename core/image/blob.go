@@ -26,7 +26,7 @@ const maxBlob = 32 << 30
 // partial is a blob on its way into a file, which outlives a failure of the
 // connection and is gone on from where it ends.
 type partial struct {
-	f       *os.File // locked
+	f       *locked
 	d       v1.Descriptor
 	sum     hash.Hash
 	n       int64 // bytes in f

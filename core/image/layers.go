@@ -28,7 +28,7 @@ type layerInfo struct {
 // claim is a place in which one layer is being made, held by a lock.
 type claim struct {
 	dir  string
-	lock *os.File
+	lock *locked
 }
 
 // claim waits until nobody else makes the layer that key names.
@@ -194,7 +194,7 @@ func (s *Store) dropPartials(age time.Duration) (int64, error) {
 
 // adding keeps layers from being collected until the file is closed: an image
 // that is being made needs them, and nothing says so yet.
-func (s *Store) adding() (*os.File, error) {
+func (s *Store) adding() (*locked, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
 		return nil, store.Fault(err, "make the image store")
 	}

@@ -11,17 +11,27 @@ import (
 	"sandbox/core/store"
 )
 
+// locked is a file that holds a lock.
+type locked struct{ *os.File }
+
+// Close lets go of the lock. To close the file is not enough: a child that is
+// being started has it too, until it runs its program.
+func (l *locked) Close() error {
+	_ = unix.Flock(int(l.Fd()), unix.LOCK_UN)
+	return l.File.Close()
+}
+
 // lock waits for the lock of the file path, which it makes. The lock ends with
 // the file being closed, or the process.
 //
 // flock(2) can't be told to give up: when ctx ends first, a goroutine waits on
 // until the holder lets go, and then lets go too.
-func lock(ctx context.Context, path string) (*os.File, error) {
+func lock(ctx context.Context, path string) (*locked, error) {
 	if f, err := tryLock(path); f != nil || err != nil {
 		return f, err
 	}
 	type result struct {
-		f   *os.File
+		f   *locked
 		err error
 	}
 	got := make(chan result)
@@ -44,7 +54,7 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 }
 
 // tryLock is lock that gives nil when another holds it.
-func tryLock(path string) (*os.File, error) {
+func tryLock(path string) (*locked, error) {
 	f, err := lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, nil
@@ -54,17 +64,18 @@ func tryLock(path string) (*os.File, error) {
 
 // lockFile locks the file that path names at the time it has the lock: the
 // last holder may have removed the one that it named before.
-func lockFile(path string, how int) (*os.File, error) {
+func lockFile(path string, how int) (*locked, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, store.Fault(err, "lock the image store")
 		}
 		err = flock(f, how)
+		l := &locked{f}
 		if err == nil && sameFile(f, path) {
-			return f, nil
+			return l, nil
 		}
-		_ = f.Close()
+		_ = l.Close()
 		if err != nil {
 			return nil, store.Fault(err, "lock the image store")
 		}

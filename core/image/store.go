@@ -195,7 +195,7 @@ func (s *Store) blobs() string { return filepath.Join(s.c.Home, "blobs") }
 
 // hold takes the store for a step that concerns images and layers together.
 // Closing the file lets go.
-func (s *Store) hold(ctx context.Context) (*os.File, error) {
+func (s *Store) hold(ctx context.Context) (*locked, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
 		return nil, store.Fault(err, "make the image store")
 	}

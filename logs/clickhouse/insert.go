@@ -13,7 +13,7 @@ import (
 type Insertion struct {
 	Columns  []string          // that the rows have; none for all, in the table's order
 	Format   string            // of Body, such as JSONEachRow, RowBinary or Native
-	Body     io.Reader         // read to its end; when it fails, nothing of its last block is stored
+	Body     io.Reader         // read to its end; when it fails, nothing of its last block is stored. A read that waits is not ended by the context
 	Settings map[string]string // of the engine
 }
 

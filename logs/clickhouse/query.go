@@ -192,8 +192,9 @@ var values = map[string]string{
 
 // overflows are all the engine's answers to a limit that is passed: some would
 // end a query early and call the rest complete.
-var overflows = []string{"read", "read_overflow_mode_leaf", "group_by", "sort", "result", "timeout",
-	"timeout_overflow_mode_leaf", "set", "join", "transfer", "distinct"}
+var overflows = []string{"read_overflow_mode", "read_overflow_mode_leaf", "group_by_overflow_mode", "sort_overflow_mode",
+	"result_overflow_mode", "timeout_overflow_mode", "timeout_overflow_mode_leaf", "set_overflow_mode", "join_overflow_mode",
+	"transfer_overflow_mode", "distinct_overflow_mode"}
 
 func (c *Client) settings(r Request) clickhouse.Settings {
 	s := clickhouse.Settings{"readonly": c.readonly}
@@ -201,9 +202,6 @@ func (c *Client) settings(r Request) clickhouse.Settings {
 		s[name] = value
 	}
 	for _, name := range overflows {
-		if !strings.Contains(name, "_overflow_mode") {
-			name += "_overflow_mode"
-		}
 		s[name] = "throw"
 	}
 	l := r.Limits

@@ -57,7 +57,7 @@ func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 		return false, err
 	}
 	defer ready.Close()
-	defer lifeline.Close() // before the wait, if an early return is added: it is what ends the child
+	defer lifeline.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	said := make(chan string, 1)

@@ -1,11 +1,6 @@
 package sql
 
-import (
-	"fmt"
-	"regexp"
-	"strings"
-	"sync"
-)
+import "fmt"
 
 // The one table that statements read.
 const (
@@ -61,11 +56,20 @@ func (c *checker) query(q *Query, outer *scope) {
 
 // selectQuery gives the scope of what is named WITH.
 func (c *checker) selectQuery(s *Select, outer *scope) *scope {
+	named := c.named // is the outer item's own
+	defer func() { c.named = named }()
 	with := newScope(outer)
 	for i := range s.With {
 		c.declare(with, &s.With[i])
 	}
-	inner := newScope(with)
+	from := newScope(with)
+	from.top = true
+	from.giveColumns(s.From)
+	inner := newScope(from)
+	inner.giveAliases(s.Items)
+	for i := range s.With {
+		inner.giveAliases([]Expr{s.With[i].Expr})
+	}
 	rest := *s
 	rest.With = nil
 	c.aliases(inner, rest)
@@ -73,7 +77,8 @@ func (c *checker) selectQuery(s *Select, outer *scope) *scope {
 		c.with(&s.With[i], s.Recursive, with, inner)
 	}
 	c.items(s, inner)
-	rest.Items = nil
+	c.walk(s.From, from)
+	rest.Items, rest.From = nil, nil
 	c.walk(rest, inner)
 	return with
 }
@@ -86,7 +91,7 @@ func (c *checker) declare(with *scope, w *With) {
 	if _, again := with.queries[w.Name]; again {
 		c.refuse(w.Pos, "%s is named twice", short(w.Name))
 	}
-	with.queries[w.Name] = c.unique(w.Name)
+	with.queries[w.Name] = namedQuery{printed: c.unique(w.Name), columns: w.Columns, query: w.Query}
 }
 
 func (c *checker) with(w *With, recursive bool, with, inner *scope) {
@@ -100,7 +105,7 @@ func (c *checker) with(w *With, recursive bool, with, inner *scope) {
 		body.hidden = w.Name
 	}
 	c.query(w.Query, body)
-	w.Name = with.queries[w.Name]
+	w.Name = with.queries[w.Name].printed
 }
 
 // items checks what is selected. Where that is printed under other names than
@@ -135,9 +140,14 @@ func (c *checker) walk(x any, s *scope) {
 		case *Table:
 			c.table(node, s)
 			if node.Func != nil { // no function of the list
-				c.walk(node.Func.Args, s)
+				args := newScope(s)
+				args.top = true
+				c.walk(node.Func.Args, args)
 				return false
 			}
+		case *Lambda:
+			c.lambda(node, s)
+			return false
 		case *Call:
 			c.call(node, s)
 		case *Name:
@@ -172,115 +182,5 @@ func (c *checker) table(t *Table, s *scope) {
 		c.values(t.Func)
 	default:
 		c.tableName(t, s)
-	}
-}
-
-func (c *checker) tableName(t *Table, s *scope) {
-	if printed, ok := s.query(t.Name); ok && t.Database == "" {
-		if t.Alias == "" {
-			t.Alias = t.Name
-		}
-		t.Name = printed
-		return
-	}
-	if t.Name != table || t.Database != "" && t.Database != database {
-		c.refuse(t.Pos, "the table %s is not allowed: only %s.%s is", short(t.title()), database, table)
-	}
-	t.Database = database
-}
-
-func (t *Table) title() string {
-	if t.Database == "" {
-		return t.Name
-	}
-	return t.Database + "." + t.Name
-}
-
-// name resolves a lambda that is handed to a function by its name.
-func (c *checker) name(n *Name, s *scope) {
-	if len(n.Parts) != 1 {
-		c.path(n)
-		return
-	}
-	if printed, ok := s.lambda(n.Parts[0].Name); ok {
-		n.Parts[0].Name = printed
-		c.named = true
-	}
-}
-
-// path checks the types in the path of a column of type JSON.
-func (c *checker) path(n *Name) {
-	for _, part := range n.Parts {
-		if part.Mark == ":" {
-			c.typeText(n.Pos, part.Name)
-		}
-	}
-}
-
-// set resolves what stands right of IN. The engine would take a name there
-// for a table.
-func (c *checker) set(pos int, x *Expr, s *scope) {
-	switch right := bare(*x).(type) {
-	case *Star:
-		c.refuse(pos, "a star cannot stand right of IN")
-	case *Call:
-		if right.Name == "format" {
-			c.refuse(right.Pos, "%s cannot stand right of IN", right.Name)
-		}
-	case *Name:
-		c.namedSet(x, right, s)
-	}
-}
-
-func (c *checker) namedSet(x *Expr, n *Name, s *scope) {
-	name := strings.Join(plain(n), ".")
-	if len(n.Parts) == 1 {
-		if printed, ok := s.query(name); ok {
-			*x = &Name{Pos: n.Pos, Parts: []NamePart{{Name: printed}}}
-			c.named = true
-			return
-		}
-		if found := s.constant(name); found.value != nil {
-			c.inline(n.Pos, x, found)
-			return
-		}
-	}
-	c.refuse(n.Pos, "the name %s cannot stand right of IN: write has(array, x) or a subquery", short(name))
-}
-
-// inline puts a constant in the place of its alias.
-func (c *checker) inline(pos int, x *Expr, found constant) {
-	*x = found.value
-	c.named = true
-	if c.inlined += found.length; c.inlined > maxPrinted {
-		c.refuse(pos, "the statement is too long once its aliases are written out")
-	}
-}
-
-// bare takes aliases and brackets off.
-func bare(x Expr) Expr {
-	for {
-		switch y := x.(type) {
-		case *Alias:
-			x = y.X
-		case *Paren:
-			x = y.X
-		default:
-			return x
-		}
-	}
-}
-
-var placeholderName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`) })
-
-func (c *checker) placeholder(h *Placeholder) {
-	if !placeholderName().MatchString(h.Name) {
-		c.refuse(h.Pos, "%s is no name for a placeholder: a letter, then letters, digits and _, 64 at most", short(h.Name))
-	}
-}
-
-func (c *checker) dataType(t *Type) {
-	if !isAllowedType(t.Name) {
-		c.refuse(t.Pos, "the type %s is not allowed", short(t.Name))
 	}
 }

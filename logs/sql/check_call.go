@@ -32,6 +32,9 @@ func init() { // the functions refer to the map
 	for _, name := range []string{"in", "notIn", "globalIn", "globalNotIn", "nullIn", "notNullIn", "globalNullIn", "globalNotNullIn"} {
 		specials[strings.ToLower(name)] = (*checker).inCall
 	}
+	for _, name := range strings.Fields(higherOrder) {
+		specials[strings.ToLower(name)] = (*checker).reference
+	}
 	for _, name := range []string{"arrayReduce", "arrayReduceInRanges", "initializeAggregation"} {
 		specials[strings.ToLower(name)] = (*checker).aggregateName
 	}
@@ -50,6 +53,31 @@ func (c *checker) inCall(f *Call, s *scope) {
 		return
 	}
 	c.set(f.Pos, &f.Args[1], s)
+}
+
+// higherOrder are the functions that take a lambda first.
+const higherOrder = `arrayAll arrayAvg arrayCompact arrayCount arrayCumSum arrayCumSumNonNegative arrayDifference arrayExists arrayFill
+	arrayFilter arrayFirst arrayFirstIndex arrayFirstOrNull arrayFold arrayLast arrayLastIndex arrayLastOrNull arrayMap arrayMax arrayMin
+	arrayPartialReverseSort arrayPartialSort arrayProduct arrayReverseFill arrayReverseSort arrayReverseSplit arraySort arraySplit arraySum
+	mapAll mapApply mapExists mapFilter mapPartialReverseSort mapPartialSort mapReverseSort mapSort`
+
+// reference checks the first of several arguments of such a function. The
+// engine takes a name there for a function's, unless a column has it.
+func (c *checker) reference(f *Call, s *scope) {
+	if len(f.Args) < 2 {
+		return
+	}
+	n, ok := bare(f.Args[0]).(*Name)
+	if !ok {
+		return
+	}
+	name := strings.Join(plain(n), ".")
+	if _, named := s.lambda(name); named {
+		return
+	}
+	if !allowedFunctions.has(name) || specials[strings.ToLower(name)] != nil {
+		c.refuse(f.Pos, "the function %s is not allowed: %s takes a lambda first", short(name), f.Name)
+	}
 }
 
 // aggregateName checks an aggregate function that is named by a string.

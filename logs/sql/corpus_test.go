@@ -20,7 +20,7 @@ type entry struct {
 	name, want, sql string
 }
 
-func corpus(t *testing.T, folder string) []entry {
+func corpus(t testing.TB, folder string) []entry {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", folder, "*.txt"))
 	if err != nil || len(paths) == 0 {
@@ -40,7 +40,7 @@ func corpus(t *testing.T, folder string) []entry {
 	return all
 }
 
-func parseEntry(t *testing.T, class, block string) entry {
+func parseEntry(t testing.TB, class, block string) entry {
 	t.Helper()
 	name, sql, _ := strings.Cut(block, "\n")
 	e := entry{name: class + "/" + name, sql: strings.TrimRight(sql, "\n")}

@@ -1,8 +1,8 @@
 package sql
 
 // items are expressions with commas between them.
-func (p *parser) items(bare bool) []Expr {
-	return list(p, func() Expr { return p.item(bare) })
+func (p *parser) items() []Expr {
+	return list(p, func() Expr { return p.item(false) })
 }
 
 // item is an expression with an alias; with bare, AS may be missing.
@@ -181,6 +181,9 @@ func (p *parser) postfix(x Expr) (Expr, bool) {
 }
 
 func (p *parser) member(x Expr) Expr {
+	if _, ok := x.(*Literal); ok {
+		x = &Paren{X: x} // as it must be written: the dot would be the number's
+	}
 	switch t := p.peek(); t.kind {
 	case number:
 		return &Member{X: x, Name: p.next().value, Numeric: true}

@@ -41,7 +41,7 @@ func (p *parser) arrayJoin() (Join, bool) {
 	default:
 		return Join{}, false
 	}
-	return Join{Kind: kind, Arrays: p.items(false)}, true
+	return Join{Kind: kind, Arrays: p.items()}, true
 }
 
 var strictnesses = []string{"ANY", "ALL", "ASOF", "SEMI", "ANTI"}
@@ -98,7 +98,7 @@ func (p *parser) joinCondition(j *Join) {
 		j.On = p.item(false)
 	case p.accept("USING"):
 		bracket := p.acceptSymbol("(")
-		j.Using = p.items(false)
+		j.Using = p.items()
 		if bracket {
 			p.expectSymbol(")")
 		}
@@ -116,7 +116,7 @@ func (p *parser) table(selected bool) *Table {
 		t.Query = p.bracketedQuery()
 	case p.peek().isSymbol("{"):
 		p.fail("a placeholder cannot name a table")
-	case p.ahead(1).isSymbol("(") && p.peek().kind == word:
+	case p.ahead(1).isSymbol("("):
 		t.Func = p.tableFunction()
 	default:
 		p.tableName(t)
@@ -181,10 +181,10 @@ func (p *parser) numberText() string {
 
 // notAliases are the words that are no aliases without AS.
 var notAliases = []string{
-	"ALL", "ANTI", "ANY", "ARRAY", "AS", "ASOF", "BETWEEN", "CROSS", "ELSE", "END", "EXCEPT", "FETCH", "FINAL", "FORMAT", "FROM",
+	"ALL", "ANTI", "ANY", "ARRAY", "AS", "ASOF", "BETWEEN", "CROSS", "ELSE", "EXCEPT", "FETCH", "FINAL", "FORMAT", "FROM",
 	"FULL", "GLOBAL", "GROUP", "HAVING", "ILIKE", "INNER", "INTERSECT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT",
 	"LOCAL", "NATURAL", "NOT", "OFFSET", "ON", "ORDER", "PASTE", "PREWHERE", "QUALIFY", "RIGHT", "SAMPLE", "SEMI", "SETTINGS",
-	"THEN", "UNION", "USING", "WHEN", "WHERE", "WINDOW", "WITH",
+	"UNION", "USING", "WHERE", "WINDOW", "WITH",
 }
 
 // isBareAlias reports whether t, after an expression or a table, names it.

@@ -47,14 +47,14 @@ var functions = []group{
 		reinterpretAsUInt8 reinterpretAsUInt16 reinterpretAsUInt32 reinterpretAsUInt64 reinterpretAsUInt128 reinterpretAsUInt256
 		reinterpretAsFloat32 reinterpretAsFloat64 reinterpretAsDate reinterpretAsDateTime reinterpretAsString reinterpretAsFixedString
 		reinterpretAsUUID`},
-	{"Dates and times", `now* now64* nowInBlock nowInBlock64 today* curdate* current_date* current_timestamp* yesterday UTCTimestamp* UTC_timestamp*
+	{"Dates and times", `now* now64* nowInBlock nowInBlock64 today* curdate* current_date* current_timestamp* localtime* localtimestamp* yesterday UTCTimestamp* UTC_timestamp*
 		DATE* timestamp* toDate toDate32 toDateTime toDateTime32 toDateTime64 toTime toTime64 toDateOrZero toDateOrNull toDateOrDefault
 		toDate32OrZero toDate32OrNull toDate32OrDefault toDateTimeOrZero toDateTimeOrNull toDateTimeOrDefault
 		toDateTime64OrZero toDateTime64OrNull toDateTime64OrDefault toTimeWithFixedDate
 		makeDate* makeDate32* makeDateTime* makeDateTime64* toTimezone toTimeZone timezoneOf timeZoneOf timezoneOffset timeZoneOffset
 		toUTCTimestamp to_utc_timestamp* fromUTCTimestamp from_utc_timestamp*
 		toYear YEAR* toQuarter QUARTER* toMonth MONTH* toDayOfYear DAYOFYEAR* toDayOfMonth DAYOFMONTH* DAY* toDayOfWeek DAYOFWEEK* toHour HOUR*
-		toMinute MINUTE* toSecond SECOND* toMillisecond MILLISECOND* toISOYear toISOWeek toWeek week* toYearWeek yearweek* toDaysInMonth
+		toMinute MINUTE* toSecond SECOND* toMillisecond MILLISECOND* toMicrosecond MICROSECOND* toNanosecond NANOSECOND* toISOYear toISOWeek toWeek week* toYearWeek yearweek* toDaysInMonth
 		toUnixTimestamp toUnixTimestamp64Second toUnixTimestamp64Milli toUnixTimestamp64Micro toUnixTimestamp64Nano
 		fromUnixTimestamp FROM_UNIXTIME* fromUnixTimestamp64Second fromUnixTimestamp64Milli fromUnixTimestamp64Micro fromUnixTimestamp64Nano
 		fromUnixTimestampInJodaSyntax toStartOfYear toStartOfISOYear toStartOfQuarter toStartOfMonth toStartOfWeek toMonday toStartOfDay
@@ -98,7 +98,7 @@ var functions = []group{
 		multiSearchFirstIndexCaseInsensitiveUTF8 multiSearchAny multiSearchAnyUTF8 multiSearchAnyCaseInsensitive
 		multiSearchAnyCaseInsensitiveUTF8 match REGEXP_MATCHES* multiMatchAny multiMatchAnyIndex multiMatchAllIndices multiFuzzyMatchAny
 		multiFuzzyMatchAnyIndex multiFuzzyMatchAllIndices extract extractAll extractGroups extractAllGroups extractAllGroupsHorizontal
-		extractAllGroupsVertical regexpExtract REGEXP_EXTRACT* regexpPosition like notLike ilike notILike
+		extractAllGroupsVertical regexpExtract REGEXP_EXTRACT* REGEXP_SUBSTR* regexpPosition regexp_instr* regexpInstr* like notLike ilike notILike
 		ngramDistance ngramDistanceUTF8 ngramDistanceCaseInsensitive ngramDistanceCaseInsensitiveUTF8
 		ngramSearch ngramSearchUTF8 ngramSearchCaseInsensitive ngramSearchCaseInsensitiveUTF8
 		countSubstrings* countSubstringsCaseInsensitive countSubstringsCaseInsensitiveUTF8 countMatches countMatchesCaseInsensitive
@@ -167,7 +167,7 @@ var functions = []group{
 // aggregates may carry combinators.
 var aggregates = []group{
 	{"Aggregates", `count* sum* sumWithOverflow sumKahan sumCount avg* avgWeighted min* max* any any_value* anyLast first_value* last_value* anyHeavy
-		argMin argMax argAndMin argAndMax uniq uniqExact uniqCombined uniqCombined64 uniqHLL12 uniqUpTo
+		argMin min_by* argMax max_by* argAndMin argAndMax uniq uniqExact uniqCombined uniqCombined64 uniqHLL12 uniqUpTo
 		any_respect_nulls any_value_respect_nulls* anyLast_respect_nulls first_value_respect_nulls* last_value_respect_nulls* singleValueOrNull
 		quantile median quantiles quantileExact medianExact quantilesExact quantileExactLow medianExactLow quantilesExactLow quantileExactHigh
 		medianExactHigh quantilesExactHigh quantileExactExclusive quantilesExactExclusive quantileExactInclusive quantilesExactInclusive
@@ -193,7 +193,7 @@ var aggregates = []group{
 }
 
 // combinators are the endings that aggregates may have, any number of them.
-const combinators = `If Array Map ForEach Distinct OrDefault OrNull Resample ArgMin ArgMax State Merge`
+const combinators = `If Array Map ForEach Distinct OrDefault OrNull Resample ArgMin ArgMax Tuple State Merge`
 
 // tableFunctions make rows from their arguments.
 const tableFunctions = `numbers numbers_mt zeros zeros_mt generateSeries generate_series values`

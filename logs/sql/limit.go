@@ -16,7 +16,7 @@ func (p *parser) limits(s *Select) {
 		}
 		s.LimitBy = &LimitBy{Limit: limit, Offset: offset}
 		if s.LimitBy.All = p.limitByAll(); !s.LimitBy.All {
-			s.LimitBy.Items = p.items(false)
+			s.LimitBy.Items = p.items()
 		}
 	}
 	if s.Offset == nil && p.accept("OFFSET") {

@@ -71,9 +71,13 @@ var chained = map[string]bool{"AND": true, "OR": true, "||": true}
 
 // followsJoint gives the operator that is next, or nil.
 func (p *parser) followsJoint() *joint {
+	t := p.peek()
+	if !isOperator(t) {
+		return nil
+	}
 	for i := range joints {
 		j := &joints[i]
-		if p.peek().isSymbol(j.words[0]) || p.follows(j.words...) {
+		if t.isSymbol(j.words[0]) || p.follows(j.words...) {
 			return j
 		}
 	}

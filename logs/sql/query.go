@@ -3,7 +3,7 @@ package sql
 // startsQuery reports whether a query begins here, behind any brackets.
 func (p *parser) startsQuery() bool {
 	n := 0
-	for p.ahead(n).isSymbol("(") {
+	for n <= maxNesting && p.ahead(n).isSymbol("(") {
 		n++
 	}
 	t := p.ahead(n)
@@ -135,7 +135,7 @@ func (p *parser) selection(s *Select) {
 	case p.follows("DISTINCT", "ON") && p.ahead(2).isSymbol("("):
 		p.expect("DISTINCT", "ON")
 		p.expectSymbol("(")
-		s.DistinctOn = p.items(false)
+		s.DistinctOn = p.items()
 		p.expectSymbol(")")
 	default:
 		s.Distinct = p.acceptModifier("DISTINCT")
@@ -203,63 +203,4 @@ func (p *parser) top(s *Select) {
 		p.expectSymbol(")")
 	}
 	s.WithTies = p.accept("WITH", "TIES")
-}
-
-func (p *parser) grouping(s *Select) {
-	if p.accept("GROUP", "BY") {
-		s.GroupBy = p.groupKeys()
-	}
-	for p.peek().is("WITH") {
-		p.next()
-		if s.GroupBy == nil {
-			s.GroupBy = &Grouping{}
-		}
-		switch p.acceptAny("ROLLUP", "CUBE", "TOTALS") {
-		case "ROLLUP":
-			s.GroupBy.Rollup = true
-		case "CUBE":
-			s.GroupBy.Cube = true
-		case "TOTALS":
-			s.GroupBy.Totals = true
-		default:
-			p.fail("expected ROLLUP, CUBE or TOTALS, found %s", p.peek())
-		}
-	}
-	if p.accept("HAVING") {
-		s.Having = p.item(false)
-	}
-}
-
-func (p *parser) groupKeys() *Grouping {
-	g := &Grouping{}
-	switch {
-	case p.accept("GROUPING", "SETS"):
-		g.Form = "GROUPING SETS"
-		p.expectSymbol("(")
-		g.Sets = list(p, p.groupingSet)
-		p.expectSymbol(")")
-	case p.ahead(1).isSymbol("(") && (p.follows("ROLLUP") || p.follows("CUBE")):
-		g.Form = p.acceptAny("ROLLUP", "CUBE")
-		p.expectSymbol("(")
-		g.Items = p.items(false)
-		p.expectSymbol(")")
-	case p.follows("ALL") && !p.ahead(1).isSymbol(",") && !isOperator(p.ahead(1)):
-		p.expect("ALL")
-		g.All = true
-	default:
-		g.Items = p.items(false)
-	}
-	return g
-}
-
-func (p *parser) groupingSet() []Expr {
-	if !p.acceptSymbol("(") {
-		return []Expr{p.item(false)}
-	}
-	var set []Expr
-	if !p.peek().isSymbol(")") {
-		set = p.items(false)
-	}
-	p.expectSymbol(")")
-	return set
 }

@@ -3,10 +3,19 @@ package sql
 // A scope holds what the names of a SELECT mean, besides columns.
 type scope struct {
 	outer   *scope
-	queries map[string]string // named queries: what each is printed as
-	lambdas map[string]string // named lambdas: what each is printed as
-	consts  map[string]constant
-	hidden  string // a named query that outer's own may not be seen as
+	top     bool                  // of a SELECT: what is further out is another's
+	queries map[string]namedQuery // by the caller's name
+	lambdas map[string]string     // named lambdas: what each is printed as
+	consts  map[string]constant   // aliases
+	given   map[string]bool       // parameters of a lambda; at the top, the niladic names that are columns
+	hidden  string                // a named query that outer's own may not be seen as
+}
+
+// A namedQuery is a query named WITH.
+type namedQuery struct {
+	printed string
+	columns []string
+	query   *Query
 }
 
 // A constant is what an alias stands for, and its length when printed. It is
@@ -16,21 +25,25 @@ type constant struct {
 	length int
 }
 
-// query gives the printed name of a named query.
-func (s *scope) query(name string) (string, bool) {
+// query gives a named query.
+func (s *scope) query(name string) (namedQuery, bool) {
 	for ; s != nil; s = s.outer {
-		if printed, ok := s.queries[name]; ok {
-			return printed, true
+		if named, ok := s.queries[name]; ok {
+			return named, true
 		}
 		if s.hidden == name && s.outer != nil { // a query does not see itself
 			s = s.outer
 		}
 	}
-	return "", false
+	return namedQuery{}, false
 }
 
+// lambda gives the printed name of a named lambda.
 func (s *scope) lambda(name string) (string, bool) {
 	for ; s != nil; s = s.outer {
+		if s.given[name] && !s.top {
+			return "", false // a parameter
+		}
 		if printed, ok := s.lambdas[name]; ok {
 			return printed, true
 		}
@@ -81,5 +94,5 @@ func (c *checker) alias(s *scope, a *Alias) {
 }
 
 func newScope(outer *scope) *scope {
-	return &scope{outer: outer, queries: map[string]string{}, lambdas: map[string]string{}, consts: map[string]constant{}}
+	return &scope{outer: outer, queries: map[string]namedQuery{}, lambdas: map[string]string{}, consts: map[string]constant{}, given: map[string]bool{}}
 }

@@ -29,7 +29,7 @@ func (l *lexer) skip() *Error {
 // of the basic plane.
 func isSpace(r rune) bool {
 	switch {
-	case '\t' <= r && r <= '\r', r == ' ', r == 0x85, r == 0xA0, r == 0x1680, r == 0x180E,
+	case '\t' <= r && r <= '\r', r == ' ', r == 0x85, r == 0xA0, r == 0x180E,
 		0x2000 <= r && r <= 0x200D, r == 0x2028, r == 0x2029, r == 0x202F, r == 0x205F,
 		r == 0x2060, r == 0x3000, r == 0xFEFF:
 		return true

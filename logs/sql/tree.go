@@ -146,8 +146,6 @@ type Table struct {
 	Final        bool
 	Sample       string // "0.1" or "1 / 10"
 	SampleOffset string
-
-	named string // the name that a named query is printed with
 }
 
 // A Type is a data type.

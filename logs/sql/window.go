@@ -20,7 +20,7 @@ func (p *parser) window() *Window {
 		w.Base = p.next().value
 	}
 	if p.accept("PARTITION", "BY") {
-		w.PartitionBy = p.items(false)
+		w.PartitionBy = p.items()
 	}
 	if p.accept("ORDER", "BY") {
 		w.OrderBy = p.ordering()

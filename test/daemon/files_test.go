@@ -72,6 +72,13 @@ func TestFiles(t *testing.T) {
 	if a.want(t, 200, ""); !bytes.Contains(a.body, []byte(content)) || a.header.Get("Content-Type") != "application/x-tar" {
 		t.Errorf("a tar of %d bytes, %v", len(a.body), a.header)
 	}
+	form := part("dest", "", "/unpacked") + part("archive", "", "tar") + part("file", "x", string(a.body))
+	if m := p.upload(box, strings.NewReader(form+formEnd)).want(t, 200, ""); m["dest"] != "/unpacked" || m["size"] != float64(len(content)) {
+		t.Errorf("unpacked: %v", m)
+	}
+	if a := p.download(box, "/unpacked/new/d"); string(a.body) != content {
+		t.Errorf("unpacked: %d bytes back", len(a.body))
+	}
 }
 
 func TestUploadRefused(t *testing.T) {
@@ -96,8 +103,10 @@ func TestUploadRefused(t *testing.T) {
 		{"unknown field", part("colour", "", "red") + dest + file + formEnd, 400, "malformed"},
 		{"mode behind", dest + file + part("mode", "", "644") + formEnd, 400, "malformed"},
 		{"mode", part("mode", "", "rwx") + dest + file + formEnd, 422, "invalid_argument"},
+		{"archive", part("archive", "", "zip") + dest + file + formEnd, 422, "invalid_argument"},
+		{"no tar", part("archive", "", "tar") + part("dest", "", "/folder") + file + formEnd, 422, "invalid_argument"},
 		{"mode too large", part("mode", "", "10000") + dest + file + formEnd, 422, "invalid_argument"},
-		{"dest of 1 MiB", part("dest", "", strings.Repeat("/x", 1<<19)) + file + formEnd, 413, "too_large"},
+		{"long dest", part("dest", "", strings.Repeat("/x", 50_000)) + file + formEnd, 413, "too_large"},
 		{"relative", part("dest", "", "x") + file + formEnd, 422, "invalid_argument"},
 		{"no parts", "what is this", 400, "malformed"},
 	} {

@@ -1,11 +1,15 @@
 package daemon_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"sandbox/core/local"
 )
 
 // TestKilled kills the server while commands write, and wants readers of the
@@ -99,5 +103,42 @@ func TestShutdown(t *testing.T) {
 	p.events(p.sh(box, "touch /tmp/gate"), 0).rest()
 	if out, last := p.events(path, 1).rest(); out["stdout"] != "off\n" || last.data["exit_code"] != 0.0 {
 		t.Errorf("got %v, %v", out, last)
+	}
+}
+
+// TestRemovedByOthers takes the output away with a box that another process
+// removes, while the server runs and while it does not.
+func TestRemovedByOthers(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	host, err := local.Open(local.Config{Home: p.home})
+	must(t, err)
+	defer host.Close(t.Context())
+	for _, running := range []bool{true, false} {
+		box := p.box()
+		id := strings.TrimPrefix(box, "/v1/boxes/")
+		folder := filepath.Join(p.home, "spool", id)
+		p.events(p.sh(box, "echo x"), 0).rest()
+		sleeper := p.events(p.sh(box, "sleep 100"), 0)
+		if _, err := os.Stat(folder); err != nil {
+			t.Fatal(err)
+		}
+		if !running {
+			p.kill()
+		}
+		must(t, host.Remove(t.Context(), id, true))
+		if running {
+			if _, last := sleeper.rest(); last.kind != "exit" {
+				t.Errorf("a stream ends with %v", last)
+			}
+		} else {
+			p.start()
+		}
+		for { // the server learns of it a little later
+			if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
 	}
 }

@@ -28,10 +28,10 @@ func (g group) enter() error {
 	if err != nil {
 		return err
 	}
-	for _, path := range g.folders() {
+	for _, path := range g.folders(hostGroups) { // takeGroups comes later
 		killGroup(path)
 	}
-	sweepHelpers()
+	sweepHelpers(hostGroups)
 	return m.Apply(os.Getpid())
 }
 
@@ -40,8 +40,8 @@ const settled = time.Minute
 
 // sweepHelpers removes the groups of helpers that were killed and whose homes
 // nobody has used since. One that has processes can't be removed.
-func sweepHelpers() {
-	for _, root := range hierarchies() {
+func sweepHelpers(groupRoot string) {
+	for _, root := range hierarchies(groupRoot) {
 		groups, _ := filepath.Glob(filepath.Join(root, groupParent, "shim-*")) // only a bad pattern fails
 		for _, path := range groups {
 			if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) > settled {
@@ -53,20 +53,20 @@ func sweepHelpers() {
 
 // leave removes the group, and the boxes' common folder with the last home.
 func (g group) leave() {
-	for _, path := range g.folders() {
+	for _, path := range g.folders(groupRoot()) {
 		parent := filepath.Dir(path)
 		_ = cgroups.WriteCgroupProc(filepath.Dir(parent), os.Getpid())
 		_ = cgroups.RemovePath(path)
 	}
-	for _, root := range hierarchies() {
+	for _, root := range hierarchies(groupRoot()) {
 		_ = os.Remove(filepath.Join(root, groupParent)) // fails while others are in it
 	}
 }
 
 // folders gives those of the group's folders that exist.
-func (g group) folders() []string {
+func (g group) folders(groupRoot string) []string {
 	var found []string
-	for _, root := range hierarchies() {
+	for _, root := range hierarchies(groupRoot) {
 		if path := filepath.Join(root, g.path); exists(path) {
 			found = append(found, path)
 		}
@@ -75,10 +75,10 @@ func (g group) folders() []string {
 }
 
 // hierarchies gives the folders at which the host's are mounted.
-func hierarchies() []string {
+func hierarchies(groupRoot string) []string {
 	if cgroups.IsCgroup2UnifiedMode() {
-		return []string{groupRoot()}
+		return []string{groupRoot}
 	}
-	roots, _ := filepath.Glob(groupRoot() + "/*") // only a bad pattern fails
+	roots, _ := filepath.Glob(groupRoot + "/*") // only a bad pattern fails
 	return roots
 }

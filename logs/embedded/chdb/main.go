@@ -1,7 +1,6 @@
 package chdb
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -43,10 +42,17 @@ func Main(args []string) error {
 // report tells the starter why the engine does not start.
 func report(err error) error {
 	if err != nil {
-		ready := os.NewFile(handover.Tell, "ready")
-		_, _ = io.WriteString(ready, err.Error())
+		_ = tell(err.Error())
 	}
 	return err
+}
+
+// tell writes to the starter, to whom the descriptor stays open until the end.
+func tell(text string) error {
+	if _, err := unix.Write(handover.Tell, []byte(text)); err != nil {
+		return fmt.Errorf("tell the starter: %w", err)
+	}
+	return nil
 }
 
 // serve runs on a thread other than the process's first: the engine asks for
@@ -73,23 +79,17 @@ func serve(s handover.Settings) error {
 	if err != nil {
 		return fmt.Errorf("take the socket: %w", err)
 	}
-	if err := tellReady(); err != nil {
+	if err := tell(handover.Ready); err != nil {
 		return err
 	}
-	web := http.Server{Handler: engine, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: maxURL, BaseContext: func(net.Listener) context.Context { return context.Background() }}
+	web := http.Server{
+		Handler: engine, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: maxURL,
+	}
 	return web.Serve(listener)
 }
 
 // maxURL is enough for 100 values of 4096 characters, each escaped.
 const maxURL = 8 << 20
-
-func tellReady() error {
-	ready := os.NewFile(handover.Tell, "ready")
-	if _, err := io.WriteString(ready, handover.Ready); err != nil {
-		return fmt.Errorf("tell the starter: %w", err)
-	}
-	return ready.Close()
-}
 
 // options are those of every session. Those of the engine itself count for
 // the first one only.

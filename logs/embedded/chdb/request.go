@@ -51,8 +51,8 @@ func insertText(sql string) (statement, format string, ok bool) {
 
 // hasWord tells whether text begins with a word.
 func hasWord(text, word string) bool {
-	first, _, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), " ")
-	return strings.EqualFold(strings.TrimSpace(first), word)
+	fields := strings.Fields(text)
+	return len(fields) > 0 && strings.EqualFold(fields[0], word)
 }
 
 // read takes a request apart.

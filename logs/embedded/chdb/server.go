@@ -89,6 +89,7 @@ func writeFailure(w http.ResponseWriter, err error) {
 	if !errors.As(err, &e) {
 		_ = errors.As(fail(codeUnknown, "UNKNOWN_EXCEPTION", "%v", err), &e)
 	}
+	w.Header().Set("Connection", "close") // else the rest of an insert's data is awaited first
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	w.Header().Set("X-ClickHouse-Exception-Code", strconv.Itoa(e.code))
 	w.WriteHeader(e.status())

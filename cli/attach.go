@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/client"
+	"sandbox/core"
+	"sandbox/core/options"
+)
+
+func (a *app) attachCmd() *cobra.Command {
+	var interactive bool
+	var shell string
+	cmd := &cobra.Command{
+		Use:   "attach [-i] BOX [EXEC]",
+		Short: "Join a command that runs, or a new shell",
+		Long: `Join a command that runs in a box ('exec -d' prints its id), from the oldest
+output that is kept; or without EXEC start a shell on a terminal.
+
+Ctrl-C leaves a command as it is and running, and a terminal gets it as a key.
+The exit code is the command's own if it ends before. A shell ends when its
+terminal does.`,
+		Example:     "  sandbox attach web\n  sandbox attach web exec_6fq2vknzwx5n4tsm7yde",
+		Args:        cobra.RangeArgs(1, 2),
+		Annotations: map[string]string{runsCommand: "true"},
+	}
+	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "give the command our standard input (a terminal always gets it)")
+	cmd.Flags().StringVar(&shell, "shell", "", "the shell to start (/bin/bash, or /bin/sh where there is none)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.with(ctx, false, func(on boxes) error {
+			if len(args) == 1 {
+				return a.shell(ctx, on, args[0], shell)
+			}
+			return a.join(ctx, on, args[0], args[1], interactive)
+		})
+	}
+	return a.completeBoxes(cmd, 1, core.Running)
+}
+
+// shell starts a shell on our terminal.
+func (a *app) shell(ctx context.Context, on boxes, ref, path string) error {
+	return a.attached(ctx, joining{
+		Exec: options.Exec{TTY: true, Stdin: true},
+		start: func(o options.Exec) (command, error) {
+			return on.Shell(ctx, ref, client.TerminalOptions{Shell: path, Cols: o.Cols, Rows: o.Rows, Term: o.Env["TERM"]})
+		},
+	})
+}
+
+// join joins a command that runs.
+func (a *app) join(ctx context.Context, on boxes, ref, id string, interactive bool) error {
+	e, err := on.Exec(ctx, ref, id)
+	if err != nil {
+		return err
+	}
+	return a.attached(ctx, joining{
+		Exec:  options.Exec{TTY: e.TTY, Stdin: interactive || e.TTY},
+		start: func(options.Exec) (command, error) { return on.Join(ctx, ref, id) },
+		leave: true,
+	})
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"cmp"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/client"
+	"sandbox/core/fault"
+)
+
+func (a *app) authCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "auth",
+		Short: "Store and show the keys of servers",
+		Long: `Store and show the keys of servers, in profiles: each has a URL, a key and a
+route prefix. They are in ~/.sandbox/credentials.toml, for its owner alone.
+
+The profile in use is that of --profile, of SANDBOX_PROFILE, or "default". A
+key in SANDBOX_API_KEY takes the place of the profile's key, not of its URL.`,
+		Args: cobra.ArbitraryArgs, // or cobra words the error itself
+		RunE: noVerb,
+	}
+	cmd.AddCommand(a.authLoginCmd(), a.authStatusCmd(), a.authWhoamiCmd(), a.authLogoutCmd())
+	return cmd
+}
+
+// profileName is the profile in use.
+func (a *app) profileName() string {
+	return cmp.Or(a.target.profile, os.Getenv(envProfile), client.DefaultProfile)
+}
+
+// profile gives the profile in use, which has to be there.
+func (a *app) profile() (name string, p client.Profile, err error) {
+	name = a.profileName()
+	p, ok, err := storedProfile(name)
+	if err == nil && !ok {
+		err = fault.New(fault.Unauthenticated, "not logged in: there is no profile %q", name)
+	}
+	return name, p, err
+}
+
+func (a *app) authStatusCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the profile in use, without asking its server",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			name, p, err := a.profile()
+			if err != nil {
+				return err
+			}
+			key, source := client.NewApiKeyCredential(p.APIKey), "the profile"
+			if env := os.Getenv(client.EnvAPIKey); env != "" {
+				key, source = client.NewApiKeyCredential(env), client.EnvAPIKey
+			}
+			doc := map[string]any{"profile": name, "url": p.URL, "api_key": key.String(), "key_source": source, "path_prefix": orNull(p.PathPrefix)}
+			return a.show(doc, nil, withoutEmpty([][]any{
+				{"profile", name}, {"url", p.URL}, {"key", key.String()}, {"key from", source}, {"path prefix", p.PathPrefix},
+			}))
+		},
+	}
+}
+
+func (a *app) authWhoamiCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "whoami",
+		Short: "Ask the profile's server whom it takes us for",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, p, err := a.profile()
+			if err != nil {
+				return err
+			}
+			c, err := client.New(optionsOf(p))
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			me, err := c.Me(cmd.Context())
+			return a.show(me, err, describeMe(me))
+		},
+	}
+}
+
+func describeMe(me client.Me) [][]any {
+	table := [][]any{{"id", me.Sub}, {"name", me.Name}, {"type", me.PrincipalType}, {"environment", me.Environment}}
+	for _, permission := range me.Permissions {
+		table = append(table, []any{"permission", permission})
+	}
+	return withoutEmpty(append(table, []any{"path prefix", deref(me.PathPrefix)}, []any{"expires", cmp.Or(when(me.ExpiresAt), "never")}))
+}
+
+func (a *app) authLogoutCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "logout",
+		Short: "Delete the stored profile with its key",
+		Long: `Delete the stored profile with its key. The key itself goes on working until
+it is deleted at its server ('sandbox keys rm') or expires.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			profiles, err := client.UserProfiles()
+			if err != nil {
+				return err
+			}
+			name := a.profileName()
+			removed, err := profiles.Delete(name)
+			if err == nil && !removed {
+				err = fault.New(fault.Unauthenticated, "not logged in: there is no profile %q", name)
+			}
+			return a.show(map[string]any{"profile": name, "logged_out": removed}, err, [][]any{{"logged out of profile " + name}})
+		},
+	}
+}
+
+// orNull gives null for what is not set.
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"sandbox/client"
+	"sandbox/core"
+	"sandbox/core/options"
+)
+
+// boxes is what verbs work on: the boxes of this host in process ([hostBoxes]),
+// or those of a server ([serverBoxes]). ref is an id, a name or the beginning
+// of an id. Failures are classified.
+type boxes interface {
+	CreateBox(ctx context.Context, o options.Box) (client.Box, error)
+	Boxes(ctx context.Context, f client.Filter) ([]client.Box, error)
+	Box(ctx context.Context, ref string) (client.Box, error)
+	StartBox(ctx context.Context, ref string) (client.Box, error)
+	StopBox(ctx context.Context, ref string, grace time.Duration) (client.Box, error)
+	RemoveBox(ctx context.Context, ref string, force bool) (id string, err error)
+	GC(ctx context.Context, olderThan time.Duration) (client.Collected, error)
+
+	// StartExec starts a command that nobody is joined to.
+	StartExec(ctx context.Context, ref string, o options.Exec) (client.Exec, error)
+	Exec(ctx context.Context, ref, id string) (client.Exec, error)
+	Execs(ctx context.Context, ref string) ([]client.Exec, error)
+	// Run starts a command that we are joined to, and that ends with us.
+	Run(ctx context.Context, ref string, o options.Exec) (command, error)
+	// Join joins a command that runs. It goes on without us.
+	Join(ctx context.Context, ref, id string) (command, error)
+	// Shell starts a shell on a terminal. It ends with us.
+	Shell(ctx context.Context, ref string, o client.TerminalOptions) (command, error)
+
+	Upload(ctx context.Context, ref string, u client.Upload, content io.Reader) (client.Uploaded, error)
+	Download(ctx context.Context, ref, path string, tar bool) (*client.Download, error)
+
+	// Close removes what this command alone has made and kept for itself.
+	Close(ctx context.Context) error
+}
+
+// command is a command of a box that we are joined to.
+type command interface {
+	// Input is the command's input, or nil. Closing it gives the command EOF.
+	Input() io.WriteCloser
+	// Stream hands all output to sink and gives the end of the command; it
+	// ends early with an error of sink or ctx.
+	Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (core.ExecStatus, error)
+	// Cancel ends the command: SIGTERM, and SIGKILL after grace.
+	Cancel(ctx context.Context, grace time.Duration) error
+	// Resize sets the size of its terminal.
+	Resize(ctx context.Context, cols, rows int) error
+	// Close leaves it.
+	Close() error
+}

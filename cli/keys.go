@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/client"
+	"sandbox/core/fault"
+)
+
+func (a *app) keysCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "List, create and remove a server's API keys",
+		Args:  cobra.ArbitraryArgs, // or cobra words the error itself
+		RunE:  noVerb,
+	}
+	cmd.AddCommand(a.keysLsCmd(), a.keysCreateCmd(), a.keysRmCmd())
+	return cmd
+}
+
+func (a *app) keysLsCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls",
+		Short: "List the API keys, masked",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			return a.withServer(ctx, func(c *client.Client) error {
+				keys, err := c.Keys(ctx)
+				return a.show(map[string]any{"keys": append([]client.Key{}, keys...)}, err, keyTable(keys))
+			})
+		},
+	}
+}
+
+func keyTable(keys []client.Key) [][]any {
+	table := rows(keys, func(k client.Key) []any {
+		return []any{k.ID, k.Name, k.Key, strings.Join(k.Permissions, ","), when(&k.CreatedAt), cmp.Or(when(k.LastUsedAt), "never"), cmp.Or(when(k.ExpiresAt), "never")}
+	})
+	return append([][]any{{"ID", "NAME", "KEY", "PERMISSIONS", "CREATED", "LAST USED", "EXPIRES"}}, table...)
+}
+
+func (a *app) keysCreateCmd() *cobra.Command {
+	var n client.NewKey
+	var expires expiry
+	cmd := &cobra.Command{
+		Use:   "create NAME --permission P...",
+		Short: "Create an API key and print it, this once",
+		Long: `Create an API key and print it alone on standard output. It is shown this once.
+
+Permissions: Boxes, Keys, observability.logs.query, observability.logs.write.
+A key can grant only what it has itself.`,
+		Example: "  sandbox keys create ci --permission Boxes --expires 30d",
+		Args:    cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringArrayVar(&n.Permissions, "permission", nil, "grant `P` (repeatable)")
+	cmd.Flags().Var(&expires, "expires", "when it ends: a time, or a number of days from now as in 30d (default: never)")
+	cmd.Flags().StringVar(&n.Environment, "environment", "", "environment that its logs permissions are for (default: the server's)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		n.Name, n.ExpiresAt = args[0], expires.at
+		if len(n.Permissions) == 0 {
+			return fault.New(fault.InvalidArgument, "a key without a permission is of no use: give --permission, for example --permission Boxes")
+		}
+		ctx := cmd.Context()
+		return a.withServer(ctx, func(c *client.Client) error {
+			key, err := c.CreateKey(ctx, n)
+			return a.show(key, err, [][]any{{key.Secret}})
+		})
+	}
+	return cmd
+}
+
+func (a *app) keysRmCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm ID...",
+		Short: "Delete API keys; they stop working at once",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.withServer(ctx, func(c *client.Client) error {
+				return a.eachRemoved(args, func(id string) (string, error) { return id, c.DeleteKey(ctx, id) })
+			})
+		},
+	}
+}
+
+// expiry is a flag's value: a moment, or days from now.
+type expiry struct{ at *time.Time }
+
+// String gives the moment.
+func (e *expiry) String() string { return when(e.at) }
+
+// Type is what --help calls the value.
+func (e *expiry) Type() string { return "RFC3339|DAYSd" }
+
+// maxDays keeps the number of days from running over a duration.
+const maxDays = 36500
+
+// Set reads the moment.
+func (e *expiry) Set(arg string) error {
+	if number, ok := strings.CutSuffix(arg, "d"); ok {
+		days, err := strconv.Atoi(number)
+		if err != nil || days < 1 || days > maxDays {
+			return fmt.Errorf("%q is not a number of days from 1d to %dd", arg, maxDays)
+		}
+		at := time.Now().UTC().AddDate(0, 0, days).Truncate(time.Second)
+		e.at = &at
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, arg)
+	if err != nil {
+		return fmt.Errorf("%q is neither a time as 2030-01-31T00:00:00Z nor days as 30d", arg)
+	}
+	e.at = &at
+	return nil
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"sandbox/client"
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// serverBoxes are the boxes of a server.
+type serverBoxes struct {
+	*client.Client
+	owned bool     // boxes with auto_remove end with this command
+	made  []string // those
+}
+
+// lateAnswer is how long a create that nobody wants any more is waited for.
+const lateAnswer = 2 * time.Second
+
+// CreateBox makes a box. When ctx ends meanwhile, the box may have been made
+// all the same: only the answer names it, so that it can be removed.
+func (s *serverBoxes) CreateBox(ctx context.Context, o options.Box) (client.Box, error) {
+	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lateAnswer, giveUp) })()
+	b, err := s.Client.CreateBox(patient, o)
+	switch {
+	case err != nil:
+		return client.Box{}, err
+	case ctx.Err() != nil:
+		_, err := s.RemoveBox(patient, b.ID, true)
+		return client.Box{}, joined(fault.Wrap(fault.Canceled, ctx.Err(), "make a box"), err)
+	case s.owned && o.AutoRemove:
+		s.made = append(s.made, b.ID)
+	}
+	return b, nil
+}
+
+// Close removes the boxes that are to end with this command.
+func (s *serverBoxes) Close(ctx context.Context) error {
+	defer s.Client.Close()
+	return each(s.made, func(id string) error {
+		_, err := s.RemoveBox(ctx, id, true)
+		if fault.Is(err, fault.BoxNotFound) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Run starts a command and joins it; a command that can't be joined is ended.
+func (s *serverBoxes) Run(ctx context.Context, ref string, o options.Exec) (command, error) {
+	e, err := s.StartExec(ctx, ref, o)
+	if err != nil {
+		return nil, err
+	}
+	session, err := s.Attach(ctx, e.BoxID, e.ID, client.AttachOptions{})
+	if err != nil {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer stop()
+		_, _ = s.CancelExec(ctx, e.BoxID, e.ID, cancelGrace) // the error that matters is the first
+		return nil, err
+	}
+	return serverCommand{Session: session, server: s.Client, box: e.BoxID, id: e.ID, input: o.Stdin || o.TTY}, nil
+}
+
+// Join joins a command that runs.
+func (s *serverBoxes) Join(ctx context.Context, ref, id string) (command, error) {
+	session, err := s.Attach(ctx, ref, id, client.AttachOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return serverCommand{Session: session, server: s.Client, box: ref, id: id, input: true}, nil
+}
+
+// Shell starts a shell.
+func (s *serverBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptions) (command, error) {
+	session, err := s.Terminal(ctx, ref, o)
+	if err != nil {
+		return nil, err
+	}
+	return serverCommand{Session: session, server: s.Client, box: ref, input: true}, nil
+}
+
+// serverCommand is a command of a server's box, joined by a session.
+type serverCommand struct {
+	*client.Session
+	server  *client.Client
+	box, id string // id is "" for a shell, which ends with its session
+	input   bool
+}
+
+// Input gives the session's input.
+func (c serverCommand) Input() io.WriteCloser {
+	if !c.input {
+		return nil
+	}
+	return sessionInput{c.Session}
+}
+
+// sessionInput is a session as the input of its command.
+type sessionInput struct{ *client.Session }
+
+// Close gives the end of the input; the session goes on.
+func (i sessionInput) Close() error { return i.CloseInput() }
+
+// Resize sets the size of the terminal.
+func (c serverCommand) Resize(_ context.Context, cols, rows int) error {
+	return c.Session.Resize(cols, rows)
+}
+
+// Cancel ends the command.
+func (c serverCommand) Cancel(ctx context.Context, grace time.Duration) error {
+	if c.id == "" {
+		return c.Close()
+	}
+	_, err := c.server.CancelExec(ctx, c.box, c.id, grace)
+	return err
+}
+
+// Stream passes output on and gives the end of the command.
+func (c serverCommand) Stream(ctx context.Context, sink func(bool, []byte) error) (core.ExecStatus, error) {
+	end, err := c.Session.Stream(ctx, sink)
+	if err != nil {
+		return core.ExecStatus{}, err
+	}
+	return c.status(ctx, end)
+}
+
+// status gives the end of the command with all that the session did not tell.
+func (c serverCommand) status(ctx context.Context, end client.Ended) (core.ExecStatus, error) {
+	told := core.ExecStatus{State: core.ExecSucceeded, Reason: core.ReasonExited}
+	if end.ExitCode != nil && *end.ExitCode == 0 {
+		return told, nil
+	}
+	if end.ExitCode == nil {
+		told.State = core.ExecLost
+	} else {
+		told.State, told.ExitCode = core.ExecFailed, *end.ExitCode
+	}
+	if end.Signal != nil {
+		told.Signal, told.Reason = *end.Signal, core.ReasonSignaled
+	}
+	if c.id == "" {
+		return told, nil
+	}
+	e, err := c.server.Exec(ctx, c.box, c.id)
+	var refused *client.Error
+	switch {
+	case errors.As(err, &refused): // its box has gone meanwhile
+		return told, nil
+	case err != nil:
+		return told, err
+	}
+	told.State = core.ExecState(e.Status)
+	if e.Reason != nil {
+		told.Reason = *e.Reason
+	}
+	return told, nil
+}

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"sandbox/core/fault"
+)
+
+// hostFailure classifies the failure of a file of this host.
+func hostFailure(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.Wrap(fault.FileNotFound, err, "on this host")
+	case errors.Is(err, fs.ErrPermission):
+		return fault.Wrap(fault.PermissionDenied, err, "on this host")
+	}
+	return fault.Wrap(fault.InvalidArgument, err, "on this host")
+}
+
+// pack writes what is in a folder as a tar.
+func pack(w io.Writer, folder string) error {
+	t := tar.NewWriter(w)
+	if err := t.AddFS(os.DirFS(folder)); err != nil {
+		return hostFailure(err)
+	}
+	return t.Close()
+}
+
+// unpack writes what a box gave as a tar: one file or folder, which goes into
+// dest where that is a folder, and becomes dest otherwise. It gives the path
+// of what was made. The box is hostile: nothing is made outside of that, and no
+// link leads out of it, whatever the names in the tar are.
+func unpack(r io.Reader, dest string) (string, error) {
+	t := tar.NewReader(r)
+	first, err := t.Next()
+	if err != nil {
+		return "", fault.Wrap(fault.Upstream, err, "read the tar")
+	}
+	top := path.Clean(first.Name)
+	if strings.Contains(top, "/") || !fs.ValidPath(top) || top == "." {
+		return "", fault.New(fault.Upstream, "the tar begins with %q, which is no name", first.Name)
+	}
+	parent, name, err := landing(dest, top)
+	if err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(parent)
+	if err != nil {
+		return "", hostFailure(err)
+	}
+	defer root.Close()
+	x := extraction{root: root, modes: map[string]fs.FileMode{}}
+	if first.Typeflag == tar.TypeDir {
+		err = x.tree(name, top, first, t)
+	} else {
+		err = x.single(name, first, t)
+	}
+	return filepath.Join(parent, name), err
+}
+
+// landing gives the folder of this host that a copy to dest goes into, and its
+// name there. top is the name that it has in the box.
+func landing(dest, top string) (parent, name string, err error) {
+	if st, err := os.Stat(dest); err == nil && st.IsDir() || strings.HasSuffix(dest, "/") {
+		return dest, top, nil
+	}
+	parent, name = filepath.Split(dest)
+	if name == "" || name == "." || name == ".." {
+		return "", "", fault.New(fault.InvalidArgument, "%q can't be what a file or folder becomes", dest)
+	}
+	return filepath.Clean(parent), name, nil
+}
+
+// extraction is the unpacking of one tar into root.
+type extraction struct {
+	root  *os.Root
+	modes map[string]fs.FileMode // of folders, set at the end: they may forbid writing
+}
+
+// single makes the one entry of a tar.
+func (x *extraction) single(name string, first *tar.Header, t *tar.Reader) error {
+	if err := x.entry(name, first, t); err != nil {
+		return err
+	}
+	if _, err := t.Next(); !errors.Is(err, io.EOF) {
+		return fault.Wrap(fault.Upstream, joined(err, errors.New("more than the one file")), "read the tar")
+	}
+	return nil
+}
+
+// tree makes a folder called name with all entries of a tar, whose names lie
+// below top. Links lead nowhere outside of it: it becomes the root.
+func (x *extraction) tree(name, top string, first *tar.Header, t *tar.Reader) error {
+	if err := x.folder(name, 0o700); err != nil {
+		return hostFailure(err)
+	}
+	inside, err := x.root.OpenRoot(name)
+	if err != nil {
+		return hostFailure(err)
+	}
+	defer inside.Close()
+	x.root, x.modes = inside, map[string]fs.FileMode{".": permissions(first)}
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return x.finish()
+		}
+		if err != nil {
+			return fmt.Errorf("read the tar: %w", err)
+		}
+		name, err := below(top, h)
+		if err == nil {
+			err = x.entry(name, h, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// below gives the place of an entry in the folder top, and the place that it
+// links to.
+func below(top string, h *tar.Header) (string, error) {
+	rest, ok := strings.CutPrefix(path.Clean(h.Name), top+"/")
+	if !ok || !fs.ValidPath(rest) || rest == "." {
+		return "", fault.New(fault.Upstream, "the tar names %q, which does not lie in %q", h.Name, top)
+	}
+	if h.Typeflag == tar.TypeLink {
+		target, ok := strings.CutPrefix(path.Clean(h.Linkname), top+"/")
+		if !ok || !fs.ValidPath(target) {
+			return "", fault.New(fault.Upstream, "the tar links to %q, which does not lie in %q", h.Linkname, top)
+		}
+		h.Linkname = target
+	}
+	return rest, nil
+}
+
+// permissions leaves out what would be ours: setuid and setgid.
+func permissions(h *tar.Header) fs.FileMode { return fs.FileMode(h.Mode) & fs.ModePerm }
+
+// entry makes one entry. Devices, FIFOs and sockets mean nothing outside their
+// box and are left out.
+func (x *extraction) entry(name string, h *tar.Header, content io.Reader) error {
+	var err error
+	switch h.Typeflag {
+	case tar.TypeDir:
+		err = x.folder(name, permissions(h))
+	case tar.TypeReg:
+		err = x.file(name, permissions(h), content)
+	case tar.TypeSymlink:
+		err = x.link(name, func() error { return x.root.Symlink(h.Linkname, name) })
+	case tar.TypeLink:
+		err = x.link(name, func() error { return x.root.Link(h.Linkname, name) })
+	}
+	var known *fault.Error
+	if err != nil && !errors.As(err, &known) {
+		return hostFailure(err)
+	}
+	return err
+}
+
+// folder makes a folder; one that is there stays.
+func (x *extraction) folder(name string, mode fs.FileMode) error {
+	st, err := x.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = x.root.Mkdir(name, 0o700)
+	case err == nil && !st.IsDir():
+		err = fmt.Errorf("%s is there and no folder", name)
+	}
+	x.modes[name] = mode
+	return err
+}
+
+// file makes a file in place of what is there.
+func (x *extraction) file(name string, mode fs.FileMode, content io.Reader) error {
+	if err := x.clear(name); err != nil {
+		return err
+	}
+	f, err := x.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, content); err != nil {
+		return fmt.Errorf("write %s: %w", name, joined(err, f.Close()))
+	}
+	return joined(f.Chmod(mode), f.Close())
+}
+
+// link makes a link in place of what is there.
+func (x *extraction) link(name string, make func() error) error {
+	if err := x.clear(name); err != nil {
+		return err
+	}
+	return make()
+}
+
+// clear removes a file or link that is in the way.
+func (x *extraction) clear(name string) error {
+	delete(x.modes, name)
+	if err := x.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// finish gives the folders their modes.
+func (x *extraction) finish() error {
+	var errs []error
+	for name, mode := range x.modes {
+		if err := x.root.Chmod(name, mode); err != nil {
+			errs = append(errs, hostFailure(err))
+		}
+	}
+	return joined(errs...)
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/client"
+	"sandbox/core/fault"
+	"sandbox/core/local"
+	"sandbox/daemon"
+)
+
+// envProfile names the profile in use.
+const envProfile = "SANDBOX_PROFILE"
+
+// target is what the flags say of where a command goes.
+type target struct {
+	local        bool
+	url, profile string
+}
+
+// boxes gives the boxes that a verb works on. Those that it makes with
+// auto_remove end with it when they are owned.
+func (a *app) boxes(ctx context.Context, owned bool) (boxes, error) {
+	o, remote, err := a.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !remote {
+		host, err := a.open(owned)
+		if err != nil {
+			return nil, err
+		}
+		return hostBoxes{host}, nil
+	}
+	c, err := client.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &serverBoxes{Client: c, owned: owned}, nil
+}
+
+// withServer gives do the server that commands go to, for verbs that only a
+// server has.
+func (a *app) withServer(ctx context.Context, do func(*client.Client) error) error {
+	o, remote, err := a.server(ctx)
+	if err != nil {
+		return err
+	}
+	if !remote {
+		return fault.New(fault.Unavailable, "only a daemon can do that, and none is used here: start one with 'sandbox serve', or name one with --url")
+	}
+	c, err := client.New(o)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+// server gives the server that commands go to; remote is false when they go to
+// this host's boxes in process. The first that applies counts: the flags, the
+// environment, the default profile unless it is that of this home's own
+// daemon, that daemon's socket when it listens, this process when it is root's.
+func (a *app) server(ctx context.Context) (o client.Options, remote bool, err error) {
+	t := a.target
+	switch {
+	case t.local && (t.url != "" || t.profile != ""), t.url != "" && t.profile != "":
+		return o, false, fault.New(fault.InvalidArgument, "--local, --url and --profile exclude each other: give one")
+	case t.local:
+		return o, false, nil
+	case t.url != "":
+		return client.Options{
+			URL: t.url, Credential: client.NewApiKeyCredential(os.Getenv(client.EnvAPIKey)), PathPrefix: os.Getenv(client.EnvPathPrefix),
+		}, true, nil
+	case t.profile != "":
+		o, err = profileOptions(t.profile)
+		return o, true, err
+	case os.Getenv(client.EnvURL) != "":
+		o, err = client.OptionsFromEnv()
+		return o, true, err
+	case os.Getenv(envProfile) != "":
+		o, err = profileOptions(os.Getenv(envProfile))
+		return o, true, err
+	}
+	return ambient(ctx)
+}
+
+// ambient is where commands go that nobody sent anywhere.
+func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
+	home, err := local.Home("")
+	if err != nil {
+		return o, false, err
+	}
+	profile, ok, err := storedProfile(client.DefaultProfile)
+	if err != nil {
+		return o, false, err
+	}
+	own, err := daemon.ReadAddress(home)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return o, false, err
+	}
+	if ok && profile.URL != own.URL {
+		return optionsOf(profile), true, nil
+	}
+	socket := cmp.Or(own.Socket, filepath.Join(home, "sandbox.sock"))
+	if client.Listens(ctx, socket) {
+		return client.Options{URL: (&url.URL{Scheme: "unix", Path: socket}).String(), PathPrefix: own.Prefix}, true, nil
+	}
+	if os.Geteuid() == 0 {
+		return o, false, nil
+	}
+	return o, false, fault.New(fault.Unavailable,
+		"no daemon listens on %s, and only root can do without: start 'sandbox serve' as root, name a server with --url, or store one with 'sandbox auth login'", socket)
+}
+
+// storedProfile gives a profile of the user's credentials file.
+func storedProfile(name string) (client.Profile, bool, error) {
+	profiles, err := client.UserProfiles()
+	if err != nil {
+		return client.Profile{}, false, err
+	}
+	return profiles.Get(name)
+}
+
+// profileOptions gives the server of a profile that has to be there.
+func profileOptions(name string) (client.Options, error) {
+	profile, ok, err := storedProfile(name)
+	switch {
+	case err != nil:
+		return client.Options{}, err
+	case !ok:
+		return client.Options{}, fault.New(fault.Config, "no profile is called %q: 'sandbox auth login --profile %s' stores one", name, name)
+	}
+	return optionsOf(profile), nil
+}
+
+// optionsOf gives the server of a profile. A key of the environment takes the
+// place of the stored one; nothing else does.
+func optionsOf(p client.Profile) client.Options {
+	key := p.APIKey
+	if env := os.Getenv(client.EnvAPIKey); env != "" {
+		key = env
+	}
+	return client.Options{URL: p.URL, Credential: client.NewApiKeyCredential(key), PathPrefix: p.PathPrefix}
+}
+
+// targetTopic is 'sandbox help servers'.
+func targetTopic() *cobra.Command {
+	return &cobra.Command{Use: "servers", Short: "Where a command goes: to which server, or to this host", Long: `Where a command goes; the first that applies counts:
+
+  --local                       this host's boxes, in process
+  --url URL                     that server, with the key in SANDBOX_API_KEY
+  --profile NAME                the server and key of a profile ('sandbox auth')
+  SANDBOX_REST_URL              that server, with SANDBOX_API_KEY and
+                                SANDBOX_REST_PATH_PREFIX
+  SANDBOX_PROFILE               the server and key of that profile
+  the profile "default"         unless it is that of this host's own daemon
+  the socket of this home's daemon, if one listens
+  this host's boxes, in process, for root
+
+Images, doctor and version are always about this host.`}
+}

@@ -1,0 +1,65 @@
+package client
+
+import (
+	"net/http"
+	"strings"
+
+	"sandbox/core/fault"
+)
+
+// ApiKeyCredential is an API key. It never shows more of it than its masked
+// form, however it is printed.
+//
+//nolint:revive // the service's documents call it so
+type ApiKeyCredential struct {
+	key *string // fmt prints a field that it can't ask as it is: here an address
+}
+
+// NewApiKeyCredential wraps a key; "" is no credential.
+//
+//nolint:revive // the service's documents call it so
+func NewApiKeyCredential(key string) ApiKeyCredential {
+	if key == "" {
+		return ApiKeyCredential{}
+	}
+	return ApiKeyCredential{&key}
+}
+
+// IsZero tells whether there is no key.
+func (a ApiKeyCredential) IsZero() bool { return a.key == nil }
+
+// String gives the masked form: prefix and class, asterisks, and the last
+// three characters. Of what is not formed like a key nothing is shown.
+func (a ApiKeyCredential) String() string {
+	const class, shown, hidden = "_live_", 3, 12
+	if a.IsZero() {
+		return ""
+	}
+	before, opaque, ok := strings.Cut(*a.key, class)
+	if !ok || len(opaque) < hidden {
+		return strings.Repeat("*", hidden)
+	}
+	return before + class + strings.Repeat("*", hidden) + opaque[len(opaque)-shown:]
+}
+
+// GoString gives the masked form.
+func (a ApiKeyCredential) GoString() string { return a.String() }
+
+// check refuses what no header can carry, without repeating it.
+func (a ApiKeyCredential) check() error {
+	if a.IsZero() {
+		return nil
+	}
+	for _, r := range *a.key {
+		if r <= ' ' || r >= 0x7f {
+			return fault.New(fault.Config, "the API key has characters that no key has, such as spaces or line ends")
+		}
+	}
+	return nil
+}
+
+func (a ApiKeyCredential) authorize(h http.Header) {
+	if !a.IsZero() {
+		h.Set("Authorization", "Bearer "+*a.key)
+	}
+}

@@ -1,0 +1,123 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+
+	"sandbox/core/fault"
+)
+
+// Upload says where content goes in a box.
+type Upload struct {
+	// Dest is an absolute path. When it ends in "/" or is a folder, the file
+	// keeps its Name in it. Folders that are missing are made.
+	Dest string
+	Name string
+	Mode *int // permission bits; nil: those of the file that is there, else 0644
+	// Tar says that the content is a tar, whose entries go into the folder Dest.
+	Tar bool
+}
+
+// Uploaded is what an upload made.
+type Uploaded struct {
+	Dest string `json:"dest"` // absolute path
+	Size int64  `json:"size"`
+}
+
+// Upload streams content into a file of a running box. Errors: BoxNotFound,
+// InvalidState (not running), InvalidArgument, Storage.
+func (c *Client) Upload(ctx context.Context, box string, u Upload, content io.Reader) (Uploaded, error) {
+	path, err := c.boxPath(box, "", "files", "upload")
+	if err != nil {
+		return Uploaded{}, err
+	}
+	head, tail, contentType, err := u.form()
+	if err != nil {
+		return Uploaded{}, err
+	}
+	var made Uploaded
+	err = c.call(ctx, request{
+		method: http.MethodPost, path: path, stream: io.MultiReader(head, content, tail),
+		// A refusal shall come before gigabytes were sent.
+		header: http.Header{"Content-Type": {contentType}, "Expect": {"100-continue"}},
+	}, &made)
+	return made, err
+}
+
+// form is the multipart form around the content.
+func (u Upload) form() (head, tail io.Reader, contentType string, err error) {
+	var b bytes.Buffer
+	form := multipart.NewWriter(&b)
+	field := func(name, value string) {
+		if err == nil {
+			err = form.WriteField(name, value)
+		}
+	}
+	field("dest", u.Dest)
+	if u.Mode != nil {
+		field("mode", fmt.Sprintf("%04o", *u.Mode))
+	}
+	if u.Tar {
+		field("archive", "tar")
+	}
+	if err == nil {
+		_, err = form.CreateFormFile("file", u.Name)
+	}
+	if err != nil {
+		return nil, nil, "", fault.Wrap(fault.Internal, err, "write the form of an upload")
+	}
+	end := fmt.Sprintf("\r\n--%s--\r\n", form.Boundary())
+	return &b, bytes.NewReader([]byte(end)), form.FormDataContentType(), nil
+}
+
+// Download is a file that streams out of a box. It is read by one goroutine
+// and has to be closed. Where it breaks off, reading fails.
+type Download struct {
+	io.ReadCloser
+	Name string // last element of the path
+	Size int64  // -1: unknown, as of a tar
+}
+
+// content is the body of a download, whose failures are classified.
+type content struct {
+	io.ReadCloser
+	c   *Client
+	ctx context.Context // of the request, which ends with it
+}
+
+func (r *content) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = r.c.lost(r.ctx, err)
+	}
+	return n, err
+}
+
+// Download opens a file of a running box, or with tar a file or folder as a
+// tar. Errors: BoxNotFound, FileNotFound, IsDirectory (without tar),
+// InvalidState (not running).
+func (c *Client) Download(ctx context.Context, box, file string, tar bool) (*Download, error) {
+	path, err := c.boxPath(box, "", "files", "download")
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]string{"path": file}
+	if tar {
+		body["archive"] = "tar"
+	}
+	resp, err := c.send(ctx, request{method: http.MethodPost, path: path, body: body, again: true})
+	if err != nil {
+		return nil, err
+	}
+	d := &Download{ReadCloser: &content{resp.Body, c, ctx}, Size: resp.ContentLength}
+	if _, params, err := mime.ParseMediaType(resp.Header.Get("Content-Disposition")); err == nil {
+		d.Name = params["filename"]
+	}
+	return d, nil
+}

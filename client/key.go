@@ -1,0 +1,55 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sandbox/core/fault"
+)
+
+// Key is what the service says of an API key.
+type Key struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	Key         string     `json:"key"` // masked
+	Permissions []string   `json:"permissions"`
+	Environment string     `json:"environment"`
+	CreatedAt   time.Time  `json:"created_at"`
+	LastUsedAt  *time.Time `json:"last_used_at"`
+	ExpiresAt   *time.Time `json:"expires_at"`
+	// Secret is the full key, told once: by CreateKey.
+	Secret string `json:"secret,omitempty"`
+}
+
+// NewKey is a key to be made.
+type NewKey struct {
+	Name        string     `json:"name"`
+	Permissions []string   `json:"permissions"`
+	Environment string     `json:"environment,omitempty"` // "" for the server's
+	ExpiresAt   *time.Time `json:"expires_at,omitempty"`  // nil: never
+}
+
+// Keys lists the API keys. Errors: PermissionDenied (without Keys).
+func (c *Client) Keys(ctx context.Context) ([]Key, error) {
+	var d struct {
+		Keys []Key `json:"keys"`
+	}
+	err := c.call(ctx, request{method: http.MethodGet, path: "/v1/keys", again: true}, &d)
+	return d.Keys, err
+}
+
+// CreateKey makes a key. Errors: PermissionDenied (also for permissions that
+// the caller's own key lacks), InvalidArgument.
+func (c *Client) CreateKey(ctx context.Context, n NewKey) (k Key, err error) {
+	err = c.call(ctx, request{method: http.MethodPost, path: "/v1/keys", body: n}, &k)
+	return k, err
+}
+
+// DeleteKey ends a key at once. Errors: KeyNotFound, PermissionDenied.
+func (c *Client) DeleteKey(ctx context.Context, id string) error {
+	if id == "" || id == "." || id == ".." { // would lead elsewhere in a path
+		return fault.New(fault.KeyNotFound, "no key %q", id)
+	}
+	return c.call(ctx, request{method: http.MethodDelete, path: "/v1/keys/" + escape(id), again: true}, nil)
+}

@@ -1,0 +1,45 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"sandbox/core/fault"
+)
+
+// pageSize is how many entries a request of a listing asks for: the most there are.
+const pageSize = 1000
+
+// pages reads a listing to its end. member is where the entries are. An entry
+// that changes between two pages is there once.
+func pages[T any](ctx context.Context, c *Client, path string, query url.Values, member string, id func(T) string) ([]T, error) {
+	all, seen := []T{}, map[string]bool{}
+	for {
+		var page map[string]json.RawMessage
+		if err := c.call(ctx, request{method: http.MethodGet, path: path, query: query, again: true}, &page); err != nil {
+			return nil, err
+		}
+		var entries []T
+		var next *string
+		if err := json.Unmarshal(page[member], &entries); err != nil {
+			return nil, fault.Wrap(fault.Upstream, err, "%s answered a listing without %s", c.url, member)
+		}
+		if token := page["next_page_token"]; token != nil {
+			if err := json.Unmarshal(token, &next); err != nil {
+				return nil, fault.Wrap(fault.Upstream, err, "%s answered a listing that can't be gone on with", c.url)
+			}
+		}
+		for _, entry := range entries {
+			if !seen[id(entry)] {
+				seen[id(entry)] = true
+				all = append(all, entry)
+			}
+		}
+		if next == nil || *next == "" || len(entries) == 0 {
+			return all, nil
+		}
+		query.Set("page_token", *next)
+	}
+}

@@ -1,0 +1,246 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"sandbox/core/fault"
+)
+
+const (
+	// frame is how much of input or output is passed on at once: what a pipe
+	// holds. Frames of output may be larger: they are read in pieces.
+	frame = 64 << 10
+	// maxControl bounds the text frames of a server.
+	maxControl = 1 << 20
+)
+
+// farewell is how long a closing waits for its close frame to go out.
+const farewell = time.Second
+
+// Session is a conversation with a running command. One goroutine calls
+// Stream; the other methods may be called beside it, by any. It has to be
+// closed.
+type Session struct {
+	ws     *websocket.Conn
+	tagged bool   // output begins with the number of its stream
+	server string // for messages
+
+	writing sync.Mutex // gorilla allows one writer
+}
+
+// Ended is how a command ended, as far as a session tells: [Client.Exec] has
+// the rest.
+type Ended struct {
+	ExitCode *int `json:"exit_code"` // nil: nobody knows, its box died under it
+	Signal   *int `json:"signal"`
+}
+
+// AttachOptions say where a session begins: behind as many bytes of each
+// stream, or at the oldest that are kept.
+type AttachOptions struct {
+	AfterStdout, AfterStderr int64
+}
+
+// Attach joins a command of a box. Errors: BoxNotFound, ExecNotFound,
+// InvalidState (another client is attached).
+func (c *Client) Attach(ctx context.Context, box, id string, o AttachOptions) (*Session, error) {
+	if err := checkExec(id); err != nil {
+		return nil, err
+	}
+	path, err := c.boxPath(box, "", "exec", id, "attach")
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{}
+	for name, n := range map[string]int64{"after_stdout": o.AfterStdout, "after_stderr": o.AfterStderr} {
+		if n > 0 {
+			query.Set(name, strconv.FormatInt(n, 10))
+		}
+	}
+	return c.session(ctx, path, query, true)
+}
+
+// TerminalOptions say which shell to start, and on what terminal. What is
+// empty is the server's default: /bin/bash (/bin/sh where there is none), 80
+// columns, 24 rows, xterm-256color.
+type TerminalOptions struct {
+	Shell      string
+	Cols, Rows int
+	Term       string
+}
+
+// Terminal starts a shell in a box, on a terminal. The shell ends with the
+// session. Errors: BoxNotFound, InvalidState.
+func (c *Client) Terminal(ctx context.Context, box string, o TerminalOptions) (*Session, error) {
+	path, err := c.boxPath(box, "", "attach")
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{}
+	for name, value := range map[string]string{"shell": o.Shell, "term": o.Term} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	for name, n := range map[string]int{"cols": o.Cols, "rows": o.Rows} {
+		if n > 0 {
+			query.Set(name, strconv.Itoa(n))
+		}
+	}
+	return c.session(ctx, path, query, false)
+}
+
+// session opens a WebSocket.
+func (c *Client) session(ctx context.Context, path string, query url.Values, tagged bool) (*Session, error) {
+	address := "ws" + strings.TrimPrefix(c.base, "http") + path + "?" + query.Encode()
+	header := http.Header{}
+	c.credential.authorize(header)
+	ws, resp, err := c.ws.DialContext(ctx, address, header)
+	switch {
+	case errors.Is(err, websocket.ErrBadHandshake) && resp != nil:
+		return nil, c.refused(resp)
+	case err != nil:
+		return nil, c.lost(ctx, err)
+	}
+	return &Session{ws: ws, tagged: tagged, server: c.url}, nil
+}
+
+// Stream hands each piece of output to sink, and gives the end of the command.
+// p is valid until sink returns; a slow sink makes the command wait. It ends
+// early with sink's error, or with ctx's; the command then goes on. Errors:
+// those of the service, Unavailable (the connection was lost).
+func (s *Session) Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (Ended, error) {
+	defer context.AfterFunc(ctx, func() { _ = s.ws.SetReadDeadline(time.Unix(1, 0)) })()
+	buf := make([]byte, frame)
+	for {
+		kind, r, err := s.ws.NextReader()
+		if err != nil {
+			return Ended{}, s.lost(ctx, err)
+		}
+		if kind == websocket.BinaryMessage {
+			if err := s.output(ctx, r, buf, sink); err != nil {
+				return Ended{}, err
+			}
+			continue
+		}
+		doc, err := io.ReadAll(io.LimitReader(r, maxControl))
+		if err != nil {
+			return Ended{}, s.lost(ctx, err)
+		}
+		if end, last, err := s.control(doc); last || err != nil {
+			return end, err
+		}
+	}
+}
+
+// output passes a binary frame on.
+func (s *Session) output(ctx context.Context, r io.Reader, buf []byte, sink func(bool, []byte) error) error {
+	stderr := false
+	if s.tagged {
+		if _, err := io.ReadFull(r, buf[:1]); errors.Is(err, io.EOF) || err == nil && buf[0] != 1 && buf[0] != 2 {
+			return fault.New(fault.Upstream, "%s sent output of no known stream", s.server)
+		} else if err != nil {
+			return s.lost(ctx, err)
+		}
+		stderr = buf[0] == 2
+	}
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if err := sink(stderr, buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return s.lost(ctx, err)
+		}
+	}
+}
+
+// control reads a text frame; last tells that the command has ended.
+func (s *Session) control(p []byte) (end Ended, last bool, err error) {
+	var m struct {
+		Type string `json:"type"`
+		Ended
+		Code    fault.Kind `json:"code"`
+		Message string     `json:"message"`
+	}
+	if err := json.Unmarshal(p, &m); err != nil {
+		return Ended{}, false, fault.Wrap(fault.Upstream, err, "%s sent a message that can't be read", s.server)
+	}
+	switch m.Type {
+	case "exit":
+		return m.Ended, true, nil
+	case "error":
+		return Ended{}, false, &fault.Error{Kind: m.Code, Message: m.Message}
+	}
+	return Ended{}, false, nil // ready, and what may come later
+}
+
+// lost classifies the failure of a session.
+func (s *Session) lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fault.Wrap(fault.Of(ctx.Err()).Kind, ctx.Err(), "waiting for %s", s.server)
+	}
+	return fault.Wrap(fault.Unavailable, err, "the connection to %s was lost", s.server)
+}
+
+// Write gives the command input.
+func (s *Session) Write(p []byte) (n int, err error) {
+	for n < len(p) {
+		piece := p[n:min(len(p), n+frame)]
+		if err := s.send(websocket.BinaryMessage, piece); err != nil {
+			return n, err
+		}
+		n += len(piece)
+	}
+	return n, nil
+}
+
+// CloseInput gives the command the end of its input.
+func (s *Session) CloseInput() error { return s.message(map[string]any{"type": "eof"}) }
+
+// Resize sets the size of the command's terminal.
+func (s *Session) Resize(cols, rows int) error {
+	return s.message(map[string]any{"type": "resize", "cols": cols, "rows": rows})
+}
+
+// Signal sends a signal to the command's own process: "INT", "TERM", ...
+func (s *Session) Signal(name string) error {
+	return s.message(map[string]any{"type": "signal", "signal": name})
+}
+
+func (s *Session) message(m map[string]any) error {
+	doc, err := json.Marshal(m)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "write a message")
+	}
+	return s.send(websocket.TextMessage, doc)
+}
+
+func (s *Session) send(kind int, p []byte) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return fault.Wrap(fault.Unavailable, s.ws.WriteMessage(kind, p), "the connection to %s was lost", s.server)
+}
+
+// Close ends the session. A command that was attached to goes on, a terminal's
+// shell is hung up.
+func (s *Session) Close() error {
+	_ = s.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(farewell))
+	return s.ws.Close()
+}

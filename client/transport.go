@@ -1,0 +1,60 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// maxSocketPath is how long a path the address of a Unix socket can hold.
+const maxSocketPath = 107
+
+// expectContinue is how long an upload waits for the server to ask for it.
+// Servers of ours always do, or refuse; something between them and us may not.
+const expectContinue = 5 * time.Second
+
+// newTransport makes connections to the hosts that requests name, or to a Unix
+// socket alone. Each client has its own: the default one is the whole host's.
+func newTransport(socket string) *http.Transport {
+	t := &http.Transport{MaxIdleConnsPerHost: 8, ForceAttemptHTTP2: true, ExpectContinueTimeout: expectContinue}
+	if socket == "" {
+		t.Proxy = http.ProxyFromEnvironment
+		t.DialContext = (&net.Dialer{}).DialContext
+		return t
+	}
+	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialSocket(ctx, socket) }
+	return t
+}
+
+// dialSocket connects to a Unix socket, also to one with a path that is longer
+// than an address: then through its folder's descriptor.
+func dialSocket(ctx context.Context, path string) (net.Conn, error) {
+	var d net.Dialer
+	if len(path) <= maxSocketPath {
+		return d.DialContext(ctx, "unix", path)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
+}
+
+// Listens tells whether somebody answers on a Unix socket.
+func Listens(ctx context.Context, socket string) bool {
+	conn, err := dialSocket(ctx, socket)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// noRedirect lets a redirect come back as the answer that it is: following it
+// could carry the key to somebody else.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
