@@ -16,6 +16,7 @@ import (
 	"sandbox/logs"
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
+	"sandbox/logs/ingest"
 )
 
 // Logs is the table [logs] of the configuration file. What is left out, or 0,
@@ -79,6 +80,8 @@ type logEngine struct {
 	service  *logs.Service
 	reader   *clickhouse.Client // nil when there is no engine
 	embedded *embedded.Engine   // nil with a server, or when there is no engine
+	inserter *clickhouse.Client // nil when it is reader, or none
+	writer   *ingest.Writer     // nil when nothing is to be written
 }
 
 // openLogs opens the log service. The embedded engine is started, and not
@@ -99,9 +102,28 @@ func (s settings) openLogs(ctx context.Context, log *slog.Logger) (e logEngine, 
 	if err != nil {
 		return e, err
 	}
+	if err := e.openWriter(s.ClickHouseWriteDSN); err != nil {
+		return e, err
+	}
 	c.Engine = e.reader
 	e.service, err = logs.New(c)
 	return e, err
+}
+
+// openWriter opens the way for rows: to where they are asked for, with the
+// embedded engine; else to where they shall go, which nobody needs to say.
+func (e *logEngine) openWriter(dsn string) error {
+	switch {
+	case dsn != "":
+		var err error
+		if e.inserter, err = clickhouse.Open(dsn); err != nil {
+			return fault.Wrap(fault.Config, err, "--clickhouse-write-dsn")
+		}
+		e.writer = ingest.NewWriter(e.inserter)
+	case e.embedded != nil:
+		e.writer = ingest.NewWriter(e.reader)
+	}
+	return nil
 }
 
 // startEngine starts the embedded engine.
@@ -120,6 +142,12 @@ func (s settings) startEngine(ctx context.Context, log *slog.Logger) (*embedded.
 // Close ends the connections and the embedded engine.
 func (e logEngine) Close() error {
 	var errs []error
+	if e.writer != nil {
+		e.writer.Close()
+	}
+	if e.inserter != nil {
+		errs = append(errs, e.inserter.Close())
+	}
 	if e.reader != nil {
 		errs = append(errs, e.reader.Close())
 	}

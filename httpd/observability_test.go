@@ -17,6 +17,7 @@ import (
 	"sandbox/logs"
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
+	"sandbox/logs/ingest"
 )
 
 // problem holds a failure of the log queries to the spec.
@@ -182,7 +183,9 @@ func withEngine(t *testing.T) (*service, *clickhouse.Client) {
 	t.Cleanup(func() { check(t, c.Close()) })
 	service, err := logs.New(logs.Config{Engine: c, Budget: logs.DefaultBudget()})
 	must(t, err)
-	return start(t, func(c *httpd.Config) { c.Logs = service }), c
+	writer := ingest.NewWriter(c)
+	t.Cleanup(writer.Close)
+	return start(t, func(c *httpd.Config) { c.Logs, c.Ingest = service, writer }), c
 }
 
 func TestObservability(t *testing.T) {

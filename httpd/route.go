@@ -61,6 +61,7 @@ func Routes() []Route {
 		{Method: "POST", Pattern: "/v1/observability/query", Permission: auth.LogsQuery, handle: (*Server).queryLogs},
 		{Method: "POST", Pattern: "/v1/observability/logs/search", Permission: auth.LogsQuery, handle: (*Server).searchLogs},
 		{Method: "POST", Pattern: "/v1/observability/logs/aggregate", Permission: auth.LogsQuery, handle: (*Server).aggregateLogs},
+		{Method: "POST", Pattern: ingestRoute, Permission: auth.LogsWrite, handle: (*Server).exportLogs},
 		{Method: "GET", Pattern: "/healthz", Open: true, handle: (*Server).health},
 		{Method: "GET", Pattern: "/metrics", handle: (*Server).showMetrics},
 	}

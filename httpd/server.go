@@ -15,9 +15,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"sandbox/auth"
 	"sandbox/core"
 	"sandbox/logs"
+	"sandbox/logs/ingest"
 	"sandbox/spool"
 )
 
@@ -27,7 +30,8 @@ type Config struct {
 	Keys    *auth.Store
 	Replays *Replays
 	Spool   *spool.Store
-	Logs    *logs.Service // nil for one without an engine
+	Logs    *logs.Service  // nil for one without an engine
+	Ingest  *ingest.Writer // nil to store no logs
 	// Held is a folder on a disk, for uploads that have to wait.
 	Held string
 	Log  *slog.Logger
@@ -65,7 +69,8 @@ type Server struct {
 	local     *auth.Principal
 	summaries summaries
 	metrics   *metrics
-	by        [2]*http.Server // by entrance
+	exporting *semaphore.Weighted // bytes of requests to ingest
+	by        [2]*http.Server     // by entrance
 
 	// draining ends when the server is about to close: a stream must end
 	// itself then.
@@ -92,7 +97,7 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{Config: c, local: auth.Local(c.Environment), metrics: newMetrics(c.Runtime)}
+	s := &Server{Config: c, local: auth.Local(c.Environment), metrics: newMetrics(c.Runtime), exporting: semaphore.NewWeighted(4 * ingest.MaxBody)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	for _, e := range []Entrance{ByKey, ByFile} {
 		s.by[e] = &http.Server{
