@@ -54,7 +54,7 @@ func (s *Server) download(w http.ResponseWriter, r *request) error {
 	into := &clientWriter{w: w}
 	buf := pieces.Get().(*[]byte)
 	defer pieces.Put(buf)
-	if _, err := io.CopyBuffer(into, file.ReadCloser, (*buf)[page:]); err != nil && into.err == nil {
+	if _, err := io.CopyBuffer(into, file.ReadCloser, *buf); err != nil && into.err == nil {
 		return fault.Wrap(fault.Engine, err, "the file broke off") // which breaks the reply off too
 	}
 	return nil

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"mime/multipart"
@@ -39,6 +40,7 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 	if rec.State != core.Running { // or all of a file would be taken for nothing
 		return fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.State)
 	}
+	r.Body = bufferedBody{bufio.NewReaderSize(r.Body, piece), r.Body}
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return fault.Wrap(fault.Malformed, err, "an upload is multipart/form-data with the fields file and dest")
@@ -53,6 +55,12 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 		return f.explain(err)
 	}
 	return writeJSON(w, http.StatusOK, uploaded{true, made})
+}
+
+// bufferedBody is read in large pieces: package multipart asks for small ones.
+type bufferedBody struct {
+	io.Reader
+	io.Closer
 }
 
 // form is the fields of an upload.
