@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // testCase is one case, as the package's comment shows it.
@@ -22,7 +23,7 @@ type testCase struct {
 }
 
 // step is a verb with its arguments, and what shall come of it.
-type step map[string]any
+type step = object
 
 // run runs the case on its surfaces, each beside all others unless it is alone.
 func (c *testCase) run(t *testing.T, h *host) {
@@ -33,6 +34,7 @@ func (c *testCase) run(t *testing.T, h *host) {
 			}
 			r := &running{T: t, host: h, on: on, vars: map[string]string{
 				"name": "n-" + strings.ToLower(rand.Text()[:12]), "ROOTFS": h.rootfs, "SHARE": h.share,
+				"long": strings.Repeat("x", options.MaxCmdBytes),
 			}}
 			t.Cleanup(r.clean)
 			for i, s := range c.Do {
@@ -102,7 +104,7 @@ func (r *running) step(n int, s step) {
 		r.vars["box"] = id
 		r.boxes = append(r.boxes, id)
 	}
-	if id, ok := got.value["id"].(string); ok && strings.HasPrefix(id, "exec_") {
+	if id, ok := got.value["id"].(string); ok && verbs[0] == "start_exec" {
 		r.vars["exec"] = id
 	}
 	saved, _ := s["save"].(object)
@@ -114,7 +116,7 @@ func (r *running) step(n int, s step) {
 // judge compares what came with what shall come.
 func (r *running) judge(what string, s step, got result) bool {
 	r.Helper()
-	says, _ := s["says"].(string)
+	says, _ := r.fill(s["says"]).(string)
 	if code, ok := s["fails"].(string); ok {
 		if got.fail == nil {
 			r.Fatalf("%s: got %s, want the failure %s", what, brief(got.value), code)

@@ -15,7 +15,7 @@
 // surface for one step. save keeps values of the result; <name> in later
 // arguments is replaced with them. <box> is the box made last, <exec> the
 // exec, <name> a name of this case alone, <ROOTFS> a root file system and
-// <SHARE> a folder of the host that boxes may see.
+// <SHARE> a folder of the host that boxes may see, and <long> 128 KiB of text.
 package conformance_test
 
 import (
