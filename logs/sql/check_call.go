@@ -19,6 +19,9 @@ func (c *checker) call(f *Call, s *scope) {
 		c.refuse(f.Pos, "the function %s is not allowed", short(f.Name))
 		return
 	}
+	if f.Parametric && !isAggregate(f.Name) {
+		c.refuse(f.Pos, "%s takes no parameters", f.Name)
+	}
 	c.zones(f)
 	if special := specials[strings.ToLower(f.Name)]; special != nil {
 		special(c, f, s)
@@ -76,7 +79,7 @@ func (c *checker) reference(f *Call, s *scope) {
 	if _, named := s.lambda(name); named {
 		return
 	}
-	if !allowedFunctions.has(name) || specials[strings.ToLower(name)] != nil || takesZone(name, len(f.Args)-1) {
+	if !allowedFunctions.has(name) || s.means(name) || specials[strings.ToLower(name)] != nil || takesZone(name, len(f.Args)-1) {
 		c.refuse(f.Pos, "the function %s is not allowed: %s takes a lambda first", short(name), f.Name)
 	}
 }
