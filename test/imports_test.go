@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"daemon":           {"auth", "client", "core", "core/fault", "core/local", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "spool"},
 	"httpd":            {"auth", "core", "core/fault", "core/hostpath", "core/options", "core/store", "logs", "logs/ingest", "spool"},
 	"bench":            {"client", "core/...", "test/..."},
+	"bench/logs":       {},
 	"logs":             {"core/fault", "core/options", "logs/clickhouse", "logs/sql"},
 	"logs/boxlog":      {"core", "core/fault", "logs/ingest", "spool"},
 	"logs/ingest":      {"core/fault", "logs/clickhouse"},
