@@ -13,7 +13,7 @@ import (
 type Schema struct {
 	Columns    []TableColumn
 	SortingKey string // the expressions, such as "ServiceName, TimestampTime, Timestamp"
-	Result     Result // one row a column, for who describes the table
+	Result     Result // one row a column; of Describe alone
 }
 
 // TableColumn is a column of the log table.
@@ -117,6 +117,7 @@ func (c *Client) Describe(ctx context.Context, l Limits) (Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.schema, c.until = s, time.Now().Add(fresh)
+	c.schema.Result = Result{} // whoever asked may free it
 	return s, nil
 }
 
