@@ -52,10 +52,16 @@ func (t *Transport) check(resp *http.Response) error {
 // path gives the path as the document has it.
 func (t *Transport) path(r *http.Request) string {
 	path := r.URL.EscapedPath()
-	if rest, ok := strings.CutPrefix(path, t.Mount+"/"); ok && strings.HasPrefix(t.Mount, "/v1/") {
+	if !strings.HasPrefix(t.Mount, "/v1/") {
+		return strings.TrimPrefix(path, t.Mount)
+	}
+	if rest, ok := strings.CutPrefix(path, t.Mount+"/"); ok {
 		return "/v1/" + rest
 	}
-	return strings.TrimPrefix(path, t.Mount)
+	if strings.HasPrefix(path, "/v1/boxes") { // which are behind the prefix alone
+		return ""
+	}
+	return path
 }
 
 // whole reads a body that is JSON and puts it back.
