@@ -31,6 +31,14 @@ var measurements = []measurement{
 	{"tcp", "TCP between a box and a server behind a veth pair: 1 GiB over 2 connections, out, and in through a published port", measureTCP},
 	{"traces", "50 boxes with network, port, volume and disk made and removed, 8 at once: wall time, and what is left", measureTraces},
 	{"hammer", "200 boxes created, used and removed from 8 threads of one C program: wall time", measureHammer},
+	{"rest-exec", "exec `echo hi` over REST in a running box: POST, events to the exit, through the Unix socket", measureRestExec},
+	{"rest-run", "`POST /v1/run` of `echo hi` with a cached image of 5 layers, and the same life in process: create, exec, removal", measureRestRun},
+	{"rest-reads", "GET /v1/boxes with 50 boxes, and GET /v1/boxes/{id}: 4 connections over TCP, with a key", measureRestReads},
+	{"rest-stream", "512 MiB out of a box and into one over TCP, with a key, read 64 KiB at a time", measureRestStream},
+	{"rest-terminal", "32 MiB of text on a terminal over TCP, with a key", measureRestTerminal},
+	{"rest-files", "upload and download of 4 GiB: growth of the daemon's resident memory at its peak", measureRestFiles},
+	{"rest-crowd", "500 readers of events and 200 terminals at once, 256 KiB for each: peak of the daemon's resident memory", measureRestCrowd},
+	{"rest-idle", "100 boxes made over REST, each used once: resident memory of the daemon", measureRestIdle},
 }
 
 // measurement is one part of the report.
@@ -48,9 +56,18 @@ type bench struct {
 	peers  peers
 	ours   *ours
 	lab    *lab // nil before it is needed
+
+	service *service // nil before it is needed
 }
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == bareArgument {
+		if err := serveBare(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	// A second Ctrl-C ends the program at once: stop gives the signals back.
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer context.AfterFunc(ctx, stop)()
@@ -131,7 +148,7 @@ func setUp(ctx context.Context, tools string, p pace) (*bench, error) {
 
 // close ends and removes all that the run made.
 func (b *bench) close(ctx context.Context) error {
-	err := errors.Join(b.ours.close(ctx), b.peers.close(ctx), b.lab.close(ctx))
+	err := errors.Join(b.service.close(ctx), b.ours.close(ctx), b.peers.close(ctx), b.lab.close(ctx))
 	if err != nil {
 		return fmt.Errorf("cleaning up (%s is left): %w", b.dir, err)
 	}

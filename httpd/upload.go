@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"mime/multipart"
@@ -39,6 +40,7 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 	if rec.State != core.Running { // or all of a file would be taken for nothing
 		return fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.State)
 	}
+	r.Body = bufferedBody{bufio.NewReaderSize(r.Body, piece), r.Body}
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return fault.Wrap(fault.Malformed, err, "an upload is multipart/form-data with the fields file and dest")
@@ -53,6 +55,12 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 		return f.explain(err)
 	}
 	return writeJSON(w, http.StatusOK, uploaded{true, made})
+}
+
+// bufferedBody is read in large pieces: package multipart asks for small ones.
+type bufferedBody struct {
+	io.Reader
+	io.Closer
 }
 
 // form is the fields of an upload.
@@ -70,7 +78,7 @@ type form struct {
 func (f *form) read() error {
 	for {
 		part, err := f.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return f.whole()
 		}
 		if err != nil {
@@ -96,7 +104,7 @@ func (f *form) read() error {
 // next gives the next field, each of which may come once.
 func (f *form) next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
-	if err == io.EOF {
+	if err == io.EOF { // as it is: one that is wrapped is a part's that broke off
 		return nil, err
 	}
 	if err != nil {
@@ -208,8 +216,12 @@ type lastPart struct {
 	part io.Reader
 }
 
-func (l *lastPart) Read(p []byte) (int, error) {
-	n, err := l.part.Read(p)
+func (l *lastPart) Read(p []byte) (n int, err error) {
+	for n < len(p) && err == nil { // a part gives 4 KiB at a time, which would be one write each
+		var more int
+		more, err = l.part.Read(p[n:])
+		n += more
+	}
 	switch {
 	case err == nil:
 		return n, nil
@@ -228,7 +240,7 @@ func (l *lastPart) Read(p []byte) (int, error) {
 func (f *form) end() error {
 	part, err := f.next()
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return err

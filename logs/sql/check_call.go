@@ -19,6 +19,7 @@ func (c *checker) call(f *Call, s *scope) {
 		c.refuse(f.Pos, "the function %s is not allowed", short(f.Name))
 		return
 	}
+	c.zones(f)
 	if special := specials[strings.ToLower(f.Name)]; special != nil {
 		special(c, f, s)
 	}
@@ -75,7 +76,7 @@ func (c *checker) reference(f *Call, s *scope) {
 	if _, named := s.lambda(name); named {
 		return
 	}
-	if !allowedFunctions.has(name) || specials[strings.ToLower(name)] != nil {
+	if !allowedFunctions.has(name) || specials[strings.ToLower(name)] != nil || takesZone(name, len(f.Args)-1) {
 		c.refuse(f.Pos, "the function %s is not allowed: %s takes a lambda first", short(name), f.Name)
 	}
 }
@@ -114,8 +115,8 @@ func (c *checker) typeText(pos int, text string) {
 
 func (c *checker) typeInText(pos int, t *Type) {
 	walk(t, func(node any) bool {
-		if t, ok := node.(*Type); ok && !isAllowedType(t.Name) {
-			c.refuse(pos, "the type %s is not allowed", short(t.Name))
+		if t, ok := node.(*Type); ok {
+			c.dataType(pos, t)
 		}
 		return true
 	})

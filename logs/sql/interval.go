@@ -95,8 +95,23 @@ func (p *parser) extract(pos int) Expr {
 	if !p.ahead(1).is("FROM") || p.peek().kind != word {
 		return p.plainCall(pos, "extract")
 	}
-	part := strings.ToLower(p.next().value)
+	part := p.next().value
 	p.expect("FROM")
+	return p.datePartOf(pos, part)
+}
+
+// datePart is date_part('unit', x), which is EXTRACT(unit FROM x).
+func (p *parser) datePart(pos int) Expr {
+	if p.peek().kind != text {
+		p.fail("expected a unit of time as a string, found %s", p.peek())
+	}
+	part := p.next().value
+	p.expectSymbol(",")
+	return p.datePartOf(pos, part)
+}
+
+// datePartOf reads x and the bracket, and gives the function of the unit.
+func (p *parser) datePartOf(pos int, part string) Expr {
 	x := p.item(false)
 	p.expectSymbol(")")
 	call := func(name string, args ...Expr) Expr { return &Call{Pos: pos, Name: name, Args: args} }
@@ -104,7 +119,7 @@ func (p *parser) extract(pos int) Expr {
 	ages := func(years string) Expr { // the first one begins with year 1
 		return call("plus", call("intDiv", call("minus", call("toYear", x), whole("1")), whole(years)), whole("1"))
 	}
-	switch part {
+	switch strings.ToLower(part) {
 	case "epoch":
 		return call("toUnixTimestamp", x)
 	case "dow":
@@ -122,12 +137,11 @@ func (p *parser) extract(pos int) Expr {
 	case "millennium":
 		return ages("1000")
 	}
-	u := unitOf(part)
-	if u == nil {
-		p.fail("%s is no unit of time", short(part))
-		return x
+	if u := unitOf(part); u != nil {
+		return call(u.function, x)
 	}
-	return call(u.function, x)
+	p.fail("%s is no unit of time", short(part))
+	return x
 }
 
 // dateAdd is DATE_ADD(unit, n, date) or DATE_ADD(x, y).

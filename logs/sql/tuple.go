@@ -74,7 +74,7 @@ func (p *parser) array() Expr {
 
 // castCollection casts the very text of a tuple or array of literals.
 func (p *parser) castCollection(x Expr, from int) Expr {
-	if p.err != nil || !p.peek().isSymbol("::") || !isConstant(x) {
+	if p.err != nil || !p.peek().isSymbol("::") || !isConstant(x) || p.tokens[p.at-2].isSymbol(",") {
 		return x
 	}
 	return p.castText(x, p.source[p.tokens[from].from:p.tokens[p.at-1].to])

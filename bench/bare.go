@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// bareArgument makes this program a server of net/http with nothing behind it.
+const bareArgument = "bare"
+
+// bare is such a server in a process of its own. A line with the name of a file
+// on its stdin makes it answer with that document.
+type bare struct {
+	*conversation
+	dir string
+	url string
+}
+
+func startBare(dir string) (*bare, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	b := &bare{dir: dir}
+	if b.conversation, err = converse(command{args: []string{program, bareArgument}}); err != nil {
+		return nil, err
+	}
+	b.url, err = b.ask("")
+	return b, err
+}
+
+// show makes it answer with doc.
+func (b *bare) show(doc []byte) error {
+	file := filepath.Join(b.dir, "document")
+	if err := os.WriteFile(file, doc, 0o600); err != nil {
+		return err
+	}
+	_, err := b.ask(file)
+	return err
+}
+
+func (b *bare) close() error {
+	if b == nil {
+		return nil
+	}
+	return b.conversation.close()
+}
+
+// serveBare is the server's life: until its stdin ends.
+func serveBare() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	h := &bareHandler{}
+	server := &http.Server{Handler: h}
+	go func() { _ = server.Serve(l) }()
+	fmt.Println("ready")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if file := lines.Text(); file != "" {
+			if h.document, err = os.ReadFile(file); err != nil { // before the next request
+				return err
+			}
+		}
+		fmt.Println("http://" + l.Addr().String())
+	}
+	return server.Close()
+}
+
+// bareHandler answers GET with its document, or with as many bytes as the query
+// says, and takes what is sent to it.
+type bareHandler struct{ document []byte }
+
+func (h *bareHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		_, _ = io.Copy(io.Discard, r.Body)
+		return
+	}
+	if r.URL.RawQuery == "" {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(h.document)))
+		_, _ = w.Write(h.document)
+		return
+	}
+	n, err := strconv.ParseInt(r.URL.RawQuery, 10, 64)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Length", r.URL.RawQuery)
+	for buf := make([]byte, bufferSize); n > 0 && err == nil; n -= int64(len(buf)) {
+		_, err = w.Write(buf[:min(n, int64(len(buf)))])
+	}
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/client"
+)
+
+// serviceImage is the image of five layers in the service's home.
+const serviceImage = labImage
+
+// service is a daemon of ours, a process of its own on a home of its own, and
+// beside it what it is compared with: the library on the same home, and net/http
+// with nothing behind it, a process of its own too.
+type service struct {
+	cmd    *exec.Cmd
+	url    string // over TCP
+	key    string
+	tcp    *client.Client // with the key
+	unix   *client.Client // through the socket
+	ours   *ours          // the library
+	bare   *bare
+	failed error // why there is none
+}
+
+// theService starts them when they are first asked for.
+func (b *bench) theService(ctx context.Context) (*service, error) {
+	if b.service != nil {
+		return b.service, b.service.failed
+	}
+	b.service = &service{}
+	b.service.failed = b.service.start(ctx, b)
+	return b.service, b.service.failed
+}
+
+func (s *service) start(ctx context.Context, b *bench) error {
+	dir := filepath.Join(b.dir, "service")
+	home, archive := filepath.Join(dir, "home"), filepath.Join(dir, "image.tar")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	if err := makeImage(archive, b.rootfs); err != nil {
+		return err
+	}
+	s.ours = openOurs(b, home)
+	if s.ours.why != "" {
+		return errors.New(s.ours.why)
+	}
+	if _, err := s.ours.host.Images.Import(ctx, serviceImage, archive, nil); err != nil {
+		return err
+	}
+	if err := s.serve(b, dir, home); err != nil {
+		return err
+	}
+	if err := s.connect(dir, home); err != nil {
+		return err
+	}
+	var err error
+	s.bare, err = startBare(dir)
+	return err
+}
+
+// serve starts the daemon and waits until it says that it listens.
+func (s *service) serve(b *bench, dir, home string) error {
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(b.tools, "sandbox"), "serve", "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+home, "SANDBOX_HELPER_DIR="+b.tools, "HOME="+dir) // the key goes to HOME
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd = cmd
+	// Its log is a file, as it would be: a pipe would make this process read
+	// along with every request. So there is nothing to wait for.
+	often := time.NewTicker(10 * time.Millisecond)
+	defer often.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-often.C {
+		said, err := os.ReadFile(log.Name())
+		if err != nil || strings.Contains(string(said), "ready on") {
+			return err
+		}
+	}
+	said, _ := os.ReadFile(log.Name())
+	return fmt.Errorf("the daemon is not ready: %.400s", said)
+}
+
+// connect makes the clients, with the key that the daemon has left.
+func (s *service) connect(dir, home string) error {
+	profile, ok, err := client.Profiles{Path: filepath.Join(dir, ".sandbox", "credentials.toml")}.Get(client.DefaultProfile)
+	if err != nil || !ok {
+		return errors.Join(errors.New("the daemon has left no key"), err)
+	}
+	s.url, s.key = profile.URL, profile.APIKey
+	if s.tcp, err = client.New(client.Options{URL: s.url, Credential: client.NewApiKeyCredential(s.key)}); err != nil {
+		return err
+	}
+	s.unix, err = client.New(client.Options{URL: "unix://" + filepath.Join(home, "sandbox.sock")})
+	return err
+}
+
+// as is a contestant of the service's.
+func (s *service) as(what string, run func(context.Context) (time.Duration, error)) contestant {
+	c := s.ours.contestant(run)
+	c.name += ", " + what
+	return c
+}
+
+// box makes a box through the library, with the host's root file system.
+func (s *service) withBox(ctx context.Context, use func(box string) error) error {
+	box, err := s.ours.create(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(box.ID()), s.ours.remove(ctx, box))
+}
+
+// close ends the daemon, and with it what runs beside it.
+func (s *service) close(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	var errs []error
+	if s.cmd != nil {
+		hung := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+		errs = append(errs, s.cmd.Process.Signal(unix.SIGTERM), s.cmd.Wait())
+		hung.Stop()
+	}
+	return errors.Join(append(errs, s.bare.close(), s.ours.close(ctx))...)
+}
