@@ -85,7 +85,9 @@ func read(text []byte) (*Document, error) {
 		}
 	}
 	// A path with a verb before the one that would take the verb for a part of its parameter.
-	slices.SortFunc(d.Operations, func(a, b Operation) int { return cmp.Or(strings.Compare(b.Pattern, a.Pattern), strings.Compare(a.Method, b.Method)) })
+	slices.SortFunc(d.Operations, func(a, b Operation) int {
+		return cmp.Or(strings.Compare(b.Pattern, a.Pattern), strings.Compare(a.Method, b.Method))
+	})
 	return d, nil
 }
 
