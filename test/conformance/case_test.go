@@ -4,8 +4,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,7 +36,8 @@ func (c *testCase) run(t *testing.T, h *host) {
 			}
 			r := &running{T: t, host: h, on: on, vars: map[string]string{
 				"name": "n-" + strings.ToLower(rand.Text()[:12]), "ROOTFS": h.rootfs, "SHARE": h.share,
-				"long": strings.Repeat("x", options.MaxCmdBytes),
+				"long": strings.Repeat("x", options.MaxCmdBytes), "mebibyte": strings.Repeat("x", 1<<20),
+				"URL": h.url, "HOME": os.Getenv("HOME"),
 			}}
 			t.Cleanup(r.clean)
 			for i, s := range c.Do {
@@ -155,6 +158,9 @@ func (r *running) judge(what string, s step, got result) bool {
 func (r *running) fill(v any) any {
 	switch v := v.(type) {
 	case string:
+		if m := plenty.FindStringSubmatch(v); m != nil {
+			return many(m[1], m[2])
+		}
 		return placeholder.ReplaceAllStringFunc(v, func(s string) string {
 			if value, ok := r.vars[s[1:len(s)-1]]; ok {
 				return value
@@ -178,6 +184,25 @@ func (r *running) fill(v any) any {
 }
 
 var placeholder = regexp.MustCompile(`<[A-Za-z_0-9]+>`)
+
+var plenty = regexp.MustCompile(`^<([0-9]+) (volumes|ports|labels|env)>$`)
+
+// many gives more of something than a person would write.
+func many(number, what string) any {
+	n, _ := strconv.Atoi(number)
+	list, members := make([]any, n), object{}
+	for i := range n {
+		list[i] = object{"host_path": "/usr", "guest_path": fmt.Sprintf("/v%d", i)}
+		if what == "ports" {
+			list[i] = object{"guest_port": i + 1}
+		}
+		members[fmt.Sprintf("k%d", i)] = "v"
+	}
+	if what == "labels" || what == "env" {
+		return members
+	}
+	return list
+}
 
 // clean removes the case's boxes.
 func (r *running) clean() {
