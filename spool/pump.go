@@ -149,8 +149,8 @@ func (u *pump) read(s Stream) (int64, error) {
 const (
 	flow    = 256 << 10
 	lull    = 10 * time.Millisecond
-	plenty  = 256 << 10 // to move at once
-	longest = time.Millisecond
+	plenty  = 512 << 10 // to move at once
+	longest = 4 * time.Millisecond
 )
 
 // gather waits for more of a stream that flows, in a pipe that holds more.
