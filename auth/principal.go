@@ -47,9 +47,16 @@ func (p *Principal) May(permission string) bool {
 	return permission == "" || slices.Contains(p.Permissions, permission)
 }
 
+// In tells whether the principal's permission counts in an environment: some
+// are bound to the key's own.
+func (p *Principal) In(permission, environment string) bool {
+	return !bound(permission) || p.Type == LocalUser || p.Environment == environment
+}
+
+func bound(permission string) bool { return permission == LogsQuery || permission == LogsWrite }
+
 // grants tells whether the principal can give a permission on, in an
 // environment: only what it has itself.
 func (p *Principal) grants(permission, environment string) bool {
-	bound := permission == LogsQuery || permission == LogsWrite
-	return p.May(permission) && (!bound || p.Type == LocalUser || p.Environment == environment)
+	return p.May(permission) && p.In(permission, environment)
 }

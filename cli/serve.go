@@ -31,7 +31,8 @@ The first start makes an administrator's key and stores it for the command
 line. One line on stderr says when the server is ready. SIGTERM and Ctrl-C end
 it; boxes run on. --config FILE is a TOML file in which every flag can stand
 under its name (listen = "127.0.0.1:9090", host-root = ["/srv"]), and short names
-of images under [aliases]; a flag that is given comes first.`,
+of images under [aliases], and the budget of log queries under [logs.budget]; a
+flag that is given comes first.`,
 		Args: cobra.NoArgs,
 	}
 	serveFlags(cmd.Flags(), &c, &file)
@@ -84,9 +85,12 @@ func readConfig(file string, flags *pflag.FlagSet, c *daemon.Config) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		var err error
-		if name == "aliases" {
+		switch name {
+		case "aliases":
 			c.Aliases, err = aliasTable(settings[name])
-		} else {
+		case "logs":
+			err = c.Logs.Read(settings[name])
+		default:
 			err = setFlag(flags, name, settings[name])
 		}
 		if err != nil {

@@ -161,7 +161,7 @@ func (s *streamer) timeout() int {
 
 func (s *streamer) read(fd *int, stderr bool) error {
 	n, err := unix.Read(*fd, s.buf)
-	for tty := s.e.p.Stderr == nil; tty && err == nil && n > 0 && n < len(s.buf); {
+	for tty := s.e.p.Stderr == nil; tty && n > 0 && n < len(s.buf) && readable(*fd); {
 		// A terminal gives what it has in many small pieces.
 		more, _ := unix.Read(*fd, s.buf[n:]) // a failure comes again
 		if more <= 0 {
@@ -179,6 +179,14 @@ func (s *streamer) read(fd *int, stderr bool) error {
 		return nil
 	}
 	return fault.Wrap(fault.Internal, err, "read output")
+}
+
+// readable tells whether a read would not wait. Not by O_NONBLOCK: the box's
+// init shares that flag, and may be hostile.
+func readable(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && fds[0].Revents&unix.POLLIN != 0
 }
 
 func (s *streamer) ended() error {

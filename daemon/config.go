@@ -38,6 +38,7 @@ type Config struct {
 	ClickHouseWriteDSN string // engine that logs are written to
 	ChdbLib            string // path of libchdb, for the embedded engine
 	LogOutput          bool   // also with a DSN: events and output of boxes are logs
+	Logs               Logs   // the table [logs] of the configuration file
 
 	// Aliases are short names of images, over those of the home.
 	Aliases map[string]string

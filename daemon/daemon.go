@@ -42,6 +42,7 @@ type Daemon struct {
 	// removals calls back when boxes were removed, by whichever process; nil
 	// where nobody else can.
 	removals func(context.Context, func()) error
+	logs     logEngine
 	server   *httpd.Server
 	tcp      net.Listener // nil without
 	unix     *unixListener
@@ -103,8 +104,11 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 	if err := d.spool.Adopt(ctx, spooled{runtime}); err != nil {
 		return nil, err
 	}
+	if d.logs, err = s.openLogs(ctx, streams.Log); err != nil {
+		return nil, err
+	}
 	d.server, err = httpd.New(httpd.Config{
-		Runtime: runtime, Keys: d.keys, Replays: replays, Spool: d.spool, Held: folder, Log: streams.Log,
+		Runtime: runtime, Keys: d.keys, Replays: replays, Spool: d.spool, Logs: d.logs.service, Ingest: d.logs.writer, Held: folder, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})
@@ -176,6 +180,7 @@ func (d *Daemon) Close(ctx context.Context) error {
 	if d.spool != nil {
 		d.spool.Close()
 	}
+	errs = append(errs, d.logs.Close())
 	if d.keys != nil {
 		errs = append(errs, d.keys.Close())
 	}

@@ -54,7 +54,7 @@ type run struct {
 // file in common, and don't run in parallel.
 func launch(t *testing.T, home string, runtime *core.Runtime, change ...func(*Config)) *run {
 	t.Helper()
-	c := Config{Home: home, Listen: "127.0.0.1:0", Publish: "127.0.0.1", Environment: "default"}
+	c := Config{Home: home, Listen: "127.0.0.1:0", Publish: "127.0.0.1", Environment: "default", ChdbLib: filepath.Join(home, "none")}
 	for _, f := range change {
 		f(&c)
 	}

@@ -23,10 +23,18 @@ type problem struct {
 	Fields    []fault.Field `json:"fields,omitempty"`
 }
 
-// fail writes err: the one place where a failure becomes a reply. (The problem
-// objects of the log queries branch off here.)
+// fail writes err: the one place where a failure becomes a reply. The problem
+// objects of the log queries, and what OTLP wants, branch off here.
 func (s *Server) fail(w *reply, r *request, err error) {
+	if r.observability && !r.misplaced {
+		s.failQuery(w, r, err)
+		return
+	}
 	f := fault.Of(err)
+	if r.route != nil && r.route.Pattern == ingestRoute && f.Kind != fault.Unauthenticated && f.Kind != fault.PermissionDenied {
+		s.failExport(w, r, err)
+		return
+	}
 	row := f.Kind.Row()
 	if row.HTTP >= http.StatusInternalServerError {
 		s.Log.LogAttrs(r.Context(), slog.LevelError, "request failed",

@@ -173,6 +173,8 @@ func (o eventStream) append(b []byte, event *spool.Event) []byte {
 		b = appendHead(b, "gap", event.Seq)
 		b = strconv.AppendInt(append(b, `{"from":`...), event.From, 10)
 		b = strconv.AppendInt(append(b, `,"to":`...), event.To, 10)
+		b = strconv.AppendInt(append(b, `,"stdout_from":`...), event.Next[spool.Stdout], 10)
+		b = strconv.AppendInt(append(b, `,"stderr_from":`...), event.Next[spool.Stderr], 10)
 	case spool.Exit:
 		b = o.appendExit(appendHead(b, "exit", event.Seq), event.Seq)
 	case spool.Log:

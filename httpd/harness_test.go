@@ -171,7 +171,10 @@ func header(name, value string) func(*http.Request) {
 
 // code gives the code of an error.
 func (a answer) code() string {
-	e, _ := a.json["error"].(map[string]any)
+	e, ok := a.json["error"].(map[string]any)
+	if !ok { // a problem object of the log queries
+		e = a.json
+	}
 	code, _ := e["code"].(string)
 	return code
 }

@@ -34,6 +34,9 @@ func (s *Server) handler(by Entrance) http.Handler {
 		s.inFlight.Add(1)
 		defer s.inFlight.Done()
 		r.by = by
+		if r.observability = s.underObservability(r.URL.EscapedPath()); r.observability {
+			w.Header().Set("Cache-Control", "private, no-store")
+		}
 		out := &reply{ResponseWriter: w, patience: s.Patience}
 		if r.route != nil && r.route.Stream {
 			out.patience = 0
@@ -207,6 +210,9 @@ func (s *Server) authorized(next handle) handle {
 		}
 		if !r.principal.May(r.route.Permission) {
 			return fault.New(fault.PermissionDenied, "the key lacks the permission %s", r.route.Permission)
+		}
+		if !r.principal.In(r.route.Permission, s.Environment) {
+			return fault.New(fault.PermissionDenied, "the key is for another environment than this server's, which is %s", s.Environment)
 		}
 		return next(w, r)
 	}

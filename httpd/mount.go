@@ -20,7 +20,7 @@ func (s *Server) lookUp(t *table, path string, by Entrance) (handle httprouter.H
 	inside, under := strings.CutPrefix(path, "/api/")
 	if under {
 		handle, params = t.find("/" + inside)
-		return handle, params, handle == nil && prefixed(t, "/"+inside)
+		return handle, params, handle == nil && prefixed(t, "/"+inside) && !s.underObservability(path)
 	}
 	// The socket's users are on this host and need not know of the mount.
 	if by == ByFile || !strings.HasPrefix(path, "/v1/") {

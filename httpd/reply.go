@@ -102,10 +102,21 @@ func encode(v any) ([]byte, error) {
 // writeDocument writes JSON as the whole reply. A failure is the client's, who
 // has gone: there is nobody to tell.
 func writeDocument(w http.ResponseWriter, status int, doc []byte) error {
-	header := w.Header()
-	header["Content-Type"] = jsonType
-	header["Content-Length"] = []string{strconv.Itoa(len(doc))}
-	w.WriteHeader(status)
-	_, _ = w.Write(doc)
+	writePieces(w, status, jsonType, doc)
 	return nil
+}
+
+// writePieces writes a whole reply that is in pieces.
+func writePieces(w http.ResponseWriter, status int, contentType []string, pieces ...[]byte) {
+	size := 0
+	for _, piece := range pieces {
+		size += len(piece)
+	}
+	header := w.Header()
+	header["Content-Type"] = contentType
+	header["Content-Length"] = []string{strconv.Itoa(size)}
+	w.WriteHeader(status)
+	for _, piece := range pieces {
+		_, _ = w.Write(piece)
+	}
 }

@@ -25,6 +25,9 @@ type request struct {
 	misplaced bool  // see Server.lookUp
 	params    httprouter.Params
 	principal *auth.Principal // nil before authorized
+	// observability is for paths of the log queries, whose failures look
+	// differently.
+	observability bool
 }
 
 // param gives a parameter of the path, without its verb.

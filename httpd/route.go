@@ -57,6 +57,11 @@ func Routes() []Route {
 		{Method: "GET", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).listKeys},
 		{Method: "POST", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).createKey},
 		{Method: "DELETE", Pattern: "/v1/keys/{id}", Permission: auth.Keys, handle: (*Server).deleteKey},
+		{Method: "GET", Pattern: "/v1/observability/schema", Permission: auth.LogsQuery, handle: (*Server).describeLogs},
+		{Method: "POST", Pattern: "/v1/observability/query", Permission: auth.LogsQuery, handle: (*Server).queryLogs},
+		{Method: "POST", Pattern: "/v1/observability/logs/search", Permission: auth.LogsQuery, handle: (*Server).searchLogs},
+		{Method: "POST", Pattern: "/v1/observability/logs/aggregate", Permission: auth.LogsQuery, handle: (*Server).aggregateLogs},
+		{Method: "POST", Pattern: ingestRoute, Permission: auth.LogsWrite, handle: (*Server).exportLogs},
 		{Method: "GET", Pattern: "/healthz", Open: true, handle: (*Server).health},
 		{Method: "GET", Pattern: "/metrics", handle: (*Server).showMetrics},
 	}

@@ -15,8 +15,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"sandbox/auth"
 	"sandbox/core"
+	"sandbox/logs"
+	"sandbox/logs/ingest"
 	"sandbox/spool"
 )
 
@@ -26,6 +30,8 @@ type Config struct {
 	Keys    *auth.Store
 	Replays *Replays
 	Spool   *spool.Store
+	Logs    *logs.Service  // nil for one without an engine
+	Ingest  *ingest.Writer // nil to store no logs
 	// Held is a folder on a disk, for uploads that have to wait.
 	Held string
 	Log  *slog.Logger
@@ -63,7 +69,8 @@ type Server struct {
 	local     *auth.Principal
 	summaries summaries
 	metrics   *metrics
-	by        [2]*http.Server // by entrance
+	exporting *semaphore.Weighted // bytes of requests to ingest
+	by        [2]*http.Server     // by entrance
 
 	// draining ends when the server is about to close: a stream must end
 	// itself then.
@@ -84,7 +91,13 @@ func New(c Config) (*Server, error) {
 	if err := checkRoots(c.HostRoots); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, local: auth.Local(c.Environment), metrics: newMetrics(c.Runtime)}
+	if c.Logs == nil {
+		var err error
+		if c.Logs, err = logs.New(logs.Config{Budget: logs.DefaultBudget()}); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{Config: c, local: auth.Local(c.Environment), metrics: newMetrics(c.Runtime), exporting: semaphore.NewWeighted(4 * ingest.MaxBody)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	for _, e := range []Entrance{ByKey, ByFile} {
 		s.by[e] = &http.Server{

@@ -78,7 +78,7 @@ type form struct {
 func (f *form) read() error {
 	for {
 		part, err := f.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return f.whole()
 		}
 		if err != nil {
@@ -104,7 +104,7 @@ func (f *form) read() error {
 // next gives the next field, each of which may come once.
 func (f *form) next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
-	if err == io.EOF {
+	if err == io.EOF { // as it is: one that is wrapped is a part's that broke off
 		return nil, err
 	}
 	if err != nil {
@@ -216,8 +216,12 @@ type lastPart struct {
 	part io.Reader
 }
 
-func (l *lastPart) Read(p []byte) (int, error) {
-	n, err := l.part.Read(p)
+func (l *lastPart) Read(p []byte) (n int, err error) {
+	for n < len(p) && err == nil { // a part gives 4 KiB at a time, which would be one write each
+		var more int
+		more, err = l.part.Read(p[n:])
+		n += more
+	}
 	switch {
 	case err == nil:
 		return n, nil
@@ -236,7 +240,7 @@ func (l *lastPart) Read(p []byte) (int, error) {
 func (f *form) end() error {
 	part, err := f.next()
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return err

@@ -114,7 +114,7 @@ func (s *Store) Remove(box string) {
 	s.mu.Lock()
 	delete(s.known, box)
 	for _, e := range s.live {
-		if e.rec.BoxID == box {
+		if e.Record().BoxID == box {
 			e.abandon()
 		}
 	}

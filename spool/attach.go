@@ -143,7 +143,7 @@ func (a *Attached) Ended() (ended, lost bool) {
 }
 
 // Open tells whether the command takes input from who attaches.
-func (a *Attached) Open() bool { return a.r.e.open || a.r.e.rec.TTY }
+func (a *Attached) Open() bool { return a.r.e.open || a.r.e.Record().TTY }
 
 // Command gives the command while it runs, to write its input, signal or
 // resize it. Its output stays the store's. Errors: InvalidState.

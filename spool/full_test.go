@@ -24,7 +24,7 @@ func small(t *testing.T) *home {
 		t.Fatal("mount a small disk (needs root): ", err)
 	}
 	t.Cleanup(func() {
-		h.Store.Close()
+		h.Close()
 		if err := syscall.Unmount(h.dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}

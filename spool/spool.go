@@ -133,7 +133,7 @@ func (s *Store) Get(box, id string) (*Exec, error) {
 	s.mu.Lock()
 	e := s.live[id]
 	s.mu.Unlock()
-	if e != nil && e.rec.BoxID == box {
+	if e != nil && e.Record().BoxID == box {
 		return e, nil
 	}
 	if !validID(id) {

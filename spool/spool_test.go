@@ -52,9 +52,9 @@ func newHome(t *testing.T, limit int64) *home {
 // again is the store as the next process finds it.
 func (h *home) again(t *testing.T) {
 	t.Helper()
-	h.Store.Close()
+	h.Close()
 	h.Store = Open(Config{Dir: h.dir, Limit: h.limit})
-	t.Cleanup(h.Store.Close)
+	t.Cleanup(h.Close)
 	if err := errors.Join(h.Sweep(t.Context(), h), h.Adopt(t.Context(), h)); err != nil {
 		t.Fatal(err)
 	}
@@ -377,6 +377,12 @@ func TestLimit(t *testing.T) {
 	if got.seqs[1] != got.gaps[0].To+1 {
 		t.Errorf("after the gap to %d comes %d", got.gaps[0].To, got.seqs[1])
 	}
+	rec := e.Record()
+	for s, total := range []int64{*rec.StdoutBytes, *rec.StderrBytes} {
+		if got.gaps[0].Next[s]+int64(got.out[s].Len()) != total {
+			t.Errorf("%d bytes of stream %d follow, and the gap ends at %d of %d", got.out[s].Len(), s, got.gaps[0].Next[s], total)
+		}
+	}
 	kept := got.out[Stdout].Len()
 	if kept < 1<<20 || kept > 2<<20 {
 		t.Errorf("%d bytes are kept", kept)
@@ -548,7 +554,7 @@ func TestAdoptedUnseen(t *testing.T) {
 	h := newHome(t, 0)
 	gate := filepath.Join(t.TempDir(), "gate")
 	e := h.sh(t, "echo one; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo two; exit 4")
-	h.Store.Close()
+	h.Close()
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -570,7 +576,7 @@ func TestAdoptedUnseen(t *testing.T) {
 	}
 	(&heard{}).follow(t, listening, func() bool { return *sleeper.Record().StdoutBytes > 0 })
 	listening.Close()
-	h.Store.Close()
+	h.Close()
 	if _, err := h.box.Stop(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -600,7 +606,7 @@ func TestRemoved(t *testing.T) {
 		t.Error(err)
 	}
 	listen(t, e, 0).wantRow(t, 1)
-	h.Store.Close()
+	h.Close()
 	if _, err := os.Stat(h.folder(h.box.ID())); !os.IsNotExist(err) {
 		t.Error("the folder is left:", err)
 	}

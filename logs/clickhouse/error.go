@@ -46,8 +46,8 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// unknownColumn tells whether the table may have other columns than was known.
-func (e *Error) unknownColumn() bool {
+// UnknownColumn tells whether the table may have other columns than was known.
+func (e *Error) UnknownColumn() bool {
 	switch e.Code {
 	case 10, 16, 47: // NOT_FOUND_COLUMN_IN_BLOCK, NO_SUCH_COLUMN_IN_TABLE, UNKNOWN_IDENTIFIER
 		return true

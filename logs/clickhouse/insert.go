@@ -30,7 +30,7 @@ func (c *Client) Insert(ctx context.Context, i Insertion) error {
 		return nil
 	}
 	e := classify(ctx, ctx, err)
-	if e.unknownColumn() {
+	if e.UnknownColumn() {
 		c.Forget()
 	}
 	return e

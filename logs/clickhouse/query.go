@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +22,9 @@ type Request struct {
 	// Params fill the placeholders {name:Type}, each with the text of a value
 	// as it is, unescaped.
 	Params map[string]string
+	// Literals fill those whose type is an array, a tuple or a map: the engine
+	// reads their text as it stands in a statement.
+	Literals map[string]string
 	// QueryID names the query on the engine; "" makes one.
 	QueryID string
 	Limits  Limits
@@ -82,7 +84,7 @@ func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
 	res, err := c.query(whole, r)
 	if err != nil {
 		e := classify(ctx, whole, err)
-		if e.unknownColumn() {
+		if e.UnknownColumn() {
 			c.Forget()
 		}
 		return Result{}, e
@@ -93,7 +95,7 @@ func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
 
 func (c *Client) query(ctx context.Context, r Request) (Result, error) {
 	ctx = clickhouse.Context(endless{ctx}, clickhouse.WithQueryID(r.QueryID),
-		clickhouse.WithSettings(c.settings(r)), clickhouse.WithParameters(escaped(r.Params)))
+		clickhouse.WithSettings(c.settings(r)), clickhouse.WithParameters(r.parameters()))
 	// The driver refuses a statement whose end looks like a FORMAT clause, such
 	// as a table's alias; it does not look into comments.
 	body, err := c.conn.QueryFormat(ctx, "JSON", r.SQL+" /**/")
@@ -221,10 +223,13 @@ func (c *Client) settings(r Request) clickhouse.Settings {
 // escapes are what the engine reads in the text of a parameter.
 var escapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
 
-func escaped(params map[string]string) clickhouse.Parameters {
-	p := maps.Clone(params)
-	for name, value := range p {
+func (r Request) parameters() clickhouse.Parameters {
+	p := make(clickhouse.Parameters, len(r.Params)+len(r.Literals))
+	for name, value := range r.Params {
 		p[name] = escapes.Replace(value)
+	}
+	for name, value := range r.Literals { // a NUL can't be sent
+		p[name] = strings.ReplaceAll(value, "\x00", `\0`)
 	}
 	return p
 }

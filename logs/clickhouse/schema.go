@@ -31,6 +31,19 @@ func (s Schema) Has(name string) bool {
 	return slices.ContainsFunc(s.Columns, func(c TableColumn) bool { return c.Name == name })
 }
 
+// HasSeconds tells whether the table has the time of each row in seconds, too,
+// which its key begins with: OpenTelemetry's exporter made it so before its
+// version 0.151.
+func (s Schema) HasSeconds() bool {
+	return slices.ContainsFunc(s.Columns, func(c TableColumn) bool {
+		return c.Name == "TimestampTime" && c.Type == "DateTime" && c.DefaultExpression == "toDateTime(Timestamp)"
+	})
+}
+
+// Ordinary tells whether the column is stored as it was written, so that
+// SELECT * gives it.
+func (c TableColumn) Ordinary() bool { return c.DefaultKind == "" || c.DefaultKind == "DEFAULT" }
+
 // fresh is how long a schema that was read is taken for the table's.
 const fresh = 10 * time.Second
 

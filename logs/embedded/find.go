@@ -44,5 +44,5 @@ func (o Options) findLibrary(programs string) (string, error) {
 		}
 	}
 	return "", fault.New(fault.Unavailable, "no %s, the embedded log engine, at %s: fetch it with make deps-logs, "+
-		"set SANDBOX_LIBCHDB to its path, or use a ClickHouse server", library, strings.Join(places, ", "))
+		"set SANDBOX_CHDB_LIB to its path, or use a ClickHouse server", library, strings.Join(places, ", "))
 }

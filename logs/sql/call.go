@@ -13,7 +13,7 @@ func (p *parser) call(pos int, name string) Expr {
 	c := &Call{Pos: pos, Name: name}
 	p.distinct(c)
 	c.Args = p.arguments()
-	if p.acceptSymbol("(") {
+	if !c.Distinct && p.acceptSymbol("(") {
 		c.Parametric, c.Params, c.Args = true, c.Args, nil
 		p.distinct(c)
 		c.Args = p.arguments()
@@ -77,6 +77,8 @@ func init() { // they call each other through the parser
 	callForms = map[string]func(*parser, int) Expr{
 		"cast":      (*parser).cast,
 		"exists":    (*parser).exists,
+		"date_part": (*parser).datePart,
+		"datepart":  (*parser).datePart,
 		"extract":   (*parser).extract,
 		"position":  (*parser).position,
 		"substring": (*parser).substring,
@@ -143,15 +145,20 @@ func (p *parser) exists(int) Expr {
 // position is position(where, what) or position(what IN where).
 func (p *parser) position(pos int) Expr {
 	c := &Call{Pos: pos, Name: "position"}
-	ok, _ := p.try(func() {
-		what := p.expression(strengthCompare)
-		p.expect("IN")
-		c.Args = []Expr{p.item(false), what}
-		p.expectSymbol(")")
-	})
-	if !ok {
-		c.Args = p.arguments()
+	if p.acceptSymbol(")") {
+		return c
 	}
+	first := p.expression(strengthCompare)
+	if p.accept("IN") {
+		c.Args = []Expr{p.item(false), first}
+		p.expectSymbol(")")
+		return c
+	}
+	c.Args = []Expr{p.aliased(p.operators(first, weakest), false)}
+	if p.acceptSymbol(",") {
+		c.Args = append(c.Args, p.items()...)
+	}
+	p.expectSymbol(")")
 	return c
 }
 
@@ -177,26 +184,24 @@ func (p *parser) separated(pos int, name string, words ...string) Expr {
 	return c
 }
 
+// sides are the functions that TRIM becomes.
+var sides = map[string]string{"BOTH": "trimBoth", "LEADING": "trimLeft", "TRAILING": "trimRight"}
+
 // trim is trim(x), or TRIM(BOTH what FROM x).
 func (p *parser) trim(pos int) Expr {
-	sides := map[string]string{"BOTH": "trimBoth", "LEADING": "trimLeft", "TRAILING": "trimRight"}
-	c := &Call{Pos: pos, Name: "trimBoth"}
-	ok, _ := p.try(func() {
-		side := p.acceptAny("BOTH", "LEADING", "TRAILING")
-		what := p.item(false)
-		p.expect("FROM")
-		c.Name = sides[side]
-		if c.Name == "" {
-			p.fail("expected BOTH")
-		}
-		c.Args = []Expr{p.item(false), what}
-		p.expectSymbol(")")
-	})
-	if !ok {
+	if after := p.ahead(1); after.isSymbol(",") || after.isSymbol(")") || isOperator(after) {
 		return p.plainCall(pos, "trimBoth")
 	}
-	if l, isLiteral := c.Args[1].(*Literal); isLiteral && l.Form == Text && l.Value == "" {
-		return c.Args[0] // nothing to take away
+	side := p.acceptAny("BOTH", "LEADING", "TRAILING")
+	if side == "" {
+		return p.plainCall(pos, "trimBoth")
 	}
-	return c
+	what := p.item(false)
+	p.expect("FROM")
+	x := p.item(false)
+	p.expectSymbol(")")
+	if l, ok := what.(*Literal); ok && l.Form == Text && l.Value == "" {
+		return x // nothing to take away
+	}
+	return &Call{Pos: pos, Name: sides[side], Args: []Expr{x, what}}
 }

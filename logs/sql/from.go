@@ -181,10 +181,10 @@ func (p *parser) numberText() string {
 
 // notAliases are the words that are no aliases without AS.
 var notAliases = []string{
-	"ALL", "ANTI", "ANY", "ARRAY", "AS", "ASOF", "BETWEEN", "CROSS", "ELSE", "END", "EXCEPT", "FETCH", "FINAL", "FORMAT", "FROM",
+	"ALL", "ANTI", "ANY", "ARRAY", "AS", "ASOF", "BETWEEN", "CROSS", "ELSE", "EXCEPT", "FETCH", "FINAL", "FORMAT", "FROM",
 	"FULL", "GLOBAL", "GROUP", "HAVING", "ILIKE", "INNER", "INTERSECT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT",
 	"LOCAL", "NATURAL", "NOT", "OFFSET", "ON", "ORDER", "PASTE", "PREWHERE", "QUALIFY", "RIGHT", "SAMPLE", "SEMI", "SETTINGS",
-	"THEN", "UNION", "USING", "WHEN", "WHERE", "WINDOW", "WITH",
+	"UNION", "USING", "WHERE", "WINDOW", "WITH",
 }
 
 // isBareAlias reports whether t, after an expression or a table, names it.

@@ -14,6 +14,7 @@ const (
 	strengthConcat
 	strengthAdd
 	strengthMultiply
+	strengthZone
 	strengthNegate
 	strengthPostfix
 )
@@ -63,6 +64,9 @@ var joints = []joint{
 // comparisons may have ANY or ALL of a query on their right.
 var comparisons = map[string]bool{"=": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true, "<=>": true}
 
+// likes are the operators that ESCAPE may follow, and their functions.
+var likes = map[string]string{"LIKE": "like", "NOT LIKE": "notLike", "ILIKE": "ilike", "NOT ILIKE": "notILike"}
+
 // inOperators are those whose right side the engine may take for a table.
 var inOperators = map[string]bool{"IN": true, "NOT IN": true, "GLOBAL IN": true, "GLOBAL NOT IN": true}
 
@@ -71,9 +75,13 @@ var chained = map[string]bool{"AND": true, "OR": true, "||": true}
 
 // followsJoint gives the operator that is next, or nil.
 func (p *parser) followsJoint() *joint {
+	t := p.peek()
+	if !isOperator(t) {
+		return nil
+	}
 	for i := range joints {
 		j := &joints[i]
-		if p.peek().isSymbol(j.words[0]) || p.follows(j.words...) {
+		if t.isSymbol(j.words[0]) || p.follows(j.words...) {
 			return j
 		}
 	}

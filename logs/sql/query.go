@@ -3,7 +3,7 @@ package sql
 // startsQuery reports whether a query begins here, behind any brackets.
 func (p *parser) startsQuery() bool {
 	n := 0
-	for p.ahead(n).isSymbol("(") {
+	for n <= maxNesting && p.ahead(n).isSymbol("(") {
 		n++
 	}
 	t := p.ahead(n)

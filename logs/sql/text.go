@@ -128,6 +128,9 @@ func digitText(form byte, digits string) (string, bool) {
 
 func quoteText(s string) string { return quote(s, '\'') }
 
+// QuoteName writes a name so that every engine reads it as the same bytes.
+func QuoteName(s string) string { return quoteName(s) }
+
 func quoteName(s string) string { return quote(s, '`') }
 
 // quote writes s so that every engine reads it as the same bytes.

@@ -23,8 +23,8 @@ func walkValue(v reflect.Value, visit func(any) bool) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				walkValue(v.Field(i), visit)
+			if field := v.Field(i); field.CanInterface() { // is exported
+				walkValue(field, visit)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -291,7 +292,7 @@ func show(t *testing.T, conn *websocket.Conn) shown {
 	for {
 		kind, b, err := conn.ReadMessage()
 		if err != nil {
-			if e, ok := err.(*websocket.CloseError); ok {
+			if e := (*websocket.CloseError)(nil); errors.As(err, &e) {
 				s.close = e.Code
 			}
 			return s

@@ -82,9 +82,14 @@ func serve(s handover.Settings) error {
 	if err := tell(handover.Ready); err != nil {
 		return err
 	}
-	web := http.Server{Handler: engine, ReadHeaderTimeout: time.Minute}
+	web := http.Server{
+		Handler: engine, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: maxURL,
+	}
 	return web.Serve(listener)
 }
+
+// maxURL is enough for 100 values of 4096 characters, each escaped.
+const maxURL = 8 << 20
 
 // options are those of every session. Those of the engine itself count for
 // the first one only.

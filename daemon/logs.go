@@ -1,0 +1,158 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"sandbox/core/fault"
+	"sandbox/logs"
+	"sandbox/logs/clickhouse"
+	"sandbox/logs/embedded"
+	"sandbox/logs/ingest"
+)
+
+// Logs is the table [logs] of the configuration file. What is left out, or 0,
+// is the default.
+type Logs struct {
+	Keep   time.Duration `toml:"keep"`          // how long the embedded engine keeps a row
+	Memory int64         `toml:"engine_memory"` // bytes that the embedded engine may use
+	Budget Budget        `toml:"budget"`
+}
+
+// Budget is the table [logs.budget]: see [logs.Budget].
+type Budget struct {
+	Time        time.Duration `toml:"time"`
+	ReadRows    int64         `toml:"read_rows"`
+	ReadBytes   int64         `toml:"read_bytes"`
+	Memory      int64         `toml:"memory"`
+	ResultRows  int64         `toml:"result_rows"`
+	ResultBytes int64         `toml:"result_bytes"`
+	Queries     int           `toml:"queries"`
+	PerMinute   int           `toml:"queries_per_minute"`
+}
+
+// Read reads the table, strictly.
+func (l *Logs) Read(table any) error {
+	var text bytes.Buffer
+	if _, ok := table.(map[string]any); !ok {
+		return errors.New("want a table")
+	}
+	if err := toml.NewEncoder(&text).Encode(table); err != nil {
+		return err
+	}
+	known, err := toml.NewDecoder(&text).Decode(l)
+	if err == nil && len(known.Undecoded()) > 0 {
+		err = fmt.Errorf("no setting is called %s", known.Undecoded()[0])
+	}
+	return err
+}
+
+// budget gives the budget with the defaults in it.
+func (b Budget) budget() logs.Budget {
+	d := logs.DefaultBudget()
+	set(&d.Time, b.Time)
+	set(&d.ReadRows, b.ReadRows)
+	set(&d.ReadBytes, b.ReadBytes)
+	set(&d.Memory, b.Memory)
+	set(&d.ResultRows, b.ResultRows)
+	set(&d.ResultBytes, b.ResultBytes)
+	set(&d.Queries, b.Queries)
+	set(&d.PerMinute, b.PerMinute)
+	return d
+}
+
+func set[T comparable](to *T, value T) {
+	if value != *new(T) {
+		*to = value
+	}
+}
+
+// logEngine is the log service and what it asks.
+type logEngine struct {
+	service  *logs.Service
+	reader   *clickhouse.Client // nil when there is no engine
+	embedded *embedded.Engine   // nil with a server, or when there is no engine
+	inserter *clickhouse.Client // nil when it is reader, or none
+	writer   *ingest.Writer     // nil when nothing is to be written
+}
+
+// openLogs opens the log service. The embedded engine is started, and not
+// waited for: boxes need none, and without one the service says what is
+// missing. Errors: Config.
+func (s settings) openLogs(ctx context.Context, log *slog.Logger) (e logEngine, err error) {
+	c := logs.Config{Budget: s.Logs.Budget.budget()}
+	defer func() {
+		if err != nil {
+			e, err = logEngine{}, errors.Join(err, e.Close())
+		}
+	}()
+	if s.ClickHouseDSN != "" {
+		e.reader, err = clickhouse.Open(s.ClickHouseDSN)
+	} else if e.embedded, c.Missing = s.startEngine(ctx, log); e.embedded != nil {
+		e.reader, err = clickhouse.Dial(e.embedded.Dial)
+	}
+	if err != nil {
+		return e, err
+	}
+	if err := e.openWriter(s.ClickHouseWriteDSN); err != nil {
+		return e, err
+	}
+	c.Engine = e.reader
+	e.service, err = logs.New(c)
+	return e, err
+}
+
+// openWriter opens the way for rows: to where they are asked for, with the
+// embedded engine; else to where they shall go, which nobody needs to say.
+func (e *logEngine) openWriter(dsn string) error {
+	switch {
+	case dsn != "":
+		var err error
+		if e.inserter, err = clickhouse.Open(dsn); err != nil {
+			return fault.Wrap(fault.Config, err, "--clickhouse-write-dsn")
+		}
+		e.writer = ingest.NewWriter(e.inserter)
+	case e.embedded != nil:
+		e.writer = ingest.NewWriter(e.reader)
+	}
+	return nil
+}
+
+// startEngine starts the embedded engine.
+func (s settings) startEngine(ctx context.Context, log *slog.Logger) (*embedded.Engine, error) {
+	e, err := embedded.Start(ctx, embedded.Options{
+		Folder: filepath.Join(s.Home, "logs"), HelperDir: os.Getenv("SANDBOX_HELPER_DIR"), Beside: s.Beside, Library: s.ChdbLib,
+		TTL: s.Logs.Keep, Memory: s.Logs.Memory, Logger: log,
+	})
+	if err != nil {
+		log.Warn("no log engine: log queries are answered with 503", "error", fault.Of(err).Message)
+		return nil, err
+	}
+	return e, nil
+}
+
+// Close ends the connections and the embedded engine.
+func (e logEngine) Close() error {
+	var errs []error
+	if e.writer != nil {
+		e.writer.Close()
+	}
+	if e.inserter != nil {
+		errs = append(errs, e.inserter.Close())
+	}
+	if e.reader != nil {
+		errs = append(errs, e.reader.Close())
+	}
+	if e.embedded != nil {
+		errs = append(errs, e.embedded.Close())
+	}
+	return errors.Join(errs...)
+}

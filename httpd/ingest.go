@@ -1,0 +1,150 @@
+package httpd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+
+	"github.com/klauspost/compress/gzip"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"sandbox/core/fault"
+	"sandbox/logs/ingest"
+)
+
+// ingestRoute is OTLP's over HTTP, whose answers are OTLP's, too.
+const ingestRoute = "/v1/logs"
+
+// exportLogs stores what an OpenTelemetry exporter sends.
+func (s *Server) exportLogs(w http.ResponseWriter, r *request) error {
+	encoding, err := r.encoding()
+	if err != nil {
+		return err
+	}
+	if s.Ingest == nil {
+		return fault.New(fault.Unavailable, "the server stores no logs: it has no embedded engine, and no --clickhouse-write-dsn")
+	}
+	body, free, err := s.exportBody(w, r)
+	defer free()
+	if err != nil {
+		return err
+	}
+	refused, err := s.Ingest.Export(r.Context(), encoding, body)
+	if err != nil {
+		return err
+	}
+	writePieces(w, http.StatusOK, otlpTypes[encoding], exportResponse(encoding, refused))
+	return nil
+}
+
+var otlpTypes = map[ingest.Encoding][]string{ingest.Protobuf: {"application/x-protobuf"}, ingest.JSON: jsonType}
+
+// errMedia is a body in a form that OTLP does not have.
+var errMedia = errors.New("unsupported media type")
+
+func (r *request) encoding() (ingest.Encoding, error) {
+	header := r.Header.Get("Content-Type")
+	kind, _, err := mime.ParseMediaType(header)
+	switch {
+	case err == nil && kind == "application/x-protobuf":
+		return ingest.Protobuf, nil
+	case err == nil && kind == "application/json":
+		return ingest.JSON, nil
+	}
+	return ingest.Protobuf, fault.Wrap(fault.Malformed, errMedia, "the Content-Type is %q and must be application/x-protobuf or application/json", brief(header))
+}
+
+// exportBody reads and unpacks a body. What all requests hold together is
+// bounded; free gives the body's share back.
+func (s *Server) exportBody(w http.ResponseWriter, r *request) (body []byte, free func(), err error) {
+	held := 0
+	free = func() { s.exporting.Release(int64(held)) }
+	var from io.Reader = http.MaxBytesReader(w, r.Body, ingest.MaxBody)
+	switch packed := r.Header.Get("Content-Encoding"); packed {
+	case "", "identity":
+	case "gzip":
+		if from, err = gzip.NewReader(from); err != nil {
+			return nil, free, exportFault(err)
+		}
+	default:
+		return nil, free, fault.Wrap(fault.Malformed, errMedia, "the Content-Encoding is %q and must be gzip or identity", brief(packed))
+	}
+	var all bytes.Buffer
+	for piece := 64 << 10; ; piece = min(2*piece, 1<<20) {
+		if !s.exporting.TryAcquire(int64(piece)) {
+			return nil, free, fault.New(fault.ResourceExhausted, "too many records are on their way: come again in a second")
+		}
+		held += piece
+		n, err := io.CopyN(&all, from, int64(piece))
+		switch {
+		case all.Len() > ingest.MaxBody:
+			return nil, free, errTooLarge(ingest.MaxBody)
+		case err == io.EOF:
+			return all.Bytes(), free, nil
+		case err != nil:
+			return nil, free, exportFault(err)
+		case n < int64(piece):
+			return nil, free, exportFault(io.ErrUnexpectedEOF)
+		}
+	}
+}
+
+func exportFault(err error) error {
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return errTooLarge(ingest.MaxBody)
+	}
+	return errBody(err)
+}
+
+// exportResponse is ExportLogsServiceResponse: empty when all is stored.
+func exportResponse(e ingest.Encoding, refused int) []byte {
+	const why = "their time is after 2262, which the table can't hold"
+	switch {
+	case e == ingest.JSON && refused == 0:
+		return []byte("{}")
+	case e == ingest.JSON:
+		return fmt.Appendf(nil, `{"partialSuccess":{"rejectedLogRecords":"%d","errorMessage":%q}}`, refused, why)
+	case refused == 0:
+		return nil
+	}
+	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(refused))
+	partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType), why)
+	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
+}
+
+// failExport writes a failure as OTLP has it: a google.rpc.Status in the
+// encoding of the request, and a status that tells whether to come again.
+func (s *Server) failExport(w *reply, r *request, err error) {
+	f := fault.Of(err)
+	status := f.Kind.Row().HTTP
+	switch f.Kind {
+	case fault.Internal, fault.Canceled, fault.Upstream, fault.Storage:
+		status = http.StatusServiceUnavailable
+	case fault.Malformed:
+		if errors.Is(err, errMedia) {
+			status = http.StatusUnsupportedMediaType
+		}
+	}
+	message := f.Message
+	if status >= http.StatusInternalServerError {
+		s.Log.LogAttrs(r.Context(), slog.LevelError, "logs are not stored", slog.String("request_id", r.id), slog.String("error", f.Message))
+	}
+	if f.Kind == fault.Internal {
+		message = "internal error; the server's log tells more under this request id"
+	}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	encoding, _ := r.encoding()
+	doc := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), message)
+	if encoding == ingest.JSON {
+		if doc, err = encode(map[string]string{"message": message}); err != nil {
+			doc = []byte("{}")
+		}
+	}
+	writePieces(w, status, otlpTypes[encoding], doc)
+}

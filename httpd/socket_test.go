@@ -1,0 +1,70 @@
+package httpd_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"sandbox/auth"
+)
+
+// TestSubprotocols lets a browser pass its key, which it can do in no other way.
+func TestSubprotocols(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.create(`{}`)
+	dead := s.newKey(auth.Request{Permissions: []string{auth.Keys}})
+	for _, c := range []struct {
+		offers []string
+		status int
+		chosen string
+	}{
+		{[]string{"sandbox.v1", "bearer." + s.key}, 101, "sandbox.v1"},
+		{[]string{"bearer." + s.key, "sandbox.v1"}, 101, "sandbox.v1"},
+		{[]string{"bearer." + s.key}, 101, "bearer." + s.key},
+		{[]string{"sandbox.v1"}, 401, ""},
+		{[]string{"sandbox.v1", "bearer." + s.key[1:]}, 401, ""},
+		{[]string{"sandbox.v1", "bearer." + dead}, 403, ""},
+		{nil, 401, ""},
+	} {
+		d := websocket.Dialer{Subprotocols: c.offers}
+		conn, resp, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/boxes/"+id+"/attach?shell=/bin/sh", nil)
+		if resp == nil || resp.StatusCode != c.status {
+			t.Errorf("%d offers: %v, %v, want %d", len(c.offers), resp, err, c.status)
+		}
+		if conn != nil {
+			if got := conn.Subprotocol(); got != c.chosen {
+				t.Errorf("%d offers: %.20q was chosen", len(c.offers), got)
+			}
+			check(t, conn.Close())
+		}
+	}
+	if text := s.log.String(); slices.ContainsFunc([]string{s.key, dead}, func(key string) bool { return strings.Contains(text, key) }) {
+		t.Error("a key is in the log")
+	}
+}
+
+// TestHangUpOnClose sends SIGHUP to the shell of a client that has gone.
+func TestHangUpOnClose(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.create(`{}`)
+	d := websocket.Dialer{Subprotocols: []string{"sandbox.v1", "bearer." + s.key}}
+	conn, _, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/boxes/"+id+"/attach?shell=/bin/cat", nil)
+	must(t, err)
+	var ready struct {
+		Type   string `json:"type"`
+		ExecID string `json:"exec_id"`
+	}
+	must(t, conn.ReadJSON(&ready))
+	check(t, conn.Close())
+	box, err := s.runtime.Get(t.Context(), id)
+	must(t, err)
+	rec, err := box.AwaitExec(t.Context(), ready.ExecID)
+	must(t, err)
+	if rec.Signal == nil || *rec.Signal != 1 {
+		t.Errorf("the shell ended with %+v", rec)
+	}
+}

@@ -1,0 +1,75 @@
+package logs
+
+import (
+	"regexp"
+	"slices"
+	"unicode"
+)
+
+// maxSpellings bounds how many texts one is looked for as.
+const maxSpellings = 8
+
+// A letter is a character of a text as lower(Body) may have it: lower changes
+// only ASCII, so that most have one spelling, but k, s and letters beyond ASCII
+// have several.
+type letter []string
+
+// letterOf gives the spellings of a character.
+func letterOf(r rune) letter {
+	l := letter{lowerASCII(r)}
+	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+		if s := lowerASCII(other); !slices.Contains(l, s) {
+			l = append(l, s)
+		}
+	}
+	return l
+}
+
+func lowerASCII(r rune) string {
+	if r >= 'A' && r <= 'Z' {
+		r += 'a' - 'A'
+	}
+	return string(r)
+}
+
+// spellings gives all texts of which lower(Body) holds one if Body holds text
+// in any case, or a part of it; whole tells whether it holds text, then. The
+// part is the longest one with few spellings.
+func spellings(text string) (all []string, whole bool) {
+	var letters []letter
+	for _, r := range text {
+		letters = append(letters, letterOf(r))
+	}
+	from, to := longest(letters)
+	all = []string{""}
+	for _, l := range letters[from:to] {
+		var longer []string
+		for _, start := range all {
+			for _, s := range l {
+				longer = append(longer, start+s)
+			}
+		}
+		all = longer
+	}
+	return all, to-from == len(letters)
+}
+
+// longest gives the longest part of letters that has few spellings.
+func longest(letters []letter) (from, to int) {
+	start, product := 0, 1
+	for end, l := range letters {
+		product *= len(l)
+		for product > maxSpellings {
+			product /= len(letters[start])
+			start++
+		}
+		if end+1-start > to-from {
+			from, to = start, end+1
+		}
+	}
+	return from, to
+}
+
+// anyCase gives the regular expression of RE2 that means text in any case of
+// all Unicode.
+func anyCase(text string) string { return "(?i)" + regexp.QuoteMeta(text) }

@@ -1,0 +1,175 @@
+package logs_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"sandbox/logs"
+	"sandbox/logs/clickhouse"
+)
+
+func TestRate(t *testing.T) {
+	t.Parallel()
+	b := logs.DefaultBudget()
+	b.PerMinute = 3
+	s, err := logs.New(logs.Config{Budget: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if a, err := s.Admit("one"); err != nil || a.Limit != 3 || a.Remaining != 2-i || a.Reset <= 0 || a.Reset > time.Minute {
+			t.Errorf("got %+v, %v", a, err)
+		}
+	}
+	a, err := s.Admit("one")
+	if p := code(t, err, logs.RateLimited); p.RetryAfter <= 0 || p.RetryAfter > time.Minute || a.Remaining != 0 {
+		t.Errorf("got %+v, %+v", a, p)
+	}
+	if _, err := s.Admit("another"); err != nil {
+		t.Errorf("another key is refused: %v", err)
+	}
+}
+
+// slow is a statement that runs until it is ended; mark tells it from others.
+func slow(t *testing.T, mark string) []byte {
+	return body(t, map[string]any{"sql": "SELECT count() AS `" + mark + "` FROM numbers(100000) AS a, numbers(10000000) AS b WHERE sipHash64(a.number, b.number) = 1"})
+}
+
+// running tells how many statements with a mark the engine runs.
+func (s *stage) running(t *testing.T, mark string) string {
+	t.Helper()
+	r, err := s.client.Query(t.Context(), clickhouse.Request{SQL: "SELECT toString(count()) AS n FROM system.processes WHERE query LIKE {m:String} AND query NOT LIKE '%system.processes%'", Params: map[string]string{"m": "%" + mark + "%"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return column(rows(t, logs.Result{QueryID: "61f0c404-5cb3-11e7-907b-a6006ad3dba0", Columns: r.Columns, Count: r.Count, Rows: []jsontext.Value{r.Rows}}, nil), "n")
+}
+
+// TestPlaces fills all places of queries, and frees them by going away.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	st := on(t, "now")
+	b := logs.DefaultBudget()
+	b.Queries = 2
+	s, err := logs.New(logs.Config{Engine: st.client, Budget: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = "a query in one of two places"
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	ended := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := s.Query(ctx, slow(t, mark))
+			ended <- err
+		}()
+	}
+	for st.running(t, mark) != "2" { // nothing tells of it but the engine
+	}
+	_, err = s.Query(t.Context(), body(t, map[string]any{"sql": "SELECT 1"}))
+	if p := code(t, err, logs.RateLimited); p.RetryAfter <= 0 {
+		t.Errorf("got %+v", p)
+	}
+	leave()
+	for range 2 {
+		code(t, <-ended, logs.Unavailable)
+	}
+	left := time.Now()
+	for st.running(t, mark) != "0" {
+	}
+	t.Logf("gone from the engine %v after their clients", time.Since(left))
+	if _, err := s.Query(t.Context(), body(t, map[string]any{"sql": "SELECT 1"})); err != nil {
+		t.Errorf("the places are not free: %v", err)
+	}
+}
+
+// TestDeath kills the engine under a statement: the service says so, and
+// answers again when it is back.
+func TestDeath(t *testing.T) {
+	t.Parallel()
+	s, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	const mark = "a query on an engine that dies"
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Query(t.Context(), slow(t, mark))
+		ended <- err
+	}()
+	for s.running(t, mark) != "1" {
+	}
+	if err := syscall.Kill(<-s.pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	code(t, <-ended, logs.Unavailable)
+	pid := <-s.pid
+	if err := s.engine.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Query(t.Context(), body(t, map[string]any{"sql": "SELECT 1"})); err != nil {
+		t.Error(err)
+	}
+	// One that does not answer any more.
+	b := logs.DefaultBudget()
+	b.Time = time.Millisecond
+	hasty, err := logs.New(logs.Config{Engine: s.client, Budget: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	_, err = hasty.Query(t.Context(), body(t, map[string]any{"sql": "SELECT 1"}))
+	code(t, err, logs.Timeout)
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLiars asks servers that are no ClickHouse. (What the driver makes of
+// each kind is tested in package clickhouse.)
+func TestLiars(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		code   logs.Code
+	}{
+		"a page":   {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, logs.Unavailable},
+		"an error": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, logs.UpstreamError},
+		"no rights": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-ClickHouse-Exception-Code", "516")
+			w.WriteHeader(403)
+			fmt.Fprint(w, "Code: 516. DB::Exception: default: Authentication failed. (AUTHENTICATION_FAILED)")
+		}, logs.UpstreamError},
+		"too busy": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, logs.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(tt.answer)
+			t.Cleanup(server.Close)
+			c, err := clickhouse.Open(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			s, err := logs.New(logs.Config{Engine: c, Budget: logs.DefaultBudget()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Describe(t.Context())
+			code(t, err, tt.code)
+			_, err = s.Search(t.Context(), []byte(member("")))
+			code(t, err, tt.code)
+		})
+	}
+}

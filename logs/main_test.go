@@ -1,0 +1,232 @@
+package logs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sandbox/logs"
+	"sandbox/logs/clickhouse"
+	"sandbox/logs/embedded"
+	"sandbox/test/leak"
+)
+
+// engines are those of the tests, each started when the first asks for it: one
+// has the table as OpenTelemetry makes it now, the other as it did before.
+var changed sync.Once // the table of the engine "before"
+
+var engines = map[string]func() (*stage, error){}
+
+func TestMain(m *testing.M) { os.Exit(leak.Run(suite{m})) }
+
+type suite struct{ m *testing.M }
+
+func (s suite) Run() int {
+	var stop []func()
+	var mu sync.Mutex
+	for _, name := range []string{"now", "before"} {
+		engines[name] = sync.OnceValues(func() (*stage, error) {
+			st, err := open()
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				stop = append(stop, st.close)
+			}
+			return st, err
+		})
+	}
+	code := s.m.Run()
+	for _, f := range stop {
+		f()
+	}
+	return code
+}
+
+// stage is an engine and a service on it.
+type stage struct {
+	*logs.Service
+	client *clickhouse.Client
+	engine *embedded.Engine
+	pid    chan int // of each child that answers
+	close  func()
+}
+
+// pids is a log handler that gives the number of each child that answers.
+type pids struct {
+	slog.Handler
+	pid chan int
+}
+
+func (p pids) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "pid" {
+			p.pid <- int(a.Value.Int64())
+		}
+		return true
+	})
+	return nil
+}
+
+func (p pids) Enabled(context.Context, slog.Level) bool { return true }
+
+func open() (*stage, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "logs")
+	if err != nil {
+		return nil, err
+	}
+	helpers := os.Getenv("SANDBOX_HELPER_DIR")
+	if helpers == "" {
+		helpers = filepath.Join("..", "build")
+	}
+	pid := make(chan int, 10)
+	e, err := embedded.Start(ctx, embedded.Options{
+		Folder: dir, HelperDir: helpers, TTL: 40 * 365 * 24 * time.Hour, Logger: slog.New(pids{slog.DiscardHandler, pid}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Wait(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	c, err := clickhouse.Dial(e.Dial)
+	if err != nil {
+		return nil, err
+	}
+	b := logs.DefaultBudget()
+	b.PerMinute, b.Queries = 1<<30, 1000
+	s, err := logs.New(logs.Config{Engine: c, Budget: b})
+	return &stage{s, c, e, pid, func() { _, _, _ = c.Close(), e.Close(), os.RemoveAll(dir) }}, err
+}
+
+// on gives the stage of a name, "now" or "before".
+func on(t testing.TB, name string) *stage {
+	t.Helper()
+	s, err := engines[name]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// exec runs a statement that writes, past the service.
+func (s *stage) exec(t testing.TB, sql string) {
+	t.Helper()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.engine.Dial(ctx) }}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Post("http://engine/", "", strings.NewReader(sql))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %v", sql, text, err)
+	}
+}
+
+// record is a row to be stored; members that are missing have their defaults.
+type record map[string]any
+
+// at gives a time as the engine reads it.
+func at(s string) string {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		panic(err)
+	}
+	return t.UTC().Format("2006-01-02 15:04:05.000000000")
+}
+
+// store stores rows and gives the service that all of them have.
+func (s *stage) store(t testing.TB, rows ...record) string {
+	t.Helper()
+	service := fmt.Sprintf("%s %d", t.Name(), time.Now().UnixNano())
+	var lines strings.Builder
+	for _, r := range rows {
+		if r["ServiceName"] == nil {
+			r["ServiceName"] = service
+		}
+		line, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines.Write(append(line, '\n'))
+	}
+	err := s.client.Insert(t.Context(), clickhouse.Insertion{Format: "JSONEachRow", Body: strings.NewReader(lines.String())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
+// rows gives the rows of a result, and holds its document to the spec.
+func rows(t testing.TB, r logs.Result, err error) []map[string]any {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces, err := r.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	for _, p := range pieces {
+		text = append(text, p...)
+	}
+	var d struct {
+		QueryID    string `json:"queryId"`
+		Columns    []struct{ Name, Type string }
+		Rows       []map[string]any
+		Statistics struct {
+			ElapsedMs           *float64
+			ReadRows, ReadBytes string
+		}
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if len(d.QueryID) != 36 || len(d.Columns) == 0 || d.Rows == nil || d.Statistics.ElapsedMs == nil || d.Statistics.ReadRows == "" || d.Statistics.ReadBytes == "" || len(d.Rows) != r.Count {
+		t.Errorf("got %.500s", text)
+	}
+	return d.Rows
+}
+
+// column gives the values of a column, joined.
+func column(rows []map[string]any, name string) string {
+	var values []string
+	for _, r := range rows {
+		values = append(values, fmt.Sprint(r[name]))
+	}
+	return strings.Join(values, " ")
+}
+
+// body is a document with members of its own.
+func body(t testing.TB, members map[string]any) []byte {
+	t.Helper()
+	doc, err := json.Marshal(members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// code wants err to be a problem of a code.
+func code(t testing.TB, err error, want logs.Code) *logs.Problem {
+	t.Helper()
+	var p *logs.Problem
+	if !errors.As(err, &p) || p.Code != want {
+		t.Fatalf("got %v, want %s", err, want)
+	}
+	return p
+}

@@ -1,0 +1,70 @@
+package logs
+
+import (
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"sandbox/logs/clickhouse"
+)
+
+// Result is the whole answer of an operation.
+type Result struct {
+	QueryID    string
+	Columns    []clickhouse.Column
+	Rows       []jsontext.Value // arrays of objects, to be read one after another as one
+	Count      int              // of rows
+	Statistics clickhouse.Statistics
+}
+
+func whole(id string, r clickhouse.Result) Result {
+	return Result{QueryID: id, Columns: r.Columns, Rows: []jsontext.Value{r.Rows}, Count: r.Count, Statistics: r.Statistics}
+}
+
+// add puts the rows of a later query behind those that are there.
+func (r *Result) add(more clickhouse.Result) {
+	r.Columns = more.Columns
+	r.Rows = append(r.Rows, more.Rows)
+	r.Count += more.Count
+	r.Statistics.Elapsed += more.Statistics.Elapsed
+	r.Statistics.ReadRows += more.Statistics.ReadRows
+	r.Statistics.ReadBytes += more.Statistics.ReadBytes
+}
+
+// Document gives the result as JSON, in pieces to be written one after
+// another. The engine's rows are among them as they came: encoding them anew
+// would cost more than the query.
+func (r Result) Document() ([][]byte, error) {
+	columns, err := json.Marshal(r.Columns)
+	if err != nil {
+		return nil, err
+	}
+	head := append([]byte(`{"queryId":`+strconv.Quote(r.QueryID)+`,"columns":`), columns...)
+	pieces := [][]byte{append(head, `,"rows":[`...)}
+	rows := 0
+	for _, array := range r.Rows {
+		inner := inside(array)
+		if len(inner) == 0 {
+			continue
+		}
+		if rows++; rows > 1 {
+			pieces = append(pieces, []byte(","))
+		}
+		pieces = append(pieces, inner)
+	}
+	s := r.Statistics
+	tail := `],"statistics":{"elapsedMs":` + strconv.FormatFloat(s.Elapsed.Seconds()*1000, 'f', -1, 64) +
+		`,"readRows":"` + strconv.FormatUint(s.ReadRows, 10) + `","readBytes":"` + strconv.FormatUint(s.ReadBytes, 10) + `"}}`
+	return append(pieces, []byte(tail)), nil
+}
+
+// inside gives what stands between the brackets of an array; nothing for an
+// empty one.
+func inside(array jsontext.Value) []byte {
+	inner := array[1 : len(array)-1]
+	for len(inner) > 0 && inner[0] <= ' ' {
+		inner = inner[1:]
+	}
+	return inner
+}

@@ -1,0 +1,164 @@
+package logs
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sandbox/logs/clickhouse"
+	"sandbox/logs/sql"
+)
+
+// condition builds what stands behind WHERE, with the values in parameters.
+type condition struct {
+	terms  []string
+	params map[string]string
+}
+
+func (c *condition) and(term string) { c.terms = append(c.terms, term) }
+
+// value gives the placeholder of a new parameter.
+func (c *condition) value(kind, text string) string {
+	name := "p" + strconv.Itoa(len(c.params))
+	c.params[name] = text
+	return "{" + name + ":" + kind + "}"
+}
+
+// where gives the condition of a filter on a table of a schema, for the rows
+// from one moment to another.
+func (f Filter) where(s clickhouse.Schema, from, to time.Time) *condition {
+	c := &condition{params: map[string]string{}}
+	c.during(s, from, to)
+	if f.Service != "" {
+		c.and("ServiceName = " + c.value("String", f.Service))
+	}
+	if f.Severity != "" {
+		low := 4*slices.Index(severities, f.Severity) + 1
+		c.and(fmt.Sprintf("(SeverityNumber BETWEEN %d AND %d OR SeverityNumber = 0 AND upper(SeverityText) = '%s')", low, low+3, f.Severity))
+	}
+	if f.TraceID != "" { // an index on it knows whole values only
+		c.and("TraceId IN (" + c.value("String", strings.ToLower(f.TraceID)) + ", " + c.value("String", strings.ToUpper(f.TraceID)) + ", " + c.value("String", f.TraceID) + ")")
+	}
+	if f.Text != "" {
+		c.contains(f.Text)
+	}
+	return c
+}
+
+// contains asks for a text in Body, in any case of all Unicode. The engine's
+// own functions for that miss letters whose cases differ in length, or that
+// have three. Its regular expressions miss none, but they are slow and know no
+// index: what lower(Body) must hold comes first.
+func (c *condition) contains(text string) {
+	all, whole := spellings(text)
+	for i, s := range all {
+		all[i] = c.value("String", s)
+	}
+	c.and("multiSearchAny(lower(Body), [" + strings.Join(all, ", ") + "])")
+	if !whole {
+		c.and("match(Body, " + c.value("String", anyCase(text)) + ")")
+	}
+}
+
+// during asks for the rows of an interval. Times that the column can't hold
+// are the nearest that it can: no row is lost or won.
+func (c *condition) during(s clickhouse.Schema, from, to time.Time) {
+	column := "Timestamp"
+	if !inDateTime(from) || !inDateTime(to) {
+		// The table's key is made of a type that begins in 1970 and ends in
+		// 2106. It would lead past rows of other times.
+		column = "identity(Timestamp)"
+	} else if s.HasSeconds() {
+		c.and("TimestampTime >= toDateTime(" + c.value("UInt32", strconv.FormatInt(from.Unix(), 10)) + ")")
+		c.and("TimestampTime <= toDateTime(" + c.value("UInt32", strconv.FormatInt(to.Unix(), 10)) + ")")
+	}
+	c.and(column + " >= fromUnixTimestamp64Nano(" + c.value("Int64", nanoseconds(from)) + ")")
+	c.and(column + " < fromUnixTimestamp64Nano(" + c.value("Int64", nanoseconds(to)) + ")")
+}
+
+// inDateTime tells whether a time is inside of what the type DateTime holds.
+func inDateTime(t time.Time) bool { return t.Unix() >= 0 && t.Unix() < math.MaxUint32 }
+
+func nanoseconds(t time.Time) string {
+	n := t.UnixNano()
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		n = math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		n = math.MaxInt64
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// search gives the statement for the newest rows of a filter, in a part of its
+// interval.
+func (f Filter) search(s clickhouse.Schema, from, to time.Time, limit int) clickhouse.Request {
+	var columns, order []string
+	for _, c := range s.Columns {
+		if c.Ordinary() {
+			columns = append(columns, sql.QuoteName(c.Name))
+		}
+		if c.IsInSortingKey == 1 && c.Name != "Timestamp" {
+			order = append(order, sql.QuoteName(c.Name))
+		}
+	}
+	order = append(append([]string{"Timestamp DESC"}, order...), "TraceId", "SpanId", "Body")
+	where := f.where(s, from, to)
+	return clickhouse.Request{
+		SQL: "SELECT " + strings.Join(columns, ", ") + " FROM otel.otel_logs WHERE " + strings.Join(where.terms, " AND ") +
+			" ORDER BY " + strings.Join(order, ", ") + " LIMIT " + strconv.Itoa(limit),
+		Params: where.params,
+	}
+}
+
+// severityOf gives the name of a row's severity.
+var severityOf = func() string {
+	var b strings.Builder
+	b.WriteString("multiIf(")
+	for i, name := range severities {
+		fmt.Fprintf(&b, "SeverityNumber BETWEEN %d AND %d, '%s', ", 4*i+1, 4*i+4, name)
+	}
+	return b.String() + "SeverityNumber = 0 AND upper(SeverityText) IN ('" + strings.Join(severities, "', '") + "'), upper(SeverityText), '')"
+}()
+
+// bucket gives the start of a row's bucket of UTC time. The engine's own
+// function gives a type that begins in 1970 and ends in 2106.
+func bucket(width time.Duration) string {
+	const nanoseconds = "toUnixTimestamp64Nano(toDateTime64(Timestamp, 9))"
+	// intDiv rounds towards zero, and time before 1970 is negative.
+	return fmt.Sprintf("fromUnixTimestamp64Second(intDiv(%[1]s - if(%[1]s < 0, %[2]d, 0), %[3]d) * %[4]d, 'UTC')",
+		nanoseconds, int64(width)-1, int64(width), int64(width/time.Second))
+}
+
+// aggregate gives the statement that counts.
+func (g Grouping) aggregate(s clickhouse.Schema) clickhouse.Request {
+	var columns, keys, order, rest []string
+	add := func(asked bool, expression, name string) bool {
+		if asked {
+			columns = append(columns, expression+" AS "+name)
+			keys = append(keys, strconv.Itoa(len(columns)))
+		}
+		return asked
+	}
+	if add(g.Service, "ServiceName", "service") {
+		rest = append(rest, strconv.Itoa(len(columns)))
+	}
+	if add(g.Severity, severityOf, "severity") {
+		rest = append(rest, strconv.Itoa(len(columns)))
+	}
+	if add(g.Time, bucket(g.Bucket), "time") {
+		order = append(order, strconv.Itoa(len(columns))+" DESC")
+	}
+	columns = append(columns, "count() AS count")
+	order = append(append(order, strconv.Itoa(len(columns))+" DESC"), rest...)
+	where := g.where(s, g.From, g.To)
+	return clickhouse.Request{
+		SQL: "SELECT " + strings.Join(columns, ", ") + " FROM otel.otel_logs WHERE " + strings.Join(where.terms, " AND ") +
+			" GROUP BY " + strings.Join(keys, ", ") + " ORDER BY " + strings.Join(order, ", ") + " LIMIT " + strconv.Itoa(g.Limit),
+		Params:   where.params,
+		Settings: map[string]string{"enable_positional_arguments": "1"},
+	}
+}

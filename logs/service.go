@@ -1,0 +1,181 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"sandbox/logs/clickhouse"
+)
+
+// Config is what a service is made of.
+type Config struct {
+	// Engine answers the queries; nil when there is none, and Missing says why.
+	Engine  *clickhouse.Client
+	Missing error
+	Budget  Budget
+}
+
+// Service answers the four operations. Its methods may be called from any
+// goroutine; each gives a whole result or a *Problem.
+type Service struct {
+	Config
+	meter   meter
+	running chan struct{}
+}
+
+// New makes a service. Errors: Config.
+func New(c Config) (*Service, error) {
+	if err := c.Budget.Check(); err != nil {
+		return nil, err
+	}
+	return &Service{Config: c, running: make(chan struct{}, c.Budget.Queries)}, nil
+}
+
+// Admit counts an operation of a key, whatever becomes of it. It must come
+// before each. Errors: RateLimited.
+func (s *Service) Admit(key string) (Allowance, error) {
+	a, ok := s.meter.take(key, s.Budget.PerMinute, time.Now())
+	if !ok {
+		return a, &Problem{Code: RateLimited, RetryAfter: a.Reset,
+			Message: fmt.Sprintf("the key has had its %d queries of this minute", a.Limit)}
+	}
+	return a, nil
+}
+
+// Describe describes the log table, one row a column.
+func (s *Service) Describe(ctx context.Context) (Result, error) {
+	return s.run(ctx, func(ctx context.Context, p *purse) (Result, error) {
+		schema, err := s.Engine.Describe(ctx, p.left())
+		return whole(uuid.NewString(), schema.Result), overBudget(notTheirs(err))
+	})
+}
+
+// overBudget words that a description costs more than allowed, which no client
+// can help.
+func overBudget(err error) error {
+	var e *clickhouse.Error
+	if errors.As(err, &e) && (e.Class == clickhouse.BudgetExceeded || e.Class == clickhouse.ResultTooLarge) {
+		return &Problem{Code: Unavailable, Message: "the budget is too small to describe the table: " + e.Message, Err: err}
+	}
+	return err
+}
+
+// Query runs the statement of a body.
+func (s *Service) Query(ctx context.Context, doc []byte) (Result, error) {
+	st, err := decodeStatement(doc)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.run(ctx, func(ctx context.Context, p *purse) (Result, error) {
+		r, err := s.Engine.Query(ctx, clickhouse.Request{SQL: st.sql, Params: st.params, Literals: st.literals, Limits: p.left()})
+		return whole(r.QueryID, r), err
+	})
+}
+
+// Search gives the newest rows that the filter of a body lets through.
+func (s *Service) Search(ctx context.Context, doc []byte) (Result, error) {
+	f, err := decodeSearch(doc)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.run(ctx, func(ctx context.Context, p *purse) (Result, error) {
+		return withSchema(ctx, s.Engine, func(schema clickhouse.Schema) (Result, error) {
+			return s.search(ctx, f, schema, p)
+		})
+	})
+}
+
+// Aggregate counts the rows that the filter of a body lets through.
+func (s *Service) Aggregate(ctx context.Context, doc []byte) (Result, error) {
+	g, err := decodeAggregate(doc)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.run(ctx, func(ctx context.Context, p *purse) (Result, error) {
+		return withSchema(ctx, s.Engine, func(schema clickhouse.Schema) (Result, error) {
+			r := g.aggregate(schema)
+			r.Limits = p.left()
+			res, err := s.Engine.Query(ctx, r)
+			return whole(res.QueryID, res), err
+		})
+	})
+}
+
+// withSchema runs a query that was built for the table's columns, and once
+// more when they turn out to be others.
+func withSchema(ctx context.Context, engine *clickhouse.Client, run func(clickhouse.Schema) (Result, error)) (Result, error) {
+	for again := false; ; again = true {
+		schema, err := engine.Schema(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		res, err := run(schema)
+		var e *clickhouse.Error
+		if again || !errors.As(err, &e) || !e.UnknownColumn() {
+			return res, notTheirs(err)
+		}
+	}
+}
+
+// notTheirs words the failure of a statement that is not the caller's: that it
+// is wrong means that the table is not as the service needs it.
+func notTheirs(err error) error {
+	var e *clickhouse.Error
+	if !errors.As(err, &e) || e.Class != clickhouse.SQLError {
+		return err
+	}
+	return &clickhouse.Error{Class: clickhouse.UpstreamError, Message: "the log table is not as OpenTelemetry makes it: " + e.Message, Err: err}
+}
+
+// run takes a place among the running queries, runs one with the budget, and
+// words its failure for the client.
+func (s *Service) run(ctx context.Context, query func(context.Context, *purse) (Result, error)) (Result, error) {
+	if s.Engine == nil {
+		return Result{}, missing(s.Missing)
+	}
+	select {
+	case s.running <- struct{}{}:
+		defer func() { <-s.running }()
+	default:
+		return Result{}, &Problem{Code: RateLimited, RetryAfter: time.Second,
+			Message: fmt.Sprintf("%d queries run already, which is the most at once", s.Budget.Queries)}
+	}
+	r, err := query(ctx, s.Budget.purse())
+	if err != nil {
+		return Result{}, problem(err)
+	}
+	return r, nil
+}
+
+// prerequisite says both ways to an engine.
+const prerequisite = "run `make deps-logs` to fetch the embedded engine, or start the server with --chdb-lib PATH; " +
+	"or name a ClickHouse server with --clickhouse-dsn http://USER:PASSWORD@HOST:8123"
+
+func missing(err error) *Problem {
+	return &Problem{Code: Unavailable, Message: "the server has no log engine", Prerequisite: prerequisite, Err: err}
+}
+
+// problem words the failure of a query. What nobody understands is a fault of
+// ours, which is told to the server's log alone.
+func problem(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var e *clickhouse.Error
+	if !errors.As(err, &e) {
+		return &Problem{Code: Unavailable, Message: "internal error; the server's log tells more under this correlation id", Err: err}
+	}
+	p = &Problem{Code: Code(e.Class), Message: e.Message, Err: e.Err}
+	switch e.Class {
+	case clickhouse.Canceled:
+		p.Code = Unavailable
+	case clickhouse.Unavailable:
+		p.RetryAfter = time.Second
+	}
+	return p
+}

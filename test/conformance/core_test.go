@@ -1,0 +1,188 @@
+package conformance_test
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+var surfaceNames = []string{"core", "c", "rest", "socket", "cli"}
+
+// surfaces gives the verbs of each surface.
+var surfaces = map[string]map[string]func(*running, object) result{
+	"core": inCore(), "c": inC(), "rest": overREST(true), "socket": overREST(false), "cli": onCommandLine(),
+}
+
+// box gives the box that a verb is about: the last one if it names none.
+func (r *running) box(a object) string {
+	if ref, ok := a["box"].(string); ok {
+		return ref
+	}
+	return r.vars["box"]
+}
+
+// request gives the body of a create, with a small root file system unless it
+// names another.
+func (r *running) request(a object) object {
+	o := object{"network": "None"}
+	if a["image"] == nil && a["rootfs_path"] == nil {
+		o["rootfs_path"] = r.rootfs
+	}
+	for name, v := range a {
+		o[name] = v
+	}
+	return o
+}
+
+// given makes a result of what Go gives.
+func given(v any, err error) result {
+	if err != nil {
+		f := fault.Of(err)
+		return result{fail: &failure{func(row fault.Row) bool { return f.Kind.Row() == row }, f.Kind.String() + ": " + f.Message}}
+	}
+	return result{value: toObject(v)}
+}
+
+func inCore() map[string]func(*running, object) result {
+	return map[string]func(*running, object) result{
+		"create": func(r *running, a object) result {
+			doc, err := json.Marshal(r.request(a))
+			must(r, err)
+			o, err := options.DecodeCreate(doc)
+			if err != nil {
+				return given(nil, err)
+			}
+			box, err := r.core.Create(r.ctx, o)
+			if err != nil {
+				return given(nil, err)
+			}
+			return shown(r, box)
+		},
+		"get": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result { return shown(r, b) })
+		},
+		"list": func(r *running, _ object) result {
+			recs, err := r.core.List(r.ctx)
+			boxes := []core.Info{}
+			for _, rec := range recs {
+				boxes = append(boxes, rec.Summary())
+			}
+			return given(map[string]any{"boxes": boxes}, err)
+		},
+		"start": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result { rec, err := b.Start(r.ctx); return given(rec.Info(), err) })
+		},
+		"stop": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result { rec, err := b.Stop(r.ctx, graceOf(a)); return given(rec.Info(), err) })
+		},
+		"remove": func(r *running, a object) result {
+			return given(object{"ok": true}, r.core.Remove(r.ctx, r.box(a), a["force"] == true))
+		},
+		"exec": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result { return streamed(r, b, a) })
+		},
+		"execs": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				recs, err := b.Execs(r.ctx)
+				return given(map[string]any{"execs": recs}, err)
+			})
+		},
+		"upload": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				u := core.Upload{Dest: a["dest"].(string), Name: text(a["filename"], "file")}
+				got, err := b.Upload(r.ctx, u, strings.NewReader(text(a["content"], "")))
+				return given(got, err)
+			})
+		},
+		"download": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				d, err := b.Download(r.ctx, text(a["path"], ""), a["archive"] != nil)
+				if err != nil {
+					return given(nil, err)
+				}
+				defer d.Close()
+				content, err := io.ReadAll(d)
+				return given(object{"content": string(content)}, err)
+			})
+		},
+	}
+}
+
+func withBox(r *running, a object, do func(*core.Box) result) result {
+	box, err := r.core.Get(r.ctx, r.box(a))
+	if err != nil {
+		return given(nil, err)
+	}
+	return do(box)
+}
+
+func shown(r *running, box *core.Box) result {
+	rec, err := box.Record(r.ctx)
+	return given(rec.Info(), err)
+}
+
+// graceOf gives the grace period of a stop: none unless it says so, or each
+// would take 10 s where a shell ignores SIGTERM.
+func graceOf(a object) time.Duration {
+	seconds, _ := a["timeout_seconds"].(int)
+	return time.Duration(seconds) * time.Second
+}
+
+// streamed runs a command to its end.
+func streamed(r *running, box *core.Box, a object) result {
+	doc, err := json.Marshal(without(a, "box"))
+	must(r, err)
+	asked, err := options.DecodeExec(doc)
+	if err != nil {
+		return given(nil, err)
+	}
+	x, err := box.Exec(r.ctx, asked.Exec)
+	if err != nil {
+		return given(nil, err)
+	}
+	defer x.Close()
+	if asked.Exec.Stdin {
+		go func() {
+			_, _ = io.WriteString(x.Stdin(), asked.Input)
+			_ = x.CloseStdin(r.ctx)
+		}()
+	}
+	var texts [2]strings.Builder
+	end, err := x.Stream(r.ctx, make([]byte, core.OutputBuffer), func(stderr bool, p []byte) error {
+		i := 0
+		if stderr {
+			i = 1
+		}
+		texts[i].Write(p)
+		return nil
+	})
+	got := given(x.Record().Ended(end), err)
+	if got.fail == nil {
+		got.value["stdout"], got.value["stderr"] = texts[0].String(), texts[1].String()
+	}
+	return got
+}
+
+func without(a object, names ...string) object {
+	o := object{}
+	for name, v := range a {
+		o[name] = v
+	}
+	for _, name := range names {
+		delete(o, name)
+	}
+	return o
+}
+
+// text gives v, or what stands for it where it was left out.
+func text(v any, absent string) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return absent
+}

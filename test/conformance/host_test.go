@@ -1,0 +1,151 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"sandbox/core/local"
+	"sandbox/daemon"
+	"sandbox/test/openapi"
+	"sandbox/test/registry"
+	"sandbox/test/rootfs"
+)
+
+// host is one home with all that works on it: a daemon, the library in this
+// process, and a program in C.
+type host struct {
+	*server
+	rootfs, share string
+	core          *local.Host
+	driver        string
+	document      *openapi.Document
+	others        map[string]func() *server // of other flags, and homes
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("needs root: boxes are made of namespaces, mounts and cgroups")
+	}
+	h := &host{rootfs: rootfs.Busybox(t), share: t.TempDir(), document: openapi.Load(t)}
+	h.driver = compile(t)
+	home := short(t)
+	t.Setenv("HOME", t.TempDir()) // of profiles, and behind the build, whose cache is in it
+	t.Setenv("SANDBOX_HOME", home)
+	must(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte("pull = \"never\"\n"), 0o600))
+	must(t, os.Chmod(h.share, 0o755)) //nolint:gosec // boxes look into it
+	var err error
+	h.core, err = local.Open(local.Config{Home: home})
+	must(t, err)
+	image := filepath.Join(t.TempDir(), "image.tar")
+	must(t, tarball.WriteToFile(image, name.MustParseReference("busybox"), registry.Busybox(t)))
+	_, err = h.core.Images.Import(t.Context(), "default", image, nil)
+	must(t, err)
+	roots := []string{h.share, filepath.Dir(h.rootfs)}
+	h.server = serve(t, h.document, home, daemon.Config{HostRoots: roots})
+	h.others = map[string]func() *server{
+		"hosted": sync.OnceValue(func() *server { return serve(t, h.document, short(t), daemon.Config{Hosted: true}) }),
+		"prefix": sync.OnceValue(func() *server { return serve(t, h.document, short(t), daemon.Config{Prefix: "lab", HostRoots: roots}) }),
+	}
+	t.Cleanup(func() { must(t, h.core.Close(context.Background())) })
+	return h
+}
+
+// short gives a folder with a short path: a socket's name is.
+func short(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "c")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// server is a daemon, and ways to ask it.
+type server struct {
+	ctx    context.Context // of all that is asked for
+	url    string
+	socket string
+	key    string
+	tcp    *http.Client
+	unix   *http.Client
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// serve starts a daemon that ends with the test.
+func serve(t *testing.T, document *openapi.Document, home string, c daemon.Config) *server {
+	t.Helper()
+	c.Home, c.Listen, c.Publish, c.Environment = home, "127.0.0.1:0", "127.0.0.1", "default"
+	ctx, end := context.WithCancel(context.Background())
+	d, err := daemon.Open(ctx, c, daemon.Streams{Say: io.Discard, Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	done := make(chan error, 1)
+	go func() { done <- d.Serve(ctx) }()
+	mount := ""
+	if c.Hosted {
+		mount = "/api"
+	} else if c.Prefix != "" {
+		mount = "/v1/" + c.Prefix
+	}
+	s := &server{ctx: ctx, url: d.Address.URL, socket: filepath.Join(home, "sandbox.sock")}
+	s.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
+	}
+	over := func(dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
+		next := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 8}
+		t.Cleanup(next.CloseIdleConnections)
+		return &http.Client{Transport: &openapi.Transport{Document: document, Mount: mount, Next: next}, Timeout: time.Minute}
+	}
+	s.tcp, s.unix = over((&net.Dialer{}).DialContext), over(s.dial)
+	s.key = s.newKey(t)
+	t.Cleanup(func() {
+		end()
+		must(t, <-done)
+	})
+	return s
+}
+
+// newKey makes a key with all permissions, through the socket.
+func (s *server) newKey(t *testing.T) string {
+	t.Helper()
+	body := `{"name":"all","permissions":["Boxes","Keys","observability.logs.query","observability.logs.write"]}`
+	resp, err := s.unix.Post("http://box/v1/keys", "application/json", bytes.NewReader([]byte(body)))
+	must(t, err)
+	defer resp.Body.Close()
+	var k struct{ Secret string }
+	must(t, json.NewDecoder(resp.Body).Decode(&k))
+	return k.Secret
+}
+
+// compile builds the library, its helpers and the program that uses it.
+func compile(t *testing.T) string {
+	t.Helper()
+	const root = "../.."
+	out, err := exec.Command("make", "-C", root, "helpers", "build/libsandbox.so").CombinedOutput()
+	if err != nil {
+		t.Fatalf("make: %v\n%s", err, out)
+	}
+	dir, err := filepath.Abs(root + "/build")
+	must(t, err)
+	t.Setenv("SANDBOX_HELPER_DIR", dir)
+	program := filepath.Join(t.TempDir(), "driver")
+	out, err = exec.Command("cc", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-I", root+"/include", "-o", program,
+		"testdata/driver.c", "-L", dir, "-lsandbox", "-Wl,-rpath,"+dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("cc: %v\n%s", err, out)
+	}
+	return program
+}

@@ -1,0 +1,147 @@
+/* Calls of libsandbox from a script, for the conformance cases. The arguments are
+   words; "+" ends a call. NULL stands for NULL. A call works on the box that the
+   last create, named or get made. For each call come, behind 0x1f each: the code,
+   the message or the result, and of a command its exit code, stdout and stderr;
+   then 0x1e. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sandbox.h"
+
+static CSandboxRuntime *runtime;
+static CBoxHandle *box;
+static CSandboxError err;
+
+struct output {
+  char *text[2];
+  size_t length[2];
+};
+
+static void collect(const char *piece, int is_stderr, void *to) {
+  struct output *o = to;
+  int i = is_stderr ? 1 : 0;
+  size_t n = strlen(piece);
+  o->text[i] = realloc(o->text[i], o->length[i] + n + 1);
+  if (!o->text[i]) abort();
+  memcpy(o->text[i] + o->length[i], piece, n + 1);
+  o->length[i] += n;
+}
+
+/* tell ends a call that gives a string, or nothing. */
+static void tell(SandboxErrorCode code, char *result) {
+  printf("%d\x1f%s\x1e", (int)code, code == SANDBOX_OK ? (result ? result : "") : err.message ? err.message : "");
+  if (result) sandbox_free_string(result);
+  sandbox_error_free(&err);
+}
+
+static void tell_output(SandboxErrorCode code, int exit_code, struct output *o) {
+  printf("%d\x1f%s\x1f%d\x1f%s\x1f%s\x1e", (int)code, err.message ? err.message : "", exit_code,
+         o->text[0] ? o->text[0] : "", o->text[1] ? o->text[1] : "");
+  free(o->text[0]);
+  free(o->text[1]);
+  sandbox_error_free(&err);
+}
+
+static void simple(int argc, char **argv) {
+  CSandboxSimple *s = NULL;
+  CSandboxExecResult *r = NULL;
+  SandboxErrorCode code = sandbox_simple_new(argv[0], atoi(argv[1]), atoi(argv[2]), &s, &err);
+  if (code == SANDBOX_OK) code = sandbox_simple_run(s, argv[3], (const char *const *)argv + 4, argc - 4, &r, &err);
+  printf("%d\x1f%s\x1f%d\x1f%s\x1f%s\x1e", (int)code, err.message ? err.message : "", r ? r->exit_code : -1000,
+         r ? r->stdout_text : "", r ? r->stderr_text : "");
+  sandbox_result_free(r);
+  sandbox_simple_free(s);
+  sandbox_error_free(&err);
+}
+
+static void execute(char **argv) {
+  struct output o = {{NULL, NULL}, {0, 0}};
+  SandboxCommand c = {argv[0], argv[1], argv[2], argv[3], argv[4], argv[5] ? atof(argv[5]) : 0};
+  int exit_code = -1000;
+  SandboxErrorCode code = sandbox_execute_cmd(box, &c, collect, &o, &exit_code, &err);
+  tell_output(code, exit_code, &o);
+}
+
+static int call(const char *f, int argc, char **a) {
+  char *out = NULL;
+  if (!strcmp(f, "version")) {
+    printf("0\x1f%s\x1e", sandbox_version());
+  } else if (!strcmp(f, "runtime") && argc == 2) {
+    if (runtime) sandbox_runtime_free(runtime);
+    runtime = NULL;
+    tell(sandbox_runtime_new(a[0], a[1], &runtime, &err), NULL);
+  } else if (!strcmp(f, "create") && argc == 1) {
+    tell(sandbox_create_box(runtime, a[0], &box, &err), NULL);
+  } else if (!strcmp(f, "named") && argc == 2) {
+    tell(sandbox_create_named_box(runtime, a[0], a[1], &box, &err), NULL);
+  } else if (!strcmp(f, "get") && argc == 1) {
+    tell(sandbox_get(runtime, a[0], &box, &err), NULL);
+  } else if (!strcmp(f, "start")) {
+    tell(sandbox_start_box(box, &err), NULL);
+  } else if (!strcmp(f, "stop")) {
+    tell(sandbox_stop_box(box, &err), NULL);
+  } else if (!strcmp(f, "remove") && argc == 2) {
+    tell(sandbox_remove(runtime, a[0], atoi(a[1]), &err), NULL);
+  } else if (!strcmp(f, "list")) {
+    SandboxErrorCode code = sandbox_list_info(runtime, &out, &err);
+    tell(code, out);
+  } else if (!strcmp(f, "info") && argc == 1) {
+    SandboxErrorCode code = sandbox_get_info(runtime, a[0], &out, &err);
+    tell(code, out);
+  } else if (!strcmp(f, "box_info")) {
+    SandboxErrorCode code = sandbox_box_info(box, &out, &err);
+    tell(code, out);
+  } else if (!strcmp(f, "box_metrics")) {
+    SandboxErrorCode code = sandbox_box_metrics(box, &out, &err);
+    tell(code, out);
+  } else if (!strcmp(f, "metrics")) {
+    SandboxErrorCode code = sandbox_runtime_metrics(runtime, &out, &err);
+    tell(code, out);
+  } else if (!strcmp(f, "id")) {
+    tell(SANDBOX_OK, sandbox_box_id(box));
+  } else if (!strcmp(f, "execute") && argc == 6) {
+    execute(a);
+  } else if (!strcmp(f, "simple") && argc >= 4) {
+    simple(argc, a);
+  } else if (!strcmp(f, "shutdown") && argc == 1) {
+    tell(sandbox_runtime_shutdown(runtime, atoi(a[0]), &err), NULL);
+  } else if (!strcmp(f, "free_box")) {
+    sandbox_box_free(box);
+    tell(SANDBOX_OK, NULL);
+  } else if (!strcmp(f, "free_runtime")) {
+    sandbox_runtime_free(runtime);
+    tell(SANDBOX_OK, NULL);
+  } else if (!strcmp(f, "free_nulls")) {
+    sandbox_runtime_free(NULL);
+    sandbox_box_free(NULL);
+    sandbox_simple_free(NULL);
+    sandbox_result_free(NULL);
+    sandbox_free_string(NULL);
+    sandbox_error_free(NULL);
+    tell(SANDBOX_OK, NULL);
+  } else {
+    return 0;
+  }
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  int i = 1;
+  while (i < argc) {
+    char *words[64] = {NULL};
+    int n = 0;
+    for (; i < argc && strcmp(argv[i], "+"); i++) {
+      if (n == 63) return 2;
+      words[n++] = strcmp(argv[i], "NULL") ? argv[i] : NULL;
+    }
+    i++;
+    if (n == 0 || !call(words[0], n - 1, words + 1)) {
+      fprintf(stderr, "no call %s with %d arguments\n", n ? words[0] : "", n - 1);
+      return 2;
+    }
+  }
+  sandbox_box_free(box);
+  sandbox_runtime_free(runtime);
+  return 0;
+}
