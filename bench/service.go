@@ -39,12 +39,13 @@ func (b *bench) theService(ctx context.Context) (*service, error) {
 		return b.service, b.service.failed
 	}
 	b.service = &service{}
-	b.service.failed = b.service.start(ctx, b)
+	b.service.failed = b.service.start(ctx, b, "service")
 	return b.service, b.service.failed
 }
 
-func (s *service) start(ctx context.Context, b *bench) error {
-	dir := filepath.Join(b.dir, "service")
+// start starts them on a new folder of this name.
+func (s *service) start(ctx context.Context, b *bench, name string) error {
+	dir := filepath.Join(b.dir, name)
 	home, archive := filepath.Join(dir, "home"), filepath.Join(dir, "image.tar")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -120,7 +121,7 @@ func (s *service) as(what string, run func(context.Context) (time.Duration, erro
 	return c
 }
 
-// box makes a box through the library, with the host's root file system.
+// withBox makes a box through the library for as long as use runs.
 func (s *service) withBox(ctx context.Context, use func(box string) error) error {
 	box, err := s.ours.create(ctx)
 	if err != nil {
