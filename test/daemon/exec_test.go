@@ -50,6 +50,24 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// TestSilent wants the head of a stream of events before there is an event: with
+// the first one it would come too late for whoever waits for it.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	path := p.exec(p.box(), map[string]any{"cmd": []string{"cat"}, "stdin_open": true})
+	events := p.events(path, 0)
+	conn := p.socket(path + "/attach")
+	must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("fed")))
+	if e, ok := events.next(); !ok || e.data["data"] != "fed" {
+		t.Errorf("got %v", e)
+	}
+	must(t, conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"eof"}`)))
+	if _, last := events.rest(); last.data["exit_code"] != 0.0 {
+		t.Errorf("ends with %v", last)
+	}
+}
+
 // TestExecsListed wants all execs of a box, those of a library's user too,
 // page by page.
 func TestExecsListed(t *testing.T) {
