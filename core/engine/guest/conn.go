@@ -158,7 +158,7 @@ func (e *exec) control(f wire.Frame) error {
 func (e *exec) signal(sig unix.Signal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.status == nil && e.pid > 0 {
+	if e.runs() {
 		_ = unix.Kill(e.pid, sig)
 	}
 }

@@ -40,6 +40,8 @@ type exec struct {
 	handed  bool          // the reader has the descriptors
 	timeout *time.Timer
 	killer  *time.Timer
+	held    *wire.Exited // the end, until the group is empty
+	dying   *time.Timer  // bounds that
 }
 
 // files are init's own ends of an exec's descriptors. They stay open while the
@@ -170,7 +172,7 @@ func (e *exec) arm(ms int64) {
 func (e *exec) end(reason string, grace time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.status != nil || e.pid == 0 {
+	if !e.runs() {
 		return false
 	}
 	if e.ending == "" {
@@ -225,11 +227,38 @@ func (e *exec) exited(ws unix.WaitStatus, oom oomKills) {
 	case "":
 	case wire.ReasonBoxStopped: // the rest of the tree has the box's grace
 		end.Reason, end.State = reason, wire.StateFailed
-	default: // what is left of the tree goes with it
+	default: // what is left of the tree goes with it, before anybody hears of the end
 		_ = e.group.kill()
-		end = endedBy(reason, last)
+		e.finishLater(endedBy(reason, last))
+		return
 	}
 	e.finish(end)
+}
+
+// maxDying is how long the end of a command waits for its killed tree. A
+// process that the kernel can't end now is not waited for.
+const maxDying = time.Second
+
+// finishLater publishes the end once the exec's group is empty.
+func (e *exec) finishLater(end wire.Exited) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.held = &end
+	e.dying = time.AfterFunc(maxDying, e.groupGone)
+}
+
+// groupGone says that no process of the exec is left.
+func (e *exec) groupGone() {
+	e.mu.Lock()
+	end := e.held
+	e.held = nil
+	if e.dying != nil {
+		e.dying.Stop()
+	}
+	e.mu.Unlock()
+	if end != nil {
+		e.finish(*end)
+	}
 }
 
 // endedBy is the end of a command that init ended.
@@ -240,6 +269,10 @@ func endedBy(reason string, last unix.Signal) wire.Exited {
 	}
 	return wire.Exited{State: state, Reason: reason, Signal: int(last), ExitCode: 128 + int(last)}
 }
+
+// runs tells whether the exec's own process has not been reaped: its pid is not
+// another's. e.mu is held.
+func (e *exec) runs() bool { return e.pid > 0 && e.status == nil && e.held == nil }
 
 // finish publishes the end to the reader, if there is one now.
 func (e *exec) finish(end wire.Exited) {

@@ -41,7 +41,7 @@ type guest struct {
 	execs    map[string]*exec // by id
 	order    []*exec          // oldest first
 	children map[int]*exec    // running own processes, by pid
-	left     []group          // groups that still have processes, though their exec has ended
+	left     []*exec          // ended, though their groups still have processes
 	stopping bool
 	empty    chan struct{} // closed when no child is left, for a stop that waits for it
 

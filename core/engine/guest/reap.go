@@ -48,18 +48,28 @@ func (g *guest) reapOne() bool {
 // removed before. The last process of a group is always a child of init, so a
 // group is looked at again when there is news and never otherwise.
 func (g *guest) removeGroups(ended *exec) {
+	for _, e := range g.takeRemovable(ended) {
+		e.groupGone()
+	}
+}
+
+func (g *guest) takeRemovable(ended *exec) (gone []*exec) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if ended != nil {
-		g.left = append(g.left, ended.group)
+		g.left = append(g.left, ended)
 	}
 	busy := g.left[:0]
-	for _, group := range g.left {
-		if err := group.remove(); errors.Is(err, unix.EBUSY) {
-			busy = append(busy, group)
+	for _, e := range g.left {
+		if err := e.group.remove(); errors.Is(err, unix.EBUSY) {
+			busy = append(busy, e)
+		} else {
+			gone = append(gone, e)
 		}
 	}
+	clear(g.left[len(busy):])
 	g.left = busy
+	return gone
 }
 
 // noChild tells a stop that waits for it that the box is empty.
