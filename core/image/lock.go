@@ -36,7 +36,7 @@ func lock(ctx context.Context, path string) (*locked, error) {
 	}
 	got := make(chan result)
 	go func() {
-		f, err := lockFile(path, unix.LOCK_EX)
+		f, err := lockFile(ctx, path, unix.LOCK_EX)
 		select {
 		case got <- result{f, err}:
 		case <-ctx.Done():
@@ -55,7 +55,7 @@ func lock(ctx context.Context, path string) (*locked, error) {
 
 // tryLock is lock that gives nil when another holds it.
 func tryLock(path string) (*locked, error) {
-	f, err := lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
+	f, err := lockFile(context.Background(), path, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, nil
 	}
@@ -63,9 +63,13 @@ func tryLock(path string) (*locked, error) {
 }
 
 // lockFile locks the file that path names at the time it has the lock: the
-// last holder may have removed the one that it named before.
-func lockFile(path string, how int) (*locked, error) {
+// last holder may have removed the one that it named before. Once ctx has ended
+// it makes no file any more.
+func lockFile(ctx context.Context, path string, how int) (*locked, error) {
 	for {
+		if ctx.Err() != nil {
+			return nil, fault.Of(ctx.Err())
+		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, store.Fault(err, "lock the image store")
