@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,7 +92,7 @@ func cell(v json.RawMessage) string {
 	}
 	var b bytes.Buffer
 	if json.Compact(&b, v) != nil {
-		return fmt.Sprintf("%s", v)
+		return string(v)
 	}
 	return b.String()
 }

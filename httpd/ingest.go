@@ -83,7 +83,7 @@ func (s *Server) exportBody(w http.ResponseWriter, r *request) (body []byte, fre
 		switch {
 		case all.Len() > ingest.MaxBody:
 			return nil, free, errTooLarge(ingest.MaxBody)
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return all.Bytes(), free, nil
 		case err != nil:
 			return nil, free, exportFault(err)

@@ -114,7 +114,7 @@ func (c *checks) moment(field string, v jsontext.Value) (t time.Time) {
 // dateTime refuses what package time takes and RFC 3339 does not, and digits
 // that the table does not have.
 var dateTime = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^.{10}T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+	return regexp.MustCompile(`^.{10}T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`) //nolint:forbidigo // on first use
 })
 
 // name reads one of some names; "" only if it is absent or wrong.

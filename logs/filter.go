@@ -47,7 +47,9 @@ type filterDocument struct {
 	Limit    jsontext.Value `json:"limit"`
 }
 
-var traceID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-fA-F0-9]{32}$`) })
+var traceID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-fA-F0-9]{32}$`) //nolint:forbidigo // on first use
+})
 
 func (d filterDocument) read(c *checks) Filter {
 	f := Filter{
@@ -109,7 +111,7 @@ func decodeAggregate(doc []byte) (Grouping, error) {
 		return Grouping{}, err
 	}
 	var c checks
-	g := Grouping{Filter: d.filterDocument.read(&c)}
+	g := Grouping{Filter: d.read(&c)}
 	by := c.list("groupBy", d.GroupBy, 1, 3, []string{"service"})
 	for _, s := range by {
 		c.when(!slices.Contains([]string{"service", "severity", "time"}, s), "groupBy", "value", "has %.40q and may have service, severity and time", s)

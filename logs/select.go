@@ -75,7 +75,7 @@ var wildcards = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
 
 // word is a whole one: OpenTelemetry's index has no parts of words.
 var word = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[^0-9a-z\x80-\x{10FFFF}][0-9a-z]+[^0-9a-z\x80-\x{10FFFF}]`)
+	return regexp.MustCompile(`[^0-9a-z\x80-\x{10FFFF}][0-9a-z]+[^0-9a-z\x80-\x{10FFFF}]`) //nolint:forbidigo // on first use
 })
 
 // during asks for the rows of an interval. Times that the column can't hold

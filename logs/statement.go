@@ -34,7 +34,9 @@ const (
 	maxParamText = 4096 // characters
 )
 
-var paramName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`) })
+var paramName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`) //nolint:forbidigo // on first use
+})
 
 // decodeStatement reads the body of a query and lets its statement through or
 // not. Errors: *Problem.

@@ -21,7 +21,7 @@ import (
 const (
 	payloads   = 100
 	perPayload = 5000 // records
-	senders    = 10 // as a Collector has by default
+	senders    = 10   // as a Collector has by default
 )
 
 // payload is a request to ingest.

@@ -110,7 +110,7 @@ func (l *lab) start(ctx context.Context) error {
 
 func (l *lab) stop() {
 	_ = l.daemon.Process.Signal(os.Interrupt)
-	<-l.ended
+	_ = <-l.ended // it was told to
 	_ = os.RemoveAll(l.home)
 }
 

@@ -198,7 +198,7 @@ func (s *Store) adding() (*locked, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
 		return nil, store.Fault(err, "make the image store")
 	}
-	return lockFile(s.addingLock(), unix.LOCK_SH) // collect has it for an instant
+	return lockFile(context.Background(), s.addingLock(), unix.LOCK_SH) // collect has it for an instant
 }
 
 func (s *Store) addingLock() string { return filepath.Join(s.layers.Path, "adding") }

@@ -13,9 +13,18 @@ import (
 func (r *Recorder) Follow(e *spool.Exec) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.closed {
-		r.following.Go(func() { r.follow(e) })
+	if r.closed {
+		return
 	}
+	reader, err := e.Watch() // now: output may come before another goroutine runs
+	if err != nil {
+		r.Log.Warn("the output of an exec can't be read for the log table", "exec_id", e.Record().ID, "error", err)
+		return
+	}
+	r.following.Go(func() {
+		defer reader.Close()
+		r.follow(e.Record(), reader)
+	})
 }
 
 // output is the output of one exec on its way into rows.
@@ -28,14 +37,7 @@ type output struct {
 	rows  []ingest.Row
 }
 
-func (r *Recorder) follow(e *spool.Exec) {
-	rec := e.Record()
-	reader, err := e.Watch()
-	if err != nil {
-		r.Log.Warn("the output of an exec can't be read for the log table", "exec_id", rec.ID, "error", err)
-		return
-	}
-	defer reader.Close()
+func (r *Recorder) follow(rec spool.Record, reader *spool.Events) {
 	o := &output{r: r, exec: rec.ID, left: maxOutput, like: row(rec.BoxID, r.Name(r.ctx, rec.BoxID), time.Time{})}
 	for o.left > 0 && !reader.Done() && reader.Wait(r.ctx) == nil {
 		if !o.take(reader) {

@@ -1,0 +1,206 @@
+package boxlog_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/internal/fake"
+	"sandbox/logs/boxlog"
+	"sandbox/logs/clickhouse"
+	"sandbox/logs/embedded"
+	"sandbox/logs/ingest"
+	"sandbox/spool"
+	"sandbox/test/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// stage is a box whose output goes into the log table of a real engine.
+type stage struct {
+	engine   *clickhouse.Client
+	recorder *boxlog.Recorder
+	spool    *spool.Store
+	runtime  *core.Runtime
+	box      *core.Box
+	mu       sync.Mutex
+	down     bool // the engine is not to be reached
+}
+
+func (s *stage) setDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	helpers := os.Getenv("SANDBOX_HELPER_DIR")
+	if helpers == "" {
+		helpers = filepath.Join("..", "..", "build")
+	}
+	e, err := embedded.Start(t.Context(), embedded.Options{Folder: t.TempDir(), HelperDir: helpers})
+	must(t, err)
+	t.Cleanup(func() { _ = e.Close() })
+	must(t, e.Wait(t.Context()))
+	s := &stage{}
+	dial := func(ctx context.Context) (net.Conn, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.down {
+			return nil, fault.New(fault.Unavailable, "the log engine is down")
+		}
+		return e.Dial(ctx)
+	}
+	s.engine, err = clickhouse.Dial(e.Dial)
+	must(t, err)
+	t.Cleanup(func() { _ = s.engine.Close() })
+	behind, err := clickhouse.Dial(dial)
+	must(t, err)
+	t.Cleanup(func() { _ = behind.Close() })
+	writer := ingest.NewWriter(behind)
+	t.Cleanup(writer.Close)
+	s.recorder = boxlog.New(boxlog.Config{
+		Writer: writer, Log: slog.New(slog.DiscardHandler), Name: func(context.Context, string) string { return "web" },
+	})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		s.recorder.Close(ctx)
+	})
+	s.runtime = core.New(core.Config{Engine: fake.NewEngine(t)})
+	o := options.Defaults()
+	o.RootfsPath, o.AutoRemove, o.Name = "/", false, "web"
+	s.box, err = s.runtime.Create(t.Context(), o)
+	must(t, err)
+	s.spool = spool.Open(spool.Config{Dir: filepath.Join(t.TempDir(), "spool"), Limit: 1 << 20, Begun: s.recorder.Follow})
+	t.Cleanup(s.spool.Close)
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sh runs a script to its end.
+func (s *stage) sh(t *testing.T, script string) *spool.Exec {
+	t.Helper()
+	command, err := s.box.Exec(t.Context(), options.Exec{Cmd: []string{"/bin/sh", "-c", script}})
+	must(t, err)
+	e, err := s.spool.Start(command, false)
+	must(t, err)
+	must(t, e.Wait(t.Context()))
+	return e
+}
+
+// rows waits for a number of rows, and gives them as one text each.
+func (s *stage) rows(t *testing.T, want int) []string {
+	t.Helper()
+	const sql = "SELECT ServiceName, ScopeName, ResourceAttributes['box.id'] AS id, ResourceAttributes['box.name'] AS name, LogAttributes['exec.id'] AS exec, LogAttributes['stream'] AS stream, EventName, SeverityText, substring(Body, 1, 20) AS b, length(Body) AS n FROM otel.otel_logs ORDER BY Timestamp, stream"
+	for {
+		r, err := s.engine.Query(t.Context(), clickhouse.Request{SQL: sql})
+		must(t, err)
+		if r.Count < want { // nothing tells of it but the table
+			continue
+		}
+		var rows []map[string]string
+		must(t, json.Unmarshal(r.Rows, &rows))
+		var texts []string
+		for _, row := range rows {
+			if row["ServiceName"] != "box-"+s.box.ID() || row["ScopeName"] != "sandbox" || row["id"] != s.box.ID() || row["name"] != "web" {
+				t.Errorf("got %v", row)
+			}
+			texts = append(texts, strings.Join([]string{row["exec"], row["stream"], row["EventName"], row["SeverityText"], row["b"]}, "|"))
+		}
+		return texts
+	}
+}
+
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	e := s.sh(t, `echo one; printf 'two\r\n\n'; printf rest`)
+	id := e.Record().ID
+	want := []string{id + "|stdout|||one", id + "|stdout|||two", id + "|stdout|||", id + "|stdout|||rest"}
+	if got := s.rows(t, 4); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q", got)
+	}
+	other := s.sh(t, `echo oops >&2`).Record().ID
+	if got := s.rows(t, 5); got[4] != other+"|stderr|||oops" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestFirstMebibyte wants no more of an exec than that.
+func TestFirstMebibyte(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.sh(t, `head -c 3000000 /dev/zero | tr '\0' x; echo behind`)
+	s.sh(t, `echo another`)
+	r, err := s.engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1"})
+	must(t, err)
+	r.Free()
+	for got := ""; !strings.Contains(got, "another"); {
+		got = strings.Join(s.rows(t, 2), "\n")
+		if strings.Contains(got, "behind") {
+			t.Error("more than the first MiB is in the table")
+		}
+	}
+	r, err = s.engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT toString(sum(length(Body))) AS n FROM otel.otel_logs WHERE Body != 'another'"})
+	must(t, err)
+	if !strings.Contains(string(r.Rows), fmt.Sprint(1<<20)) {
+		t.Errorf("got %s bytes", r.Rows)
+	}
+}
+
+// TestDeadEngine writes more than the spool keeps while the engine is away: the
+// commands end all the same, and the rows come later.
+func TestDeadEngine(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.setDown(true)
+	for range 10 {
+		s.sh(t, `echo first; head -c 2000000 /dev/zero | tr '\0' x`)
+	}
+	s.setDown(false)
+	got := 0
+	for got < 10 {
+		got = strings.Count(strings.Join(s.rows(t, 1), "\n"), "first")
+	}
+}
+
+func TestBoxes(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	note := func() {
+		t.Helper()
+		recs, err := s.runtime.List(t.Context())
+		must(t, err)
+		s.recorder.Boxes(recs)
+	}
+	note() // what was there before is no event
+	_, err := s.box.Stop(t.Context(), 0)
+	must(t, err)
+	note()
+	note()
+	must(t, s.runtime.Remove(t.Context(), s.box.ID(), true))
+	note()
+	want := []string{"||box.stopped|INFO|box stopped", "||box.removed|INFO|box removed"}
+	if got := s.rows(t, 2); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q", got)
+	}
+}
