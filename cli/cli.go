@@ -72,7 +72,7 @@ a server or to this host's boxes in process, 'sandbox help servers' says.`,
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	flags := root.PersistentFlags()
-	flags.VarP(&choice{value: &a.output, allowed: []string{"text", "json"}}, "output", "o", "how to print: text or json")
+	flags.VarP(&choice{value: &a.output, allowed: []string{"text", "json", "table"}}, "output", "o", "how to print: text (or table, the same) or json")
 	flags.BoolVar(&a.target.local, "local", false, "work on this host's boxes in process, without a daemon")
 	flags.StringVar(&a.target.url, "url", "", "the server to use: http(s)://HOST, or unix:///PATH of a daemon's socket")
 	flags.StringVar(&a.target.profile, "profile", "", "use the server of this stored profile, see 'sandbox auth'")

@@ -16,7 +16,11 @@ func (a *app) logsCmd() *cobra.Command {
 		Use:   "logs BOX [EXEC] [-f]",
 		Short: "Print the output of a command: the last one started, or EXEC",
 		Long: `Print the output of a command in a box: the last one that was started, or EXEC
-('exec -d' prints its id). Only a daemon keeps output.`,
+('exec -d' prints its id). Only a daemon keeps output.
+
+The verbs below ask the log table of the server, in which the output of all
+boxes is, and whatever else was sent there: a box that is called like one of
+them is named by its id.`,
 		Args: cobra.RangeArgs(1, 2),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the command ends")
@@ -30,6 +34,7 @@ func (a *app) logsCmd() *cobra.Command {
 			return a.printLog(ctx, c, e, follow)
 		})
 	}
+	cmd.AddCommand(a.logsQueryCmd(), a.logsSearchCmd(), a.logsCountCmd())
 	return a.completeBoxes(cmd, 1, "")
 }
 

@@ -39,8 +39,14 @@ func (c *Client) refused(resp *http.Response) error {
 			RequestID string        `json:"request_id"`
 			Fields    []fault.Field `json:"fields"`
 		} `json:"error"`
+		problem
 	}
-	if err := json.Unmarshal(doc, &d); err != nil || d.Error == nil || d.Error.Message == "" {
+	err := json.Unmarshal(doc, &d)
+	if failed := d.classified(e.Status); err == nil && failed != nil {
+		e.Err = failed
+		return e
+	}
+	if err != nil || d.Error == nil || d.Error.Message == "" {
 		e.Err = fault.New(kindOf(resp.StatusCode), "%s answered %s, not as a sandbox service does; is that its address? (a hosted one ends in /api)",
 			c.url, resp.Status)
 		return e

@@ -73,6 +73,9 @@ func (c Config) check() (settings, error) {
 	if !auth.ValidEnvironment(c.Environment) {
 		return s, fault.New(fault.Config, "--environment %q: want letters, digits, _, . or -", c.Environment)
 	}
+	if c.LogOutput && c.ClickHouseDSN != "" && c.ClickHouseWriteDSN == "" {
+		return s, fault.New(fault.Config, "--log-output with --clickhouse-dsn needs --clickhouse-write-dsn, to write to")
+	}
 	s.tls, err = c.certificate()
 	return s, err
 }

@@ -42,6 +42,7 @@ type Daemon struct {
 	// removals calls back when boxes were removed, by whichever process; nil
 	// where nobody else can.
 	removals func(context.Context, func()) error
+	changes  func(context.Context, func()) error // the same for all that becomes of boxes
 	logs     logEngine
 	server   *httpd.Server
 	tcp      net.Listener // nil without
@@ -75,7 +76,7 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	}
 	d, err := start(ctx, s, host.Runtime, streams)
 	if err == nil {
-		d.removals = host.Engine.Removals
+		d.removals, d.changes = host.Engine.Removals, host.Engine.Changes
 	}
 	return d, err
 }
@@ -99,12 +100,12 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 	if err != nil {
 		return nil, err
 	}
-	d.spool = spool.Open(spool.Config{Dir: filepath.Join(s.Home, "spool"), Log: streams.Log})
-	d.sweep(ctx)
-	if err := d.spool.Adopt(ctx, spooled{runtime}); err != nil {
+	if d.logs, err = s.openLogs(ctx, runtime, streams.Log); err != nil {
 		return nil, err
 	}
-	if d.logs, err = s.openLogs(ctx, streams.Log); err != nil {
+	d.spool = spool.Open(spool.Config{Dir: filepath.Join(s.Home, "spool"), Log: streams.Log, Begun: d.logs.follow()})
+	d.sweep(ctx)
+	if err := d.spool.Adopt(ctx, spooled{runtime}); err != nil {
 		return nil, err
 	}
 	d.server, err = httpd.New(httpd.Config{
@@ -155,6 +156,10 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	if d.removals != nil {
 		group.Go(func() error { return d.removals(ctx, func() { d.sweep(ctx) }) })
 	}
+	if d.changes != nil && d.logs.boxes != nil {
+		d.recordBoxes(ctx)
+		group.Go(func() error { return d.changes(ctx, func() { d.recordBoxes(ctx) }) })
+	}
 	<-ctx.Done()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
@@ -180,7 +185,7 @@ func (d *Daemon) Close(ctx context.Context) error {
 	if d.spool != nil {
 		d.spool.Close()
 	}
-	errs = append(errs, d.logs.Close())
+	errs = append(errs, d.logs.Close(ctx))
 	if d.keys != nil {
 		errs = append(errs, d.keys.Close())
 	}

@@ -12,11 +12,14 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/logs"
+	"sandbox/logs/boxlog"
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
 	"sandbox/logs/ingest"
+	"sandbox/spool"
 )
 
 // Logs is the table [logs] of the configuration file. What is left out, or 0,
@@ -82,16 +85,17 @@ type logEngine struct {
 	embedded *embedded.Engine   // nil with a server, or when there is no engine
 	inserter *clickhouse.Client // nil when it is reader, or none
 	writer   *ingest.Writer     // nil when nothing is to be written
+	boxes    *boxlog.Recorder   // nil when what happens in boxes is not to be written
 }
 
 // openLogs opens the log service. The embedded engine is started, and not
 // waited for: boxes need none, and without one the service says what is
 // missing. Errors: Config.
-func (s settings) openLogs(ctx context.Context, log *slog.Logger) (e logEngine, err error) {
+func (s settings) openLogs(ctx context.Context, runtime *core.Runtime, log *slog.Logger) (e logEngine, err error) {
 	c := logs.Config{Budget: s.Logs.Budget.budget()}
 	defer func() {
 		if err != nil {
-			e, err = logEngine{}, errors.Join(err, e.Close())
+			e, err = logEngine{}, errors.Join(err, e.Close(ctx))
 		}
 	}()
 	if s.ClickHouseDSN != "" {
@@ -104,6 +108,9 @@ func (s settings) openLogs(ctx context.Context, log *slog.Logger) (e logEngine, 
 	}
 	if err := e.openWriter(s.ClickHouseWriteDSN); err != nil {
 		return e, err
+	}
+	if e.writer != nil && (e.embedded != nil || s.LogOutput) {
+		e.boxes = boxlog.New(boxlog.Config{Writer: e.writer, Log: log, Name: boxName(runtime)})
 	}
 	c.Engine = e.reader
 	e.service, err = logs.New(c)
@@ -139,9 +146,50 @@ func (s settings) startEngine(ctx context.Context, log *slog.Logger) (*embedded.
 	return e, nil
 }
 
-// Close ends the connections and the embedded engine.
-func (e logEngine) Close() error {
+// boxName gives what a box is called.
+func boxName(runtime *core.Runtime) func(context.Context, string) string {
+	return func(ctx context.Context, id string) string {
+		b, err := runtime.Get(ctx, id)
+		if err != nil {
+			return ""
+		}
+		rec, err := b.Record(ctx)
+		if err != nil {
+			return ""
+		}
+		return rec.Options.Name
+	}
+}
+
+// follow gives what is to be told of each exec, or nil.
+func (e logEngine) follow() func(*spool.Exec) {
+	if e.boxes == nil {
+		return nil
+	}
+	return e.boxes.Follow
+}
+
+// recordBoxes writes what has become of boxes.
+func (d *Daemon) recordBoxes(ctx context.Context) {
+	recs, err := d.runtime.List(ctx)
+	if err != nil {
+		d.Log.WarnContext(ctx, "what becomes of boxes is not in the log table", "error", err)
+		return
+	}
+	d.logs.boxes.Boxes(recs)
+}
+
+// lastRows is how long the last rows of boxes have to be stored at the end.
+const lastRows = 2 * time.Second
+
+// Close stores what is left, and ends the connections and the embedded engine.
+func (e logEngine) Close(ctx context.Context) error {
 	var errs []error
+	if e.boxes != nil {
+		ctx, cancel := context.WithTimeout(ctx, lastRows)
+		e.boxes.Close(ctx)
+		cancel()
+	}
 	if e.writer != nil {
 		e.writer.Close()
 	}

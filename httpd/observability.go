@@ -83,6 +83,7 @@ func seconds(d time.Duration) string {
 // writeResult writes what an operation gave.
 func writeResult(w http.ResponseWriter) func(logs.Result, error) error {
 	return func(res logs.Result, err error) error {
+		defer res.Free()
 		if err != nil {
 			return err
 		}

@@ -216,12 +216,8 @@ type lastPart struct {
 	part io.Reader
 }
 
-func (l *lastPart) Read(p []byte) (n int, err error) {
-	for n < len(p) && err == nil { // a part gives 4 KiB at a time, which would be one write each
-		var more int
-		more, err = l.part.Read(p[n:])
-		n += more
-	}
+func (l *lastPart) Read(p []byte) (int, error) {
+	n, err := l.part.Read(p)
 	switch {
 	case err == nil:
 		return n, nil

@@ -13,19 +13,27 @@ import (
 type Result struct {
 	QueryID    string
 	Columns    []clickhouse.Column
-	Rows       []jsontext.Value // arrays of objects, to be read one after another as one
-	Count      int              // of rows
+	Count      int // of rows
 	Statistics clickhouse.Statistics
+
+	parts []clickhouse.Result // whose rows are to be read one after another
+}
+
+// Free gives the result's memory back: its document can't be used any more.
+func (r Result) Free() {
+	for i := range r.parts {
+		r.parts[i].Free()
+	}
 }
 
 func whole(id string, r clickhouse.Result) Result {
-	return Result{QueryID: id, Columns: r.Columns, Rows: []jsontext.Value{r.Rows}, Count: r.Count, Statistics: r.Statistics}
+	return Result{QueryID: id, Columns: r.Columns, Count: r.Count, Statistics: r.Statistics, parts: []clickhouse.Result{r}}
 }
 
 // add puts the rows of a later query behind those that are there.
 func (r *Result) add(more clickhouse.Result) {
 	r.Columns = more.Columns
-	r.Rows = append(r.Rows, more.Rows)
+	r.parts = append(r.parts, more)
 	r.Count += more.Count
 	r.Statistics.Elapsed += more.Statistics.Elapsed
 	r.Statistics.ReadRows += more.Statistics.ReadRows
@@ -43,8 +51,8 @@ func (r Result) Document() ([][]byte, error) {
 	head := append([]byte(`{"queryId":`+strconv.Quote(r.QueryID)+`,"columns":`), columns...)
 	pieces := [][]byte{append(head, `,"rows":[`...)}
 	rows := 0
-	for _, array := range r.Rows {
-		inner := inside(array)
+	for _, part := range r.parts {
+		inner := inside(part.Rows)
 		if len(inner) == 0 {
 			continue
 		}
@@ -62,6 +70,9 @@ func (r Result) Document() ([][]byte, error) {
 // inside gives what stands between the brackets of an array; nothing for an
 // empty one.
 func inside(array jsontext.Value) []byte {
+	if len(array) < 2 { // of no query
+		return nil
+	}
 	inner := array[1 : len(array)-1]
 	for len(inner) > 0 && inner[0] <= ' ' {
 		inner = inner[1:]

@@ -3,9 +3,11 @@ package logs
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"sandbox/logs/clickhouse"
@@ -54,14 +56,27 @@ func (f Filter) where(s clickhouse.Schema, from, to time.Time) *condition {
 // index: what lower(Body) must hold comes first.
 func (c *condition) contains(text string) {
 	all, whole := spellings(text)
-	for i, s := range all {
-		all[i] = c.value("String", s)
+	var plain, patterns []string
+	for _, s := range all {
+		plain = append(plain, c.value("String", s))
+		patterns = append(patterns, "lower(Body) LIKE "+c.value("String", "%"+wildcards.Replace(s)+"%"))
 	}
-	c.and("multiSearchAny(lower(Body), [" + strings.Join(all, ", ") + "])")
+	c.and("multiSearchAny(lower(Body), [" + strings.Join(plain, ", ") + "])")
+	if word().MatchString(all[0]) { // an index of words needs LIKE
+		c.and("(" + strings.Join(patterns, " OR ") + ")")
+	}
 	if !whole {
 		c.and("match(Body, " + c.value("String", anyCase(text)) + ")")
 	}
 }
+
+// wildcards are what LIKE would take for more than itself.
+var wildcards = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
+
+// word is a whole one: OpenTelemetry's index has no parts of words.
+var word = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[^0-9a-z\x80-\x{10FFFF}][0-9a-z]+[^0-9a-z\x80-\x{10FFFF}]`)
+})
 
 // during asks for the rows of an interval. Times that the column can't hold
 // are the nearest that it can: no row is lost or won.
@@ -71,12 +86,25 @@ func (c *condition) during(s clickhouse.Schema, from, to time.Time) {
 		// The table's key is made of a type that begins in 1970 and ends in
 		// 2106. It would lead past rows of other times.
 		column = "identity(Timestamp)"
-	} else if s.HasSeconds() {
-		c.and("TimestampTime >= toDateTime(" + c.value("UInt32", strconv.FormatInt(from.Unix(), 10)) + ")")
-		c.and("TimestampTime <= toDateTime(" + c.value("UInt32", strconv.FormatInt(to.Unix(), 10)) + ")")
+	} else {
+		c.seconds(s, from, to)
 	}
 	c.and(column + " >= fromUnixTimestamp64Nano(" + c.value("Int64", nanoseconds(from)) + ")")
 	c.and(column + " < fromUnixTimestamp64Nano(" + c.value("Int64", nanoseconds(to)) + ")")
+}
+
+// seconds adds what the table's key can use, in which times are rounded down.
+func (c *condition) seconds(s clickhouse.Schema, from, to time.Time) {
+	low := "toDateTime(" + c.value("UInt32", strconv.FormatInt(from.Unix(), 10)) + ")"
+	high := "toDateTime(" + c.value("UInt32", strconv.FormatInt(to.Unix(), 10)) + ")"
+	if s.HasSeconds() {
+		c.and("TimestampTime >= " + low)
+		c.and("TimestampTime <= " + high)
+	}
+	if s.FiveMinutes() {
+		c.and("toStartOfFiveMinutes(Timestamp) >= toStartOfFiveMinutes(" + low + ")")
+		c.and("toStartOfFiveMinutes(Timestamp) <= toStartOfFiveMinutes(" + high + ")")
+	}
 }
 
 // inDateTime tells whether a time is inside of what the type DateTime holds.

@@ -32,3 +32,11 @@ install-logs: sandbox-logs
 	install -m 755 $(BUILD)/sandbox-logs '$(DESTDIR)$(PREFIX)/libexec/sandbox/'
 	@if [ -e $(BUILD)/lib/libchdb.so ]; then install -m 644 $(BUILD)/lib/libchdb.so '$(DESTDIR)$(PREFIX)/lib/sandbox/'; \
 	else echo 'the log engine is not installed with it: make deps-logs fetches it'; fi
+
+# The log service beside its own engine. ROWS=1000000 CROWD=10s makes it short.
+ROWS  ?= 20000000
+CROWD ?= 60s
+
+.PHONY: bench-logs
+bench-logs: build deps-logs ## measure the log service beside its engine, on ROWS (20 million) generated rows
+	$(GO) run ./bench/logs -build $(BUILD) -rows $(ROWS) -crowd $(CROWD)

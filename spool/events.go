@@ -44,6 +44,19 @@ func (e *Exec) Events(after int64) (*Events, error) {
 	return v, nil
 }
 
+// Watch gives a reader of the events that come from now on. It holds nothing:
+// what is dropped before it is read is a Gap. Errors: Storage.
+func (e *Exec) Watch() (*Events, error) {
+	e.mu.Lock()
+	now := e.out.index.n
+	e.mu.Unlock()
+	v := &Events{r: reader{e: e, seq: now, weak: true}}
+	if err := e.join(&v.r); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
 // Close ends the reading; it may be called twice.
 func (v *Events) Close() { v.r.leave() }
 

@@ -14,6 +14,7 @@ type reader struct {
 	e      *Exec
 	seq    int64     // events up to this one were taken
 	strict bool      // holds for ever; others for a time
+	weak   bool      // holds nothing
 	late   time.Time // since when it has kept the pump waiting
 }
 

@@ -65,6 +65,8 @@ func (e *Exec) bound(now time.Time) (int64, time.Duration) {
 	bound, wait := e.out.index.n, time.Minute
 	for r := range e.readers {
 		switch {
+		case r.weak:
+			continue
 		case r.strict:
 		case r.late.IsZero() && r.seq == e.out.index.dropped:
 			r.late = now

@@ -45,6 +45,9 @@ type Config struct {
 	Dir   string       // absolute; made when the first exec needs it
 	Limit int64        // bytes an exec; 0: DefaultLimit, at least 1 MiB
 	Log   *slog.Logger // of what no caller is there to be told; nil: nowhere
+	// Begun is told of each exec that is followed from now on; it must not
+	// wait. nil: nobody is.
+	Begun func(*Exec)
 }
 
 // Store is all spooled execs of a home. One process at a time may have it
@@ -53,6 +56,7 @@ type Store struct {
 	dir   string
 	limit int64
 	log   *slog.Logger
+	begun func(*Exec)
 	// patience is how long an events reader may be a whole spool behind before
 	// it is left behind (contract, section 3), and how long what a command has
 	// left in its pipes waits for room on a full disk.
@@ -73,7 +77,7 @@ func Open(c Config) *Store {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Store{
-		dir: c.Dir, limit: max(c.Limit, 1<<20), log: c.Log, patience: 10 * time.Second,
+		dir: c.Dir, limit: max(c.Limit, 1<<20), log: c.Log, begun: c.Begun, patience: 10 * time.Second,
 		live: map[string]*Exec{}, known: map[string][]Place{},
 	}
 }
@@ -117,6 +121,9 @@ func (s *Store) begin(e *Exec) error {
 	s.mu.Lock()
 	s.live[e.rec.ID] = e
 	s.mu.Unlock()
+	if s.begun != nil {
+		s.begun(e)
+	}
 	s.pumps.Go(func() {
 		u.run()
 		s.mu.Lock()

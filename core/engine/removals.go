@@ -15,6 +15,18 @@ import (
 // whichever process, until ctx ends. Several removals may come as one call; none
 // is left out. Errors: Storage, ResourceExhausted (the host's watches).
 func (c *Client) Removals(ctx context.Context, gone func()) error {
+	return c.follow(ctx, unix.IN_DELETE|unix.IN_MOVED_FROM, gone)
+}
+
+// Changes calls changed each time that boxes of the home are in another state,
+// new or gone, by whichever process, until ctx ends. Several changes may come
+// as one call; none is left out. Errors: as Removals.
+func (c *Client) Changes(ctx context.Context, changed func()) error {
+	return c.follow(ctx, unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO, changed)
+}
+
+// follow calls call for events of the folder of records.
+func (c *Client) follow(ctx context.Context, events uint32, call func()) error {
 	if err := os.MkdirAll(c.records.Path, 0o700); err != nil {
 		return store.Fault(err, "make the folder of boxes")
 	}
@@ -24,18 +36,18 @@ func (c *Client) Removals(ctx context.Context, gone func()) error {
 	}
 	f := os.NewFile(uintptr(fd), "inotify")
 	defer f.Close()
-	if _, err := unix.InotifyAddWatch(fd, c.records.Path, unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_ONLYDIR); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, c.records.Path, events|unix.IN_ONLYDIR); err != nil {
 		return fault.Wrap(fault.ResourceExhausted, err, "watch the boxes of the home")
 	}
 	defer context.AfterFunc(ctx, func() { _ = f.Close() })()
-	for events := make([]byte, 64<<10); ; {
-		// What is read does not matter: gone looks at all boxes, so that
+	for buffer := make([]byte, 64<<10); ; {
+		// What is read does not matter: call looks at all boxes, so that
 		// events which the kernel had no room for are made good, too.
-		if _, err := f.Read(events); errors.Is(err, os.ErrClosed) {
+		if _, err := f.Read(buffer); errors.Is(err, os.ErrClosed) {
 			return nil
 		} else if err != nil {
 			return fault.Wrap(fault.Internal, err, "watch the boxes of the home")
 		}
-		gone()
+		call()
 	}
 }

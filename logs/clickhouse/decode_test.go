@@ -12,7 +12,7 @@ func BenchmarkDecode(b *testing.B) {
 		strings.Repeat(row+",\n", 9999) + row + "\n\t],\n\n\t\"rows\": 10000,\n\n\t\"statistics\":\n\t{\n\t\t\"elapsed\": 0.1,\n\t\t\"rows_read\": 1,\n\t\t\"bytes_read\": 1\n\t}\n}\n")
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, err := decode(text); err != nil {
+		if err := new(Result).decode(text); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -24,7 +24,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"meta":[{"name":"v","type":"UInt8"}],"data":[{"v":1}],"rows":1,"statistics":{"elapsed":0.1,"rows_read":1,"bytes_read":1}}`))
 	f.Add([]byte(`{"meta":[],"data":[],"rows":0}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := decode(text)
+		var r Result
+		err := r.decode(text)
 		if err == nil && (len(r.Rows) < 2 || r.Rows[0] != '[' || r.Rows[len(r.Rows)-1] != ']') {
 			t.Errorf("rows are %s", r.Rows)
 		}

@@ -2,10 +2,13 @@ package clickhouse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -56,6 +59,8 @@ type Result struct {
 	Rows       jsontext.Value // an array of objects, whose members are in the columns' order
 	Count      int            // of rows
 	Statistics Statistics
+
+	buffer *bytes.Buffer // that Rows lies in; nil for none
 }
 
 // Statistics tells what an answer cost.
@@ -103,11 +108,31 @@ func (c *Client) query(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	}
 	defer body.Close()
-	text, err := readAll(body, r.Limits.ResultBytes)
+	buffer := buffers.Get().(*bytes.Buffer)
+	buffer.Reset()
+	res := Result{buffer: buffer}
+	err = readAll(buffer, body, r.Limits.ResultBytes)
+	if err == nil {
+		err = res.decode(buffer.Bytes())
+	}
 	if err != nil {
+		res.Free()
 		return Result{}, err
 	}
-	return decode(text)
+	return res, nil
+}
+
+// buffers hold results: fresh memory for each of some megabytes would cost as
+// much as to read it.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// Free gives the result's memory back: Rows can't be used any more. Without it
+// the memory is garbage like any other.
+func (r *Result) Free() {
+	if r.buffer != nil {
+		buffers.Put(r.buffer)
+		r.buffer, r.Rows = nil, nil
+	}
 }
 
 // endless is a context that ends but does not tell when. The driver would make
@@ -119,46 +144,85 @@ func (endless) Deadline() (deadline time.Time, ok bool) { return }
 
 // readAll reads a result, which is bounded here: the engine's own limit counts
 // a constant column once.
-func readAll(r io.Reader, limit int64) ([]byte, error) {
+func readAll(b *bytes.Buffer, r io.Reader, limit int64) error {
 	if limit > 0 {
 		r = io.LimitReader(r, limit+1)
 	}
-	var b bytes.Buffer
 	if _, err := b.ReadFrom(r); err != nil {
-		return nil, err
+		return err
 	}
 	if limit > 0 && int64(b.Len()) > limit {
-		return nil, &Error{Class: ResultTooLarge, Message: "the result has more than " + strconv.FormatInt(limit, 10) + " bytes"}
+		return &Error{Class: ResultTooLarge, Message: "the result has more than " + strconv.FormatInt(limit, 10) + " bytes"}
 	}
-	return b.Bytes(), nil
+	return nil
 }
 
-// decode reads a whole answer. What is cut off or no answer at all fails.
-func decode(text []byte) (Result, error) {
-	var a struct {
-		Meta       []Column       `json:"meta"`
-		Data       jsontext.Value `json:"data"`
-		Rows       *int           `json:"rows"`
-		Statistics struct {
-			Elapsed   float64 `json:"elapsed"`
-			ReadRows  uint64  `json:"rows_read"`
-			ReadBytes uint64  `json:"bytes_read"`
-		} `json:"statistics"`
+// decode reads a whole answer. What is cut off or no answer at all fails. The
+// rows stay where they are in text.
+func (r *Result) decode(text []byte) error {
+	var rows *int
+	var cost struct {
+		Elapsed   float64 `json:"elapsed"`
+		ReadRows  uint64  `json:"rows_read"`
+		ReadBytes uint64  `json:"bytes_read"`
 	}
-	// Names may stand twice in a row, which is told below, and text is what the
-	// engine made of its bytes.
-	err := json.Unmarshal(text, &a, jsontext.AllowDuplicateNames(true))
-	if err != nil || a.Rows == nil || a.Data.Kind() != '[' {
-		return Result{}, &Error{Class: UpstreamError, Message: "the engine's answer can't be read", Err: err}
+	// Names may stand twice in a row, which is told below. The decoder reads a
+	// buffer in its place.
+	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))
+	err := members(d, func(name string) error {
+		switch name {
+		case "meta":
+			return json.UnmarshalDecode(d, &r.Columns)
+		case "data":
+			v, err := d.ReadValue()
+			end := d.InputOffset()
+			r.Rows = text[end-int64(len(v)) : end]
+			return err
+		case "rows":
+			return json.UnmarshalDecode(d, &rows)
+		case "statistics":
+			return json.UnmarshalDecode(d, &cost)
+		}
+		return d.SkipValue()
+	})
+	if err != nil || rows == nil || r.Rows.Kind() != '[' {
+		return &Error{Class: UpstreamError, Message: "the engine's answer can't be read", Err: err}
 	}
-	if name, twice := duplicate(a.Meta); twice {
-		return Result{}, &Error{Class: SQLError, Message: "two columns of the result are called " + strconv.Quote(name) + ": give one another name with AS"}
+	if name, twice := duplicate(r.Columns); twice {
+		return &Error{Class: SQLError, Message: "two columns of the result are called " + strconv.Quote(name) + ": give one another name with AS"}
 	}
-	return Result{Columns: a.Meta, Rows: a.Data, Count: *a.Rows, Statistics: Statistics{
-		Elapsed:  time.Duration(a.Statistics.Elapsed * float64(time.Second)),
-		ReadRows: a.Statistics.ReadRows, ReadBytes: a.Statistics.ReadBytes,
-	}}, nil
+	r.Count = *rows
+	r.Statistics = Statistics{
+		Elapsed:  time.Duration(cost.Elapsed * float64(time.Second)),
+		ReadRows: cost.ReadRows, ReadBytes: cost.ReadBytes,
+	}
+	return nil
 }
+
+// members reads one object and nothing behind it, whose values read takes.
+func members(d *jsontext.Decoder, read func(name string) error) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return cmp.Or(err, errNoObject)
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := read(name.String()); err != nil {
+			return err
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	if _, err := d.ReadToken(); err != io.EOF { //nolint:errorlint // the decoder gives it bare
+		return cmp.Or(err, errNoObject)
+	}
+	return nil
+}
+
+var errNoObject = errors.New("it is not one JSON object")
 
 func duplicate(columns []Column) (string, bool) {
 	seen := make(map[string]bool, len(columns))

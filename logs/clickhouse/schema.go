@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -12,7 +13,7 @@ import (
 type Schema struct {
 	Columns    []TableColumn
 	SortingKey string // the expressions, such as "ServiceName, TimestampTime, Timestamp"
-	Result     Result // one row a column, for who describes the table
+	Result     Result // one row a column; of Describe alone
 }
 
 // TableColumn is a column of the log table.
@@ -38,6 +39,13 @@ func (s Schema) HasSeconds() bool {
 	return slices.ContainsFunc(s.Columns, func(c TableColumn) bool {
 		return c.Name == "TimestampTime" && c.Type == "DateTime" && c.DefaultExpression == "toDateTime(Timestamp)"
 	})
+}
+
+// FiveMinutes tells whether the table's key begins with buckets of time, as
+// OpenTelemetry's exporter makes it since its version 0.151. The engine does not
+// see by itself that a condition on Timestamp is one on them.
+func (s Schema) FiveMinutes() bool {
+	return strings.Contains(s.SortingKey, "toStartOfFiveMinutes(Timestamp)")
 }
 
 // Ordinary tells whether the column is stored as it was written, so that
@@ -109,6 +117,7 @@ func (c *Client) Describe(ctx context.Context, l Limits) (Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.schema, c.until = s, time.Now().Add(fresh)
+	c.schema.Result = Result{} // whoever asked may free it
 	return s, nil
 }
 

@@ -6,8 +6,9 @@ func (p *parser) items() []Expr {
 }
 
 // item is an expression with an alias; with bare, AS may be missing.
-func (p *parser) item(bare bool) Expr {
-	x := p.expression(weakest)
+func (p *parser) item(bare bool) Expr { return p.aliased(p.expression(weakest), bare) }
+
+func (p *parser) aliased(x Expr, bare bool) Expr {
 	switch {
 	case p.accept("AS"):
 		return &Alias{X: x, Name: p.name("an alias")}
@@ -25,6 +26,11 @@ func (p *parser) expression(above int) Expr {
 	if above == weakest && p.peek().isSymbol("->") {
 		return p.lambda(x)
 	}
+	return p.operators(x, above)
+}
+
+// operators goes on behind the first operand.
+func (p *parser) operators(x Expr, above int) Expr {
 	for height := p.depth; ; {
 		bigger, ok := p.extend(x, above)
 		if !ok {

@@ -8,7 +8,8 @@ import (
 )
 
 // tableText makes otel.otel_logs as OpenTelemetry's exporter for ClickHouse
-// does since its version 0.151, and syncs what was acknowledged to the disk.
+// does since its version 0.151, and syncs what was acknowledged to the disk. An
+// index of its own finds rows by any part of their text.
 //
 //go:embed otel_logs.sql
 var tableText string

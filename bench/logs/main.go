@@ -1,0 +1,192 @@
+// Command logs measures the log service beside the engine that it asks: the
+// same statements, in turns, through the daemon and on the engine's own socket.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// lab is a daemon of our own with its engine, and ways to both.
+type lab struct {
+	build, home string
+	rows        int
+	crowd       time.Duration
+	daemon      *exec.Cmd
+	ended       chan error // of the daemon
+	gateway     *http.Client
+	engine      *http.Client
+	end         time.Time // of the generated rows
+}
+
+func main() {
+	l := &lab{}
+	flag.StringVar(&l.build, "build", "build", "`FOLDER` of the programs")
+	flag.IntVar(&l.rows, "rows", 20_000_000, "rows to generate")
+	flag.DurationVar(&l.crowd, "crowd", time.Minute, "how long 50 clients ask")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := l.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func (l *lab) run(ctx context.Context) error {
+	if err := l.start(ctx); err != nil {
+		return err
+	}
+	defer l.stop()
+	for _, part := range []func(context.Context) error{l.generate, l.latency, l.throughput, l.searches, l.ingest, l.together} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// config lets no bound but that of queries at once come in the way.
+const config = `
+[logs]
+keep = "720h"
+[logs.budget]
+queries = 8
+queries_per_minute = 100000000
+`
+
+func (l *lab) start(ctx context.Context) error {
+	folder, err := filepath.Abs(l.build)
+	if err != nil {
+		return err
+	}
+	if l.home, err = os.MkdirTemp(folder, "bench-logs-"); err != nil {
+		return err
+	}
+	file := filepath.Join(l.home, "serve.toml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return err
+	}
+	l.daemon = exec.CommandContext(ctx, filepath.Join(folder, "sandbox"), "serve", "--listen", "none", "--config", file)
+	l.daemon.Env = append(os.Environ(), "SANDBOX_HOME="+l.home, "HOME="+l.home, "SANDBOX_HELPER_DIR="+folder)
+	var said bytes.Buffer
+	l.daemon.Stderr = &said
+	l.daemon.Cancel = func() error { return l.daemon.Process.Signal(os.Interrupt) }
+	if err := l.daemon.Start(); err != nil {
+		return err
+	}
+	l.ended = make(chan error, 1)
+	go func() { l.ended <- l.daemon.Wait() }()
+	l.gateway = socketClient(filepath.Join(l.home, "sandbox.sock"))
+	l.engine = socketClient(filepath.Join(l.home, "logs", "socket"))
+	for { // the daemon tells when it listens, the engine does not
+		if _, err := l.raw(ctx, "SELECT 1"); err == nil {
+			if _, err = l.ask(ctx, "query", map[string]any{"sql": "SELECT 1"}); err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-l.ended:
+			return fmt.Errorf("the daemon ended: %w: %s", err, said.String())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (l *lab) stop() {
+	_ = l.daemon.Process.Signal(os.Interrupt)
+	<-l.ended
+	_ = os.RemoveAll(l.home)
+}
+
+func socketClient(path string) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}}}
+}
+
+// raw runs a statement on the engine's own interface.
+func (l *lab) raw(ctx context.Context, sql string) ([]byte, error) {
+	return post(ctx, l.engine, "http://engine/", "", []byte(sql))
+}
+
+// ask asks the gateway, and gives the document.
+func (l *lab) ask(ctx context.Context, path string, body any) ([]byte, error) {
+	doc, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return post(ctx, l.gateway, "http://gateway/v1/observability/"+path, "application/json", doc)
+}
+
+// status is a reply that is no success.
+type status struct {
+	code   int
+	header http.Header
+	text   string
+}
+
+func (s *status) Error() string { return fmt.Sprintf("%d: %s", s.code, s.text) }
+
+func post(ctx context.Context, c *http.Client, url, kind string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", kind)
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = &status{resp.StatusCode, resp.Header, string(text[:min(len(text), 500)])}
+	}
+	return text, err
+}
+
+// median gives the middle of some times.
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// memory gives the peak of the daemon's and of its engine's memory, in MiB.
+func (l *lab) memory() string {
+	peak := func(pid string) string {
+		text, _ := os.ReadFile("/proc/" + pid + "/status")
+		_, rest, _ := strings.Cut(string(text), "VmHWM:")
+		line, _, _ := strings.Cut(rest, "\n")
+		return strings.TrimSpace(line)
+	}
+	daemon := fmt.Sprint(l.daemon.Process.Pid)
+	children, _ := os.ReadFile("/proc/" + daemon + "/task/" + daemon + "/children")
+	out := "daemon " + peak(daemon)
+	threads, _ := filepath.Glob("/proc/" + daemon + "/task/*/children")
+	for _, t := range threads {
+		if text, err := os.ReadFile(t); err == nil && t != "/proc/"+daemon+"/task/"+daemon+"/children" {
+			children = append(append(children, ' '), text...)
+		}
+	}
+	for _, child := range strings.Fields(string(children)) {
+		out += ", engine " + peak(child)
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"sandbox/client"
+	"sandbox/core/fault"
+)
+
+// logFlags are those of the verbs that filter rows.
+type logFlags struct {
+	from, to string
+	client.LogFilter
+}
+
+func (f *logFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.from, "from", "1h", "`TIME` that rows begin at: RFC 3339, or how long ago")
+	fs.StringVar(&f.to, "to", "0s", "`TIME` that rows end before")
+	fs.StringVar(&f.Service, "service", "", "rows of the service `NAME`; a box is box-ID")
+	fs.StringVar(&f.Severity, "severity", "", "rows of `LEVEL` TRACE, DEBUG, INFO, WARN, ERROR or FATAL")
+	fs.StringVar(&f.Text, "text", "", "rows that contain `TEXT`, in any case")
+	fs.StringVar(&f.TraceID, "trace", "", "rows of the trace `ID`")
+	fs.IntVarP(&f.Limit, "limit", "n", 100, "the most rows, 10000 at most")
+}
+
+// filter reads the times. Errors: InvalidArgument.
+func (f *logFlags) filter() (client.LogFilter, error) {
+	now := time.Now()
+	var err error
+	if f.From, err = moment("--from", f.from, now); err == nil {
+		f.To, err = moment("--to", f.to, now)
+	}
+	return f.LogFilter, err
+}
+
+func moment(flag, s string, now time.Time) (time.Time, error) {
+	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, fault.New(fault.InvalidArgument, "%s %s: want a time as 2026-01-31T00:00:00Z, or how long ago, as 90m", flag, s)
+	}
+	return t, nil
+}
+
+func (a *app) logsSearchCmd() *cobra.Command {
+	var f logFlags
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "search [FLAGS] [-f]",
+		Short: "Print the newest rows of the log table, the oldest of them first",
+		Args:  cobra.NoArgs,
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with the rows that come")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		filter, err := f.filter()
+		if err != nil {
+			return err
+		}
+		return a.withServer(cmd.Context(), func(c *client.Client) error {
+			if follow {
+				return a.followLogs(cmd.Context(), c, filter)
+			}
+			r, err := c.SearchLogs(cmd.Context(), filter)
+			if err != nil {
+				return err
+			}
+			if a.asJSON() {
+				return writeJSON(a.Out, r)
+			}
+			return a.printRows(r)
+		})
+	}
+	return cmd
+}
+
+// Following asks again and again: the log table tells nobody that it grows.
+const (
+	followEvery = 2 * time.Second
+	// followLag is how long rows have to arrive: what comes later than that
+	// is not seen.
+	followLag = 3 * time.Second
+	followMax = 10000 // rows of one question
+)
+
+// followLogs prints the rows there are, and then those that come.
+func (a *app) followLogs(ctx context.Context, c *client.Client, f client.LogFilter) error {
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		f.To = time.Now().Add(-followLag)
+		if f.From.Before(f.To) {
+			r, err := c.SearchLogs(ctx, f)
+			if err != nil {
+				return err
+			}
+			if err := a.printRows(r); err != nil {
+				return err
+			}
+			if f.Limit == followMax && len(r.Rows) == followMax {
+				fmt.Fprintln(a.Err, "sandbox: more rows came than can be asked for at once: some before these are left out")
+			}
+			f.From, f.Limit = f.To, followMax
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fault.Of(context.Cause(ctx))
+		}
+	}
+}
+
+// printRows prints rows, the oldest first: a line each, or a document with -o
+// json.
+func (a *app) printRows(r client.QueryResult) error {
+	for _, row := range slices.Backward(r.Rows) {
+		if a.asJSON() {
+			if err := json.NewEncoder(a.Out).Encode(row); err != nil {
+				return err
+			}
+			continue
+		}
+		level := cell(row["SeverityText"])
+		if level == "" {
+			level = "-"
+		}
+		if _, err := fmt.Fprintf(a.Out, "%s %s %s %s\n", cell(row["Timestamp"]), printable(level), printable(cell(row["ServiceName"])), printable(cell(row["Body"]))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

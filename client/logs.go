@@ -1,0 +1,109 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"sandbox/core/fault"
+)
+
+// QueryResult is the whole answer of a log query. Its JSON is the service's.
+type QueryResult struct {
+	QueryID    string                       `json:"queryId"`
+	Columns    []Column                     `json:"columns"`
+	Rows       []map[string]json.RawMessage `json:"rows"`
+	Statistics Statistics                   `json:"statistics"`
+}
+
+// Column is a column of a result.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// Statistics tells what a query cost.
+type Statistics struct {
+	ElapsedMs float64 `json:"elapsedMs"`
+	ReadRows  string  `json:"readRows"`
+	ReadBytes string  `json:"readBytes"`
+}
+
+// LogFilter says which rows of the log table are meant.
+type LogFilter struct {
+	From     time.Time `json:"from"` // From <= Timestamp < To, seven days at most
+	To       time.Time `json:"to"`
+	Service  string    `json:"service,omitempty"`
+	Severity string    `json:"severity,omitempty"` // TRACE, DEBUG, INFO, WARN, ERROR or FATAL
+	Text     string    `json:"text,omitempty"`     // what Body contains, in any case
+	TraceID  string    `json:"traceId,omitempty"`
+	Limit    int       `json:"limit,omitempty"` // 0: 100
+}
+
+// LogGrouping says how rows are counted.
+type LogGrouping struct {
+	LogFilter
+	GroupBy       []string `json:"groupBy,omitempty"`       // of service, severity and time
+	BucketSeconds int      `json:"bucketSeconds,omitempty"` // 60, 300, 3600 or 86400
+}
+
+const logRoutes = "/v1/observability"
+
+// LogSchema describes the log table, one row a column. Errors: as QueryLogs.
+func (c *Client) LogSchema(ctx context.Context) (r QueryResult, err error) {
+	err = c.call(ctx, request{method: http.MethodGet, path: logRoutes + "/schema", again: true}, &r)
+	return r, err
+}
+
+// QueryLogs runs one SELECT over otel.otel_logs. Errors: InvalidArgument (what
+// is wrong with it, or more than it may cost), RateLimited, Unavailable,
+// Upstream, Timeout, Unauthenticated, PermissionDenied.
+func (c *Client) QueryLogs(ctx context.Context, sql string, parameters map[string]any) (r QueryResult, err error) {
+	body := map[string]any{"sql": sql}
+	if parameters != nil {
+		body["parameters"] = parameters
+	}
+	err = c.call(ctx, request{method: http.MethodPost, path: logRoutes + "/query", body: body, again: true}, &r)
+	return r, err
+}
+
+// SearchLogs gives the newest rows that a filter lets through. Errors: as
+// QueryLogs.
+func (c *Client) SearchLogs(ctx context.Context, f LogFilter) (r QueryResult, err error) {
+	err = c.call(ctx, request{method: http.MethodPost, path: logRoutes + "/logs/search", body: f, again: true}, &r)
+	return r, err
+}
+
+// CountLogs counts the rows that a filter lets through. Errors: as QueryLogs.
+func (c *Client) CountLogs(ctx context.Context, g LogGrouping) (r QueryResult, err error) {
+	err = c.call(ctx, request{method: http.MethodPost, path: logRoutes + "/logs/aggregate", body: g, again: true}, &r)
+	return r, err
+}
+
+// problem is how the log queries tell of a failure.
+type problem struct {
+	Code          string        `json:"code"`
+	Message       string        `json:"message"`
+	CorrelationID string        `json:"correlationId"`
+	Prerequisite  string        `json:"prerequisite"`
+	Fields        []fault.Field `json:"fields"`
+}
+
+// classified gives the failure; nil if the document told of none.
+func (p problem) classified(status int) error {
+	if p.Code == "" || p.Message == "" {
+		return nil
+	}
+	var kind fault.Kind
+	if _ = kind.UnmarshalText([]byte(p.Code)); kind == fault.Internal { // a code of the log queries alone
+		if kind = kindOf(status); status == http.StatusUnprocessableEntity {
+			kind = fault.InvalidArgument
+		}
+	}
+	message := p.Message
+	if p.Prerequisite != "" {
+		message += ": " + p.Prerequisite
+	}
+	return &fault.Error{Kind: kind, Message: message, Fields: p.Fields}
+}

@@ -1,0 +1,70 @@
+package boxlog
+
+import (
+	"time"
+
+	"sandbox/core"
+	"sandbox/logs/ingest"
+)
+
+// state is what was last known of a box.
+type state struct {
+	name  string
+	state core.State
+}
+
+// Severities of rows about boxes, as OpenTelemetry numbers them.
+const (
+	info   = 9
+	failed = 17
+)
+
+// Boxes writes what has changed since it was last called, given all boxes
+// there are. The first call writes nothing. It does not wait: what there is no
+// room for is left out, and told to the server's log.
+func (r *Recorder) Boxes(recs []core.Record) {
+	now := map[string]state{}
+	var rows []ingest.Row
+	r.mu.Lock()
+	for _, rec := range recs {
+		now[rec.ID] = state{rec.Options.Name, rec.State}
+		if before, known := r.states[rec.ID]; !known || before.state != rec.State {
+			rows = append(rows, changed(rec))
+		}
+	}
+	for id, before := range r.states {
+		if _, still := now[id]; !still {
+			rows = append(rows, event(row(id, before.name, time.Now()), "removed", info))
+		}
+	}
+	first, closed := r.states == nil, r.closed
+	r.states = now
+	if !first && !closed && len(rows) > 0 {
+		select { // under the lock: Close closes the channel after it
+		case r.chunks <- rows:
+		default:
+			r.Log.Warn("events of boxes were left out: too many rows wait for the log engine", "rows", len(rows))
+		}
+	}
+	r.mu.Unlock()
+}
+
+// changed is the row of a box that is in another state.
+func changed(rec core.Record) ingest.Row {
+	severity := uint8(info)
+	if rec.State == core.Failed {
+		severity = failed
+	}
+	one := event(row(rec.ID, rec.Options.Name, rec.UpdatedAt), string(rec.State), severity)
+	if rec.Error != nil {
+		one.Body += ": " + rec.Error.Message
+	}
+	return one
+}
+
+// event is a row that says what has become of a box.
+func event(one ingest.Row, what string, severity uint8) ingest.Row {
+	one.Body, one.EventName, one.Severity = "box "+what, "box."+what, severity
+	one.SeverityText = map[uint8]string{info: "INFO", failed: "ERROR"}[severity]
+	return one
+}

@@ -1,0 +1,119 @@
+package boxlog
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"sandbox/logs/ingest"
+	"sandbox/spool"
+)
+
+// Follow writes an exec's output from now on. It returns at once.
+func (r *Recorder) Follow(e *spool.Exec) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.following.Go(func() { r.follow(e) })
+	}
+}
+
+// output is the output of one exec on its way into rows.
+type output struct {
+	r     *Recorder
+	like  ingest.Row // but for time, body and attributes
+	exec  string
+	lines [2][]byte // of each stream, the part of a line whose end has not come
+	left  int       // bytes that still become rows
+	rows  []ingest.Row
+}
+
+func (r *Recorder) follow(e *spool.Exec) {
+	rec := e.Record()
+	reader, err := e.Watch()
+	if err != nil {
+		r.Log.Warn("the output of an exec can't be read for the log table", "exec_id", rec.ID, "error", err)
+		return
+	}
+	defer reader.Close()
+	o := &output{r: r, exec: rec.ID, left: maxOutput, like: row(rec.BoxID, r.Name(r.ctx, rec.BoxID), time.Time{})}
+	for o.left > 0 && !reader.Done() && reader.Wait(r.ctx) == nil {
+		if !o.take(reader) {
+			return
+		}
+	}
+	o.flush()
+}
+
+// buffers are held while there is something to read, and not by all who wait.
+var buffers = sync.Pool{New: func() any { return new([spool.MaxEvent]byte) }}
+
+var streams = [...]string{spool.Stdout: "stdout", spool.Stderr: "stderr"}
+
+// take reads what is there; false: no more can be done.
+func (o *output) take(reader *spool.Events) bool {
+	buffer := buffers.Get().(*[spool.MaxEvent]byte)
+	defer buffers.Put(buffer)
+	for o.left > 0 {
+		event, err := reader.Next(buffer[:])
+		if err != nil {
+			o.r.Log.Warn("the output of an exec can't be read for the log table", "exec_id", o.exec, "error", err)
+			return false
+		}
+		if event == nil {
+			break
+		}
+		switch event.Kind {
+		case spool.Log:
+			o.add(event.Stream, event.Data)
+		case spool.Gap:
+			o.r.Log.Warn("output was dropped before it was in the log table", "exec_id", o.exec, "from", event.From, "to", event.To)
+		case spool.Exit:
+			o.flush()
+			return true
+		}
+	}
+	return o.push()
+}
+
+// add makes rows of the lines that are whole now.
+func (o *output) add(s spool.Stream, data []byte) {
+	data = data[:min(len(data), o.left)]
+	o.left -= len(data)
+	for len(data) > 0 {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		data = rest
+		o.lines[s] = append(o.lines[s], line...)
+		if whole || len(o.lines[s]) >= maxLine {
+			o.line(s)
+		}
+	}
+}
+
+// line makes a row of a line.
+func (o *output) line(s spool.Stream) {
+	one := o.like
+	one.Nanoseconds = time.Now().UnixNano()
+	one.Body = string(bytes.TrimSuffix(o.lines[s], []byte("\r")))
+	one.Attributes = []ingest.Pair{{Key: "exec.id", Value: o.exec}, {Key: "stream", Value: streams[s]}}
+	o.lines[s] = o.lines[s][:0]
+	if o.rows = append(o.rows, one); len(o.rows) >= maxChunk {
+		o.push()
+	}
+}
+
+func (o *output) push() bool {
+	rows := o.rows
+	o.rows = nil
+	return o.r.push(rows)
+}
+
+// flush makes rows of what has no end, too.
+func (o *output) flush() {
+	for s := range o.lines {
+		if len(o.lines[s]) > 0 {
+			o.line(spool.Stream(s))
+		}
+	}
+	o.push()
+}
