@@ -51,7 +51,7 @@ if grep -m 20 '"level":"ERROR"' "$work/log"; then
   echo "these are the first faults that the daemon has logged"
 fi
 kill -0 "$daemon" || { echo "the daemon has ended"; status=1; }
-sent=$(cat "$work/cases")
+sent=$(cat "$work/cases" || echo 0)
 echo "$sent cases over $operations operations"
 [ "$sent" -ge "$cases" ] || { echo "fewer than the $cases wanted"; status=1; }
 exit "$status"
