@@ -7,7 +7,7 @@ PACKAGES += python3-venv
 
 .PHONY: fuzz-api
 
-fuzz-api: root deps build $(BUILD)/schemathesis/$(SCHEMATHESIS) ## hold a daemon to docs/openapi.yaml with API_CASES (20000) generated requests (needs root)
+fuzz-api: root deps build deps-logs $(BUILD)/schemathesis/$(SCHEMATHESIS) ## hold a daemon to docs/openapi.yaml with API_CASES (20000) generated requests (needs root)
 	test/fuzz/api.sh $(BUILD) $(API_CASES)
 
 $(BUILD)/schemathesis/$(SCHEMATHESIS):

@@ -81,7 +81,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"nothing":          {"", malformed, nil, "EOF"},
 		"not JSON":         {"cpus: 2", malformed, nil, "invalid character"},
 		"truncated":        {full[:100], malformed, nil, "EOF"},
-		"null":             {"null", malformed, []string{"rootfs", "env", "volumes", "network", "ports"}, "is missing"},
+		"null":             {" null", malformed, []string{"the document"}, "must be an object"},
 		"a list":           {"[]", malformed, []string{"the document"}, "must be an object"},
 		"trailing data":    {least + "{}", malformed, nil, "after top-level value"},
 		"byte order mark":  {"\ufeff" + least, malformed, nil, "invalid character"},

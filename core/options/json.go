@@ -75,6 +75,10 @@ func decode(doc []byte, v any, prefix string, most int) error {
 	if len(doc) > most {
 		return fault.New(fault.Malformed, "%smore than the %d bytes allowed", prefix, most)
 	}
+	if jsontext.Value(doc).Kind() == 'n' { // null, which would leave v as it is
+		p := problems{{Field: fieldOf(""), Code: "type", Message: "must be " + kindName(reflect.TypeOf(v))}}
+		return p.err(fault.Malformed, prefix)
+	}
 	err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true))
 	if err == nil {
 		return nil

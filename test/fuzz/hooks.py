@@ -48,6 +48,9 @@ def ended_exec(box):
     return made["id"] if made else None
 
 
+OWN_KEY = ask("GET", "/v1/me")["sub"]
+
+
 def chosen(text):
     """Decides by what was generated, so that a case can be done again."""
     return sum(str(text).encode(errors="replace")) % 3 > 0
@@ -59,6 +62,8 @@ def before_call(context, case, kwargs):
     with lock:
         sent += 1
     parameters = case.path_parameters or {}
+    if "/keys/{id}" in case.operation.path and parameters.get("id") == OWN_KEY:
+        parameters["id"] = "key_nothing"
     if "/boxes/{id}" in case.operation.path and chosen(parameters.get("id")):
         with lock:
             box = running_box()
