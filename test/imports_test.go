@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"core/helpers":     {"core/fault"},
 	"core/hostpath":    {},
 	"core/image":       {"core", "core/fault", "core/image/layer", "core/options", "core/store"},
-	"core/image/layer": {"core/fault", "core/store"},
+	"core/image/layer": {"core/hostpath", "core/fault", "core/store"},
 	"core/local":       {"core/..."},
 	"core/network":     {"core/fault", "core/options"},
 	"core/options":     {"core/fault"},

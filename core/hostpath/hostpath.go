@@ -38,12 +38,12 @@ func Open(within, path string) (*os.File, error) {
 // a path that is only missing.
 func openIn(root *os.File, rest, path string) (*os.File, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
-	fd, err := openat2(root, rest, how)
+	fd, err := Openat2(int(root.Fd()), rest, how)
 	if err == nil {
 		return os.NewFile(uintptr(fd), path), nil
 	}
 	how.Resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
-	if fd, beneath := openat2(root, rest, how); beneath == nil {
+	if fd, beneath := Openat2(int(root.Fd()), rest, how); beneath == nil {
 		_ = unix.Close(fd)
 	} else if errors.Is(beneath, unix.EXDEV) || errors.Is(beneath, unix.ELOOP) {
 		return nil, ErrOutside
@@ -51,12 +51,13 @@ func openIn(root *os.File, rest, path string) (*os.File, error) {
 	return nil, &os.PathError{Op: "open", Path: path, Err: err}
 }
 
-// openat2 tries again while somebody renames folders on the path: the kernel
-// can't tell then whether it has left the root.
-func openat2(root *os.File, rest string, how unix.OpenHow) (int, error) {
+// Openat2 is openat2(2) for names that must not leave dir. It tries again while
+// somebody renames or mounts something on the host: the kernel can't tell then
+// whether a `..` has left it, and says EAGAIN.
+func Openat2(dir int, name string, how unix.OpenHow) (int, error) {
 	const tries = 100
 	for range tries {
-		fd, err := unix.Openat2(int(root.Fd()), rest, &how)
+		fd, err := unix.Openat2(dir, name, &how)
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			return fd, err
 		}

@@ -204,7 +204,7 @@ type guestRoot struct {
 
 // open follows a name with the box's root as /.
 func (r guestRoot) open(name string) (int, error) {
-	return unix.Openat2(int(r.dir.Fd()), name, &unix.OpenHow{
+	return hostpath.Openat2(int(r.dir.Fd()), name, unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
 	})
 }

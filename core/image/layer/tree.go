@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
+	"sandbox/core/hostpath"
 )
 
 // tree finds folders beneath root. It keeps the one used last open: the
@@ -58,17 +59,10 @@ func (t *tree) existing(name string) (fd int, base string, err error) {
 // they stay beneath it, as layers that lean on `lib -> usr/lib` need it; one
 // that leads out, or is absolute, fails with EXDEV.
 func (t *tree) open(dir string) (int, error) {
-	how := unix.OpenHow{
+	return hostpath.Openat2(t.root, dir, unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	for try := 0; ; try++ {
-		fd, err := unix.Openat2(t.root, dir, &how)
-		// EAGAIN: a rename somewhere on the host raced with a `..`.
-		if again := errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR); !again || try == 100 {
-			return fd, err
-		}
-	}
+	})
 }
 
 // makeAll makes the folders on the way to dir, and dir, as far as missing.
