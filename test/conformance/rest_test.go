@@ -95,7 +95,7 @@ func (a reply) result(r *running) result {
 
 func overREST(tcp bool) map[string]func(*running, object) result {
 	on := func(do func(r *running, c client, a object) result) func(*running, object) result {
-		return func(r *running, a object) result { return do(r, r.server.client(tcp), a) }
+		return func(r *running, a object) result { return do(r, r.client(tcp), a) }
 	}
 	return map[string]func(*running, object) result{
 		"create": on(func(r *running, c client, a object) result { return c.ask(r, "POST", "/v1/boxes", r.request(a)) }),
