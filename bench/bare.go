@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 )
 
 // bareArgument makes this program a server of net/http with nothing behind it.
@@ -64,9 +65,11 @@ func serveBare() error {
 	fmt.Println("ready")
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if file := lines.Text(); file != "" {
-			if h.document, err = os.ReadFile(file); err != nil { // before the next request
+			document, err := os.ReadFile(file)
+			if err != nil {
 				return err
 			}
+			h.document.Store(&document)
 		}
 		fmt.Println("http://" + l.Addr().String())
 	}
@@ -75,7 +78,7 @@ func serveBare() error {
 
 // bareHandler answers GET with its document, or with as many bytes as the query
 // says, and takes what is sent to it.
-type bareHandler struct{ document []byte }
+type bareHandler struct{ document atomic.Pointer[[]byte] }
 
 func (h *bareHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
@@ -84,8 +87,9 @@ func (h *bareHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.RawQuery == "" {
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(h.document)))
-		_, _ = w.Write(h.document)
+		document := *h.document.Load()
+		w.Header().Set("Content-Length", strconv.Itoa(len(document)))
+		_, _ = w.Write(document)
 		return
 	}
 	n, err := strconv.ParseInt(r.URL.RawQuery, 10, 64)

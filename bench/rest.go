@@ -118,9 +118,7 @@ func measureRestReads(ctx context.Context, b *bench) (all []row, err error) {
 // reads compares the service's answer to a path with a bare handler that sends
 // the same bytes.
 func (s *service) reads(ctx context.Context, b *bench, name, path string, limit float64) ([]row, error) {
-	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readConnections}}
-	defer c.CloseIdleConnections()
-	doc, err := s.get(ctx, c, s.url+path)
+	doc, err := s.get(ctx, s.url+path)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +127,7 @@ func (s *service) reads(ctx context.Context, b *bench, name, path string, limit 
 	}
 	what := fmt.Sprintf("%s, %d bytes", name, len(doc))
 	load := func(url string) func(context.Context) (time.Duration, error) {
-		return func(ctx context.Context) (time.Duration, error) { return s.load(ctx, c, url, len(doc)) }
+		return func(ctx context.Context) (time.Duration, error) { return s.load(ctx, url, len(doc)) }
 	}
 	all := pace{rounds: min(b.rounds, readRounds)}.interleave(ctx, s.as(what, load(s.url+path)),
 		contestant{name: "bare net/http, " + what, isolation: "none", run: load(s.bare.url)})
@@ -138,14 +136,14 @@ func (s *service) reads(ctx context.Context, b *bench, name, path string, limit 
 }
 
 // load sends a round of requests over kept connections.
-func (s *service) load(ctx context.Context, c *http.Client, url string, size int) (time.Duration, error) {
+func (s *service) load(ctx context.Context, url string, size int) (time.Duration, error) {
 	errs := make([]error, readConnections)
 	var wg sync.WaitGroup
 	start := time.Now()
 	for i := range errs {
 		wg.Go(func() {
 			for range readRequests / readConnections {
-				doc, err := s.get(ctx, c, url)
+				doc, err := s.get(ctx, url)
 				if err == nil {
 					err = whole(int64(len(doc)), int64(size))
 				}
@@ -161,13 +159,13 @@ func (s *service) load(ctx context.Context, c *http.Client, url string, size int
 
 // get reads a document whole. It sends the key to everyone: it is a part of
 // what a request is.
-func (s *service) get(ctx context.Context, c *http.Client, url string) ([]byte, error) {
+func (s *service) get(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+s.key)
-	resp, err := c.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		return nil, err
 	}

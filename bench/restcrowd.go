@@ -96,7 +96,7 @@ func (c *crowd) say(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	defer session.Close()
+	defer func() { _ = session.Close() }()
 	_, err = fmt.Fprintln(session)
 	return err
 }
@@ -124,7 +124,7 @@ func (c *crowd) watch(ctx context.Context, there func()) error {
 	if err != nil {
 		return err
 	}
-	defer session.Close()
+	defer func() { _ = session.Close() }()
 	go func() {
 		<-c.start
 		_, _ = fmt.Fprintf(session, "exec %s %d\n", producer, crowdText) // where it fails, reading does

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	"sandbox/client"
 )
 
 const (
@@ -83,32 +81,40 @@ func (r *row) weighs(size, most int64) {
 	r.Bars = append(r.Bars, verdict{fmt.Sprintf("<= %d MiB", most>>20), r.P50, size <= most})
 }
 
-// measureRestIdle makes boxes over REST, uses each once, and looks at the daemon.
-func measureRestIdle(ctx context.Context, b *bench) ([]row, error) {
-	s, err := b.theService(ctx)
-	if err != nil {
+// measureRestIdle makes boxes over REST, uses each once, and looks at the daemon:
+// one of its own, on which nothing else was measured.
+func measureRestIdle(ctx context.Context, b *bench) (_ []row, err error) {
+	s := &service{}
+	defer func() { err = errors.Join(err, s.close(context.WithoutCancel(ctx))) }()
+	if err := s.start(ctx, b, "idle"); err != nil {
 		return nil, err
 	}
-	var boxes []string
-	r := s.alone("daemon", "MiB", restIdleBoxes)
-	for range restIdleBoxes {
-		var box client.Box
-		if box, err = s.unix.CreateBox(ctx, s.options()); err != nil {
-			break
-		}
-		boxes = append(boxes, box.ID)
-		if _, err = s.exec(ctx, box.ID); err != nil {
-			break
-		}
-	}
+	boxes, err := s.used(ctx, restIdleBoxes)
+	r := s.alone("daemon", "MiB", len(boxes))
 	if err == nil {
 		var size int64
 		size, err = s.resident()
 		r.weighs(size, mostIdle)
 	}
 	for _, box := range boxes {
-		_, failed := s.unix.RemoveBox(ctx, box, true)
+		_, failed := s.unix.RemoveBox(context.WithoutCancel(ctx), box, true)
 		err = errors.Join(err, failed)
 	}
 	return []row{r}, err
+}
+
+// used makes boxes over REST and uses each once. It gives what was made also on
+// failure.
+func (s *service) used(ctx context.Context, n int) (boxes []string, err error) {
+	for range n {
+		box, err := s.unix.CreateBox(ctx, s.options())
+		if err != nil {
+			return boxes, err
+		}
+		boxes = append(boxes, box.ID)
+		if _, err := s.exec(ctx, box.ID); err != nil {
+			return boxes, err
+		}
+	}
+	return boxes, nil
 }

@@ -78,7 +78,7 @@ func (s *service) attach(ctx context.Context, box string) (time.Duration, error)
 	if err != nil {
 		return 0, err
 	}
-	defer session.Close()
+	defer func() { _ = session.Close() }()
 	var got int64
 	_, err = session.Stream(ctx, func(_ bool, p []byte) error {
 		got += int64(len(p))
@@ -104,7 +104,7 @@ func (s *service) bareDownload(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		return 0, err
 	}
@@ -125,7 +125,7 @@ func (s *service) bareUpload(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		return 0, err
 	}

@@ -47,7 +47,7 @@ func (s *service) terminal(ctx context.Context, box string) (time.Duration, erro
 	if err != nil {
 		return 0, err
 	}
-	defer session.Close()
+	defer func() { _ = session.Close() }()
 	start := time.Now()
 	if _, err := fmt.Fprintf(session, "exec %s %d\n", producer, terminalText); err != nil {
 		return 0, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,7 @@ type service struct {
 	key    string
 	tcp    *client.Client // with the key
 	unix   *client.Client // through the socket
+	http   *http.Client   // for what is compared with net/http
 	ours   *ours          // the library
 	bare   *bare
 	failed error // why there is none
@@ -39,12 +41,13 @@ func (b *bench) theService(ctx context.Context) (*service, error) {
 		return b.service, b.service.failed
 	}
 	b.service = &service{}
-	b.service.failed = b.service.start(ctx, b)
+	b.service.failed = b.service.start(ctx, b, "service")
 	return b.service, b.service.failed
 }
 
-func (s *service) start(ctx context.Context, b *bench) error {
-	dir := filepath.Join(b.dir, "service")
+// start starts them on a new folder of this name.
+func (s *service) start(ctx context.Context, b *bench, name string) error {
+	dir := filepath.Join(b.dir, name)
 	home, archive := filepath.Join(dir, "home"), filepath.Join(dir, "image.tar")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -72,7 +75,7 @@ func (s *service) start(ctx context.Context, b *bench) error {
 
 // serve starts the daemon and waits until it says that it listens.
 func (s *service) serve(b *bench, dir, home string) error {
-	log, err := os.Create(filepath.Join(dir, "log"))
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -106,6 +109,7 @@ func (s *service) connect(dir, home string) error {
 		return errors.Join(errors.New("the daemon has left no key"), err)
 	}
 	s.url, s.key = profile.URL, profile.APIKey
+	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readConnections}}
 	if s.tcp, err = client.New(client.Options{URL: s.url, Credential: client.NewApiKeyCredential(s.key)}); err != nil {
 		return err
 	}
@@ -120,7 +124,7 @@ func (s *service) as(what string, run func(context.Context) (time.Duration, erro
 	return c
 }
 
-// box makes a box through the library, with the host's root file system.
+// withBox makes a box through the library for as long as use runs.
 func (s *service) withBox(ctx context.Context, use func(box string) error) error {
 	box, err := s.ours.create(ctx)
 	if err != nil {
@@ -133,6 +137,9 @@ func (s *service) withBox(ctx context.Context, use func(box string) error) error
 func (s *service) close(ctx context.Context) error {
 	if s == nil {
 		return nil
+	}
+	if s.http != nil {
+		s.http.CloseIdleConnections()
 	}
 	var errs []error
 	if s.cmd != nil {

@@ -33,6 +33,9 @@ func (a *app) profileName() string {
 
 // profile gives the profile in use, which has to be there.
 func (a *app) profile() (name string, p client.Profile, err error) {
+	if a.target.url != "" {
+		return "", p, fault.New(fault.InvalidArgument, "this is about a profile and its server: name one with --profile, and leave out --url")
+	}
 	name = a.profileName()
 	p, ok, err := storedProfile(name)
 	if err == nil && !ok {

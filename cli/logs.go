@@ -56,7 +56,7 @@ func execOf(ctx context.Context, c *client.Client, args []string) (client.Exec, 
 // printLog prints the output that is there, and with follow what is to come.
 // With -o json each piece is a document, and the end too.
 func (a *app) printLog(ctx context.Context, c *client.Client, e client.Exec, follow bool) error {
-	there := e.StdoutBytes + e.StderrBytes
+	there, seen := deref(e.StdoutBytes)+deref(e.StderrBytes), int64(0)
 	toEnd := follow || e.FinishedAt != nil
 	if there == 0 && !toEnd {
 		return nil
@@ -68,10 +68,13 @@ func (a *app) printLog(ctx context.Context, c *client.Client, e client.Exec, fol
 		if err != nil {
 			return err
 		}
-		if event.Log != nil {
-			there -= int64(len(event.Log.Data))
+		switch {
+		case event.Log != nil:
+			seen += int64(len(event.Log.Data))
+		case event.Gap != nil:
+			seen = event.Gap.StdoutFrom + event.Gap.StderrFrom
 		}
-		if there <= 0 && !toEnd {
+		if seen >= there && !toEnd {
 			return nil
 		}
 	}
@@ -81,7 +84,7 @@ func (a *app) printLog(ctx context.Context, c *client.Client, e client.Exec, fol
 func (a *app) printEvent(e client.Event) error {
 	switch {
 	case e.Gap != nil:
-		fmt.Fprintf(a.Err, "sandbox: output was dropped here: the events %d to %d\n", e.Gap.From, e.Gap.To)
+		fmt.Fprintf(a.Err, "sandbox: output was dropped here: events %d to %d\n", e.Gap.From, e.Gap.To)
 	case e.Log != nil && a.asJSON():
 		return writeJSON(a.Out, logLine(e.Log))
 	case e.Log != nil:

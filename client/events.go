@@ -29,10 +29,12 @@ type Log struct {
 }
 
 // Gap tells that output was dropped before it could be read: the events From
-// to To.
+// to To. What comes next lies behind as many bytes of each stream.
 type Gap struct {
-	From int64 `json:"from"`
-	To   int64 `json:"to"`
+	From       int64 `json:"from"`
+	To         int64 `json:"to"`
+	StdoutFrom int64 `json:"stdout_from"`
+	StderrFrom int64 `json:"stderr_from"`
 }
 
 // Exit is the end of a command, and the last event.
@@ -132,6 +134,7 @@ func (m message) event() (e Event, seq int64, err error) {
 	case "gap":
 		e.Gap = &Gap{}
 		err = json.Unmarshal(m.data, e.Gap)
+		seq = e.Gap.To
 	case "exit":
 		e.Exit = &Exit{}
 		err = json.Unmarshal(m.data, e.Exit)

@@ -45,7 +45,7 @@ func TestEventsGoOn(t *testing.T) {
 	if want := `[1 false "a" gap 2 3 4 true "\xff" exit 3]`; fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}
-	if want := "[ after=1 after=1 after=4]"; fmt.Sprint(asked) != want {
+	if want := "[ after=1 after=3 after=4]"; fmt.Sprint(asked) != want {
 		t.Errorf("asked %v, want %s", asked, want)
 	}
 }

@@ -25,9 +25,9 @@ type Exec struct {
 	PID         *int              `json:"pid"`
 	ExitCode    *int              `json:"exit_code"` // 128+N after death by signal N
 	Signal      *int              `json:"signal"`
-	Reason      *string           `json:"reason"` // exited, signaled, canceled, timed_out, oom_killed, ...
-	StdoutBytes int64             `json:"stdout_bytes"`
-	StderrBytes int64             `json:"stderr_bytes"`
+	Reason      *string           `json:"reason"`       // exited, signaled, canceled, timed_out, oom_killed, ...
+	StdoutBytes *int64            `json:"stdout_bytes"` // nil where no daemon keeps the output
+	StderrBytes *int64            `json:"stderr_bytes"`
 	CreatedAt   time.Time         `json:"created_at"`
 	FinishedAt  *time.Time        `json:"finished_at"`
 	DurationMS  *int64            `json:"duration_ms"`

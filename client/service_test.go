@@ -222,7 +222,7 @@ func TestServiceExecs(t *testing.T) {
 		}
 	}
 	execs := must[[]client.Exec](t)(c.Execs(ctx, "a"))
-	if late != 1 || len(execs) != 1 || execs[0].ID != e.ID || execs[0].StdoutBytes != 4 {
+	if late != 1 || len(execs) != 1 || execs[0].ID != e.ID || *execs[0].StdoutBytes != 4 {
 		t.Errorf("%d late events, execs %+v", late, execs)
 	}
 	if lost := must[client.Exec](t)(c.StartExec(ctx, "a", options.Exec{Cmd: []string{"/nope"}})); lost.Status != "failed" && lost.Status != "running" {

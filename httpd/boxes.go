@@ -142,6 +142,9 @@ func (s *Server) stopBox(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), settleTime)
+	defer cancel()
+	_ = s.Spool.Settle(ctx, rec.ID) // a client that is attached and does not read may keep one
 	return writeJSON(w, http.StatusOK, rec.Info())
 }
 

@@ -52,7 +52,9 @@ func (s *Server) download(w http.ResponseWriter, r *request) error {
 	}
 	w.WriteHeader(http.StatusOK)
 	into := &clientWriter{w: w}
-	if _, err := io.Copy(into, file.ReadCloser); err != nil && into.err == nil {
+	buf := pieces.Get().(*[]byte)
+	defer pieces.Put(buf)
+	if _, err := io.CopyBuffer(into, file.ReadCloser, *buf); err != nil && into.err == nil {
 		return fault.Wrap(fault.Engine, err, "the file broke off") // which breaks the reply off too
 	}
 	return nil

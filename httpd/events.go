@@ -48,10 +48,11 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	out := eventStream{w: w, control: http.NewResponseController(w), e: e}
-	if err := out.flush(); err != nil { // the client knows that it is heard
+	err = out.run(ctx, reader)
+	if errors.Is(err, errGone) { // there is nobody to tell
 		return nil
 	}
-	return out.run(ctx, reader)
+	return err
 }
 
 // streaming gives a context that ends with the request or with the service.
@@ -99,30 +100,27 @@ type eventBuffer struct {
 	text []byte
 }
 
-// run ends with the exit, or with ctx. A failure to write is the client's.
+// run ends with the exit, or with ctx. What is there goes out together: the head
+// with what is stored, the last events with the end of the reply.
 func (o eventStream) run(ctx context.Context, reader *spool.Events) error {
-	for !reader.Done() {
+	err := o.send(ctx, reader)
+	for err == nil && !reader.Done() && ctx.Err() == nil {
+		if o.flush() != nil { // also where there was nothing: the client knows that it is heard
+			return errGone
+		}
 		wait, cancel := context.WithTimeout(ctx, heartbeat)
-		err := reader.Wait(wait)
+		quiet := reader.Wait(wait)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
-			_ = o.write([]byte(": the service ends\n\n"))
-			return nil
-		case err != nil:
-			if o.write([]byte(": alive\n\n")) != nil {
-				return nil
-			}
-			continue
-		}
-		if err := o.send(ctx, reader); err != nil {
-			if errors.Is(err, errGone) { // there is nobody to tell
-				return nil
-			}
-			return err
+			err = o.write([]byte(": the service ends\n\n"))
+		case quiet != nil:
+			err = o.write([]byte(": alive\n\n"))
+		default:
+			err = o.send(ctx, reader)
 		}
 	}
-	return nil
+	return err
 }
 
 // errGone is the end of a stream whose client does not take it.
@@ -145,7 +143,7 @@ func (o eventStream) send(ctx context.Context, reader *spool.Events) error {
 			continue
 		}
 		if err := o.write(buf.text); err != nil {
-			return errGone
+			return err
 		}
 		buf.text = buf.text[:0]
 		if event == nil {
@@ -161,9 +159,9 @@ func (o eventStream) write(p []byte) error {
 	}
 	_ = o.control.SetWriteDeadline(time.Now().Add(stalled))
 	if _, err := o.w.Write(p); err != nil {
-		return err
+		return errGone
 	}
-	return o.flush()
+	return nil
 }
 
 func (o eventStream) flush() error { return o.control.Flush() }
@@ -175,6 +173,8 @@ func (o eventStream) append(b []byte, event *spool.Event) []byte {
 		b = appendHead(b, "gap", event.Seq)
 		b = strconv.AppendInt(append(b, `{"from":`...), event.From, 10)
 		b = strconv.AppendInt(append(b, `,"to":`...), event.To, 10)
+		b = strconv.AppendInt(append(b, `,"stdout_from":`...), event.Next[spool.Stdout], 10)
+		b = strconv.AppendInt(append(b, `,"stderr_from":`...), event.Next[spool.Stderr], 10)
 	case spool.Exit:
 		b = o.appendExit(appendHead(b, "exit", event.Seq), event.Seq)
 	case spool.Log:

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"mime/multipart"
@@ -39,6 +40,7 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 	if rec.State != core.Running { // or all of a file would be taken for nothing
 		return fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.State)
 	}
+	r.Body = bufferedBody{bufio.NewReaderSize(r.Body, piece), r.Body}
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return fault.Wrap(fault.Malformed, err, "an upload is multipart/form-data with the fields file and dest")
@@ -53,6 +55,12 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 		return f.explain(err)
 	}
 	return writeJSON(w, http.StatusOK, uploaded{true, made})
+}
+
+// bufferedBody is read in large pieces: package multipart asks for small ones.
+type bufferedBody struct {
+	io.Reader
+	io.Closer
 }
 
 // form is the fields of an upload.
@@ -96,7 +104,7 @@ func (f *form) read() error {
 // next gives the next field, each of which may come once.
 func (f *form) next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
-	if err == io.EOF { //nolint:errorlint // as it is: one that is wrapped is a part's that broke off
+	if err == io.EOF { // as it is: one that is wrapped is a part's that broke off
 		return nil, err
 	}
 	if err != nil {

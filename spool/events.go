@@ -21,6 +21,7 @@ type Event struct {
 	Kind     Kind
 	Seq      int64 // 1 and up; of a Gap, the last one that is missing
 	From, To int64 // of a Gap
+	Next     mark  // of a Gap: how much of each stream lies before what comes next
 	Stream   Stream
 	Data     []byte // whole characters, as far as it is text; valid until the next call
 }
@@ -74,7 +75,7 @@ func (v *Events) Next(buf []byte) (*Event, error) {
 		if seq < now.index.dropped {
 			r.seq = now.index.dropped
 			e.mu.Unlock()
-			return &Event{Kind: Gap, Seq: now.index.dropped, From: seq + 1, To: now.index.dropped}, nil
+			return &Event{Kind: Gap, Seq: now.index.dropped, From: seq + 1, To: now.index.dropped, Next: now.index.base}, nil
 		}
 		if seq >= now.index.n {
 			defer e.mu.Unlock()
@@ -108,7 +109,7 @@ func (v *Events) last() *Event {
 	case e.lost && !v.told:
 		v.told = true
 		v.r.seq = next
-		return &Event{Kind: Gap, Seq: next, From: next, To: next}
+		return &Event{Kind: Gap, Seq: next, From: next, To: next, Next: e.out.sizes}
 	case v.r.seq >= e.exitSeq(): // the caller has had it before
 		v.done = true
 		return nil

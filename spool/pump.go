@@ -206,6 +206,10 @@ func (u *pump) ended() {
 // Nothing is lost by waiting: the command waits too. But one that has ended
 // can't be kept from its end for ever.
 func (u *pump) trouble(err error) bool {
+	if u.e.gone() { // and its files with its box: there is nothing to keep
+		u.closeStreams()
+		return false
+	}
 	now := time.Now()
 	if u.late.IsZero() {
 		u.late = now
@@ -214,7 +218,7 @@ func (u *pump) trouble(err error) bool {
 	if u.e.makeSpace() {
 		return true
 	}
-	if u.fds[theEnd] < 0 && now.Sub(u.late) > u.e.s.patience || u.e.gone() {
+	if u.fds[theEnd] < 0 && now.Sub(u.late) > u.e.s.patience {
 		u.e.s.log.Error("the end of an exec's output is lost", "exec_id", u.e.rec.ID, "box_id", u.e.rec.BoxID, "error", err)
 		u.e.giveUp()
 		u.closeStreams()

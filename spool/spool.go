@@ -18,6 +18,7 @@
 package spool
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -156,6 +157,25 @@ func (s *Store) Get(box, id string) (*Exec, error) {
 	e = s.exec(rec)
 	e.ended = true
 	return e, nil
+}
+
+// Settle waits until the records of a box's execs are final. It is for a box
+// that has ended, and they with it. Errors: ctx's.
+func (s *Store) Settle(ctx context.Context, box string) error {
+	s.mu.Lock()
+	var live []*Exec
+	for _, e := range s.live {
+		if e.rec.BoxID == box {
+			live = append(live, e)
+		}
+	}
+	s.mu.Unlock()
+	for _, e := range live {
+		if err := e.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Store) exec(w written) *Exec {

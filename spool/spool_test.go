@@ -377,6 +377,12 @@ func TestLimit(t *testing.T) {
 	if got.seqs[1] != got.gaps[0].To+1 {
 		t.Errorf("after the gap to %d comes %d", got.gaps[0].To, got.seqs[1])
 	}
+	rec := e.Record()
+	for s, total := range []int64{*rec.StdoutBytes, *rec.StderrBytes} {
+		if got.gaps[0].Next[s]+int64(got.out[s].Len()) != total {
+			t.Errorf("%d bytes of stream %d follow, and the gap ends at %d of %d", got.out[s].Len(), s, got.gaps[0].Next[s], total)
+		}
+	}
 	kept := got.out[Stdout].Len()
 	if kept < 1<<20 || kept > 2<<20 {
 		t.Errorf("%d bytes are kept", kept)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,12 @@ func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content i
 	}
 	defer t.close()
 	source := &watched{Reader: content}
-	_, err = io.Copy(t.data, source)
+	// Not by os.File's own ReadFrom: it would write each small piece that comes.
+	to := bufio.NewWriterSize(struct{ io.Writer }{t.data}, transferBuffer)
+	_, err = io.Copy(to, source)
+	if err == nil {
+		err = to.Flush()
+	}
 	switch {
 	case source.failed != nil:
 		return core.Uploaded{}, source.failed
@@ -154,6 +160,14 @@ func (c *Client) transfer(ctx context.Context, id string, in bool, m wire.Move) 
 	return t, nil
 }
 
+const (
+	// transferBuffer is what goes into the pipe of a transfer at once.
+	transferBuffer = 256 << 10
+	// transferPipe is what it holds: the most that the kernel lets anybody
+	// have. A smaller one makes both sides wait for each other all the time.
+	transferPipe = 1 << 20
+)
+
 // begin takes the descriptors of the child. They come from a box: what is not
 // a pipe and a socket is refused.
 func (t *transfer) begin(in bool) error {
@@ -181,6 +195,7 @@ func (t *transfer) begin(in bool) error {
 			return err
 		}
 	}
+	_, _ = unix.FcntlInt(uintptr(f.FDs[0]), unix.F_SETPIPE_SZ, transferPipe) // may be refused: the old size serves
 	t.data, t.talk = os.NewFile(uintptr(f.FDs[0]), "data"), os.NewFile(uintptr(f.FDs[1]), "talk")
 	t.lines = json.NewDecoder(io.LimitReader(t.talk, 2*wire.MaxTalk))
 	return nil

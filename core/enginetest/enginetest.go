@@ -37,6 +37,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"input":                input,
 		"terminal":             terminal,
 		"terminal size":        terminalSize,
+		"hang up":              hangUp,
 		"environment":          environment,
 		"working directory":    workingDirectory,
 		"users":                users,

@@ -127,6 +127,31 @@ func terminalSize(t *testing.T, s *suite) {
 	}
 }
 
+// hangUp ends the whole tree of a terminal, at once what heeds it and after the
+// grace what does not.
+func hangUp(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	script := "trap 'exit 8' HUP; echo ready; while :; do sleep 0.05; done"
+	e := s.start(t, box, options.Exec{Cmd: sh(script), TTY: true, Stdin: true})
+	r := s.watch(t, e, once(func(string) {
+		if err := e.HangUp(ctx, time.Minute); err != nil {
+			t.Error(err)
+		}
+	}))
+	r.wants(t, exited(8))
+	script = "trap '' HUP; echo ready; while :; do sleep 0.05; done"
+	e = s.start(t, box, options.Exec{Cmd: sh(script), TTY: true, Stdin: true})
+	r = s.watch(t, e, once(func(string) {
+		if err := e.HangUp(ctx, 50*time.Millisecond); err != nil {
+			t.Error(err)
+		}
+	}))
+	if r.Signal != 9 {
+		t.Errorf("what ignores it ended as %+v", r.ExecStatus)
+	}
+}
+
 // environment goes by section 3 of the contract: what stands later wins.
 func environment(t *testing.T, s *suite) {
 	box := s.box(t, func(o *options.Box) {

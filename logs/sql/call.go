@@ -77,6 +77,8 @@ func init() { // they call each other through the parser
 	callForms = map[string]func(*parser, int) Expr{
 		"cast":      (*parser).cast,
 		"exists":    (*parser).exists,
+		"date_part": (*parser).datePart,
+		"datepart":  (*parser).datePart,
 		"extract":   (*parser).extract,
 		"position":  (*parser).position,
 		"substring": (*parser).substring,
@@ -142,18 +144,20 @@ func (p *parser) exists(int) Expr {
 
 // position is position(where, what) or position(what IN where).
 func (p *parser) position(pos int) Expr {
-	var what Expr
-	plain, _ := p.try(func() {
-		what = p.expression(strengthCompare)
-		if !p.follows("IN") {
-			p.fail("the plain form")
-		}
-	})
-	if !plain {
-		return p.plainCall(pos, "position")
+	c := &Call{Pos: pos, Name: "position"}
+	if p.acceptSymbol(")") {
+		return c
 	}
-	p.expect("IN")
-	c := &Call{Pos: pos, Name: "position", Args: []Expr{p.item(false), what}}
+	first := p.expression(strengthCompare)
+	if p.accept("IN") {
+		c.Args = []Expr{p.item(false), first}
+		p.expectSymbol(")")
+		return c
+	}
+	c.Args = []Expr{p.aliased(p.operators(first, weakest), false)}
+	if p.acceptSymbol(",") {
+		c.Args = append(c.Args, p.items()...)
+	}
 	p.expectSymbol(")")
 	return c
 }

@@ -165,7 +165,7 @@ func (c *checker) walk(x any, s *scope) {
 		case *Placeholder:
 			c.placeholder(node)
 		case *Type:
-			c.dataType(node)
+			c.dataType(node.Pos, node)
 		}
 		return true
 	})

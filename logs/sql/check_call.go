@@ -19,6 +19,10 @@ func (c *checker) call(f *Call, s *scope) {
 		c.refuse(f.Pos, "the function %s is not allowed", short(f.Name))
 		return
 	}
+	if f.Parametric && !isAggregate(f.Name) {
+		c.refuse(f.Pos, "%s takes no parameters", f.Name)
+	}
+	c.zones(f)
 	if special := specials[strings.ToLower(f.Name)]; special != nil {
 		special(c, f, s)
 	}
@@ -75,7 +79,7 @@ func (c *checker) reference(f *Call, s *scope) {
 	if _, named := s.lambda(name); named {
 		return
 	}
-	if !allowedFunctions.has(name) || specials[strings.ToLower(name)] != nil {
+	if !allowedFunctions.has(name) || s.means(name) || specials[strings.ToLower(name)] != nil || takesZone(name, len(f.Args)-1) {
 		c.refuse(f.Pos, "the function %s is not allowed: %s takes a lambda first", short(name), f.Name)
 	}
 }
@@ -87,7 +91,7 @@ func (c *checker) aggregateName(f *Call, _ *scope) {
 		c.refuse(f.Pos, "%s takes the name of an aggregate function as a plain string", f.Name)
 		return
 	}
-	named, err := parsePart(text, func(p *parser) *Call { return p.appliedFunction().(*Call) })
+	named, err := parseText(text, func(p *parser) *Call { return p.appliedFunction().(*Call) })
 	if err != nil || !isAggregate(named.Name) || slices.ContainsFunc(named.Params, isVariable) {
 		c.refuse(f.Pos, "the aggregate function %s is not allowed", short(text))
 	}
@@ -104,7 +108,7 @@ func (c *checker) typeName(f *Call, at int) {
 }
 
 func (c *checker) typeText(pos int, text string) {
-	t, err := parsePart(text, (*parser).dataType)
+	t, err := parseText(text, (*parser).dataType)
 	if err != nil {
 		c.refuse(pos, "%s is no type", short(text))
 		return
@@ -114,8 +118,8 @@ func (c *checker) typeText(pos int, text string) {
 
 func (c *checker) typeInText(pos int, t *Type) {
 	walk(t, func(node any) bool {
-		if t, ok := node.(*Type); ok && !isAllowedType(t.Name) {
-			c.refuse(pos, "the type %s is not allowed", short(t.Name))
+		if t, ok := node.(*Type); ok {
+			c.dataType(pos, t)
 		}
 		return true
 	})
@@ -145,7 +149,7 @@ func (c *checker) values(f *Call) {
 	if !ok || !strings.ContainsFunc(text, isSpace) {
 		return // a value
 	}
-	columns, err := parsePart(text, func(p *parser) []TypeArg { return list(p, p.typeArg) })
+	columns, err := parseText(text, func(p *parser) []TypeArg { return list(p, p.typeArg) })
 	for _, column := range columns {
 		if column.Name == "" || column.Type == nil {
 			err = errorAt(text, 0, "no column")

@@ -1,5 +1,6 @@
 package sql
 
+// tableName resolves a name where a table stands.
 func (c *checker) tableName(t *Table, s *scope) {
 	if named, ok := s.query(t.Name); ok && t.Database == "" {
 		if t.Alias == "" {
@@ -65,8 +66,15 @@ func (c *checker) placeholder(h *Placeholder) {
 	}
 }
 
-func (c *checker) dataType(t *Type) {
+// dataType checks one type, without what is in its brackets. A string there
+// is a time zone, unless the type is an enumeration.
+func (c *checker) dataType(pos int, t *Type) {
 	if !isAllowedType(t.Name) {
-		c.refuse(t.Pos, "the type %s is not allowed", short(t.Name))
+		c.refuse(pos, "the type %s is not allowed", short(t.Name))
+	}
+	for _, arg := range t.Args {
+		if l := arg.Literal; l != nil && l.Form == Text && !hasPrefix(t.Name, "enum") && !isZone(l.Value) {
+			c.refuse(pos, "%s is no time zone", short(l.Value))
+		}
 	}
 }

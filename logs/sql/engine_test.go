@@ -31,6 +31,7 @@ func TestEngine(t *testing.T) {
 	t.Run("functions", e.testFunctions)
 	t.Run("references", e.testReferences)
 	t.Run("niladic", e.testNiladic)
+	t.Run("zones", e.testZones)
 	t.Run("tables", e.testTableFunctions)
 	t.Run("types", e.testTypes)
 	t.Run("spaces", e.testSpaces)
@@ -199,6 +200,35 @@ func (e *engine) testNiladic(t *testing.T) {
 		bare := "SELECT `" + row[0] + "`"
 		if _, err := sql.Read(bare); err == nil && e.runs(t, bare) {
 			t.Errorf("%s gives an answer without brackets", row[0])
+		}
+	}
+}
+
+// testZones wants no time zone to reach the engine that is not a plain name,
+// in any argument of any function that knows of zones.
+func (e *engine) testZones(t *testing.T) {
+	t.Parallel()
+	const zone = "'file:/nonexistent/zone'"
+	const date, number, text, interval = "toDateTime('2035-01-01 00:00:00')", "1", "'2035-01-01 00:00:00'", "toIntervalDay(1)"
+	shapes := [][]string{
+		{zone}, {date, zone}, {number, zone}, {text, zone}, {date, number, zone}, {text, number, zone}, {number, number, zone}, {text, "'%Y'", zone},
+		{date, "'%Y'", zone}, {number, "'%Y'", zone}, {date, interval, zone}, {date, interval, date, zone}, {"'day'", date, zone},
+		{"'day'", date, date, zone}, {text, zone, date}, {number, number, number, number, number, number, zone},
+	}
+	rows := e.rows(t, "SELECT name FROM system.functions WHERE match(concat(name, alias_to, syntax, arguments), '(?i)zone')")
+	if len(rows) < 50 {
+		t.Errorf("only %d functions know of zones", len(rows))
+	}
+	for _, row := range rows {
+		for _, shape := range shapes {
+			statement := "SELECT " + row[0] + "(" + strings.Join(shape, ", ") + ")"
+			s, err := sql.Read(statement)
+			if err != nil {
+				continue
+			}
+			if answer, _ := e.post(t, s.SQL, "TSV"); strings.Contains(answer, "zone file:/nonexistent") {
+				t.Errorf("%s looks for the zone", statement)
+			}
 		}
 	}
 }

@@ -6,8 +6,9 @@ func (p *parser) items() []Expr {
 }
 
 // item is an expression with an alias; with bare, AS may be missing.
-func (p *parser) item(bare bool) Expr {
-	x := p.expression(weakest)
+func (p *parser) item(bare bool) Expr { return p.aliased(p.expression(weakest), bare) }
+
+func (p *parser) aliased(x Expr, bare bool) Expr {
 	switch {
 	case p.accept("AS"):
 		return &Alias{X: x, Name: p.name("an alias")}
@@ -25,6 +26,11 @@ func (p *parser) expression(above int) Expr {
 	if above == weakest && p.peek().isSymbol("->") {
 		return p.lambda(x)
 	}
+	return p.operators(x, above)
+}
+
+// operators goes on behind the first operand.
+func (p *parser) operators(x Expr, above int) Expr {
 	for height := p.depth; ; {
 		bigger, ok := p.extend(x, above)
 		if !ok {
@@ -51,6 +57,8 @@ func (p *parser) extend(x Expr, above int) (Expr, bool) {
 		return p.between(x), true
 	case above < strengthTernary && t.isSymbol("?"):
 		return p.ternary(x), true
+	case above < strengthZone && p.follows("AT", "TIME", "ZONE"):
+		return p.atTimeZone(x), true
 	}
 	j := p.followsJoint()
 	if j == nil || j.strength <= above {
@@ -75,7 +83,18 @@ func (p *parser) binary(left Expr, j *joint) Expr {
 			return &Binary{Pos: pos, Op: j.op, L: left, R: right}
 		}
 	}
-	return &Binary{Pos: pos, Op: j.op, L: left, R: p.expression(j.strength)}
+	right := p.expression(j.strength)
+	if f := likes[j.op]; f != "" && p.follows("ESCAPE") && p.ahead(1).kind == text {
+		p.expect("ESCAPE")
+		return &Call{Pos: pos, Name: f, Args: []Expr{left, right, p.textLiteral()}}
+	}
+	return &Binary{Pos: pos, Op: j.op, L: left, R: right}
+}
+
+func (p *parser) atTimeZone(x Expr) Expr {
+	pos := p.peek().from
+	p.expect("AT", "TIME", "ZONE")
+	return &Call{Pos: pos, Name: "toTimeZone", Args: []Expr{x, p.expression(strengthZone)}}
 }
 
 func (p *parser) passJoint(j *joint) {
@@ -84,18 +103,22 @@ func (p *parser) passJoint(j *joint) {
 	}
 }
 
-// quantified is ANY (query) or ALL (query).
+// quantified is ANY (query), which SOME is too, or ALL (query).
 func (p *parser) quantified() Expr {
 	if !p.ahead(1).isSymbol("(") {
 		return nil
 	}
-	for _, of := range []string{"ANY", "ALL"} {
-		if t := p.ahead(2); p.follows(of) && (t.is("SELECT") || t.is("WITH") || t.is("FROM")) {
-			p.expect(of)
-			return &Subquery{Of: of, Query: p.bracketedQuery()}
-		}
+	if t := p.ahead(2); !t.is("SELECT") && !t.is("WITH") && !t.is("FROM") {
+		return nil
 	}
-	return nil
+	switch p.acceptAny("ANY", "SOME", "ALL") {
+	case "":
+		return nil
+	case "ALL":
+		return &Subquery{Of: "ALL", Query: p.bracketedQuery()}
+	default:
+		return &Subquery{Of: "ANY", Query: p.bracketedQuery()}
+	}
 }
 
 // truthTest is IS NULL and its relatives.

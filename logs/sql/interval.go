@@ -54,11 +54,18 @@ func (p *parser) interval() Expr {
 	pos := p.peek().from
 	p.expect("INTERVAL")
 	if t := p.peek(); t.kind == text {
-		if parts := intervalParts(pos, t.value); len(parts) == 1 {
+		parts := intervalParts(pos, t.value)
+		if p.ahead(2).is("TO") {
 			p.next()
+			parts = p.intervalFields(pos, t.value)
+		} else if parts != nil {
+			p.next()
+		}
+		switch len(parts) {
+		case 0:
+		case 1:
 			return parts[0]
-		} else if len(parts) > 1 {
-			p.next()
+		default:
 			return &Tuple{Items: parts}
 		}
 	}
@@ -90,101 +97,53 @@ func intervalParts(pos int, s string) []Expr {
 	return parts
 }
 
-// extract is EXTRACT(unit FROM x), or the function of regular expressions.
-func (p *parser) extract(pos int) Expr {
-	if !p.ahead(1).is("FROM") || p.peek().kind != word {
-		return p.plainCall(pos, "extract")
+// intervalFields reads the units of INTERVAL '5 12:30' DAY TO MINUTE, and the
+// fields of its string. A sign is that of them all.
+func (p *parser) intervalFields(pos int, s string) []Expr {
+	first := p.unit()
+	p.expect("TO")
+	last := p.unit()
+	sign := s != "" && s[0] == '-'
+	if sign || s != "" && s[0] == '+' {
+		s = s[1:]
 	}
-	part := strings.ToLower(p.next().value)
-	p.expect("FROM")
-	x := p.item(false)
-	p.expectSymbol(")")
-	call := func(name string, args ...Expr) Expr { return &Call{Pos: pos, Name: name, Args: args} }
-	whole := func(n string) Expr { return &Literal{Form: Number, Value: n} }
-	ages := func(years string) Expr { // the first one begins with year 1
-		return call("plus", call("intDiv", call("minus", call("toYear", x), whole("1")), whole(years)), whole("1"))
+	var parts []Expr
+	for _, f := range fieldsBetween(first, last) {
+		n := len(s) - len(strings.TrimLeft(s, "0123456789"))
+		part := intervalCall(pos, f.unit, &Literal{Form: Number, Value: s[:n]})
+		if sign {
+			part = &Call{Pos: pos, Name: "negate", Args: []Expr{part}}
+		}
+		if f.unit == last && n == len(s) && n > 0 {
+			return append(parts, part)
+		}
+		if n == 0 || n == len(s) || s[n] != f.end {
+			break
+		}
+		parts = append(parts, part)
+		s = s[n+1:]
 	}
-	switch part {
-	case "epoch":
-		return call("toUnixTimestamp", x)
-	case "dow":
-		return call("toDayOfWeek", x, whole("2"))
-	case "doy":
-		return call("toDayOfYear", x)
-	case "isodow":
-		return call("toDayOfWeek", x)
-	case "isoyear":
-		return call("toISOYear", x)
-	case "decade":
-		return call("intDiv", call("toYear", x), whole("10"))
-	case "century":
-		return ages("100")
-	case "millennium":
-		return ages("1000")
-	}
-	u := unitOf(part)
-	if u == nil {
-		p.fail("%s is no unit of time", short(part))
-		return x
-	}
-	return call(u.function, x)
+	p.fail("this is no interval %s TO %s", first.name, last.name)
+	return nil
 }
 
-// dateAdd is DATE_ADD(unit, n, date) or DATE_ADD(x, y).
-func (p *parser) dateAdd(pos int, name string) Expr {
-	if u := p.leadingUnit(); u != nil {
-		n := p.item(false)
-		p.expectSymbol(",")
-		c := &Call{Pos: pos, Name: name, Args: []Expr{p.item(false), intervalCall(pos, u, n)}}
-		p.expectSymbol(")")
-		return c
-	}
-	return p.plainCall(pos, name)
+// A field of an interval, and what stands behind it before the next.
+type field struct {
+	unit *unit
+	end  byte
 }
 
-// dateDiff is dateDiff('unit', a, b), where the unit may stand bare.
-func (p *parser) dateDiff(pos int) Expr {
-	u := p.leadingUnit()
-	c := &Call{Pos: pos, Name: "dateDiff", Args: p.arguments()}
-	if u != nil {
-		c.Args = append([]Expr{&Literal{Form: Text, Value: strings.ToLower(u.name)}}, c.Args...)
+// fieldsBetween gives the fields from one unit to the other, or none.
+func fieldsBetween(first, last *unit) []field {
+	for _, group := range [][]field{
+		{{unitOf("year"), '-'}, {unitOf("month"), 0}},
+		{{unitOf("day"), ' '}, {unitOf("hour"), ':'}, {unitOf("minute"), ':'}, {unitOf("second"), 0}},
+	} {
+		from := slices.IndexFunc(group, func(f field) bool { return f.unit == first })
+		to := slices.IndexFunc(group, func(f field) bool { return f.unit == last })
+		if from >= 0 && to > from {
+			return group[from : to+1]
+		}
 	}
-	return c
-}
-
-// leadingUnit passes a unit and its comma.
-func (p *parser) leadingUnit() *unit {
-	if p.peek().kind != word || !p.ahead(1).isSymbol(",") {
-		return nil
-	}
-	u := unitOf(p.peek().value)
-	if u != nil {
-		p.next()
-		p.expectSymbol(",")
-	}
-	return u
-}
-
-// caseOf is CASE [x] WHEN ... THEN ... [ELSE ...] END.
-func (p *parser) caseOf() Expr {
-	defer p.enter()()
-	p.expect("CASE")
-	c := &Case{}
-	if !p.follows("WHEN") {
-		c.X = p.item(false)
-	}
-	for p.accept("WHEN") {
-		w := When{If: p.item(false)}
-		p.expect("THEN")
-		w.Then = p.item(false)
-		c.Whens = append(c.Whens, w)
-	}
-	if len(c.Whens) == 0 {
-		p.fail("expected WHEN, found %s", p.peek())
-	}
-	if p.accept("ELSE") {
-		c.Else = p.item(false)
-	}
-	p.expect("END")
-	return c
+	return nil
 }

@@ -49,15 +49,16 @@ func (p *parser) negative() Expr {
 	return &Unary{Op: "-", X: p.expression(strengthNegate)}
 }
 
-// literal is a number or a string. Cast by ::, its text is what is cast.
+// literal is a number or a string, behind its sign. Cast by ::, its text is
+// what is cast.
 func (p *parser) literal(sign string) Expr {
+	from := p.at - len(sign)
 	t := p.next()
 	switch {
 	case t.kind == text:
 		return p.castText(&Literal{Form: Text, Value: t.value}, t.value)
 	case t.kind == number:
-		value := sign + t.value
-		return p.castText(&Literal{Form: Number, Value: value}, value)
+		return p.castCollection(&Literal{Form: Number, Value: sign + t.value}, from)
 	case isFloatWord(t):
 		return &Literal{Form: Number, Value: sign + t.value}
 	default:

@@ -14,6 +14,7 @@ const (
 	strengthConcat
 	strengthAdd
 	strengthMultiply
+	strengthZone
 	strengthNegate
 	strengthPostfix
 )
@@ -62,6 +63,9 @@ var joints = []joint{
 
 // comparisons may have ANY or ALL of a query on their right.
 var comparisons = map[string]bool{"=": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true, "<=>": true}
+
+// likes are the operators that ESCAPE may follow, and their functions.
+var likes = map[string]string{"LIKE": "like", "NOT LIKE": "notLike", "ILIKE": "ilike", "NOT ILIKE": "notILike"}
 
 // inOperators are those whose right side the engine may take for a table.
 var inOperators = map[string]bool{"IN": true, "NOT IN": true, "GLOBAL IN": true, "GLOBAL NOT IN": true}

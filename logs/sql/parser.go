@@ -12,7 +12,7 @@ const (
 
 	// stepsPerToken bounds the work of taking back what was tried: no
 	// statement costs more than so many looks at each of its tokens.
-	stepsPerToken = 100
+	stepsPerToken = 50
 )
 
 // A parser goes over the tokens of a statement. Its first error makes every

@@ -51,6 +51,16 @@ func (s *scope) lambda(name string) (string, bool) {
 	return "", false
 }
 
+// means reports a name that is an alias or a parameter of a lambda.
+func (s *scope) means(name string) bool {
+	for ; s != nil; s = s.outer {
+		if _, ok := s.consts[name]; ok || s.given[name] {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *scope) constant(name string) constant {
 	for ; s != nil; s = s.outer {
 		if x, ok := s.consts[name]; ok {

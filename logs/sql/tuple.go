@@ -38,7 +38,7 @@ func (p *parser) tuple() Expr {
 	}
 	switch x := t.Items[0].(type) {
 	case *Literal, *Tuple, *Array, *Paren:
-		return &Paren{X: x}
+		return p.castCollection(&Paren{X: x}, from)
 	case *Name:
 		if p.peek().isSymbol(".") || p.peek().isSymbol("->") {
 			return p.bracketedName(x)
@@ -72,12 +72,29 @@ func (p *parser) array() Expr {
 	return p.castCollection(a, from)
 }
 
-// castCollection casts the very text of a tuple or array of literals.
+// castCollection casts the very text of a number, or of a tuple or array of
+// numbers and strings.
 func (p *parser) castCollection(x Expr, from int) Expr {
-	if p.err != nil || !p.peek().isSymbol("::") || !isConstant(x) {
+	if p.err != nil || !p.peek().isSymbol("::") || !isConstant(x) || !p.isPlainCollection(p.tokens[from:p.at]) {
 		return x
 	}
 	return p.castText(x, p.source[p.tokens[from].from:p.tokens[p.at-1].to])
+}
+
+// isPlainCollection reports what the engine takes by its text: no words, no
+// strings in other than straight quotes, no comma at the end.
+func (p *parser) isPlainCollection(tokens []token) bool {
+	for i, t := range tokens {
+		switch {
+		case t.kind == word, t.isSymbol("+"):
+			return false
+		case t.kind == text && p.source[t.from] != '\'':
+			return false
+		case t.isSymbol(",") && (tokens[i+1].isSymbol(")") || tokens[i+1].isSymbol("]")):
+			return false
+		}
+	}
+	return true
 }
 
 // isConstant reports literals, and tuples and arrays of them.

@@ -80,9 +80,20 @@ func (p *parser) typeNumber() *Literal {
 	return &Literal{Form: Number, Value: sign + p.numberText()}
 }
 
-// parsePart reads the whole of s as one part of the grammar.
-func parsePart[T any](s string, part func(*parser) T) (T, *Error) {
+// odd is what no string with a part of the grammar may have: comments, escapes
+// and further quotes. The engine is sent that string as it is, so there must be
+// but one way to read it.
+var odd = []string{"#", "--", "//", "/*", "$", `\`, "`", `"`, "‘", "’", "“", "”"}
+
+// parseText reads the whole of s, a string of the statement, as one part of
+// the grammar.
+func parseText[T any](s string, part func(*parser) T) (T, *Error) {
 	var none T
+	for _, o := range odd {
+		if at := strings.Index(s, o); at >= 0 {
+			return none, errorAt(s, at, "unexpected %s", o)
+		}
+	}
 	tokens, err := cutAll(s)
 	if err != nil {
 		return none, err

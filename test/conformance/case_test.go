@@ -4,12 +4,15 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // testCase is one case, as the package's comment shows it.
@@ -22,7 +25,7 @@ type testCase struct {
 }
 
 // step is a verb with its arguments, and what shall come of it.
-type step map[string]any
+type step = object
 
 // run runs the case on its surfaces, each beside all others unless it is alone.
 func (c *testCase) run(t *testing.T, h *host) {
@@ -33,6 +36,8 @@ func (c *testCase) run(t *testing.T, h *host) {
 			}
 			r := &running{T: t, host: h, on: on, vars: map[string]string{
 				"name": "n-" + strings.ToLower(rand.Text()[:12]), "ROOTFS": h.rootfs, "SHARE": h.share,
+				"long": strings.Repeat("x", options.MaxCmdBytes), "mebibyte": strings.Repeat("x", 1<<20),
+				"URL": h.url, "HOME": os.Getenv("HOME"),
 			}}
 			t.Cleanup(r.clean)
 			for i, s := range c.Do {
@@ -102,7 +107,7 @@ func (r *running) step(n int, s step) {
 		r.vars["box"] = id
 		r.boxes = append(r.boxes, id)
 	}
-	if id, ok := got.value["id"].(string); ok && strings.HasPrefix(id, "exec_") {
+	if id, ok := got.value["id"].(string); ok && verbs[0] == "start_exec" {
 		r.vars["exec"] = id
 	}
 	saved, _ := s["save"].(object)
@@ -114,7 +119,7 @@ func (r *running) step(n int, s step) {
 // judge compares what came with what shall come.
 func (r *running) judge(what string, s step, got result) bool {
 	r.Helper()
-	says, _ := s["says"].(string)
+	says, _ := r.fill(s["says"]).(string)
 	if code, ok := s["fails"].(string); ok {
 		if got.fail == nil {
 			r.Fatalf("%s: got %s, want the failure %s", what, brief(got.value), code)
@@ -153,6 +158,9 @@ func (r *running) judge(what string, s step, got result) bool {
 func (r *running) fill(v any) any {
 	switch v := v.(type) {
 	case string:
+		if m := plenty.FindStringSubmatch(v); m != nil {
+			return many(m[1], m[2])
+		}
 		return placeholder.ReplaceAllStringFunc(v, func(s string) string {
 			if value, ok := r.vars[s[1:len(s)-1]]; ok {
 				return value
@@ -176,6 +184,25 @@ func (r *running) fill(v any) any {
 }
 
 var placeholder = regexp.MustCompile(`<[A-Za-z_0-9]+>`)
+
+var plenty = regexp.MustCompile(`^<([0-9]+) (volumes|ports|labels|env)>$`)
+
+// many gives more of something than a person would write.
+func many(number, what string) any {
+	n, _ := strconv.Atoi(number)
+	list, members := make([]any, n), object{}
+	for i := range n {
+		list[i] = object{"host_path": "/usr", "guest_path": fmt.Sprintf("/v%d", i)}
+		if what == "ports" {
+			list[i] = object{"guest_port": i + 1}
+		}
+		members[fmt.Sprintf("k%d", i)] = "v"
+	}
+	if what == "labels" || what == "env" {
+		return members
+	}
+	return list
+}
 
 // clean removes the case's boxes.
 func (r *running) clean() {

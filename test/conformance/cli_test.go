@@ -87,6 +87,13 @@ func onCommandLine() map[string]func(*running, object) result {
 			}
 			return l.result(true)
 		},
+		"file": func(r *running, a object) result {
+			info, err := os.Stat(text(a["path"], ""))
+			must(r, err)
+			b, err := os.ReadFile(text(a["path"], ""))
+			must(r, err)
+			return result{value: object{"mode": info.Mode().String(), "text": string(b)}}
+		},
 		"line": func(r *running, a object) result {
 			var args []string
 			for _, v := range a["args"].([]any) {

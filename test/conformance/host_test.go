@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func serve(t *testing.T, document *openapi.Document, home string, c daemon.Confi
 	} else if c.Prefix != "" {
 		mount = "/v1/" + c.Prefix
 	}
-	s := &server{ctx: ctx, url: d.Address.URL, socket: filepath.Join(home, "sandbox.sock")}
+	s := &server{ctx: ctx, url: strings.TrimSuffix(d.Address.URL, "/api"), socket: filepath.Join(home, "sandbox.sock")}
 	s.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
 	}

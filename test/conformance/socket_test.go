@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -34,6 +35,7 @@ func (c client) socketAt(r *running, path string, a object) result {
 	}
 	must(r, err)
 	defer conn.Close()
+	must(r, conn.SetReadDeadline(time.Now().Add(time.Minute))) // or one that says nothing would end all cases
 	s := spoken{text: map[string]string{}}
 	s.one(r, conn) // it is ready
 	say, _ := a["say"].([]any)

@@ -3,6 +3,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -84,7 +85,9 @@ func read(text []byte) (*Document, error) {
 		}
 	}
 	// A path with a verb before the one that would take the verb for a part of its parameter.
-	slices.SortFunc(d.Operations, func(a, b Operation) int { return strings.Compare(b.Pattern+b.Method, a.Pattern+a.Method) })
+	slices.SortFunc(d.Operations, func(a, b Operation) int {
+		return cmp.Or(strings.Compare(b.Pattern, a.Pattern), strings.Compare(a.Method, b.Method))
+	})
 	return d, nil
 }
 
@@ -107,8 +110,12 @@ func (d *Document) operation(method, pattern string) Operation {
 
 // find gives the operation of a request; nil if there is none.
 func (d *Document) find(method, path string) *Operation {
+	pattern := ""
 	for i, o := range d.Operations {
-		if o.Method == method && o.path.MatchString(path) {
+		if pattern == "" && o.path.MatchString(path) {
+			pattern = o.Pattern
+		}
+		if o.Pattern == pattern && o.Method == method {
 			return &d.Operations[i]
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/httpd"
+	"sandbox/logs"
 )
 
 // TestRoutes wants every route to be an operation, with its permission, and
@@ -53,10 +54,20 @@ func TestErrors(t *testing.T) {
 	if got := texts(d.look("/components/schemas/Error/properties/error/properties/code/enum")); !slices.Equal(got, all) {
 		t.Errorf("Error has the codes %q, the table %q", got, all)
 	}
+	queries := map[string]int{}
+	for _, row := range logs.Codes() {
+		queries[string(row.Code)] = row.Status
+	}
 	for _, o := range d.Operations {
 		for status := range object(d.look(o.at + "/responses")) {
-			for _, code := range d.codes(d.follow(o.at + pointer("responses", status))) {
+			at := d.follow(o.at + pointer("responses", status))
+			for _, code := range d.codes(at, "application/json") {
 				if kind := fault.Internal; kind.UnmarshalText([]byte(code)) != nil || fmt.Sprint(kind.Row().HTTP) != status {
+					t.Errorf("%s %s: %s is no code of status %s", o.Method, o.Pattern, code, status)
+				}
+			}
+			for _, code := range d.codes(at, problemType) {
+				if fmt.Sprint(queries[code]) != status {
 					t.Errorf("%s %s: %s is no code of status %s", o.Method, o.Pattern, code, status)
 				}
 			}
@@ -65,13 +76,16 @@ func TestErrors(t *testing.T) {
 }
 
 // codes gives the codes that a response of a failure may have.
-func (d *Document) codes(at string) []string {
-	parts, _ := d.look(at + "/content/application~1json/schema/allOf").([]any)
+func (d *Document) codes(at, kind string) []string {
+	parts, _ := d.look(at + pointer("content", kind, "schema", "allOf")).([]any)
 	if len(parts) < 2 {
 		return nil
 	}
-	error := object(object(parts[1])["properties"])["error"]
-	code := object(object(object(error)["properties"])["code"])
+	members := object(object(parts[1])["properties"])
+	if kind != problemType {
+		members = object(object(members["error"])["properties"])
+	}
+	code := object(members["code"])
 	if one, ok := code["const"].(string); ok {
 		return []string{one}
 	}

@@ -41,7 +41,11 @@ func (t *Transport) check(resp *http.Response) error {
 	}
 	o := t.Document.find(resp.Request.Method, t.path(resp.Request))
 	if o == nil { // no route, or not this method
-		return t.Document.Validate("/components/schemas/Error", body)
+		schema := "Error"
+		if kind(resp) == problemType {
+			schema = "Problem"
+		}
+		return t.Document.Validate("/components/schemas/"+schema, body)
 	}
 	if resp.StatusCode == http.StatusNotFound && object(decoded(body))["detail"] != nil { // a hosted server, of a path of another one
 		return t.Document.Validate("/components/schemas/Error", body)
@@ -52,15 +56,24 @@ func (t *Transport) check(resp *http.Response) error {
 // path gives the path as the document has it.
 func (t *Transport) path(r *http.Request) string {
 	path := r.URL.EscapedPath()
-	if rest, ok := strings.CutPrefix(path, t.Mount+"/"); ok && strings.HasPrefix(t.Mount, "/v1/") {
+	if !strings.HasPrefix(t.Mount, "/v1/") {
+		return strings.TrimPrefix(path, t.Mount)
+	}
+	if rest, ok := strings.CutPrefix(path, t.Mount+"/"); ok {
 		return "/v1/" + rest
 	}
-	return strings.TrimPrefix(path, t.Mount)
+	if strings.HasPrefix(path, "/v1/boxes") { // which are behind the prefix alone
+		return ""
+	}
+	return path
 }
+
+// problemType is the type of failures of the log queries.
+const problemType = "application/problem+json"
 
 // whole reads a body that is JSON and puts it back.
 func whole(resp *http.Response) ([]byte, error) {
-	if kind(resp) != "application/json" {
+	if kind := kind(resp); kind != "application/json" && kind != problemType {
 		return nil, nil
 	}
 	body, err := io.ReadAll(resp.Body)
