@@ -229,7 +229,7 @@ func TestCompletion(t *testing.T) {
 		"info up ":   "",
 		"rm u":       "down up", // the shell picks what begins so
 		"cp ":        "up:",
-		"logs ":      "count down query search up",
+		"logs ":      "count down query search up", // its verbs, too
 		"attach ":    "up",
 		"exec nope ": "",
 	} {

@@ -386,3 +386,26 @@ func TestTLS(t *testing.T) {
 	}
 	_ = d
 }
+
+// TestLogSettings reads the table [logs], strictly.
+func TestLogSettings(t *testing.T) {
+	for name, tt := range map[string]struct {
+		table any
+		ok    bool
+	}{
+		"all":       {map[string]any{"keep": "24h", "budget": map[string]any{"time": "5s", "queries": int64(2)}}, true},
+		"nothing":   {map[string]any{}, true},
+		"no table":  {"x", false},
+		"unknown":   {map[string]any{"keeep": "24h"}, false},
+		"unknown 2": {map[string]any{"budget": map[string]any{"rows": int64(1)}}, false},
+		"type":      {map[string]any{"budget": map[string]any{"queries": "x"}}, false},
+	} {
+		var l Logs
+		if err := l.Read(tt.table); (err == nil) != tt.ok {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if name == "all" && (l.Keep != 24*time.Hour || l.Budget.budget().Time != 5*time.Second || l.Budget.budget().Queries != 2 || l.Budget.budget().PerMinute != 120) {
+			t.Errorf("got %+v", l)
+		}
+	}
+}

@@ -103,6 +103,9 @@ func (s settings) openLogs(ctx context.Context, runtime *core.Runtime, log *slog
 	} else if e.embedded, c.Missing = s.startEngine(ctx, log); e.embedded != nil {
 		e.reader, err = clickhouse.Dial(e.embedded.Dial)
 	}
+	if fault.Is(c.Missing, fault.Config) {
+		err = c.Missing
+	}
 	if err != nil {
 		return e, err
 	}

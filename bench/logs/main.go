@@ -26,7 +26,8 @@ type lab struct {
 	rows        int
 	crowd       time.Duration
 	daemon      *exec.Cmd
-	ended       chan error // of the daemon
+	ended       chan struct{} // closed when the daemon has ended
+	failure     error         // of its end, then
 	gateway     *http.Client
 	engine      *http.Client
 	end         time.Time // of the generated rows
@@ -88,8 +89,11 @@ func (l *lab) start(ctx context.Context) error {
 	if err := l.daemon.Start(); err != nil {
 		return err
 	}
-	l.ended = make(chan error, 1)
-	go func() { l.ended <- l.daemon.Wait() }()
+	l.ended = make(chan struct{})
+	go func() {
+		defer close(l.ended)
+		l.failure = l.daemon.Wait()
+	}()
 	l.gateway = socketClient(filepath.Join(l.home, "sandbox.sock"))
 	l.engine = socketClient(filepath.Join(l.home, "logs", "socket"))
 	for { // the daemon tells when it listens, the engine does not
@@ -101,8 +105,8 @@ func (l *lab) start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-l.ended:
-			return fmt.Errorf("the daemon ended: %w: %s", err, said.String())
+		case <-l.ended:
+			return fmt.Errorf("the daemon ended: %w: %s", l.failure, said.String())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -110,7 +114,7 @@ func (l *lab) start(ctx context.Context) error {
 
 func (l *lab) stop() {
 	_ = l.daemon.Process.Signal(os.Interrupt)
-	_ = <-l.ended // it was told to
+	<-l.ended
 	_ = os.RemoveAll(l.home)
 }
 

@@ -34,6 +34,10 @@ const (
 	DefaultMemory int64 = 4 << 30
 )
 
+// maxTTL keeps the end of a row's time in what the engine's DateTime holds,
+// which is until 2106. Behind it rows would be gone at once.
+const maxTTL = 50 * 365 * 24 * time.Hour
+
 // Engine is the engine of one folder. Its methods may be called from any
 // goroutine.
 type Engine struct {
@@ -65,8 +69,8 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.TTL < time.Second || o.Memory < 0 {
-		return nil, fault.New(fault.Config, "log engine: rows are kept %v and the memory is %d: want at least a second, and no negative size", o.TTL, o.Memory)
+	if o.TTL < time.Second || o.TTL > maxTTL || o.Memory < 0 {
+		return nil, fault.New(fault.Config, "log engine: rows are kept %v and the memory is %d: want a second to 50 years, and no negative size", o.TTL, o.Memory)
 	}
 	e := &Engine{options: o, stopped: make(chan struct{}), changed: make(chan struct{}), why: errStarting}
 	var err error
