@@ -45,7 +45,7 @@ func filters() map[string]row {
 		"nothing":           {``, logs.Malformed, ""},
 		"no JSON":           {`from=x`, logs.Malformed, ""},
 		"a list":            {`[]`, logs.Malformed, "the document"},
-		"null":              {`null`, logs.Malformed, "from to"},
+		"null":              {`null`, logs.Malformed, "the document"},
 		"two documents":     {member("") + `{}`, logs.Malformed, ""},
 		"cut off":           {`{"from":`, logs.Malformed, ""},
 		"not UTF-8":         {member(",\"text\":\"\xff\""), logs.Malformed, ""},
