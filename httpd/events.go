@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// heartbeat is how often a quiet stream says that it is alive (contract,
-	// sections 3 and 5).
-	heartbeat = 15 * time.Second
 	// stalled is how long a client may not take a piece of a stream of
 	// events. One that comes back goes on where it was.
 	stalled = 60 * time.Second
@@ -47,7 +44,7 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	out := eventStream{w: w, control: http.NewResponseController(w), e: e}
+	out := eventStream{w: w, control: http.NewResponseController(w), e: e, heartbeat: s.Heartbeat}
 	err = out.run(ctx, reader)
 	if errors.Is(err, errGone) { // there is nobody to tell
 		return nil
@@ -87,6 +84,8 @@ type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	e       *spool.Exec
+
+	heartbeat time.Duration
 }
 
 // eventBuffers are held while there is something to send, and not by the
@@ -108,7 +107,7 @@ func (o eventStream) run(ctx context.Context, reader *spool.Events) error {
 		if o.flush() != nil { // also where there was nothing: the client knows that it is heard
 			return errGone
 		}
-		wait, cancel := context.WithTimeout(ctx, heartbeat)
+		wait, cancel := context.WithTimeout(ctx, o.heartbeat)
 		quiet := reader.Wait(wait)
 		cancel()
 		switch {

@@ -52,6 +52,9 @@ type Config struct {
 	// a JSON body, between two pieces of an upload, and to take a reply that
 	// is no stream; 0 means 30 s.
 	Patience time.Duration
+	// Heartbeat is how often a quiet stream says that it is alive; 0 means
+	// the 15 s of the contract (sections 3 and 5).
+	Heartbeat time.Duration
 }
 
 // Entrance says how a listener's clients prove who they are.
@@ -85,6 +88,7 @@ func New(c Config) (*Server, error) {
 		c.Publish = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	c.Patience = cmp.Or(c.Patience, defaultPatience)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 15*time.Second)
 	if err := c.checkPrefix(); err != nil {
 		return nil, err
 	}

@@ -24,9 +24,9 @@ const (
 	maxFrame    = 16 << 20
 	maxControl  = 64 << 10
 	inputBuffer = 32 << 10
-	// silence is how long a client over TCP may leave pings unanswered while
+	// silent is how many pings a client over TCP may leave unanswered while
 	// nothing keeps it from answering.
-	silence = 4 * heartbeat
+	silent = 4
 	// farewell is how long a client has to take the last frames.
 	farewell = 2 * time.Second
 )
@@ -38,9 +38,10 @@ const subprotocol = "sandbox.v1"
 // one reads the client's frames, one sends pings.
 type socket struct {
 	*websocket.Conn
-	remote bool         // over TCP: an end of the client may go unnoticed
-	heard  atomic.Int64 // when a frame came last, in ns
-	busy   atomic.Int32 // writes that wait: for the client, or for the command
+	remote bool          // over TCP: an end of the client may go unnoticed
+	beat   time.Duration // between two pings
+	heard  atomic.Int64  // when a frame came last, in ns
+	busy   atomic.Int32  // writes that wait: for the client, or for the command
 	ends   sync.WaitGroup
 }
 
@@ -65,7 +66,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *request) (*socket, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Malformed, errors.Join(why, err), "no WebSocket")
 	}
-	c := &socket{Conn: conn, remote: r.by == ByKey}
+	c := &socket{Conn: conn, remote: r.by == ByKey, beat: s.Heartbeat}
 	c.SetReadLimit(maxFrame)
 	c.listening()
 	c.SetPongHandler(func(string) error { c.listening(); return nil })
@@ -202,7 +203,7 @@ const maxSide = 1<<16 - 1
 // or because its command takes no input, is given time: TCP itself tells when
 // such a one has died.
 func (c *socket) ping(ctx context.Context, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(heartbeat)
+	tick := time.NewTicker(c.beat)
 	defer tick.Stop()
 	for {
 		select {
@@ -214,7 +215,7 @@ func (c *socket) ping(ctx context.Context, cancel context.CancelCauseFunc) {
 			c.listening()
 			continue
 		}
-		if c.remote && time.Since(time.Unix(0, c.heard.Load())) > silence {
+		if c.remote && time.Since(time.Unix(0, c.heard.Load())) > silent*c.beat {
 			cancel(errHungUp)
 			return
 		}

@@ -1,13 +1,18 @@
 package httpd_test
 
 import (
+	"bufio"
+	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
 	"sandbox/auth"
+	"sandbox/httpd"
 )
 
 // TestSubprotocols lets a browser pass its key, which it can do in no other way.
@@ -67,4 +72,56 @@ func TestHangUpOnClose(t *testing.T) {
 	if rec.Signal == nil || *rec.Signal != 1 {
 		t.Errorf("the shell ended with %+v", rec)
 	}
+}
+
+// TestNoPong lets go of a client that answers no ping, and hangs its shell up.
+func TestNoPong(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *httpd.Config) { c.Heartbeat = 20 * time.Millisecond })
+	id := s.create(`{}`)
+	d := websocket.Dialer{Subprotocols: []string{"sandbox.v1", "bearer." + s.key}}
+	conn, _, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/boxes/"+id+"/attach?shell=/bin/cat", nil)
+	must(t, err)
+	defer conn.Close()
+	pings := 0
+	conn.SetPingHandler(func(string) error { pings++; return nil })
+	for err == nil { // until the server closes
+		_, _, err = conn.ReadMessage()
+	}
+	if pings < 2 {
+		t.Errorf("%d pings, then %v", pings, err)
+	}
+	box, err := s.runtime.Get(t.Context(), id)
+	must(t, err)
+	execs, err := box.Execs(t.Context())
+	must(t, err)
+	rec, err := box.AwaitExec(t.Context(), execs[0].ID)
+	must(t, err)
+	if rec.Signal == nil || *rec.Signal != 1 {
+		t.Errorf("the shell ended with %+v", rec)
+	}
+}
+
+// TestHeartbeat has a quiet stream of events say that it is alive.
+func TestHeartbeat(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *httpd.Config) { c.Heartbeat = 20 * time.Millisecond })
+	id := s.create(`{}`)
+	exec, _ := s.ask("POST", "/v1/boxes/"+id+"/exec", `{"cmd":["cat"],"stdin_open":true}`).want(t, 201, "").json["id"].(string)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", s.url+"/v1/boxes/"+id+"/exec/"+exec+"/events", nil)
+	must(t, err)
+	bearer(s.key)(req)
+	resp, err := s.client.Do(req)
+	must(t, err)
+	defer resp.Body.Close()
+	lines := bufio.NewReader(resp.Body)
+	for range 3 {
+		if line, err := lines.ReadString('\n'); err != nil || line != ": alive\n" {
+			t.Errorf("got %q, %v", line, err)
+		}
+		_, _ = lines.ReadString('\n')
+	}
+	s.ask("POST", "/v1/boxes/"+id+"/exec/"+exec+":cancel", `{"grace_ms":0}`).want(t, 200, "")
 }
