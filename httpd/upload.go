@@ -90,7 +90,9 @@ func (f *form) read() error {
 			}
 			continue
 		}
-		f.to.Name = path.Base(part.FileName())
+		if name := part.FileName(); name != "" { // Base would make a name of it
+			f.to.Name = path.Base(name)
+		}
 		if f.seen["dest"] {
 			f.content = &lastPart{form: f, part: part}
 			return nil
