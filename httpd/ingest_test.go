@@ -166,6 +166,7 @@ func TestBadIngest(t *testing.T) {
 		"no gzip":           {"{}", change{gz}, 400},
 		"cut gzip":          {packed(t, []byte("{}"))[:15], change{gz}, 400},
 		"no JSON":           {"{", nil, 400},
+		"null":              {"null", nil, 400},
 		"another JSON":      {"[1]", nil, 400},
 		"deep JSON":         {`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":` + strings.Repeat(`{"arrayValue":{"values":[`, 200_000), nil, 400},
 		"no protobuf":       {"\xff\xff\xff", change{proto}, 400},

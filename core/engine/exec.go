@@ -87,7 +87,8 @@ func (c *Client) explain(id string, err error) error {
 		return fault.New(fault.InvalidState, "box %s is %s: start it first", id, b.State)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Of(err)
-	case !b.Init.Alive(): // the record will say so in a moment
+	case !b.Init.Alive(), errors.Is(err, unix.ECONNREFUSED):
+		// Its init ends, or has; the record will say so in a moment.
 		return fault.New(fault.InvalidState, "box %s is going down", id)
 	}
 	return fault.Wrap(fault.Engine, err, "the init of box %s does not answer", id)

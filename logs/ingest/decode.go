@@ -32,6 +32,9 @@ func decode(e Encoding, body []byte) (plog.Logs, error) {
 		if !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
 			return logs, fault.New(fault.Malformed, "the body is not JSON")
 		}
+		if jsontext.Value(body).Kind() != '{' { // null is taken for an empty one
+			return logs, fault.New(fault.Malformed, "the body must be an object")
+		}
 		logs, err = (&plog.JSONUnmarshaler{}).UnmarshalLogs(body)
 	default:
 		if err = checkDepth(body, request, 0); err == nil {
