@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
@@ -123,7 +124,7 @@ func lock(home string) (*os.File, error) {
 	if err != nil {
 		return nil, store.Fault(err, "lock the home")
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := lockSoon(f); err != nil {
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fault.New(fault.InvalidState, "a daemon runs on the home %s already: stop it, or set SANDBOX_HOME", home)
@@ -131,4 +132,18 @@ func lock(home string) (*os.File, error) {
 		return nil, store.Fault(err, "lock the home")
 	}
 	return f, nil
+}
+
+// lockSoon tries for a second: a child that a killed daemon was just starting
+// has the daemon's lock too, until it runs its program. (flock(2) itself waits
+// for ever, or not at all.)
+func lockSoon(f *os.File) error {
+	const tries, pause = 20, 50 * time.Millisecond
+	for try := 1; ; try++ {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || try == tries {
+			return err
+		}
+		time.Sleep(pause)
+	}
 }

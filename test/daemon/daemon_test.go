@@ -71,9 +71,11 @@ func (p *program) start() {
 	must(p.t, err)
 	must(p.t, p.cmd.Start())
 	lines := bufio.NewReader(said)
-	for line := ""; !strings.HasPrefix(line, "sandbox: ready"); {
+	for line, all := "", ""; !strings.HasPrefix(line, "sandbox: ready"); {
 		line, err = lines.ReadString('\n')
-		must(p.t, err)
+		if all += line; err != nil {
+			p.t.Fatalf("the server ended: %s", all)
+		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the server
 }
