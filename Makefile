@@ -10,20 +10,20 @@ BUILD  := build
 PREFIX ?= /usr/local
 GO     ?= go
 
-# Every run on the working tree uses the helpers of that tree.
+# Every run on the working tree uses the programs of that tree.
 export SANDBOX_HELPER_DIR ?= $(CURDIR)/$(BUILD)
 
 # Tools run at a pinned version and are never installed.
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 PACKAGES := gcc g++ libc6-dev python3 pkg-config mmdebstrap busybox-static e2fsprogs nftables
-BUILDS   := helpers
+BUILDS   := programs
 TESTS    := gotest
 CHECKS   := format vet lint
 INSTALLS := install-programs
 -include mk/*.mk
 
-.PHONY: help root deps build helpers demo image test gotest race fuzz check format vet tidy clean-tree lint fmt docs install install-programs clean
+.PHONY: help root deps build programs demo image test gotest race fuzz check format vet tidy clean-tree lint fmt docs install install-programs clean
 
 help: ## print the targets
 	@awk -F':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
@@ -36,12 +36,12 @@ deps: ## install the Debian packages that are missing, naming them first
 	root=; [ "$$(id -u)" = 0 ] || root=sudo; \
 	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing
 
-build: $(BUILDS) ## build the library, the program and its helpers into build/
+build: $(BUILDS) ## build the library, the command line and the programs behind it into build/
 
 # Go's cache decides what is to be done. The shim is linked statically, so that
 # it runs in whatever file system it finds; osusergo and netgo keep libc's
 # loadable parts out of it.
-helpers:
+programs:
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox-init ./cmd/sandbox-init
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox ./cmd/sandbox

@@ -13,7 +13,7 @@ const (
 	Keys      = "Keys"                     // manage keys
 )
 
-// Permissions gives all of them.
+// Permissions returns all of them.
 func Permissions() []string { return []string{Boxes, LogsQuery, LogsWrite, Keys} }
 
 // Kinds of principal.

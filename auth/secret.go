@@ -16,7 +16,7 @@ const (
 	alphabet     = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// newSecret gives a secret nobody can guess.
+// newSecret returns a secret nobody can guess.
 func newSecret() string {
 	opaque := make([]byte, 0, opaqueLen)
 	var random [64]byte

@@ -47,11 +47,11 @@ type entry struct {
 	written   int64        // lastUsed as on disk; disk is held
 }
 
-// Open reads the keys in a folder. Errors: Storage, also when a record is
+// Open reads the keys in a directory. Errors: Storage, also when a record is
 // damaged: a key that can't be read may be one that somebody relies on.
-func Open(folder string) (*Store, error) {
+func Open(dir string) (*Store, error) {
 	s := &Store{
-		records: store.Dir[Key]{Path: folder},
+		records: store.Dir[Key]{Path: dir},
 		byHash:  map[[32]byte]*entry{}, byID: map[string]*entry{},
 	}
 	if err := s.records.Sweep(); err != nil {
@@ -79,7 +79,7 @@ func (s *Store) add(k Key) {
 	s.byHash[k.Hash], s.byID[k.ID] = e, e
 }
 
-// Verify gives the principal of a secret. Errors: Unauthenticated, with the
+// Verify returns the principal of a secret. Errors: Unauthenticated, with the
 // same words for a key that is unknown, mistyped, deleted or expired.
 func (s *Store) Verify(secret string) (*Principal, error) {
 	if !wellFormed(secret) {
@@ -198,7 +198,7 @@ func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
 	return k, secret, nil
 }
 
-// List gives all keys, newest first.
+// List returns all keys, newest first.
 func (s *Store) List() []Key {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func open(t *testing.T, folder string) *Store {
+func open(t *testing.T, dir string) *Store {
 	t.Helper()
-	s, err := Open(folder)
+	s, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,9 +102,9 @@ func TestVerify(t *testing.T) {
 
 func TestNothingSecretIsKept(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	k, secret := create(t, open(t, folder), Boxes)
-	text, err := os.ReadFile(filepath.Join(folder, k.ID+".json"))
+	dir := t.TempDir()
+	k, secret := create(t, open(t, dir), Boxes)
+	text, err := os.ReadFile(filepath.Join(dir, k.ID+".json"))
 	if err != nil || strings.Contains(string(text), secret[len(secretPrefix):len(secret)-4]) {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -115,8 +115,8 @@ func TestNothingSecretIsKept(t *testing.T) {
 
 func TestDeleteAndExpiry(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	s := open(t, folder)
+	dir := t.TempDir()
+	s := open(t, dir)
 	k, secret := create(t, s, Boxes)
 	soon := time.Now().Add(time.Minute)
 	_, expiring, err := s.Create(Local("default"), Request{Name: "e", Permissions: []string{Boxes}, Environment: "default", ExpiresAt: &soon})
@@ -145,7 +145,7 @@ func TestDeleteAndExpiry(t *testing.T) {
 			t.Errorf("%q: got %v", bad, err)
 		}
 	}
-	refused(t, open(t, folder), secret) // nor does a restart bring it back
+	refused(t, open(t, dir), secret) // nor does a restart bring it back
 }
 
 func TestCreateRefuses(t *testing.T) {
@@ -191,8 +191,8 @@ func TestCreateRefuses(t *testing.T) {
 // TestLastUsed wants the time at once in the list, and on disk by the close.
 func TestLastUsed(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	s := open(t, folder)
+	dir := t.TempDir()
+	s := open(t, dir)
 	_, secret := create(t, s, Boxes)
 	if s.List()[0].LastUsedAt != nil {
 		t.Error("a new key was used")
@@ -204,13 +204,13 @@ func TestLastUsed(t *testing.T) {
 	if last == nil || time.Since(*last) > time.Minute {
 		t.Errorf("last used %v", last)
 	}
-	if on, err := Open(folder); err != nil || on.List()[0].LastUsedAt != nil {
+	if on, err := Open(dir); err != nil || on.List()[0].LastUsedAt != nil {
 		t.Errorf("a write for a request: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again := open(t, folder)
+	again := open(t, dir)
 	if got := again.List()[0].LastUsedAt; got == nil || !got.Equal(*last) {
 		t.Errorf("got %v, want %v", got, last)
 	}
@@ -222,8 +222,8 @@ func TestLastUsed(t *testing.T) {
 // TestWriteUsed is what the timer runs: a key that is deleted meanwhile stays so.
 func TestWriteUsed(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	s := open(t, folder)
+	dir := t.TempDir()
+	s := open(t, dir)
 	kept, one := create(t, s, Boxes)
 	gone, two := create(t, s, Boxes)
 	for _, secret := range []string{one, two} {
@@ -243,11 +243,11 @@ func TestWriteUsed(t *testing.T) {
 
 func TestDamagedRecord(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "key_1.json"), []byte("{"), 0o600); err != nil {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "key_1.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(folder); !fault.Is(err, fault.Storage) || !strings.Contains(err.Error(), "key_1.json") {
+	if _, err := Open(dir); !fault.Is(err, fault.Storage) || !strings.Contains(err.Error(), "key_1.json") {
 		t.Errorf("got %v", err)
 	}
 }

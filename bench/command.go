@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a peer's command may take before it counts as hung.
-const patience = time.Minute
+// timeout is how long a peer's command may take before it counts as hung.
+const timeout = time.Minute
 
 // bufferSize is what everyone reads at a time: what a pipe holds.
 const bufferSize = 64 << 10
@@ -36,7 +36,7 @@ type timing struct {
 // run runs the command to its end. Its failure carries its stderr. An
 // interrupt of this program doesn't reach it: it has its own process group.
 func (c command) run(ctx context.Context) (t timing, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	stderr, err := os.CreateTemp("", "sandbox-bench-stderr-")
 	if err != nil {

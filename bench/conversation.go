@@ -57,7 +57,7 @@ func (c *conversation) answer() (string, error) {
 
 // close closes the child's stdin, which ends it, and waits for it.
 func (c *conversation) close() error {
-	hung := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
+	hung := time.AfterFunc(timeout, func() { _ = c.cmd.Process.Kill() })
 	defer hung.Stop()
 	return errors.Join(c.in.Close(), c.cmd.Wait())
 }

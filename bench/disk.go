@@ -38,9 +38,9 @@ func newDisk(b *bench) (disk, error) {
 	return d, nil
 }
 
-// settle writes to the disk what was written to the file system, so that the
+// sync writes to the disk what was written to the file system, so that the
 // next one does not pay for the one before.
-func (d disk) settle() error {
+func (d disk) sync() error {
 	f, err := os.Open(d.dir)
 	if err != nil {
 		return err

@@ -56,13 +56,13 @@ func hammer(ctx context.Context, b *bench, r *row) error {
 	failed, more := hammerBoxes-len(ids), len(after)-len(before)
 	r.Bars = []verdict{
 		{"no failure", float64(failed), failed == 0},
-		{"no folder, cgroup or mount left", float64(len(left)), len(left) == 0},
+		{"no directory, cgroup or mount left", float64(len(left)), len(left) == 0},
 		{"no process left", float64(more), more == 0},
 	}
 	return nil
 }
 
-// runHammer gives the ids of the boxes that went well.
+// runHammer returns the ids of the boxes that went well.
 func runHammer(ctx context.Context, b *bench) ([]string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(b.tools, "bench", "hammer"), b.ours.home, b.rootfs, strconv.Itoa(hammerBoxes))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes its boxes and ends
@@ -75,7 +75,7 @@ func runHammer(ctx context.Context, b *bench) ([]string, error) {
 	return strings.Fields(string(said)), nil
 }
 
-// leftovers looks for what bears one of the ids: folders of the home, cgroups,
+// leftovers looks for what bears one of the ids: directories of the home, cgroups,
 // and mounts of this process and of the shim.
 func (o *ours) leftovers(ids []string) ([]string, error) {
 	var left []string

@@ -73,7 +73,7 @@ func (l *lab) prepare(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// open starts the helper of ours in the lab's network, by a first box, and
+// open starts the shim of ours in the lab's network, by a first box, and
 // imports the image.
 func (l *lab) open(ctx context.Context, archive string) error {
 	err := l.host.do(func() error {
@@ -89,7 +89,7 @@ func (l *lab) open(ctx context.Context, archive string) error {
 	there, err1 := os.Stat(fmt.Sprintf("/proc/%d/ns/net", l.ours.shim.pid))
 	here, err2 := l.host[0].Stat()
 	if err := errors.Join(err1, err2); err != nil || !os.SameFile(there, here) {
-		return errors.Join(errors.New("the helper of ours is not in the network of the bench"), err)
+		return errors.Join(errors.New("the shim of ours is not in the network of the bench"), err)
 	}
 	_, err = l.ours.host.Images.Import(ctx, labImage, archive, nil)
 	return err
@@ -131,7 +131,7 @@ func linkUp(name, address string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// nextPort gives a port of the lab's host that nobody has had yet.
+// nextPort returns a port of the lab's host that nobody has had yet.
 func (l *lab) nextPort() int { return int(l.port.Add(1)) }
 
 // create makes a box of the image with a network, a volume and a port.

@@ -23,7 +23,7 @@ var measurements = []measurement{
 	{"steps", "the steps of ours", measureSteps},
 	{"exec", "exec `echo hi` to its exit status, in a running box", measureExec},
 	{"stream", "1 GiB of text on stdout, read 64 KiB at a time", measureStream},
-	{"memory", "50 idle boxes, each used once: proportional set size of all helpers of ours / 50", measureMemory},
+	{"memory", "50 idle boxes, each used once: proportional set size of all processes of ours / 50", measureMemory},
 	{"unpack", "import + unpack of Debian as one gzip layer of 69 MiB, into an empty store: wall time", measureUnpack},
 	{"pull", "pull of an image of 1 GiB in 8 layers from a registry on loopback: peak memory of all processes of ours, above idle", measurePull},
 	{"batch", "100 creates, 8 at once, each to its first output: wall time", measureBatch},
@@ -50,7 +50,7 @@ type measurement struct {
 // bench is what all measurements share.
 type bench struct {
 	pace
-	tools  string // folder of the built helpers, programs and peers
+	tools  string // directory of the built programs and peers
 	dir    string // of all state of this run; removed at the end
 	rootfs string // the same for everyone
 	peers  peers
@@ -86,7 +86,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&p.rounds, "rounds", 100, "interleaved `rounds` of the short measurements (the bars want 30 or more)")
 	flag.DurationVar(&p.pause, "pause", 0, "idle `time` before each run: a host on which nobody else makes boxes")
 	only := flag.String("only", strings.Join(names, ","), "`measurements` to make, separated by commas")
-	tools := flag.String("build", "build", "`folder` of what make built")
+	tools := flag.String("build", "build", "`directory` of what make built")
 	out := flag.String("json", "build/bench.json", "`file` for the report as JSON")
 	flag.Parse()
 	b, err := setUp(ctx, *tools, p)
@@ -124,7 +124,7 @@ func (b *bench) measure(ctx context.Context, names []string, rep *report) error 
 	return errors.Join(errs...)
 }
 
-// setUp makes the folder of this run, the root file system, the peers and a home.
+// setUp makes the directory of this run, the root file system, the peers and a home.
 func setUp(ctx context.Context, tools string, p pace) (*bench, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("needs root: boxes, runc and crun make namespaces and cgroups")

@@ -41,7 +41,7 @@ func (o *ours) idle(ctx context.Context, n int) ([]*core.Box, error) {
 }
 
 // weigh fills in the row: one shim and one init a box is all there may be.
-func weigh(shim helper, r *row) error {
+func weigh(shim shim, r *row) error {
 	pids, err := shim.family()
 	if err != nil {
 		return err

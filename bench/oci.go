@@ -28,7 +28,7 @@ func (o *oci) contestant(run func(context.Context) (time.Duration, error)) conte
 	return contestant{name: o.name, version: o.version, isolation: ociIsolation, why: o.why, run: run}
 }
 
-// bundle makes a bundle that runs args, and gives its folder.
+// bundle makes a bundle that runs args, and gives its directory.
 func (o *oci) bundle(ctx context.Context, name string, args ...string) (string, error) {
 	dir := filepath.Join(o.bundles, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -82,7 +82,7 @@ func (o *oci) exec(ctx context.Context, id string, args ...string) (timing, erro
 
 // close deletes whatever containers are left.
 func (o *oci) close(ctx context.Context) error {
-	left, err := os.ReadDir(o.root) // one folder a container
+	left, err := os.ReadDir(o.root) // one directory a container
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -103,5 +103,5 @@ func (o *oci) do(ctx context.Context, args ...string) error {
 	return err
 }
 
-// newID gives an id that names a cgroup too: no two tools may share one.
+// newID returns an id that names a cgroup too: no two tools may share one.
 func (o *oci) newID() string { return fmt.Sprintf("%s-%d", filepath.Base(o.root), o.seq.Add(1)) }

@@ -16,7 +16,7 @@ type ours struct {
 	host         *local.Host
 	home, rootfs string
 	why          string
-	shim         helper // known from the first box on
+	shim         shim // known from the first box on
 }
 
 const ourIsolation = "user mount pid net ipc uts cgroup ns, cgroup, caps, masked paths, id-mapped overlay, seccomp"

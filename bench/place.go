@@ -12,7 +12,7 @@ import (
 type place []*os.File
 
 // withoutUnified makes a mount namespace in which a hybrid host looks like one
-// of cgroup v1 alone: crun 1.8 refuses hybrid hosts. The folders in hidden are
+// of cgroup v1 alone: crun 1.8 refuses hybrid hosts. The directories in hidden are
 // empty there, and what is written into them is gone with it.
 func withoutUnified(hidden ...string) (place, error) {
 	return newPlace(unix.CLONE_FS|unix.CLONE_NEWNS, "mnt", func() error {

@@ -14,7 +14,7 @@ const podmanIsolation = "mount pid net ipc uts ns, cgroup, overlay, caps, seccom
 
 // podman is the peer of what needs images and networks: Debian's, with its
 // default runtime, its default network (a bridge with NAT by iptables) and its
-// default file system (overlay). All that it keeps is below a folder of the
+// default file system (overlay). All that it keeps is below a directory of the
 // run, or in a mount and a network namespace that end with it.
 type podman struct {
 	path, version, why string

@@ -41,9 +41,9 @@ func processes() ([]process, error) {
 	return all, err
 }
 
-// family gives the shim and all that is in its session or descends from it:
-// all helpers, and whatever runs in the boxes.
-func (h helper) family() ([]int, error) {
+// family returns the shim and all that is in its session or descends from it:
+// all shims, and whatever runs in the boxes.
+func (h shim) family() ([]int, error) {
 	all, err := processes()
 	family := map[int]bool{h.pid: true}
 	for grown := true; grown; {
@@ -61,7 +61,7 @@ func (h helper) family() ([]int, error) {
 	return pids, err
 }
 
-// pss gives the proportional set size of a process in bytes: pages shared by n
+// pss returns the proportional set size of a process in bytes: pages shared by n
 // processes count 1/n in each.
 func pss(pid int) (int64, error) {
 	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
@@ -77,7 +77,7 @@ func pss(pid int) (int64, error) {
 	return 0, fmt.Errorf("no Pss of process %d", pid)
 }
 
-// statusBytes gives a size that /proc/PID/status tells.
+// statusBytes returns a size that /proc/PID/status tells.
 func statusBytes(pid int, field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -89,7 +89,7 @@ func statusBytes(pid int, field string) (int64, error) {
 	return kib << 10, err
 }
 
-// childrenOf gives the processes that pid started; one that ends meanwhile may
+// childrenOf returns the processes that pid started; one that ends meanwhile may
 // be left out.
 func childrenOf(pid int) []int {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -105,8 +105,8 @@ func childrenOf(pid int) []int {
 	return pids
 }
 
-// helperOf finds the helper of a home by its command line.
-func helperOf(home string) (int, error) {
+// shimOf finds the shim of a home by its command line.
+func shimOf(home string) (int, error) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range lines {
 		line, _ := os.ReadFile(file)
@@ -114,37 +114,37 @@ func helperOf(home string) (int, error) {
 			return strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		}
 	}
-	return 0, fmt.Errorf("no helper of %s runs", home)
+	return 0, fmt.Errorf("no shim of %s runs", home)
 }
 
-// helper is a process that this program did not start itself.
-type helper struct {
+// shim is a process that this program did not start itself.
+type shim struct {
 	pid int
 	fd  int // pidfd: names this process even when its number is used again
 }
 
 // parentOf finds the shim: what started the box's init.
-func parentOf(ctx context.Context, box *core.Box) (helper, error) {
+func parentOf(ctx context.Context, box *core.Box) (shim, error) {
 	rec, err := box.Record(ctx)
 	if err != nil {
-		return helper{}, err
+		return shim{}, err
 	}
 	all, err := processes()
 	if err != nil {
-		return helper{}, err
+		return shim{}, err
 	}
 	for _, p := range all {
 		if p.pid != rec.PID || p.parent <= 1 || p.parent == os.Getpid() {
 			continue
 		}
 		fd, err := unix.PidfdOpen(p.parent, 0)
-		return helper{p.parent, fd}, err
+		return shim{p.parent, fd}, err
 	}
-	return helper{}, fmt.Errorf("no shim is the parent of process %d, the init of %s", rec.PID, box.ID())
+	return shim{}, fmt.Errorf("no shim is the parent of process %d, the init of %s", rec.PID, box.ID())
 }
 
 // wait waits for the end of the process.
-func (h helper) wait(timeout time.Duration) error {
+func (h shim) wait(timeout time.Duration) error {
 	if h.pid == 0 {
 		return nil
 	}

@@ -34,7 +34,7 @@ const (
 const mostPullMemory = 64
 
 // measurePull pulls a large image with the command line, in a process of its
-// own, and watches that, the helper and the helper's children.
+// own, and watches that, the shim and the shim's children.
 func measurePull(ctx context.Context, b *bench) ([]row, error) {
 	return b.ours.alone("MiB", 1, func(r *row) error {
 		dir := filepath.Join(b.dir, "registry")
@@ -69,10 +69,10 @@ func (b *bench) pulls(ctx context.Context, ref string) (peak int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, host.Close(context.WithoutCancel(ctx))) }()
-	if err := host.Engine.Flush(ctx); err != nil { // starts the helper
+	if err := host.Engine.Flush(ctx); err != nil { // starts the shim
 		return 0, err
 	}
-	shim, err := helperOf(home)
+	shim, err := shimOf(home)
 	if err != nil {
 		return 0, err
 	}

@@ -45,7 +45,7 @@ func (b *bench) theService(ctx context.Context) (*service, error) {
 	return b.service, b.service.failed
 }
 
-// start starts them on a new folder of this name.
+// start starts them on a new directory of this name.
 func (s *service) start(ctx context.Context, b *bench, name string) error {
 	dir := filepath.Join(b.dir, name)
 	home, archive := filepath.Join(dir, "home"), filepath.Join(dir, "image.tar")
@@ -92,7 +92,7 @@ func (s *service) serve(b *bench, dir, home string) error {
 	// along with every request. So there is nothing to wait for.
 	often := time.NewTicker(10 * time.Millisecond)
 	defer often.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-often.C {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); <-often.C {
 		said, err := os.ReadFile(log.Name())
 		if err != nil || strings.Contains(string(said), "ready on") {
 			return err
@@ -143,7 +143,7 @@ func (s *service) close(ctx context.Context) error {
 	}
 	var errs []error
 	if s.cmd != nil {
-		hung := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+		hung := time.AfterFunc(timeout, func() { _ = s.cmd.Process.Kill() })
 		errs = append(errs, s.cmd.Process.Signal(unix.SIGTERM), s.cmd.Wait())
 		hung.Stop()
 	}

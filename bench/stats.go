@@ -68,7 +68,7 @@ func (s *series) once(ctx context.Context, pause time.Duration, counts bool) {
 	}
 }
 
-// percentile gives the nearest-rank percentile p of samples: one that was
+// percentile returns the nearest-rank percentile p of samples: one that was
 // measured. Zero without samples.
 func percentile(samples []time.Duration, p int) time.Duration {
 	if len(samples) == 0 {

@@ -122,7 +122,7 @@ func (s *server) out(l *lab) contestant {
 // take takes what comes over all connections, from the beginning of the first
 // to the end of the last.
 func take(l *net.TCPListener) (time.Duration, error) {
-	if err := l.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := l.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return 0, err
 	}
 	var start time.Time
@@ -195,7 +195,7 @@ func (s *server) in(l *lab) contestant {
 
 // sendAll sends n bytes, and waits until the other side has read them.
 func sendAll(c *net.TCPConn, n int) error {
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	buf := make([]byte, tcpBuffer)

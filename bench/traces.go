@@ -62,11 +62,11 @@ func (l *lab) traces(ctx context.Context, r *row) error {
 		ids = append(ids, box.ID())
 	}
 	start := time.Now()
-	after, err := l.settled(ids, ports, before)
+	after, err := l.awaitGone(ids, ports, before)
 	if err != nil {
 		return err
 	}
-	if late := time.Since(start); late > settles {
+	if late := time.Since(start); late > teardownTime {
 		r.Bars = append(r.Bars, verdict{"the kernel's own part is done within 10 s", late.Seconds(), false})
 	}
 	for what, n := range after {
@@ -76,13 +76,13 @@ func (l *lab) traces(ctx context.Context, r *row) error {
 	return nil
 }
 
-// settles is what the kernel may take to remove, in the background, the
+// teardownTime is what the kernel may take to remove, in the background, the
 // interfaces and loop devices of what has ended.
-const settles = 10 * time.Second
+const teardownTime = 10 * time.Second
 
-// settled counts until nothing is left, or the kernel has had its time.
-func (l *lab) settled(ids []string, ports []int, before counts) (counts, error) {
-	for deadline := time.Now().Add(settles); ; time.Sleep(10 * time.Millisecond) {
+// awaitGone counts until nothing is left, or the kernel has had its time.
+func (l *lab) awaitGone(ids []string, ports []int, before counts) (counts, error) {
+	for deadline := time.Now().Add(teardownTime); ; time.Sleep(10 * time.Millisecond) {
 		now, err := l.count(ids, ports)
 		if err != nil || fmt.Sprint(now) == fmt.Sprint(before) || time.Now().After(deadline) {
 			return now, err
@@ -114,7 +114,7 @@ func (l *lab) count(ids []string, ports []int) (counts, error) {
 	if err != nil {
 		return nil, err
 	}
-	c["folder, cgroup or mount"] = len(left)
+	c["directory, cgroup or mount"] = len(left)
 	c["namespace"], err = l.ours.shim.namespaces()
 	return c, err
 }
@@ -193,7 +193,7 @@ func loopDevices(home string) (n int) {
 
 // namespaces counts those that the shim and all it has started hold: by being
 // in one, by a descriptor or by a mount.
-func (h helper) namespaces() (int, error) {
+func (h shim) namespaces() (int, error) {
 	family, err := h.family()
 	if err != nil {
 		return 0, err

@@ -18,14 +18,14 @@ import (
 
 const unpackRounds = 15
 
-// unpacking is the state of measureUnpack. All are to write to new folders of
+// unpacking is the state of measureUnpack. All are to write to new directories of
 // one file system, where nothing is deleted meanwhile.
 type unpacking struct {
 	b       *bench
 	disk    disk
 	layer   string // a tar, gzip
 	archive string // of an image of that layer, for podman
-	n       int    // folders that were made
+	n       int    // directories that were made
 }
 
 // measureUnpack imports a layer beside tar, which does no more than unpack it:
@@ -40,16 +40,16 @@ func measureUnpack(ctx context.Context, b *bench) (_ []row, err error) {
 	return rows(millis, all, bar{contestant: "ours", peer: "tar -xzf", percentile: 50, limit: 0.8}), nil
 }
 
-// folder gives a new folder of the disk, with nothing left to be written.
-func (u *unpacking) folder() (string, error) {
+// newDir returns a new directory of the disk, with nothing left to be written.
+func (u *unpacking) newDir() (string, error) {
 	u.n++
 	dir := filepath.Join(u.disk.dir, strconv.Itoa(u.n))
-	return dir, errors.Join(os.Mkdir(dir, 0o700), u.disk.settle())
+	return dir, errors.Join(os.Mkdir(dir, 0o700), u.disk.sync())
 }
 
-// imports imports the layer into a new home, whose helper runs already.
+// imports imports the layer into a new home, whose shim runs already.
 func (u *unpacking) imports(ctx context.Context) (took time.Duration, err error) {
-	home, err := u.folder()
+	home, err := u.newDir()
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +69,7 @@ func (u *unpacking) imports(ctx context.Context) (took time.Duration, err error)
 func (u *unpacking) tar() contestant {
 	path, version, why := findTool(context.Background(), u.b, "tar")
 	return contestant{name: "tar -xzf", version: version, why: why, isolation: "none", run: func(ctx context.Context) (time.Duration, error) {
-		dir, err := u.folder()
+		dir, err := u.newDir()
 		if err != nil {
 			return 0, err
 		}
@@ -87,7 +87,7 @@ func (u *unpacking) podman(ctx context.Context) contestant {
 		}
 	}
 	return contestant{name: "podman load", version: version, why: why, isolation: "chroot", run: func(ctx context.Context) (time.Duration, error) {
-		dir, err := u.folder()
+		dir, err := u.newDir()
 		if err != nil {
 			return 0, err
 		}

@@ -12,7 +12,7 @@ import (
 	"sandbox/core/options"
 )
 
-// newString gives text to C, as malloc'd, NUL-terminated, clean text.
+// newString returns text to C, as malloc'd, NUL-terminated, clean text.
 func newString(text []byte) *C.char {
 	if !isClean(text) {
 		text = clean(nil, text)

@@ -21,7 +21,7 @@ func guard(out *C.CSandboxError, call func() error) (code C.SandboxErrorCode) {
 	return report(out, call())
 }
 
-// report gives the code of err, and fills out in if there is one to fill in.
+// report returns the code of err, and fills out in if there is one to fill in.
 func report(out *C.CSandboxError, err error) C.SandboxErrorCode {
 	if err == nil {
 		return C.SANDBOX_OK

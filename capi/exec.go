@@ -111,7 +111,7 @@ func run(b *core.Box, o options.Exec, buf []byte, sink func(stderr bool, read []
 	return verdict(status)
 }
 
-// verdict gives a command's end as C sees it. With an Execution failure the
+// verdict returns a command's end as C sees it. With an Execution failure the
 // exit code counts too.
 func verdict(s core.ExecStatus) (int, error) {
 	switch {

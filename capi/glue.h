@@ -16,7 +16,7 @@ typedef struct output {
 
 void call_output(const output *to, const char *text, int is_stderr);
 
-/* The folder-to-be of the helpers: the file that this library was loaded from, or NULL. */
+/* The directory-to-be of the programs: the file that this library was loaded from, or NULL. */
 const char *library_file(void);
 
 #endif

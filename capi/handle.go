@@ -48,7 +48,7 @@ func put(value any, owner handle) (handle, error) {
 	return h, nil
 }
 
-// get gives what h names. Errors: InvalidArgument, naming the parameter.
+// get returns what h names. Errors: InvalidArgument, naming the parameter.
 func get[T any](h handle, parameter string) (T, error) {
 	handles.RLock()
 	defer handles.RUnlock()
@@ -96,7 +96,7 @@ func bury(h handle, c *cell) {
 	}
 }
 
-// cell gives the live cell that h names, or nil. handles is locked.
+// cell returns the live cell that h names, or nil. handles is locked.
 func (h handle) cell() *cell {
 	if c, ok := pointer.Restore(h.address()).(*cell); ok && c.value != nil {
 		return c
@@ -104,7 +104,7 @@ func (h handle) cell() *cell {
 	return nil
 }
 
-// address gives h as go-pointer wants it. The first page is never an address;
+// address returns h as go-pointer wants it. The first page is never an address;
 // Go's stack check ends the process over a pointer into it.
 func (h handle) address() unsafe.Pointer {
 	if h < 4096 {

@@ -59,7 +59,7 @@ func getenv(name string) string {
 	return C.GoString(C.getenv(n))
 }
 
-// beside is the folder of the library's own file, links resolved.
+// beside is the directory of the library's own file, links resolved.
 func beside() string {
 	path, err := filepath.EvalSymlinks(C.GoString(C.library_file()))
 	if err != nil {

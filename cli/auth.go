@@ -31,7 +31,7 @@ func (a *app) profileName() string {
 	return cmp.Or(a.target.profile, os.Getenv(envProfile), client.DefaultProfile)
 }
 
-// profile gives the profile in use, which has to be there.
+// profile returns the profile in use, which has to be there.
 func (a *app) profile() (name string, p client.Profile, err error) {
 	if a.target.url != "" {
 		return "", p, fault.New(fault.InvalidArgument, "this is about a profile and its server: name one with --profile, and leave out --url")
@@ -117,7 +117,7 @@ it is deleted at its server ('sandbox keys rm') or expires.`,
 	}
 }
 
-// orNull gives null for what is not set.
+// orNull returns null for what is not set.
 func orNull(s string) *string {
 	if s == "" {
 		return nil

@@ -57,7 +57,7 @@ func (a *app) root() *cobra.Command {
 		Short: "Isolated Linux boxes for code you don't trust",
 		Long: `Isolated Linux boxes for code you don't trust.
 
-State is kept in the folder that SANDBOX_HOME names; by default that is
+State is kept in the directory that SANDBOX_HOME names; by default that is
 /var/lib/sandbox for root and ~/.sandbox for others. Where a command goes, to
 a server or to this host's boxes in process, 'sandbox help servers' says.`,
 		Version:       core.Version,
@@ -114,7 +114,7 @@ func noVerb(cmd *cobra.Command, args []string) error {
 // asJSON tells whether -o json was given.
 func (a *app) asJSON() bool { return a.output == "json" }
 
-// with gives do the boxes to work on; see [app.boxes] for owned.
+// with returns do the boxes to work on; see [app.boxes] for owned.
 func (a *app) with(ctx context.Context, owned bool, do func(boxes) error) error {
 	on, err := a.boxes(ctx, owned)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *app) with(ctx context.Context, owned bool, do func(boxes) error) error 
 	return joined(do(on), closed(ctx, on))
 }
 
-// withHost gives do this host's home, for verbs that no server has.
+// withHost returns do this host's home, for verbs that no server has.
 func (a *app) withHost(ctx context.Context, do func(*local.Host) error) error {
 	if a.target.url != "" || a.target.profile != "" {
 		return fault.New(fault.InvalidArgument, "this is about the host's own store: --url and --profile have no part in it")
@@ -147,11 +147,11 @@ func closed(ctx context.Context, c interface{ Close(context.Context) error }) er
 
 // openHost opens the default home.
 func openHost(owned bool) (*local.Host, error) {
-	return local.Open(local.Config{Beside: programFolder(), Owned: owned})
+	return local.Open(local.Config{Beside: programDir(), Owned: owned})
 }
 
-// programFolder is where this program lies, links resolved; "" if unknown.
-func programFolder() string {
+// programDir is where this program lies, links resolved; "" if unknown.
+func programDir() string {
 	self, err := os.Executable()
 	if err != nil {
 		return ""

@@ -37,7 +37,7 @@ func (a *app) completeCopy(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// boxNames gives the boxes with what tells them apart. A failure completes
+// boxNames returns the boxes with what tells them apart. A failure completes
 // nothing: there is nowhere to say it.
 func (a *app) boxNames(cmd *cobra.Command, state core.State, suffix string) []cobra.Completion {
 	ctx, stop := context.WithTimeout(cmd.Context(), completing)

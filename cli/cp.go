@@ -18,16 +18,16 @@ import (
 func (a *app) cpCmd() *cobra.Command {
 	return a.completeCopy(&cobra.Command{
 		Use:   "cp SRC DST",
-		Short: "Copy files and folders into a box or out of it",
-		Long: `Copy files and folders into a box or out of it. One side is BOX:PATH, with an
+		Short: "Copy files and directories into a box or out of it",
+		Long: `Copy files and directories into a box or out of it. One side is BOX:PATH, with an
 absolute path; the other is a path of this host, or - for standard input or
 output. (A path with a colon in its first part needs a ./ in front.)
 
-As with cp, a copy goes into DST where that is a folder or ends in "/", and
+As with cp, a copy goes into DST where that is a directory or ends in "/", and
 becomes DST otherwise. Modes are kept; owners are the box's root, or ourselves.
 From standard input comes the content of a file, or for a DST that ends in "/"
 a tar to unpack there; to standard output goes the content of a file, or a
-folder as a tar.`,
+directory as a tar.`,
 		Example: `  sandbox cp data.csv web:/data/
   sandbox cp web:/var/log ./log
   tar c src | sandbox cp - web:/work/`,
@@ -86,10 +86,10 @@ func (c copying) in(ctx context.Context, from string, to place) (client.Uploaded
 		return client.Uploaded{}, hostFailure(err)
 	}
 	if st.IsDir() {
-		return c.folderIn(ctx, from, to)
+		return c.dirIn(ctx, from, to)
 	}
 	if !st.Mode().IsRegular() {
-		return client.Uploaded{}, fault.New(fault.InvalidArgument, "%s is neither a file nor a folder", from)
+		return client.Uploaded{}, fault.New(fault.InvalidArgument, "%s is neither a file nor a directory", from)
 	}
 	f, err := os.Open(from)
 	if err != nil {
@@ -100,14 +100,14 @@ func (c copying) in(ctx context.Context, from string, to place) (client.Uploaded
 	return c.boxes.Upload(ctx, to.box, client.Upload{Dest: to.path, Name: filepath.Base(from), Mode: &mode}, f)
 }
 
-// folderIn copies a folder into a box, as a tar.
-func (c copying) folderIn(ctx context.Context, from string, to place) (client.Uploaded, error) {
+// dirIn copies a directory into a box, as a tar.
+func (c copying) dirIn(ctx context.Context, from string, to place) (client.Uploaded, error) {
 	name, err := baseName(from)
 	if err != nil {
 		return client.Uploaded{}, err
 	}
 	dest := to.path
-	into, err := c.isFolder(ctx, to)
+	into, err := c.isDir(ctx, to)
 	if err != nil {
 		return client.Uploaded{}, err
 	}
@@ -121,8 +121,8 @@ func (c copying) folderIn(ctx context.Context, from string, to place) (client.Up
 	return made, err
 }
 
-// isFolder tells whether a path of a box is a folder.
-func (c copying) isFolder(ctx context.Context, at place) (bool, error) {
+// isDir tells whether a path of a box is a directory.
+func (c copying) isDir(ctx context.Context, at place) (bool, error) {
 	d, err := c.boxes.Download(ctx, at.box, at.path, false)
 	switch {
 	case err == nil:
@@ -152,7 +152,7 @@ func (c copying) out(ctx context.Context, from place, to string) error {
 	return writeJSON(c.Out, map[string]any{"box": from.box, "path": from.path, "dest": made})
 }
 
-// toOutput writes the content of a file, or a folder as a tar.
+// toOutput writes the content of a file, or a directory as a tar.
 func (c copying) toOutput(ctx context.Context, from place) error {
 	d, err := c.boxes.Download(ctx, from.box, from.path, false)
 	if fault.Is(err, fault.IsDirectory) {
@@ -168,9 +168,9 @@ func (c copying) toOutput(ctx context.Context, from place) error {
 	return nil
 }
 
-// baseName gives the name of a folder of this host, also of "." and "..".
-func baseName(folder string) (string, error) {
-	abs, err := filepath.Abs(folder)
+// baseName returns the name of a directory of this host, also of "." and "..".
+func baseName(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", hostFailure(err)
 	}

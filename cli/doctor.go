@@ -28,7 +28,7 @@ changed.`,
 				return err
 			}
 			checks := doctor.Run(cmd.Context(), engine.Config{
-				Home: home, Beside: programFolder(), HelperDir: os.Getenv("SANDBOX_HELPER_DIR"),
+				Home: home, Beside: programDir(), HelperDir: os.Getenv("SANDBOX_HELPER_DIR"),
 			})
 			return a.printChecks(checks)
 		},

@@ -178,7 +178,7 @@ func cutLast(s string) (before, after string, ok bool) {
 // seconds is a flag's value: a number of seconds, parts of one too.
 type seconds time.Duration
 
-// String gives the number.
+// String returns the number.
 func (s *seconds) String() string {
 	return strconv.FormatFloat(time.Duration(*s).Seconds(), 'g', -1, 64)
 }
@@ -202,7 +202,7 @@ type choice struct {
 	allowed []string
 }
 
-// String gives the word.
+// String returns the word.
 func (c *choice) String() string {
 	if c.value == nil {
 		return ""

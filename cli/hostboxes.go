@@ -94,7 +94,7 @@ func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*c
 
 func (h hostBoxes) Close(ctx context.Context) error { return h.host.Close(ctx) }
 
-// shown gives a record as the service shows it.
+// shown returns a record as the service shows it.
 func shown(rec core.Record, err error) (client.Box, error) {
 	if err != nil {
 		return client.Box{}, err
@@ -102,7 +102,7 @@ func shown(rec core.Record, err error) (client.Box, error) {
 	return document[client.Box](rec.Info())
 }
 
-// document gives what the core says as the service says it: the two have the
+// document returns what the core says as the service says it: the two have the
 // same JSON.
 func document[T any](v any) (t T, err error) {
 	doc, err := json.Marshal(v)

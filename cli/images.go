@@ -28,7 +28,7 @@ func (a *app) imagesLsCmd() *cobra.Command {
 		Use:   "ls [--aliases]",
 		Short: "List the images of the store, or the aliases",
 		Long: `List the images of the store, or the aliases: short names that stand for
-references. The table [aliases] in config.toml, in the folder that SANDBOX_HOME
+references. The table [aliases] in config.toml, in the directory that SANDBOX_HOME
 names, adds to the built-in ones and replaces them. An image that was imported
 under the name of an alias comes first.`,
 		Args: cobra.NoArgs,

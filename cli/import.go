@@ -12,10 +12,10 @@ import (
 func (a *app) imagesImportCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "import NAME SOURCE",
-		Short: "Make an image of a folder or an archive",
-		Long: `Make an image of a folder or an archive and call it NAME.
+		Short: "Make an image of a directory or an archive",
+		Long: `Make an image of a directory or an archive and call it NAME.
 
-SOURCE is a folder with a root file system, a tar of one (plain, gzip or zstd),
+SOURCE is a directory with a root file system, a tar of one (plain, gzip or zstd),
 a docker-archive (what docker save writes), an OCI layout, or a tar of one.`,
 		Example: "  mmdebstrap --variant=minbase bookworm debian.tar && sandbox images import debian debian.tar",
 		Args:    cobra.ExactArgs(2),

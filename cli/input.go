@@ -54,7 +54,7 @@ func waitable(f *os.File) (*waitableFile, error) {
 	return &waitableFile{fd: int(f.Fd()), wait: wait, wake: wake}, nil
 }
 
-// Read gives io.EOF at the end of the file and after stop.
+// Read returns io.EOF at the end of the file and after stop.
 func (w *waitableFile) Read(p []byte) (int, error) {
 	for {
 		fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}, {Fd: int32(w.wait.Fd())}}

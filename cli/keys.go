@@ -93,7 +93,7 @@ func (a *app) keysRmCmd() *cobra.Command {
 // expiry is a flag's value: a moment, or days from now.
 type expiry struct{ at *time.Time }
 
-// String gives the moment.
+// String returns the moment.
 func (e *expiry) String() string { return when(e.at) }
 
 // Type is what --help calls the value.

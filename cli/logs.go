@@ -38,7 +38,7 @@ them is named by its id.`,
 	return a.completeBoxes(cmd, 1, "")
 }
 
-// execOf gives the exec that the arguments name.
+// execOf returns the exec that the arguments name.
 func execOf(ctx context.Context, c *client.Client, args []string) (client.Exec, error) {
 	if len(args) == 2 {
 		return c.Exec(ctx, args[0], args[1])

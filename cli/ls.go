@@ -50,7 +50,7 @@ func (a *app) printBoxes(boxes []client.Box, quiet bool) error {
 	return writeTable(a.Out, append([][]any{head}, table...)...)
 }
 
-// deref gives what p points to, or the zero value.
+// deref returns what p points to, or the zero value.
 func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -54,7 +54,7 @@ func (c *capture) result(status core.ExecStatus) result {
 	return r
 }
 
-// text gives p as JSON can hold it. A character that the limit has cut in two
+// text returns p as JSON can hold it. A character that the limit has cut in two
 // is left out; any other byte that is not text makes all of it base64.
 func text(p []byte) (s, encoding string) {
 	if len(p) == keptOutput {

@@ -18,7 +18,7 @@ func (a *app) runCmd() *cobra.Command {
 With --keep the box stays, running. The box is removed however this ends; by
 kill -9 it is left when a server has made it. The exit code is the command's own (128+N if signal N ended
 it); 125 means that not the command failed but sandbox did.
---rootfs DIR takes a folder in place of IMAGE: sandbox run --rootfs DIR -- CMD...`,
+--rootfs DIR takes a directory in place of IMAGE: sandbox run --rootfs DIR -- CMD...`,
 		Example: `  sandbox run debian -- python3 -c 'print(2**100)'
   sandbox run -it --network None debian -- bash`,
 		Args:        cobra.MinimumNArgs(1),

@@ -40,7 +40,7 @@ flag that is given comes first.`,
 		if err := readConfig(file, cmd.Flags(), &c); err != nil {
 			return err
 		}
-		c.Beside = programFolder()
+		c.Beside = programDir()
 		return daemon.Run(cmd.Context(), c, daemon.Streams{Say: a.Err, Log: slog.New(logHandler(a.Err))})
 	}
 	return cmd
@@ -122,7 +122,7 @@ func form(repeatable bool) string {
 	return "one value"
 }
 
-// setFlag gives a flag the value of the file, unless it was given.
+// setFlag returns a flag the value of the file, unless it was given.
 func setFlag(flags *pflag.FlagSet, name string, v any) error {
 	flag := flags.Lookup(name)
 	if flag == nil || name == "config" || name == "help" {

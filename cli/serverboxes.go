@@ -95,7 +95,7 @@ type serverCommand struct {
 	input   bool
 }
 
-// Input gives the session's input.
+// Input returns the session's input.
 func (c serverCommand) Input() io.WriteCloser {
 	if !c.input {
 		return nil
@@ -106,7 +106,7 @@ func (c serverCommand) Input() io.WriteCloser {
 // sessionInput is a session as the input of its command.
 type sessionInput struct{ *client.Session }
 
-// Close gives the end of the input; the session goes on.
+// Close returns the end of the input; the session goes on.
 func (i sessionInput) Close() error { return i.CloseInput() }
 
 // Resize sets the size of the terminal.
@@ -132,7 +132,7 @@ func (c serverCommand) Stream(ctx context.Context, sink func(bool, []byte) error
 	return c.status(ctx, end)
 }
 
-// status gives the end of the command with all that the session did not tell.
+// status returns the end of the command with all that the session did not tell.
 func (c serverCommand) status(ctx context.Context, end client.Ended) (core.ExecStatus, error) {
 	told := core.ExecStatus{State: core.ExecSucceeded, Reason: core.ReasonExited}
 	if end.ExitCode != nil && *end.ExitCode == 0 {

@@ -25,17 +25,17 @@ func hostFailure(err error) error {
 	return fault.Wrap(fault.InvalidArgument, err, "on this host")
 }
 
-// pack writes what is in a folder as a tar.
-func pack(w io.Writer, folder string) error {
+// pack writes what is in a directory as a tar.
+func pack(w io.Writer, dir string) error {
 	t := tar.NewWriter(w)
-	if err := t.AddFS(os.DirFS(folder)); err != nil {
+	if err := t.AddFS(os.DirFS(dir)); err != nil {
 		return hostFailure(err)
 	}
 	return t.Close()
 }
 
-// unpack writes what a box gave as a tar: one file or folder, which goes into
-// dest where that is a folder, and becomes dest otherwise. It gives the path
+// unpack writes what a box gave as a tar: one file or directory, which goes into
+// dest where that is a directory, and becomes dest otherwise. It gives the path
 // of what was made. The box is hostile: nothing is made outside of that, and no
 // link leads out of it, whatever the names in the tar are.
 func unpack(r io.Reader, dest string) (string, error) {
@@ -66,7 +66,7 @@ func unpack(r io.Reader, dest string) (string, error) {
 	return filepath.Join(parent, name), err
 }
 
-// landing gives the folder of this host that a copy to dest goes into, and its
+// landing returns the directory of this host that a copy to dest goes into, and its
 // name there. top is the name that it has in the box.
 func landing(dest, top string) (parent, name string, err error) {
 	if st, err := os.Stat(dest); err == nil && st.IsDir() || strings.HasSuffix(dest, "/") {
@@ -74,7 +74,7 @@ func landing(dest, top string) (parent, name string, err error) {
 	}
 	parent, name = filepath.Split(dest)
 	if name == "" || name == "." || name == ".." {
-		return "", "", fault.New(fault.InvalidArgument, "%q can't be what a file or folder becomes", dest)
+		return "", "", fault.New(fault.InvalidArgument, "%q can't be what a file or directory becomes", dest)
 	}
 	return filepath.Clean(parent), name, nil
 }
@@ -82,7 +82,7 @@ func landing(dest, top string) (parent, name string, err error) {
 // extraction is the unpacking of one tar into root.
 type extraction struct {
 	root  *os.Root
-	modes map[string]fs.FileMode // of folders, set at the end: they may forbid writing
+	modes map[string]fs.FileMode // of directories, set at the end: they may forbid writing
 }
 
 // single makes the one entry of a tar.
@@ -96,10 +96,10 @@ func (x *extraction) single(name string, first *tar.Header, t *tar.Reader) error
 	return nil
 }
 
-// tree makes a folder called name with all entries of a tar, whose names lie
+// tree makes a directory called name with all entries of a tar, whose names lie
 // below top. Links lead nowhere outside of it: it becomes the root.
 func (x *extraction) tree(name, top string, first *tar.Header, t *tar.Reader) error {
-	if err := x.folder(name, 0o700); err != nil {
+	if err := x.dir(name, 0o700); err != nil {
 		return hostFailure(err)
 	}
 	inside, err := x.root.OpenRoot(name)
@@ -126,7 +126,7 @@ func (x *extraction) tree(name, top string, first *tar.Header, t *tar.Reader) er
 	}
 }
 
-// below gives the place of an entry in the folder top, and the place that it
+// below returns the place of an entry in the directory top, and the place that it
 // links to.
 func below(top string, h *tar.Header) (string, error) {
 	rest, ok := strings.CutPrefix(path.Clean(h.Name), top+"/")
@@ -152,7 +152,7 @@ func (x *extraction) entry(name string, h *tar.Header, content io.Reader) error 
 	var err error
 	switch h.Typeflag {
 	case tar.TypeDir:
-		err = x.folder(name, permissions(h))
+		err = x.dir(name, permissions(h))
 	case tar.TypeReg:
 		err = x.file(name, permissions(h), content)
 	case tar.TypeSymlink:
@@ -167,14 +167,14 @@ func (x *extraction) entry(name string, h *tar.Header, content io.Reader) error 
 	return err
 }
 
-// folder makes a folder; one that is there stays.
-func (x *extraction) folder(name string, mode fs.FileMode) error {
+// dir makes a directory; one that is there stays.
+func (x *extraction) dir(name string, mode fs.FileMode) error {
 	st, err := x.root.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = x.root.Mkdir(name, 0o700)
 	case err == nil && !st.IsDir():
-		err = fmt.Errorf("%s is there and no folder", name)
+		err = fmt.Errorf("%s is there and no directory", name)
 	}
 	x.modes[name] = mode
 	return err
@@ -212,7 +212,7 @@ func (x *extraction) clear(name string) error {
 	return nil
 }
 
-// finish gives the folders their modes.
+// finish returns the directories their modes.
 func (x *extraction) finish() error {
 	var errs []error
 	for name, mode := range x.modes {

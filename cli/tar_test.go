@@ -15,7 +15,7 @@ import (
 )
 
 // entries makes a tar: "name" a file with its name as content, "name/" a
-// folder, "name -> to" a symbolic link, "name = to" a hard link, "name !" a FIFO.
+// directory, "name -> to" a symbolic link, "name = to" a hard link, "name !" a FIFO.
 func entries(t *testing.T, lines ...string) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
@@ -48,7 +48,7 @@ func entries(t *testing.T, lines ...string) *bytes.Buffer {
 	return &b
 }
 
-// listing gives what is in a folder, one entry a line.
+// listing returns what is in a directory, one entry a line.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -80,7 +80,7 @@ func TestUnpack(t *testing.T) {
 		t.Errorf("made %s\nwant %s", got, want)
 	}
 	if made, err = unpack(entries(t, "f"), dir); err != nil || made != filepath.Join(dir, "f") {
-		t.Error("into a folder: ", made, err)
+		t.Error("into a directory: ", made, err)
 	}
 	if made, err = unpack(entries(t, "f"), filepath.Join(dir, "g")); err != nil || made != filepath.Join(dir, "g") {
 		t.Error("as a file: ", made, err)
@@ -94,25 +94,25 @@ func TestUnpack(t *testing.T) {
 func TestUnpackOfAHostileBox(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string][]string{
-		"up":                   {"../evil"},
-		"absolute":             {"/evil"},
-		"nothing":              {"."},
-		"empty":                {},
-		"up inside":            {"d/", "d/../evil"},
-		"beside":               {"d/", "e"},
-		"two files":            {"f", "e"},
-		"through a link":       {"d/", "d/x -> ../other", "d/x/evil"},
-		"through an absolute":  {"d/", "d/x -> /tmp", "d/x/evil"},
-		"through two":          {"d/", "d/x -> .", "d/y -> x/../../other", "d/y/evil"},
-		"hard link out":        {"d/", "d/x = ../other/kept"},
-		"hard link up":         {"d/", "d/x = d/../../other/kept"},
-		"hard link to a link":  {"d/", "d/x -> ../other/kept", "d/y = d/x", "d/y"},
-		"over a link":          {"d/", "d/x -> ../other/kept", "d/x"},
-		"mode through a link":  {"d/", "d/x/", "d/x -> ../other"},
-		"a folder over a link": {"d/", "d/x -> ../other", "d/x/"},
-		"top as a link":        {"d -> other", "d/evil"},
-		"hard link at top":     {"d = other/kept"},
-		"deep":                 {"d/", "d/" + strings.Repeat("a/", 2000)},
+		"up":                      {"../evil"},
+		"absolute":                {"/evil"},
+		"nothing":                 {"."},
+		"empty":                   {},
+		"up inside":               {"d/", "d/../evil"},
+		"beside":                  {"d/", "e"},
+		"two files":               {"f", "e"},
+		"through a link":          {"d/", "d/x -> ../other", "d/x/evil"},
+		"through an absolute":     {"d/", "d/x -> /tmp", "d/x/evil"},
+		"through two":             {"d/", "d/x -> .", "d/y -> x/../../other", "d/y/evil"},
+		"hard link out":           {"d/", "d/x = ../other/kept"},
+		"hard link up":            {"d/", "d/x = d/../../other/kept"},
+		"hard link to a link":     {"d/", "d/x -> ../other/kept", "d/y = d/x", "d/y"},
+		"over a link":             {"d/", "d/x -> ../other/kept", "d/x"},
+		"mode through a link":     {"d/", "d/x/", "d/x -> ../other"},
+		"a directory over a link": {"d/", "d/x -> ../other", "d/x/"},
+		"top as a link":           {"d -> other", "d/evil"},
+		"hard link at top":        {"d = other/kept"},
+		"deep":                    {"d/", "d/" + strings.Repeat("a/", 2000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,7 +26,7 @@ type target struct {
 	url, profile string
 }
 
-// boxes gives the boxes that a verb works on. Those that it makes with
+// boxes returns the boxes that a verb works on. Those that it makes with
 // auto_remove end with it when they are owned.
 func (a *app) boxes(ctx context.Context, owned bool) (boxes, error) {
 	o, remote, err := a.server(ctx)
@@ -47,7 +47,7 @@ func (a *app) boxes(ctx context.Context, owned bool) (boxes, error) {
 	return &serverBoxes{Client: c, owned: owned}, nil
 }
 
-// withServer gives do the server that commands go to, for verbs that only a
+// withServer returns do the server that commands go to, for verbs that only a
 // server has.
 func (a *app) withServer(ctx context.Context, do func(*client.Client) error) error {
 	o, remote, err := a.server(ctx)
@@ -65,7 +65,7 @@ func (a *app) withServer(ctx context.Context, do func(*client.Client) error) err
 	return do(c)
 }
 
-// server gives the server that commands go to; remote is false when they go to
+// server returns the server that commands go to; remote is false when they go to
 // this host's boxes in process. The first that applies counts: the flags, the
 // environment, the default profile unless it is that of this home's own
 // daemon, that daemon's socket when it listens, this process when it is root's.
@@ -121,7 +121,7 @@ func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
 		"no daemon listens on %s, and only root can do without: start 'sandbox serve' as root, name a server with --url, or store one with 'sandbox auth login'", socket)
 }
 
-// storedProfile gives a profile of the user's credentials file.
+// storedProfile returns a profile of the user's credentials file.
 func storedProfile(name string) (client.Profile, bool, error) {
 	profiles, err := client.UserProfiles()
 	if err != nil {
@@ -130,7 +130,7 @@ func storedProfile(name string) (client.Profile, bool, error) {
 	return profiles.Get(name)
 }
 
-// profileOptions gives the server of a profile that has to be there.
+// profileOptions returns the server of a profile that has to be there.
 func profileOptions(name string) (client.Options, error) {
 	profile, ok, err := storedProfile(name)
 	switch {
@@ -142,7 +142,7 @@ func profileOptions(name string) (client.Options, error) {
 	return optionsOf(profile), nil
 }
 
-// optionsOf gives the server of a profile. A key of the environment takes the
+// optionsOf returns the server of a profile. A key of the environment takes the
 // place of the stored one; nothing else does.
 func optionsOf(p client.Profile) client.Options {
 	key := p.APIKey

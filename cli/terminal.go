@@ -42,7 +42,7 @@ func (a *app) openTerminal(o options.Exec) (*terminal, error) {
 	return t, nil
 }
 
-// asTerminal gives stream if it is a terminal, or nil.
+// asTerminal returns stream if it is a terminal, or nil.
 func asTerminal(stream any) *os.File {
 	f, ok := stream.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -70,7 +70,7 @@ func (c *Client) CreateBox(ctx context.Context, o options.Box) (Box, error) {
 	return b, err
 }
 
-// Boxes gives the boxes that the filter leaves, newest first, without their
+// Boxes returns the boxes that the filter leaves, newest first, without their
 // environment.
 func (c *Client) Boxes(ctx context.Context, f Filter) ([]Box, error) {
 	query := url.Values{"page_size": {strconv.Itoa(pageSize)}}
@@ -82,7 +82,7 @@ func (c *Client) Boxes(ctx context.Context, f Filter) ([]Box, error) {
 	return pages(ctx, c, c.boxes, query, "boxes", func(b Box) string { return b.ID })
 }
 
-// Box gives a box by its id, its name, or a unique beginning of its id.
+// Box returns a box by its id, its name, or a unique beginning of its id.
 // Errors: BoxNotFound, Ambiguous.
 func (c *Client) Box(ctx context.Context, ref string) (Box, error) {
 	return c.box(ctx, request{method: http.MethodGet, again: true}, ref, "")

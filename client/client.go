@@ -96,10 +96,10 @@ func New(o Options) (*Client, error) {
 	}, nil
 }
 
-// Close gives up the connections that are not in use.
+// Close returns up the connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// parseURL gives what requests to the server begin with, and the path of its
+// parseURL returns what requests to the server begin with, and the path of its
 // socket if it is one.
 func parseURL(address string) (base, socket string, err error) {
 	u, err := url.Parse(address)

@@ -229,7 +229,7 @@ func TestLongSocketPath(t *testing.T) {
 	}
 }
 
-// lossy gives a handler that breaks the first connection without an answer,
+// lossy returns a handler that breaks the first connection without an answer,
 // and notes the requests.
 func lossy(notes chan<- string, then http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -28,7 +28,7 @@ func NewApiKeyCredential(key string) ApiKeyCredential {
 // IsZero tells whether there is no key.
 func (a ApiKeyCredential) IsZero() bool { return a.key == nil }
 
-// String gives the masked form: prefix and class, asterisks, and the last
+// String returns the masked form: prefix and class, asterisks, and the last
 // three characters. Of what is not formed like a key nothing is shown.
 func (a ApiKeyCredential) String() string {
 	const class, shown, hidden = "_live_", 3, 12
@@ -42,7 +42,7 @@ func (a ApiKeyCredential) String() string {
 	return before + class + strings.Repeat("*", hidden) + opaque[len(opaque)-shown:]
 }
 
-// GoString gives the masked form.
+// GoString returns the masked form.
 func (a ApiKeyCredential) GoString() string { return a.String() }
 
 // check refuses what no header can carry, without repeating it.

@@ -48,7 +48,7 @@ type Exit struct {
 	StderrBytes int64  `json:"stderr_bytes"`
 }
 
-// Events gives what a command has put out, and then what it puts out, from
+// Events returns what a command has put out, and then what it puts out, from
 // behind the event after (0: from the beginning), up to its [Exit]. A
 // connection that was lost is made again, and the reading goes on where it
 // was, none lost and none twice. The last pair has the error, if there is one:

@@ -64,7 +64,7 @@ func (c *Client) StartExec(ctx context.Context, box string, o options.Exec) (Exe
 	return c.exec(ctx, request{method: http.MethodPost, body: newExecBody(o)}, box, "", "exec")
 }
 
-// Exec gives a command by its id. Errors: BoxNotFound, ExecNotFound.
+// Exec returns a command by its id. Errors: BoxNotFound, ExecNotFound.
 func (c *Client) Exec(ctx context.Context, box, id string) (Exec, error) {
 	if err := checkExec(id); err != nil {
 		return Exec{}, err
@@ -72,7 +72,7 @@ func (c *Client) Exec(ctx context.Context, box, id string) (Exec, error) {
 	return c.exec(ctx, request{method: http.MethodGet, again: true}, box, "", "exec", id)
 }
 
-// Execs gives the recent commands of a box, newest first. Errors: BoxNotFound.
+// Execs returns the recent commands of a box, newest first. Errors: BoxNotFound.
 func (c *Client) Execs(ctx context.Context, box string) ([]Exec, error) {
 	path, err := c.boxPath(box, "", "execs")
 	if err != nil {

@@ -19,10 +19,10 @@ type Error struct {
 	Err        error
 }
 
-// Error gives the server's message.
+// Error returns the server's message.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap gives the classified failure.
+// Unwrap returns the classified failure.
 func (e *Error) Unwrap() error { return e.Err }
 
 // maxFailure bounds what is read of a reply that tells of a failure.

@@ -15,12 +15,12 @@ import (
 
 // Upload says where content goes in a box.
 type Upload struct {
-	// Dest is an absolute path. When it ends in "/" or is a folder, the file
-	// keeps its Name in it. Folders that are missing are made.
+	// Dest is an absolute path. When it ends in "/" or is a directory, the file
+	// keeps its Name in it. Directories that are missing are made.
 	Dest string
 	Name string
 	Mode *int // permission bits; nil: those of the file that is there, else 0644
-	// Tar says that the content is a tar, whose entries go into the folder Dest.
+	// Tar says that the content is a tar, whose entries go into the directory Dest.
 	Tar bool
 }
 
@@ -99,7 +99,7 @@ func (r *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Download opens a file of a running box, or with tar a file or folder as a
+// Download opens a file of a running box, or with tar a file or directory as a
 // tar. Errors: BoxNotFound, FileNotFound, IsDirectory (without tar),
 // InvalidState (not running).
 func (c *Client) Download(ctx context.Context, box, file string, tar bool) (*Download, error) {

@@ -68,7 +68,7 @@ func (c *Client) QueryLogs(ctx context.Context, sql string, parameters map[strin
 	return r, err
 }
 
-// SearchLogs gives the newest rows that a filter lets through. Errors: as
+// SearchLogs returns the newest rows that a filter lets through. Errors: as
 // QueryLogs.
 func (c *Client) SearchLogs(ctx context.Context, f LogFilter) (r QueryResult, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: logRoutes + "/logs/search", body: f, again: true}, &r)
@@ -90,7 +90,7 @@ type problem struct {
 	Fields        []fault.Field `json:"fields"`
 }
 
-// classified gives the failure; nil if the document told of none.
+// classified returns the failure; nil if the document told of none.
 func (p problem) classified(status int) error {
 	if p.Code == "" || p.Message == "" {
 		return nil

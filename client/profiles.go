@@ -31,7 +31,7 @@ type Profiles struct {
 	Path string
 }
 
-// UserProfiles gives the profiles of the user that this process runs as:
+// UserProfiles returns the profiles of the user that this process runs as:
 // $HOME/.sandbox/credentials.toml. Errors: Config.
 func UserProfiles() (Profiles, error) {
 	home, err := os.UserHomeDir()
@@ -42,7 +42,7 @@ func UserProfiles() (Profiles, error) {
 		}
 	}
 	if err != nil {
-		return Profiles{}, fault.Wrap(fault.Config, err, "no home folder for credentials: set HOME")
+		return Profiles{}, fault.Wrap(fault.Config, err, "no home directory for credentials: set HOME")
 	}
 	return Profiles{filepath.Join(home, ".sandbox", "credentials.toml")}, nil
 }
@@ -52,14 +52,14 @@ type document struct {
 	Profiles map[string]Profile `toml:"profiles"`
 }
 
-// Get gives a profile; ok is false if there is none of this name. Errors: Config.
+// Get returns a profile; ok is false if there is none of this name. Errors: Config.
 func (p Profiles) Get(name string) (profile Profile, ok bool, err error) {
 	all, err := p.read()
 	profile, ok = all[name]
 	return profile, ok, err
 }
 
-// Names gives the names of all profiles, sorted. Errors: Config.
+// Names returns the names of all profiles, sorted. Errors: Config.
 func (p Profiles) Names() ([]string, error) {
 	all, err := p.read()
 	return slices.Sorted(maps.Keys(all)), err
@@ -120,11 +120,11 @@ func (p Profiles) write(all map[string]Profile) error {
 	if err := toml.NewEncoder(&text).Encode(document{all}); err != nil {
 		return fault.Wrap(fault.Internal, err, "encode profiles")
 	}
-	folder := filepath.Dir(p.Path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fault.Wrap(fault.Config, err, "make the folder of the credentials")
+	dir := filepath.Dir(p.Path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.Wrap(fault.Config, err, "make the directory of the credentials")
 	}
-	f, err := os.CreateTemp(folder, ".credentials-") // of mode 0600
+	f, err := os.CreateTemp(dir, ".credentials-") // of mode 0600
 	if err != nil {
 		return fault.Wrap(fault.Config, err, "write the credentials")
 	}

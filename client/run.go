@@ -82,7 +82,7 @@ func (c *Client) Run(ctx context.Context, r RunRequest) (RunResult, error) {
 	return result, fault.Wrap(fault.Upstream, err, "%s answered output that can't be read", c.url)
 }
 
-// decoded gives the bytes of output that JSON carried.
+// decoded returns the bytes of output that JSON carried.
 func decoded(text, encoding string) ([]byte, error) {
 	if encoding == "base64" {
 		return base64.StdEncoding.DecodeString(text)

@@ -34,7 +34,7 @@ func service(t *testing.T) *client.Client {
 		Home: home, Beside: build, Listen: daemon.NoListen, Publish: "127.0.0.1", Environment: "default",
 	}, daemon.Streams{Say: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		t.Fatal("needs root and the helpers (make build): ", err)
+		t.Fatal("needs root and the programs (make build): ", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -339,7 +339,7 @@ func TestServiceFiles(t *testing.T) {
 		err  error
 		kind fault.Kind
 	}{
-		"a folder":      {second(c.Download(ctx, "a", "/new", false)), fault.IsDirectory},
+		"a directory":   {second(c.Download(ctx, "a", "/new", false)), fault.IsDirectory},
 		"nothing":       {second(c.Download(ctx, "a", "/nope", true)), fault.FileNotFound},
 		"relative":      {second(c.Download(ctx, "a", "x", false)), fault.InvalidArgument},
 		"no box":        {second(c.Upload(ctx, "nope", client.Upload{Dest: "/x", Name: "x"}, zeros{})), fault.BoxNotFound},

@@ -199,7 +199,7 @@ func (s *Session) lost(ctx context.Context, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "the connection to %s was lost", s.server)
 }
 
-// Write gives the command input.
+// Write returns the command input.
 func (s *Session) Write(p []byte) (n int, err error) {
 	for n < len(p) {
 		piece := p[n:min(len(p), n+frame)]
@@ -211,7 +211,7 @@ func (s *Session) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// CloseInput gives the command the end of its input.
+// CloseInput returns the command the end of its input.
 func (s *Session) CloseInput() error { return s.message(map[string]any{"type": "eof"}) }
 
 // Resize sets the size of the command's terminal.

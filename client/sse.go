@@ -27,7 +27,7 @@ func newSSE(r io.Reader) sse {
 	return sse{s}
 }
 
-// next gives the next message with data. At the end of the stream, also in the
+// next returns the next message with data. At the end of the stream, also in the
 // middle of a message, it gives io.ErrUnexpectedEOF: streams of ours end with
 // their last event.
 func (s sse) next() (message, error) {

@@ -31,7 +31,7 @@ func newTransport(socket string) *http.Transport {
 }
 
 // dialSocket connects to a Unix socket, also to one with a path that is longer
-// than an address: then through its folder's descriptor.
+// than an address: then through its directory's descriptor.
 func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	if len(path) <= maxSocketPath {

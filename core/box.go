@@ -18,10 +18,10 @@ type Box struct {
 
 func (r *Runtime) box(rec Record) *Box { return &Box{r: r, id: rec.ID} }
 
-// ID gives the box's id.
+// ID returns the box's id.
 func (b *Box) ID() string { return b.id }
 
-// Record gives what is known of the box now. Errors: BoxNotFound.
+// Record returns what is known of the box now. Errors: BoxNotFound.
 func (b *Box) Record(ctx context.Context) (Record, error) { return b.r.engine.Get(ctx, b.id) }
 
 // Start starts the box again after a stop. Errors: BoxNotFound, InvalidState.
@@ -68,13 +68,13 @@ func (b *Box) Attach(ctx context.Context, execID string) (*Exec, error) {
 	return &Exec{p: p, errors: new(atomic.Int64)}, nil
 }
 
-// Execs gives the box's last 1,024 execs, newest first. Errors: BoxNotFound,
+// Execs returns the box's last 1,024 execs, newest first. Errors: BoxNotFound,
 // InvalidState (not running), Engine.
 func (b *Box) Execs(ctx context.Context) ([]ExecRecord, error) {
 	return b.r.engine.Execs(ctx, b.id)
 }
 
-// ExecRecord gives what is known of an exec now. Errors: as Execs, and ExecNotFound.
+// ExecRecord returns what is known of an exec now. Errors: as Execs, and ExecNotFound.
 func (b *Box) ExecRecord(ctx context.Context, execID string) (ExecRecord, error) {
 	return b.r.engine.FindExec(ctx, b.id, execID)
 }
@@ -97,7 +97,7 @@ func (b *Box) Upload(ctx context.Context, u Upload, content io.Reader) (Uploaded
 	return b.r.engine.Upload(ctx, b.id, u, content)
 }
 
-// Download opens a file of the box, or a folder as a tar; see [Files].
+// Download opens a file of the box, or a directory as a tar; see [Files].
 func (b *Box) Download(ctx context.Context, path string, asTar bool) (*Download, error) {
 	return b.r.engine.Download(ctx, b.id, path, asTar)
 }

@@ -35,10 +35,10 @@ type Boxes interface {
 	// Remove removes a box; a running one only with force: BoxNotFound,
 	// InvalidState.
 	Remove(ctx context.Context, id string, force bool) error
-	// List gives all boxes, newest first. The slice may be another caller's
+	// List returns all boxes, newest first. The slice may be another caller's
 	// too: it is not to be changed.
 	List(ctx context.Context) ([]Record, error)
-	// Get gives one box by its full id: BoxNotFound.
+	// Get returns one box by its full id: BoxNotFound.
 	Get(ctx context.Context, id string) (Record, error)
 	// Usage measures a box: BoxNotFound.
 	Usage(ctx context.Context, id string) (Usage, error)
@@ -59,10 +59,10 @@ type Execs interface {
 	// Detach, or its own end. InvalidState while another one reads it, and
 	// after a Release. One that has ended still gives its output and end.
 	Attach(ctx context.Context, boxID, execID string) (*Process, error)
-	// Execs gives the last 1,024 execs, newest first, without their
+	// Execs returns the last 1,024 execs, newest first, without their
 	// environment.
 	Execs(ctx context.Context, boxID string) ([]ExecRecord, error)
-	// FindExec gives one exec.
+	// FindExec returns one exec.
 	FindExec(ctx context.Context, boxID, execID string) (ExecRecord, error)
 	// AwaitExec waits for the end of an exec, whoever reads its output. One
 	// whose box's init died meanwhile comes back as lost.
@@ -80,28 +80,28 @@ type Files interface {
 	// Upload makes a file, or the files of a tar, of what content holds up
 	// to EOF. A failure of content's own comes back as it is.
 	Upload(ctx context.Context, boxID string, u Upload, content io.Reader) (Uploaded, error)
-	// Download opens a file of a box, or a folder as a tar.
+	// Download opens a file of a box, or a directory as a tar.
 	Download(ctx context.Context, boxID, path string, asTar bool) (*Download, error)
 }
 
 // Upload says where content goes in a box.
 type Upload struct {
-	// Dest is absolute. When it ends in "/" or is a folder, the file keeps
-	// its Name in it. Folders that are missing are made. A file that is
+	// Dest is absolute. When it ends in "/" or is a directory, the file keeps
+	// its Name in it. Directories that are missing are made. A file that is
 	// there is replaced in one step, and only by all of the content; its
 	// owner stays, and its mode where none is given. A link that is there is
 	// replaced and not followed. A new file is the box's root's.
 	Dest string `json:"dest"`
 	Name string `json:"name,omitempty"` // one element of a path
 	Mode *int   `json:"mode,omitempty"` // permission bits, up to 07777; else 0644
-	// Tar says that the content is a tar, whose entries go into the folder
+	// Tar says that the content is a tar, whose entries go into the directory
 	// Dest. Its owners are left out: all is the box's root's.
 	Tar bool `json:"tar,omitempty"`
 }
 
 // Uploaded is what an upload made.
 type Uploaded struct {
-	Dest string `json:"dest"` // absolute path of the file, or of the folder
+	Dest string `json:"dest"` // absolute path of the file, or of the directory
 	Size int64  `json:"size"` // of the file, or of the tar's files together
 }
 
@@ -133,7 +133,7 @@ type CreateRequest struct {
 
 // Images finds the images that boxes start from.
 type Images interface {
-	// Resolve gives the image that ref names: fault.Image when it is not
+	// Resolve returns the image that ref names: fault.Image when it is not
 	// in the store, saying how to get it there.
 	Resolve(ctx context.Context, ref string) (Image, error)
 }
@@ -142,7 +142,7 @@ type Images interface {
 type Image struct {
 	Ref        string   `json:"ref,omitempty"`
 	ID         string   `json:"id,omitempty"` // sha256:...
-	Layers     []string `json:"layers"`       // absolute folders, lowest first
+	Layers     []string `json:"layers"`       // absolute directories, lowest first
 	Env        []string `json:"env,omitempty"`
 	WorkingDir string   `json:"working_dir,omitempty"`
 	User       string   `json:"user,omitempty"`
@@ -177,7 +177,7 @@ type Process struct {
 type Control interface {
 	// ExitFD is a descriptor that polls readable once Exit has its answer.
 	ExitFD() int
-	// Exit gives the end of the command's own process, once ExitFD is
+	// Exit returns the end of the command's own process, once ExitFD is
 	// readable. Called by one goroutine at a time.
 	Exit() (ExecStatus, error)
 	// Signal sends sig to the command's own process; InvalidState when it
@@ -189,7 +189,7 @@ type Control interface {
 	// HangUp tells the command's tree that its terminal has gone (SIGHUP),
 	// and ends what is left of the tree after grace (SIGKILL).
 	HangUp(ctx context.Context, grace time.Duration) error
-	// CloseStdin gives the command EOF, also when Stdin is kept open for
+	// CloseStdin returns the command EOF, also when Stdin is kept open for
 	// others (options.Exec.KeepStdin).
 	CloseStdin(ctx context.Context) error
 	// Resize sets the size of the terminal.
@@ -197,7 +197,7 @@ type Control interface {
 	// Detach closes the descriptors and leaves the command and its output
 	// to whoever attaches next; meanwhile its output waits in the pipes.
 	Detach() error
-	// Release gives the command up: output that is still to come is
+	// Release returns the command up: output that is still to come is
 	// dropped, the descriptors are closed. The command is not ended.
 	Release() error
 }

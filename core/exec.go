@@ -27,20 +27,20 @@ type Exec struct {
 	errors *atomic.Int64
 }
 
-// ID gives the exec's id.
+// ID returns the exec's id.
 func (e *Exec) ID() string { return e.p.Record.ID }
 
-// Record gives what is known of the exec from its start; see [ExecRecord.Ended].
+// Record returns what is known of the exec from its start; see [ExecRecord.Ended].
 func (e *Exec) Record() ExecRecord { return e.p.Record }
 
-// Output gives the ends of the command's pipes, which don't block, to a reader
+// Output returns the ends of the command's pipes, which don't block, to a reader
 // that does without Stream; stderr is nil with a terminal, which is stdout.
 func (e *Exec) Output() (stdout, stderr *os.File) { return e.p.Stdout, e.p.Stderr }
 
 // ExitFD is a descriptor that polls readable once Exit has its answer.
 func (e *Exec) ExitFD() int { return e.p.ExitFD() }
 
-// Exit gives the end of the command's own process once ExitFD is readable. It
+// Exit returns the end of the command's own process once ExitFD is readable. It
 // is called once, and not beside Stream, which does.
 func (e *Exec) Exit() (ExecStatus, error) {
 	status, err := e.p.Exit()
@@ -50,7 +50,7 @@ func (e *Exec) Exit() (ExecStatus, error) {
 	return status, err
 }
 
-// CloseStdin gives the command EOF, also when its input is kept open for others.
+// CloseStdin returns the command EOF, also when its input is kept open for others.
 func (e *Exec) CloseStdin(ctx context.Context) error { return e.p.CloseStdin(ctx) }
 
 // Stdin is the command's input: close it to give EOF. Nil unless asked for.
@@ -77,7 +77,7 @@ func (e *Exec) Resize(ctx context.Context, cols, rows int) error { return e.p.Re
 // Detach ends the use of the exec and keeps its output for [Box.Attach].
 func (e *Exec) Detach() error { return e.p.Detach() }
 
-// Close gives the exec up. The command is not ended.
+// Close returns the exec up. The command is not ended.
 func (e *Exec) Close() error { return e.p.Release() }
 
 // Stream reads all output into buf, hands each piece to sink, and gives the

@@ -9,7 +9,7 @@ import (
 // MaxBoxes is how many boxes a home can have: each has a range of user ids.
 const MaxBoxes = 4096
 
-// HostMemoryMiB gives the memory of this host, which no box can have more of.
+// HostMemoryMiB returns the memory of this host, which no box can have more of.
 func HostMemoryMiB() (int, error) {
 	var si unix.Sysinfo_t
 	if err := unix.Sysinfo(&si); err != nil {

@@ -103,7 +103,7 @@ func (b *Box) Metrics(ctx context.Context) (BoxMetrics, error) {
 	return m, nil
 }
 
-// createDuration gives the milliseconds that a create took, if this runtime
+// createDuration returns the milliseconds that a create took, if this runtime
 // did it.
 func (r *Runtime) createDuration(id string) *int64 {
 	r.mu.Lock()
@@ -116,7 +116,7 @@ func (r *Runtime) createDuration(id string) *int64 {
 	return &ms
 }
 
-// shown gives the volumes without what is the server's own business.
+// shown returns the volumes without what is the server's own business.
 func shown(volumes []options.Volume) []options.Volume {
 	all := append([]options.Volume{}, volumes...)
 	for i := range all {

@@ -97,7 +97,7 @@ type ExecRecord struct {
 	TimeoutMS  *int64            `json:"timeout_ms"`
 }
 
-// Ended gives the record as it stands after the end s. A lost exec has no exit
+// Ended returns the record as it stands after the end s. A lost exec has no exit
 // code.
 func (r ExecRecord) Ended(s ExecStatus) ExecRecord {
 	r.Status, r.Reason, r.Signal = s.State, orNull(s.Reason), orNull(s.Signal)

@@ -21,7 +21,7 @@ import (
 	"sandbox/core/options"
 )
 
-// Version is the version of the library, the command line and the helpers.
+// Version is the version of the library, the command line and the programs.
 const Version = "0.1.0"
 
 // DefaultGrace is how long a stop waits between SIGTERM and SIGKILL.
@@ -139,7 +139,7 @@ func (r *Runtime) Get(ctx context.Context, ref string) (*Box, error) {
 	return r.box(rec), nil
 }
 
-// List gives the records of all boxes of the home, newest first.
+// List returns the records of all boxes of the home, newest first.
 func (r *Runtime) List(ctx context.Context) ([]Record, error) { return r.engine.List(ctx) }
 
 // Remove removes a box; a running one only with force. Errors: as Get, and
@@ -305,7 +305,7 @@ func checkHost(o options.Box) error {
 			_ = f.Close()
 		}
 		if errors.Is(err, os.ErrNotExist) {
-			return fault.New(fault.InvalidArgument, "volume host_path %s: no such file or folder", v.HostPath)
+			return fault.New(fault.InvalidArgument, "volume host_path %s: no such file or directory", v.HostPath)
 		}
 	}
 	if n := runtime.NumCPU(); o.CPUs > n {
@@ -324,7 +324,7 @@ func checkHost(o options.Box) error {
 // idAlphabet is base32 in lower case (RFC 4648).
 const idAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
-// newID gives prefix and 20 random characters: 100 bits.
+// newID returns prefix and 20 random characters: 100 bits.
 func newID(prefix string) string {
 	b := make([]byte, 20)
 	_, _ = rand.Read(b) // never fails

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// host gives two runtimes of one home.
+// host returns two runtimes of one home.
 func host(t *testing.T) (one, two *core.Runtime) {
 	e := fake.NewEngine(t)
 	images := fake.Images{"debian": {Ref: "debian", ID: "sha256:1", Layers: []string{"/"}}}

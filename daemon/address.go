@@ -18,14 +18,14 @@ type Address struct {
 	Profile string `json:"profile,omitempty"` // of the credentials file, with the administrator's key
 }
 
-// addressKey names the one record of its folder.
+// addressKey names the one record of its directory.
 const addressKey = "address"
 
 func addresses(home string) store.Dir[Address] {
 	return store.Dir[Address]{Path: filepath.Join(home, "daemon")}
 }
 
-// ReadAddress gives the address of the home's daemon; the zero value if the
+// ReadAddress returns the address of the home's daemon; the zero value if the
 // home never had one. Whether it runs, only its socket can tell. Errors: Storage.
 func ReadAddress(home string) (Address, error) {
 	a, err := addresses(home).Get(addressKey)
@@ -35,7 +35,7 @@ func ReadAddress(home string) (Address, error) {
 	return a, err
 }
 
-// address gives where s is to be reached, once l listens; l is nil without TCP.
+// address returns where s is to be reached, once l listens; l is nil without TCP.
 func (s settings) address(l net.Listener) Address {
 	a := Address{Socket: s.Socket, Prefix: s.Prefix, Hosted: s.Hosted}
 	if l == nil {

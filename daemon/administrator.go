@@ -53,7 +53,7 @@ func firstKey(keys *auth.Store, profiles client.Profiles, environment string, no
 	return name, nil
 }
 
-// freeProfile gives the default profile, unless it is another server's: that
+// freeProfile returns the default profile, unless it is another server's: that
 // one's key could not be had again.
 func freeProfile(profiles client.Profiles, url string) (string, error) {
 	old, taken, err := profiles.Get(client.DefaultProfile)

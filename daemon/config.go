@@ -16,9 +16,9 @@ const NoListen = "none"
 
 // Config is how a daemon shall be: the flags of `sandbox serve`.
 type Config struct {
-	// Home is the folder of all state; "" is the default of [local.Config].
+	// Home is the directory of all state; "" is the default of [local.Config].
 	Home string
-	// Beside is where this program lies: helpers are looked for around it.
+	// Beside is where this program lies: programs are looked for around it.
 	Beside string
 	// Listen is a TCP address, or [NoListen]. Port 0 is a free one.
 	Listen string

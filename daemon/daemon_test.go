@@ -249,7 +249,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// startErr gives the failure of a start.
+// startErr returns the failure of a start.
 func startErr(t *testing.T, change func(*Config)) error {
 	t.Helper()
 	c := Config{Home: t.TempDir(), Listen: "127.0.0.1:0", Publish: "127.0.0.1", Environment: "default"}
@@ -272,8 +272,8 @@ func TestStartRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	folder := t.TempDir()
-	file, live := filepath.Join(folder, "file"), filepath.Join(folder, "live")
+	dir := t.TempDir()
+	file, live := filepath.Join(dir, "file"), filepath.Join(dir, "live")
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -287,21 +287,21 @@ func TestStartRefuses(t *testing.T) {
 		kind   fault.Kind
 		says   string
 	}{
-		"a taken port":       {func(c *Config) { c.Listen = taken.Addr().String() }, fault.PortInUse, "taken"},
-		"no port":            {func(c *Config) { c.Listen = "127.0.0.1" }, fault.Config, "--listen"},
-		"not our address":    {func(c *Config) { c.Listen = "192.0.2.1:0" }, fault.Config, "--listen"},
-		"a file as socket":   {func(c *Config) { c.Socket = file }, fault.Config, "no socket"},
-		"a live socket":      {func(c *Config) { c.Socket = live }, fault.InvalidState, "answers"},
-		"a folder as socket": {func(c *Config) { c.Socket = folder }, fault.Config, "no socket"},
-		"nowhere":            {func(c *Config) { c.Socket = folder + "/no/such" }, fault.Config, "--socket"},
-		"publish":            {func(c *Config) { c.Publish = "localhost" }, fault.Config, "--publish"},
-		"environment":        {func(c *Config) { c.Environment = "a b" }, fault.Config, "--environment"},
-		"half of TLS":        {func(c *Config) { c.TLSCert = file }, fault.Config, "--tls-key"},
-		"bad TLS":            {func(c *Config) { c.TLSCert, c.TLSKey = file, file }, fault.Config, "TLS"},
-		"prefix":             {func(c *Config) { c.Prefix = "a/b" }, fault.Config, "prefix"},
-		"prefix and hosted":  {func(c *Config) { c.Prefix, c.Hosted = "a", true }, fault.Config, "prefix"},
-		"a root":             {func(c *Config) { c.HostRoots = []string{folder + "/nosuch"} }, fault.Config, "host root"},
-		"root of the host":   {func(c *Config) { c.HostRoots = []string{"/"} }, fault.Config, "host root"},
+		"a taken port":          {func(c *Config) { c.Listen = taken.Addr().String() }, fault.PortInUse, "taken"},
+		"no port":               {func(c *Config) { c.Listen = "127.0.0.1" }, fault.Config, "--listen"},
+		"not our address":       {func(c *Config) { c.Listen = "192.0.2.1:0" }, fault.Config, "--listen"},
+		"a file as socket":      {func(c *Config) { c.Socket = file }, fault.Config, "no socket"},
+		"a live socket":         {func(c *Config) { c.Socket = live }, fault.InvalidState, "answers"},
+		"a directory as socket": {func(c *Config) { c.Socket = dir }, fault.Config, "no socket"},
+		"nowhere":               {func(c *Config) { c.Socket = dir + "/no/such" }, fault.Config, "--socket"},
+		"publish":               {func(c *Config) { c.Publish = "localhost" }, fault.Config, "--publish"},
+		"environment":           {func(c *Config) { c.Environment = "a b" }, fault.Config, "--environment"},
+		"half of TLS":           {func(c *Config) { c.TLSCert = file }, fault.Config, "--tls-key"},
+		"bad TLS":               {func(c *Config) { c.TLSCert, c.TLSKey = file, file }, fault.Config, "TLS"},
+		"prefix":                {func(c *Config) { c.Prefix = "a/b" }, fault.Config, "prefix"},
+		"prefix and hosted":     {func(c *Config) { c.Prefix, c.Hosted = "a", true }, fault.Config, "prefix"},
+		"a root":                {func(c *Config) { c.HostRoots = []string{dir + "/nosuch"} }, fault.Config, "host root"},
+		"root of the host":      {func(c *Config) { c.HostRoots = []string{"/"} }, fault.Config, "host root"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := startErr(t, tt.change)
@@ -356,8 +356,8 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
-	cert, key = filepath.Join(folder, "cert"), filepath.Join(folder, "key")
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: keyDER}} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)

@@ -39,29 +39,29 @@ func (s settings) listenTCP(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// unixListener is the Unix socket and its folder. The socket is named through
-// the folder's descriptor: a long path would not fit an address.
+// unixListener is the Unix socket and its directory. The socket is named through
+// the directory's descriptor: a long path would not fit an address.
 type unixListener struct {
 	net.Listener
-	folder *os.File
-	name   string
+	dir  *os.File
+	name string
 }
 
 // listenUnix opens the Unix socket. What a daemon that was killed left in its
 // place is removed; anything else is not. Errors: Config, InvalidState.
 func (s settings) listenUnix(ctx context.Context) (*unixListener, error) {
-	folder, err := os.OpenFile(filepath.Dir(s.Socket), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := os.OpenFile(filepath.Dir(s.Socket), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "--socket %s", s.Socket)
 	}
-	l := &unixListener{folder: folder, name: filepath.Base(s.Socket)}
+	l := &unixListener{dir: dir, name: filepath.Base(s.Socket)}
 	if err := l.removeStale(ctx); err != nil {
-		_ = folder.Close()
+		_ = dir.Close()
 		return nil, err
 	}
 	config := net.ListenConfig{Control: ownerOnly}
 	if l.Listener, err = config.Listen(ctx, "unix", l.address()); err != nil {
-		_ = folder.Close()
+		_ = dir.Close()
 		return nil, fault.Wrap(fault.Config, err, "--socket %s", s.Socket)
 	}
 	l.Listener.(*net.UnixListener).SetUnlinkOnClose(false) // Close does
@@ -69,10 +69,10 @@ func (s settings) listenUnix(ctx context.Context) (*unixListener, error) {
 }
 
 func (l *unixListener) address() string {
-	return "/proc/self/fd/" + strconv.Itoa(int(l.folder.Fd())) + "/" + l.name
+	return "/proc/self/fd/" + strconv.Itoa(int(l.dir.Fd())) + "/" + l.name
 }
 
-// ownerOnly gives a socket the mode 0600 before it has a name: the kernel
+// ownerOnly returns a socket the mode 0600 before it has a name: the kernel
 // takes the name's mode from it.
 func ownerOnly(_, _ string, c syscall.RawConn) error {
 	var failed error
@@ -83,7 +83,7 @@ func ownerOnly(_, _ string, c syscall.RawConn) error {
 // removeStale removes a socket that nobody answers.
 func (l *unixListener) removeStale(ctx context.Context) error {
 	var st unix.Stat_t
-	err := unix.Fstatat(int(l.folder.Fd()), l.name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	err := unix.Fstatat(int(l.dir.Fd()), l.name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (l *unixListener) removeStale(ctx context.Context) error {
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		return fault.Wrap(fault.Config, err, "--socket")
 	}
-	return fault.Wrap(fault.Config, unix.Unlinkat(int(l.folder.Fd()), l.name, 0), "remove the socket of a daemon that has gone")
+	return fault.Wrap(fault.Config, unix.Unlinkat(int(l.dir.Fd()), l.name, 0), "remove the socket of a daemon that has gone")
 }
 
 // Close closes the listener and removes its name.
@@ -110,17 +110,17 @@ func (l *unixListener) Close() error {
 	if errors.Is(err, net.ErrClosed) { // a second time
 		return nil
 	}
-	return errors.Join(err, unix.Unlinkat(int(l.folder.Fd()), l.name, 0), l.folder.Close())
+	return errors.Join(err, unix.Unlinkat(int(l.dir.Fd()), l.name, 0), l.dir.Close())
 }
 
 // lock makes sure that a home has one daemon. The lock ends with the process.
 // Errors: InvalidState, Storage.
 func lock(home string) (*os.File, error) {
-	folder := filepath.Join(home, "daemon")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	dir := filepath.Join(home, "daemon")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, store.Fault(err, "make the home")
 	}
-	f, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, store.Fault(err, "lock the home")
 	}

@@ -58,7 +58,7 @@ func (l *Logs) Read(table any) error {
 	return err
 }
 
-// budget gives the budget with the defaults in it.
+// budget returns the budget with the defaults in it.
 func (b Budget) budget() logs.Budget {
 	d := logs.DefaultBudget()
 	set(&d.Time, b.Time)
@@ -139,7 +139,7 @@ func (e *logEngine) openWriter(dsn string) error {
 // startEngine starts the embedded engine.
 func (s settings) startEngine(ctx context.Context, log *slog.Logger) (*embedded.Engine, error) {
 	e, err := embedded.Start(ctx, embedded.Options{
-		Folder: filepath.Join(s.Home, "logs"), HelperDir: os.Getenv("SANDBOX_HELPER_DIR"), Beside: s.Beside, Library: s.ChdbLib,
+		Dir: filepath.Join(s.Home, "logs"), HelperDir: os.Getenv("SANDBOX_HELPER_DIR"), Beside: s.Beside, Library: s.ChdbLib,
 		TTL: s.Logs.Keep, Memory: s.Logs.Memory, Logger: log,
 	})
 	if err != nil {
@@ -149,7 +149,7 @@ func (s settings) startEngine(ctx context.Context, log *slog.Logger) (*embedded.
 	return e, nil
 }
 
-// boxName gives what a box is called.
+// boxName returns what a box is called.
 func boxName(runtime *core.Runtime) func(context.Context, string) string {
 	return func(ctx context.Context, id string) string {
 		b, err := runtime.Get(ctx, id)
@@ -164,7 +164,7 @@ func boxName(runtime *core.Runtime) func(context.Context, string) string {
 	}
 }
 
-// follow gives what is to be told of each exec, or nil.
+// follow returns what is to be told of each exec, or nil.
 func (e logEngine) follow() func(*spool.Exec) {
 	if e.boxes == nil {
 		return nil

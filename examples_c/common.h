@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sandbox.h>
 
-/* Options of a box on the folder argv[1], or on the image "default". */
+/* Options of a box on the directory argv[1], or on the image "default". */
 static inline const char *options_from(int argc, char **argv, const char *auto_remove) {
   static char options[4096];
   char rootfs[2048] = "{\"Image\": \"default\"}";

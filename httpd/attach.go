@@ -59,7 +59,7 @@ func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// skips gives how much of each stream a client has already.
+// skips returns how much of each stream a client has already.
 func (r *request) skips() (skip [2]int64, err error) {
 	query, err := r.query()
 	if err != nil {

@@ -51,7 +51,7 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	if err != nil {
 		return created{}, err
 	}
-	if err := s.settle(r, &o); err != nil {
+	if err := s.complete(r, &o); err != nil {
 		return created{}, err
 	}
 	box, err := s.Runtime.Create(r.Context(), o)
@@ -66,8 +66,8 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	return created{ID: rec.ID, Document: doc}, err
 }
 
-// settle adds to a box what is this server's to say.
-func (s *Server) settle(r *request, o *options.Box) error {
+// complete adds to a box what is this server's to say.
+func (s *Server) complete(r *request, o *options.Box) error {
 	for i := range o.Ports {
 		o.Ports[i].HostIP = s.Publish.String()
 	}
@@ -142,16 +142,16 @@ func (s *Server) stopBox(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), settleTime)
+	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()
-	_ = s.Spool.Settle(ctx, rec.ID) // a client that is attached and does not read may keep one
+	_ = s.Spool.AwaitRecords(ctx, rec.ID) // a client that is attached and does not read may keep one
 	return writeJSON(w, http.StatusOK, rec.Info())
 }
 
 // maxGrace bounds the time between SIGTERM and SIGKILL: a day.
 const maxGrace = 24 * 60 * 60
 
-// grace gives the grace period of a stop, from the query or the body.
+// grace returns the grace period of a stop, from the query or the body.
 func (r *request) grace(w http.ResponseWriter) (time.Duration, error) {
 	query, err := r.query()
 	if err != nil {

@@ -75,7 +75,7 @@ func TestStopRefuses(t *testing.T) {
 	}
 }
 
-// listed gives the ids of a listing, page by page.
+// listed returns the ids of a listing, page by page.
 func (s *service) listed(query string) (ids []string, pages int) {
 	s.t.Helper()
 	token := ""

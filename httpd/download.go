@@ -10,7 +10,7 @@ import (
 	"sandbox/core/options"
 )
 
-// download streams a file out of a box, or a folder as a tar.
+// download streams a file out of a box, or a directory as a tar.
 func (s *Server) download(w http.ResponseWriter, r *request) error {
 	doc, err := r.document(w, maxBody)
 	if err != nil {

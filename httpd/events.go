@@ -52,14 +52,14 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	return err
 }
 
-// streaming gives a context that ends with the request or with the service.
+// streaming returns a context that ends with the request or with the service.
 func (s *Server) streaming(r *request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(s.draining, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// lastEvent gives the number after which a client wants to go on.
+// lastEvent returns the number after which a client wants to go on.
 func (r *request) lastEvent() (int64, error) {
 	query, err := r.query()
 	if err != nil {

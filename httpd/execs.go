@@ -77,7 +77,7 @@ func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
 	if err := number(query, "page_size", &size, 1, maxPage); err != nil {
 		return err
 	}
-	after, err := parseMark(query.Get("page_token"))
+	after, err := parsePageToken(query.Get("page_token"))
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, reply)
 }
 
-// othersExecs gives what the box's init knows, by id; nothing where it does
+// othersExecs returns what the box's init knows, by id; nothing where it does
 // not run.
 func othersExecs(ctx context.Context, box *core.Box) (map[string]core.ExecRecord, error) {
 	recs, err := box.Execs(ctx)
@@ -119,7 +119,7 @@ func othersExecs(ctx context.Context, box *core.Box) (map[string]core.ExecRecord
 	return others, err
 }
 
-// places gives all execs of a box, newest first.
+// places returns all execs of a box, newest first.
 func (s *Server) places(box *core.Box, others map[string]core.ExecRecord) []spool.Place {
 	places := s.Spool.Places(box.ID())
 	ours := map[string]bool{}
@@ -132,7 +132,7 @@ func (s *Server) places(box *core.Box, others map[string]core.ExecRecord) []spoo
 		}
 	}
 	slices.SortFunc(places, func(a, b spool.Place) int {
-		if (mark{a.CreatedAt, a.ID}).behind(b.CreatedAt, b.ID) {
+		if (pageToken{a.CreatedAt, a.ID}).behind(b.CreatedAt, b.ID) {
 			return -1
 		}
 		return 1
@@ -140,14 +140,14 @@ func (s *Server) places(box *core.Box, others map[string]core.ExecRecord) []spoo
 	return places
 }
 
-// pageOf gives the execs to show, and where the next page begins.
-func pageOf(places []spool.Place, size int, after mark) (page []spool.Place, next *string) {
+// pageOf returns the execs to show, and where the next page begins.
+func pageOf(places []spool.Place, size int, after pageToken) (page []spool.Place, next *string) {
 	for _, place := range places {
 		if after.id != "" && !after.behind(place.CreatedAt, place.ID) {
 			continue
 		}
 		if len(page) == size {
-			token := mark{page[size-1].CreatedAt, page[size-1].ID}.String()
+			token := pageToken{page[size-1].CreatedAt, page[size-1].ID}.String()
 			return page, &token
 		}
 		page = append(page, place)
@@ -213,9 +213,9 @@ func (s *Server) spooled(r *request) (*spool.Exec, error) {
 const (
 	cancelGrace = 2 * time.Second
 	maxGraceMS  = maxGrace * 1000
-	// settleTime is how long a cancel waits for the rest of the output of a
+	// recordTimeout is how long a cancel waits for the rest of the output of a
 	// command that has ended.
-	settleTime = 2 * time.Second
+	recordTimeout = 2 * time.Second
 )
 
 // cancelExec ends an exec's whole tree, whoever reads its output.
@@ -244,13 +244,13 @@ func (s *Server) cancelExec(w http.ResponseWriter, r *request) error {
 	if e == nil {
 		return writeJSON(w, http.StatusOK, spool.Record{ExecRecord: rec})
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), settleTime)
+	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()
 	_ = e.Wait(ctx) // a client that is attached and does not read may keep it
 	return writeJSON(w, http.StatusOK, e.Record())
 }
 
-// cancelGrace gives the time between SIGTERM and SIGKILL, from the body.
+// cancelGrace returns the time between SIGTERM and SIGKILL, from the body.
 func (r *request) cancelGrace(w http.ResponseWriter) (time.Duration, error) {
 	doc, err := r.document(w, maxBody)
 	if err != nil || doc == nil {

@@ -36,7 +36,7 @@ type service struct {
 	runtime *core.Runtime
 	key     string // the administrator's
 	log     *logBuffer
-	image   string // folder of the image "default"
+	image   string // directory of the image "default"
 	client  *http.Client
 	server  *httpd.Server
 	only    map[string]string // keys of one permission; see onlyKey
@@ -169,7 +169,7 @@ func header(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// code gives the code of an error.
+// code returns the code of an error.
 func (a answer) code() string {
 	e, ok := a.json["error"].(map[string]any)
 	if !ok { // a problem object of the log queries
@@ -228,7 +228,7 @@ func (l *logBuffer) String() string {
 	return l.text.String()
 }
 
-// fill gives a route's path with a box that exists.
+// fill returns a route's path with a box that exists.
 func fill(pattern, id string) string {
 	return strings.NewReplacer("{id}", id, "{eid}", "exec_"+strings.ToLower(rand.Text()[:20])).Replace(pattern)
 }

@@ -11,13 +11,13 @@ import (
 	"sandbox/core/options"
 )
 
-// checkRoots refuses host roots that are no folders, and the host's own.
+// checkRoots refuses host roots that are no directories, and the host's own.
 // Errors: Config.
 func checkRoots(dirs []string) error {
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() {
-			err = errors.New("it is no folder")
+			err = errors.New("it is no directory")
 		}
 		if err != nil {
 			return fault.Wrap(fault.Config, err, "host root %s", dir)
@@ -30,7 +30,7 @@ func checkRoots(dirs []string) error {
 }
 
 // checkPaths refuses paths of the host that r's client may not name, and ties
-// the others to the folder that lets them: each start opens them again.
+// the others to the directory that lets them: each start opens them again.
 func (s *Server) checkPaths(r *request, o *options.Box) error {
 	if o.RootfsPath != "" {
 		within, err := s.checkPath(r, "rootfs_path", o.RootfsPath)
@@ -49,7 +49,7 @@ func (s *Server) checkPaths(r *request, o *options.Box) error {
 	return nil
 }
 
-// checkPath gives the folder that path must be opened in; "" for any. Errors:
+// checkPath returns the directory that path must be opened in; "" for any. Errors:
 // PermissionDenied, InvalidArgument.
 func (s *Server) checkPath(r *request, field, path string) (within string, err error) {
 	if r.by == ByKey {
@@ -60,9 +60,9 @@ func (s *Server) checkPath(r *request, field, path string) (within string, err e
 	f, err := hostpath.Open(within, path)
 	switch {
 	case errors.Is(err, hostpath.ErrOutside):
-		return "", fault.New(fault.PermissionDenied, "%s %s leads out of the folder %s", field, brief(path), within)
+		return "", fault.New(fault.PermissionDenied, "%s %s leads out of the directory %s", field, brief(path), within)
 	case errors.Is(err, os.ErrNotExist):
-		return "", invalid(field, "missing", "names no file or folder of the host: "+brief(path))
+		return "", invalid(field, "missing", "names no file or directory of the host: "+brief(path))
 	case err != nil:
 		return "", fault.Wrap(fault.InvalidArgument, err, "%s", field)
 	}
@@ -79,12 +79,12 @@ func (s *Server) checkPath(r *request, field, path string) (within string, err e
 	return within, nil
 }
 
-// hostRoot gives the folder that lets clients over TCP name path.
+// hostRoot returns the directory that lets clients over TCP name path.
 func (s *Server) hostRoot(field, path string) (string, error) {
 	for _, root := range s.HostRoots {
 		if _, in := hostpath.Rel(root, path); in {
 			return root, nil
 		}
 	}
-	return "", fault.New(fault.PermissionDenied, "%s %s lies in no folder that this server opens to clients (--host-root)", field, brief(path))
+	return "", fault.New(fault.PermissionDenied, "%s %s lies in no directory that this server opens to clients (--host-root)", field, brief(path))
 }

@@ -24,7 +24,7 @@ import (
 	"sandbox/logs/ingest"
 )
 
-// found gives the rows of a service, newest first.
+// found returns the rows of a service, newest first.
 func (s *service) found(name string) []map[string]any {
 	s.t.Helper()
 	now := time.Now().UTC()

@@ -23,11 +23,11 @@ type filter struct {
 	name   string     // "" for all
 	labels map[string]string
 	size   int
-	after  mark // the last box of the page before, or the zero value
+	after  pageToken // the last box of the page before, or the zero value
 }
 
-// mark is a place in the order of boxes: newest first, then by id.
-type mark struct {
+// pageToken is a place in the order of boxes: newest first, then by id.
+type pageToken struct {
 	at time.Time
 	id string
 }
@@ -79,11 +79,11 @@ func parseFilter(query url.Values) (filter, error) {
 		return f, err
 	}
 	var err error
-	f.after, err = parseMark(query.Get("page_token"))
+	f.after, err = parsePageToken(query.Get("page_token"))
 	return f, err
 }
 
-// page gives the boxes to show, of recs in their order, and where the next
+// page returns the boxes to show, of recs in their order, and where the next
 // page begins; "" if there is none.
 func (f filter) page(recs []core.Record) (page []*core.Record, next string) {
 	page = make([]*core.Record, 0, min(len(recs), f.size))
@@ -94,7 +94,7 @@ func (f filter) page(recs []core.Record) (page []*core.Record, next string) {
 		}
 		if len(page) == f.size {
 			last := page[len(page)-1]
-			return page, mark{last.CreatedAt, last.ID}.String()
+			return page, pageToken{last.CreatedAt, last.ID}.String()
 		}
 		page = append(page, rec)
 	}
@@ -113,34 +113,34 @@ func (f filter) shows(rec *core.Record) bool {
 	return f.after.id == "" || f.after.before(rec)
 }
 
-// before tells whether rec comes behind m. A box that was removed meanwhile
+// before tells whether rec comes behind t. A box that was removed meanwhile
 // leaves its place known.
-func (m mark) before(rec *core.Record) bool { return m.behind(rec.CreatedAt, rec.ID) }
+func (t pageToken) before(rec *core.Record) bool { return t.behind(rec.CreatedAt, rec.ID) }
 
-// behind tells whether what was made at a time comes behind m.
-func (m mark) behind(at time.Time, id string) bool {
-	if n := at.Compare(m.at); n != 0 {
+// behind tells whether what was made at a time comes behind t.
+func (t pageToken) behind(at time.Time, id string) bool {
+	if n := at.Compare(t.at); n != 0 {
 		return n < 0
 	}
-	return id > m.id
+	return id > t.id
 }
 
-// String gives the mark as a page token.
-func (m mark) String() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(m.at.UnixNano(), 36) + "." + m.id))
+// String returns the page token as clients send it.
+func (t pageToken) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(t.at.UnixNano(), 36) + "." + t.id))
 }
 
-func parseMark(token string) (mark, error) {
+func parsePageToken(token string) (pageToken, error) {
 	if token == "" {
-		return mark{}, nil
+		return pageToken{}, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	at, id, ok := strings.Cut(string(text), ".")
 	nanos, numErr := strconv.ParseInt(at, 36, 64)
 	if err != nil || numErr != nil || !ok || id == "" {
-		return mark{}, invalid("page_token", "value", "must be a next_page_token of an earlier page")
+		return pageToken{}, invalid("page_token", "value", "must be a next_page_token of an earlier page")
 	}
-	return mark{time.Unix(0, nanos), id}, nil
+	return pageToken{time.Unix(0, nanos), id}, nil
 }
 
 // summaries keeps the JSON of boxes in listings: a box is encoded once a
@@ -155,7 +155,7 @@ type summary struct {
 	doc     []byte
 }
 
-// list gives the reply of a listing.
+// list returns the reply of a listing.
 func (s *summaries) list(recs []*core.Record, next string) ([]byte, error) {
 	boxes, size, err := s.all(recs)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *summaries) list(recs []*core.Record, next string) ([]byte, error) {
 	return append(append(append(doc, '"'), next...), `"}`...), nil // base64url: nothing to escape
 }
 
-// all gives the JSON of each box, and its size together.
+// all returns the JSON of each box, and its size together.
 func (s *summaries) all(recs []*core.Record) (boxes [][]byte, size int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *summaries) all(recs []*core.Record) (boxes [][]byte, size int, err erro
 // removed are forgotten that way.
 const maxSummaries = 2 * core.MaxBoxes
 
-// encode gives the box's JSON. Every change of a record has its updated_at. mu
+// encode returns the box's JSON. Every change of a record has its updated_at. mu
 // is held.
 func (s *summaries) encode(rec *core.Record) ([]byte, error) {
 	if kept, ok := s.boxes[rec.ID]; ok && kept.updated.Equal(rec.UpdatedAt) {

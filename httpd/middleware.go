@@ -37,9 +37,9 @@ func (s *Server) handler(by Entrance) http.Handler {
 		if r.observability = s.underObservability(r.URL.EscapedPath()); r.observability {
 			w.Header().Set("Cache-Control", "private, no-store")
 		}
-		out := &reply{ResponseWriter: w, patience: s.Patience}
+		out := &reply{ResponseWriter: w, timeout: s.Timeout}
 		if r.route != nil && r.route.Stream {
-			out.patience = 0
+			out.timeout = 0
 		}
 		_ = way(out, r) // answered has written it
 	}
@@ -82,7 +82,7 @@ func (s *Server) recovered(next handle) handle {
 // requestID is in the canonical form of headers.
 const requestID = "X-Request-Id"
 
-// identified gives the request its id: the client's if it is a UUID.
+// identified returns the request its id: the client's if it is a UUID.
 func (s *Server) identified(next handle) handle {
 	return func(w *reply, r *request) error {
 		r.id = r.Header.Get(requestID)
@@ -145,8 +145,8 @@ func (s *Server) answered(next handle) handle {
 func (s *Server) limited(next handle) handle {
 	return func(w *reply, r *request) error {
 		if r.ContentLength != 0 {
-			b := &timedBody{ReadCloser: r.Body, control: w.control(), patience: s.Patience, renew: w.patience == 0}
-			b.extend(s.Patience)
+			b := &timedBody{ReadCloser: r.Body, control: w.control(), timeout: s.Timeout, renew: w.timeout == 0}
+			b.extend(s.Timeout)
 			r.Body, w.body = b, b
 		}
 		return next(w, r)
@@ -157,10 +157,10 @@ func (s *Server) limited(next handle) handle {
 // every piece.
 type timedBody struct {
 	io.ReadCloser
-	control  *http.ResponseController
-	patience time.Duration
-	renew    bool
-	whole    bool // EOF was read
+	control *http.ResponseController
+	timeout time.Duration
+	renew   bool
+	whole   bool // EOF was read
 }
 
 func (b *timedBody) extend(d time.Duration) {
@@ -169,7 +169,7 @@ func (b *timedBody) extend(d time.Duration) {
 
 func (b *timedBody) Read(p []byte) (int, error) {
 	if b.renew {
-		b.extend(b.patience)
+		b.extend(b.timeout)
 	}
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF { // as it is: readers return it bare
@@ -187,7 +187,7 @@ const lingering = time.Second
 // giveUp shortens the wait for a body that is answered without being read.
 func (b *timedBody) giveUp() {
 	if !b.whole {
-		b.extend(min(lingering, b.patience/2))
+		b.extend(min(lingering, b.timeout/2))
 	}
 }
 
@@ -218,7 +218,7 @@ func (s *Server) authorized(next handle) handle {
 	}
 }
 
-// principal gives who the request comes from. Errors: Unauthenticated.
+// principal returns who the request comes from. Errors: Unauthenticated.
 func (s *Server) principal(r *request) (*auth.Principal, error) {
 	if r.by == ByFile {
 		return s.local, nil

@@ -75,7 +75,7 @@ func (s *Server) admit(w http.ResponseWriter, r *request) error {
 	return err
 }
 
-// seconds gives a time as headers have it, rounded up.
+// seconds returns a time as headers have it, rounded up.
 func seconds(d time.Duration) string {
 	return strconv.Itoa(max(int(math.Ceil(d.Seconds())), 1))
 }

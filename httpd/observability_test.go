@@ -168,11 +168,11 @@ func TestObservabilityRate(t *testing.T) {
 // withEngine starts a service on a real engine.
 func withEngine(t *testing.T) (*service, *clickhouse.Client) {
 	t.Helper()
-	helpers := os.Getenv("SANDBOX_HELPER_DIR")
-	if helpers == "" {
-		helpers = filepath.Join("..", "build")
+	programs := os.Getenv("SANDBOX_HELPER_DIR")
+	if programs == "" {
+		programs = filepath.Join("..", "build")
 	}
-	e, err := embedded.Start(t.Context(), embedded.Options{Folder: t.TempDir(), HelperDir: helpers})
+	e, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs})
 	must(t, err)
 	t.Cleanup(func() { check(t, e.Close()) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -61,9 +61,9 @@ type attempt struct {
 	done chan struct{}
 }
 
-// OpenReplays reads what a folder remembers. Errors: Storage.
-func OpenReplays(folder string) (*Replays, error) {
-	p := &Replays{records: store.Dir[replay]{Path: folder}, running: map[string]*attempt{}}
+// OpenReplays reads what a directory remembers. Errors: Storage.
+func OpenReplays(dir string) (*Replays, error) {
+	p := &Replays{records: store.Dir[replay]{Path: dir}, running: map[string]*attempt{}}
 	if err := p.records.Sweep(); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (p *Replays) remember(r replay) error {
 	return nil
 }
 
-// idempotencyKey gives the key of a create, or "". Errors: InvalidArgument.
+// idempotencyKey returns the key of a create, or "". Errors: InvalidArgument.
 func idempotencyKey(h http.Header) (string, error) {
 	values := h.Values("Idempotency-Key")
 	if len(values) == 0 {

@@ -18,10 +18,10 @@ type reply struct {
 	http.ResponseWriter
 	status int // 0 before the head was written
 	bytes  int64
-	// patience is what the client has to take the reply; 0 for as long as
+	// timeout is what the client has to take the reply; 0 for as long as
 	// it likes.
-	patience time.Duration
-	body     *timedBody // of the request, or nil
+	timeout time.Duration
+	body    *timedBody // of the request, or nil
 }
 
 // WriteHeader writes the head. From here on the client has a bounded time to
@@ -30,8 +30,8 @@ func (w *reply) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 		var deadline time.Time
-		if w.patience > 0 {
-			deadline = time.Now().Add(w.patience)
+		if w.timeout > 0 {
+			deadline = time.Now().Add(w.timeout)
 		}
 		_ = w.control().SetWriteDeadline(deadline) // not every connection has any
 		if w.body != nil {
@@ -93,7 +93,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 // jsonType is shared by all replies: a slice a reply would be garbage.
 var jsonType = []string{"application/json"}
 
-// encode gives v as JSON, the same for the same v.
+// encode returns v as JSON, the same for the same v.
 func encode(v any) ([]byte, error) {
 	doc, err := json.Marshal(v, json.Deterministic(true))
 	return doc, fault.Wrap(fault.Internal, err, "encode the reply")

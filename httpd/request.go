@@ -30,7 +30,7 @@ type request struct {
 	observability bool
 }
 
-// param gives a parameter of the path, without its verb.
+// param returns a parameter of the path, without its verb.
 func (r *request) param(name string) string { return r.params.ByName(name) }
 
 // query reads the query string. Errors: Malformed.
@@ -89,7 +89,7 @@ func (r *request) mustBeJSON() error {
 	return fault.New(fault.Malformed, "the Content-Type is %q and must be application/json", brief(header))
 }
 
-// secret gives the key of a request, or "".
+// secret returns the key of a request, or "".
 func (r *request) secret() string {
 	values := r.Header["Authorization"]
 	if len(values) == 0 && r.route != nil && r.route.WebSocket {
@@ -108,7 +108,7 @@ func (r *request) secret() string {
 // bearerProtocol begins the subprotocol by which a browser passes its key.
 const bearerProtocol = "bearer."
 
-// offered gives the key among the subprotocols that a WebSocket client offers.
+// offered returns the key among the subprotocols that a WebSocket client offers.
 func (r *request) offered() string {
 	for _, header := range r.Header["Sec-Websocket-Protocol"] {
 		for protocol := range strings.SplitSeq(header, ",") {

@@ -32,7 +32,7 @@ type Route struct {
 	name   string // method and pattern, set by newTable
 }
 
-// Routes gives all routes of the service, in the order of the documentation.
+// Routes returns all routes of the service, in the order of the documentation.
 func Routes() []Route {
 	return []Route{
 		{Method: "POST", Pattern: "/v1/boxes", Permission: auth.Boxes, handle: (*Server).createBox},
@@ -67,7 +67,7 @@ func Routes() []Route {
 	}
 }
 
-// path gives the pattern without its verb, as httprouter writes it, and the verb.
+// path returns the pattern without its verb, as httprouter writes it, and the verb.
 func (r Route) path() (path, verb string) {
 	path, verb = splitVerb(r.Pattern)
 	return strings.NewReplacer("{", ":", "}", "").Replace(path), verb
@@ -118,14 +118,14 @@ func newTable(prefix string, enter func(node) httprouter.Handle) *table {
 	return t
 }
 
-// find gives what answers a path, with its parameters still escaped; nil if
+// find returns what answers a path, with its parameters still escaped; nil if
 // there is none.
 func (t *table) find(path string) (httprouter.Handle, httprouter.Params) {
 	handle, params, _ := t.paths.Lookup(anyMethod, path)
 	return handle, params
 }
 
-// route gives the route of a request whose path has led to n, and sets its
+// route returns the route of a request whose path has led to n, and sets its
 // parameters. Errors: NotFound (also an unknown verb), MethodNotAllowed, which
 // comes with the methods that are.
 func (n node) route(r *request, params httprouter.Params) (route *Route, allowed []string, err error) {

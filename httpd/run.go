@@ -42,7 +42,7 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.settle(r, &o); err != nil {
+	if err := s.complete(r, &o); err != nil {
 		return err
 	}
 	ctx, cancel := s.streaming(r)
@@ -56,7 +56,7 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, result)
 }
 
-// runIn gives the outcome once the box has gone.
+// runIn returns the outcome once the box has gone.
 func (s *Server) runIn(ctx context.Context, o options.Box, asked options.ExecRequest) (outcome, error) {
 	box, err := s.Runtime.CreateOwned(ctx, o)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *capture) add(p []byte) {
 	c.kept = append(c.kept, p...)
 }
 
-// text gives what was kept, and how it is written.
+// text returns what was kept, and how it is written.
 func (c *capture) text() (text, encoding string) {
 	kept := c.kept
 	if c.truncated { // perhaps within a character

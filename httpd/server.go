@@ -32,7 +32,7 @@ type Config struct {
 	Spool   *spool.Store
 	Logs    *logs.Service  // nil for one without an engine
 	Ingest  *ingest.Writer // nil to store no logs
-	// Held is a folder on a disk, for uploads that have to wait.
+	// Held is a directory on a disk, for uploads that have to wait.
 	Held string
 	Log  *slog.Logger
 	// Environment is the one that observability permissions must be for.
@@ -41,17 +41,17 @@ type Config struct {
 	Prefix string
 	// Hosted mounts all routes under /api.
 	Hosted bool
-	// HostRoots are the folders that paths of requests over TCP must lie in.
+	// HostRoots are the directories that paths of requests over TCP must lie in.
 	HostRoots []string
 	// Closed are paths of the host that no box may see, whoever asks.
 	Closed []string
 	// Publish is the address that ports are published on: 127.0.0.1 if it
 	// is the zero value.
 	Publish netip.Addr
-	// Patience is the time that a client has for the head of a request, for
+	// Timeout is the time that a client has for the head of a request, for
 	// a JSON body, between two pieces of an upload, and to take a reply that
 	// is no stream; 0 means 30 s.
-	Patience time.Duration
+	Timeout time.Duration
 	// Heartbeat is how often a quiet stream says that it is alive; 0 means
 	// the 15 s of the contract (sections 3 and 5).
 	Heartbeat time.Duration
@@ -87,7 +87,7 @@ func New(c Config) (*Server, error) {
 	if !c.Publish.IsValid() {
 		c.Publish = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	c.Patience = cmp.Or(c.Patience, defaultPatience)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 15*time.Second)
 	if err := c.checkPrefix(); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func New(c Config) (*Server, error) {
 	for _, e := range []Entrance{ByKey, ByFile} {
 		s.by[e] = &http.Server{
 			Handler:           s.handler(e),
-			ReadHeaderTimeout: c.Patience,
+			ReadHeaderTimeout: c.Timeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
 			// What it has to say is about clients that break off.
@@ -148,8 +148,8 @@ func (s *Server) Close(ctx context.Context) error {
 }
 
 const (
-	defaultPatience = 30 * time.Second
-	idleTimeout     = 120 * time.Second // for the next request on a connection
-	maxHeaderBytes  = 56 << 10          // net/http adds 4096, and what it has read ahead
-	maxBody         = 1 << 20           // of JSON (contract, section 6)
+	defaultTimeout = 30 * time.Second
+	idleTimeout    = 120 * time.Second // for the next request on a connection
+	maxHeaderBytes = 56 << 10          // net/http adds 4096, and what it has read ahead
+	maxBody        = 1 << 20           // of JSON (contract, section 6)
 )

@@ -73,7 +73,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *request) (*socket, error) {
 	return c, nil
 }
 
-// chosen gives the subprotocol to select of those that are offered: the one
+// chosen returns the subprotocol to select of those that are offered: the one
 // that carries the key only where it is alone.
 func (r *request) chosen() []string {
 	offers := websocket.Subprotocols(r.Request)

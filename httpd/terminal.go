@@ -59,7 +59,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// shell gives what a client asks for, and whether it named the shell.
+// shell returns what a client asks for, and whether it named the shell.
 func (r *request) shell() (o options.Exec, named bool, err error) {
 	query, err := r.query()
 	if err != nil {

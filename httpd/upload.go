@@ -66,7 +66,7 @@ type bufferedBody struct {
 // form is the fields of an upload.
 type form struct {
 	parts   *multipart.Reader
-	held    string // folder of files that wait
+	held    string // directory of files that wait
 	to      core.Upload
 	content io.Reader // nil before the file came
 	waits   *os.File  // the file that came before dest
@@ -103,7 +103,7 @@ func (f *form) read() error {
 	}
 }
 
-// next gives the next field, each of which may come once.
+// next returns the next field, each of which may come once.
 func (f *form) next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
 	if err == io.EOF { // as it is: one that is wrapped is a part's that broke off
@@ -203,7 +203,7 @@ func (f *form) close() {
 	}
 }
 
-// explain gives what went wrong: the form, where it broke off.
+// explain returns what went wrong: the form, where it broke off.
 func (f *form) explain(err error) error {
 	if f.failed != nil {
 		return f.failed

@@ -27,11 +27,11 @@
  *   it gets SANDBOX_UNSUPPORTED when it makes a box. `sandbox doctor`
  *   checks the host and names the line that mends what is missing.
  *
- *   Two helper programs do the work, so that nothing privileged happens in
+ *   Two programs do the work, so that nothing privileged happens in
  *   your process: sandbox-shim (one for a home, started by the first box,
  *   gone within seconds after the last) and sandbox-init (process 1 of each
- *   box). They are looked for, in this order: in the folder that the
- *   environment variable SANDBOX_HELPER_DIR names; in the folder of the
+ *   box). They are looked for, in this order: in the directory that the
+ *   environment variable SANDBOX_HELPER_DIR names; in the directory of the
  *   library's own file; in ../libexec/sandbox from there; in PATH. If they
  *   are nowhere, sandbox_runtime_new fails and names every place it tried.
  *
@@ -45,7 +45,7 @@
  *
  * HOME
  *
- *   Boxes and images live in a folder: the argument home_dir, else the
+ *   Boxes and images live in a directory: the argument home_dir, else the
  *   environment variable SANDBOX_HOME, else /var/lib/sandbox for root and
  *   ~/.sandbox for others. Several processes may use one home at once, and
  *   each sees all its boxes. A box does not end with the process that made
@@ -65,7 +65,7 @@
  *   Every function that takes a handle, an out parameter or a text that is
  *   not said to be optional answers NULL there with SANDBOX_INVALID_ARGUMENT
  *   and names the parameter. Every function may also answer SANDBOX_INTERNAL
- *   (a fault of ours), SANDBOX_ENGINE (a helper is missing, of another
+ *   (a fault of ours), SANDBOX_ENGINE (a shim is missing, of another
  *   version, or died) and SANDBOX_STORAGE (the home is full, read-only or
  *   damaged); they are not repeated below.
  *
@@ -124,7 +124,7 @@ typedef enum SandboxErrorCode {
   SANDBOX_NETWORK = 9,             /* a port is taken; the network can't be set up */
   SANDBOX_EXECUTION = 10,          /* the command can't be started */
   SANDBOX_STOPPED = 11,            /* the runtime was shut down */
-  SANDBOX_ENGINE = 12,             /* a helper is missing, of another version, or died */
+  SANDBOX_ENGINE = 12,             /* a shim is missing, of another version, or died */
   SANDBOX_UNSUPPORTED = 13,        /* not root; the kernel, or this version, lacks it */
   SANDBOX_RESOURCE_EXHAUSTED = 20, /* a limit of the host or of the library is reached */
   SANDBOX_TIMEOUT = 32,            /* the time given has passed */
@@ -189,7 +189,7 @@ const char *sandbox_version(void);
 /* ---- Runtime ---- */
 
 /*
- * Opens a home: checks it and finds the helpers. Starts nothing.
+ * Opens a home: checks it and finds the programs. Starts nothing.
  *
  * home_dir: NULL for the default (see HOME above).
  * registries_json: NULL, or a JSON array of registry hosts, each a string such
@@ -200,7 +200,7 @@ const char *sandbox_version(void);
  *
  * Any thread.
  * Errors: SANDBOX_CONFIG (home_dir, registries_json), SANDBOX_ENGINE (names
- * every place where a helper was looked for), SANDBOX_STORAGE,
+ * every place where a shim was looked for), SANDBOX_STORAGE,
  * SANDBOX_UNSUPPORTED (the home's file system can't carry boxes).
  */
 SandboxErrorCode sandbox_runtime_new(const char *home_dir, const char *registries_json,
@@ -246,10 +246,10 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *
  * options_json: the box options document, at most 1 MiB:
  *
- *   rootfs        object   required  {"Image": "debian:12"}, or {"RootfsPath": "/folder"},
+ *   rootfs        object   required  {"Image": "debian:12"}, or {"RootfsPath": "/directory"},
  *                                    which is used read-only and never changed
  *   env           array    required  [key, value] pairs (an object works too)
- *   volumes       array    required  {"host_path", "guest_path", "read_only"}: a folder or file of
+ *   volumes       array    required  {"host_path", "guest_path", "read_only"}: a directory or file of
  *                                    the host, whose owner is the box's root
  *   network       string   required  "Isolated", or "None"
  *   ports         array    required  {"host_port", "guest_port", "protocol": "Tcp" or "Udp"}
@@ -265,7 +265,7 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  * Any thread. On failure no box is left.
  * Errors: SANDBOX_INVALID_ARGUMENT (the document: the message begins with
  * "invalid box options JSON:", and names everything that is missing or not
- * allowed; the host: a folder that is not there, more CPUs or memory than it
+ * allowed; the host: a directory that is not there, more CPUs or memory than it
  * has), SANDBOX_IMAGE, SANDBOX_UNSUPPORTED (not root; what the host or
  * this version lacks), SANDBOX_RESOURCE_EXHAUSTED, SANDBOX_STOPPED (after
  * sandbox_runtime_shutdown).

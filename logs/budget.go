@@ -53,7 +53,7 @@ func (b Budget) purse() *purse {
 	}}
 }
 
-// left gives the limits of the next query. None is 0, which would be no limit.
+// left returns the limits of the next query. None is 0, which would be no limit.
 func (p *purse) left() clickhouse.Limits {
 	l := p.Limits
 	l.Time = max(time.Until(p.until), time.Millisecond)

@@ -38,7 +38,7 @@ func (c *checks) when(bad bool, field, code, format string, args ...any) {
 	}
 }
 
-// problem gives what was wrong, or nil.
+// problem returns what was wrong, or nil.
 func (c *checks) problem() error {
 	if len(c.fields) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (c *checks) text(field string, v jsontext.Value, low, high int) string {
 	return s
 }
 
-// unquote gives the text of a string that was found right when it was read.
+// unquote returns the text of a string that was found right when it was read.
 func unquote(v jsontext.Value) string {
 	b, _ := jsontext.AppendUnquote(nil, v)
 	return string(b)

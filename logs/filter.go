@@ -33,7 +33,7 @@ const (
 // severities are the names that rows can have, by their numbers: from 4*i+1.
 var severities = []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
 
-// Severities gives the names of severities, the lowest first.
+// Severities returns the names of severities, the lowest first.
 func Severities() []string { return slices.Clone(severities) }
 
 // filterDocument is the members that search and aggregate have in common.

@@ -14,7 +14,7 @@ const maxSpellings = 8
 // have several.
 type letter []string
 
-// letterOf gives the spellings of a character.
+// letterOf returns the spellings of a character.
 func letterOf(r rune) letter {
 	l := letter{lowerASCII(r)}
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -32,7 +32,7 @@ func lowerASCII(r rune) string {
 	return string(r)
 }
 
-// spellings gives all texts of which lower(Body) holds one if Body holds text
+// spellings returns all texts of which lower(Body) holds one if Body holds text
 // in any case, or a part of it; whole tells whether it holds text, then. The
 // part is the longest one with few spellings.
 func spellings(text string) (all []string, whole bool) {
@@ -54,7 +54,7 @@ func spellings(text string) (all []string, whole bool) {
 	return all, to-from == len(letters)
 }
 
-// longest gives the longest part of letters that has few spellings.
+// longest returns the longest part of letters that has few spellings.
 func longest(letters []letter) (from, to int) {
 	start, product := 0, 1
 	for end, l := range letters {
@@ -70,6 +70,6 @@ func longest(letters []letter) (from, to int) {
 	return from, to
 }
 
-// anyCase gives the regular expression of RE2 that means text in any case of
+// anyCase returns the regular expression of RE2 that means text in any case of
 // all Unicode.
 func anyCase(text string) string { return "(?i)" + regexp.QuoteMeta(text) }

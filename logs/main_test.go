@@ -87,13 +87,13 @@ func open() (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	helpers := os.Getenv("SANDBOX_HELPER_DIR")
-	if helpers == "" {
-		helpers = filepath.Join("..", "build")
+	programs := os.Getenv("SANDBOX_HELPER_DIR")
+	if programs == "" {
+		programs = filepath.Join("..", "build")
 	}
 	pid := make(chan int, 10)
 	e, err := embedded.Start(ctx, embedded.Options{
-		Folder: dir, HelperDir: helpers, TTL: 40 * 365 * 24 * time.Hour, Logger: slog.New(pids{slog.DiscardHandler, pid}),
+		Dir: dir, HelperDir: programs, TTL: 40 * 365 * 24 * time.Hour, Logger: slog.New(pids{slog.DiscardHandler, pid}),
 	})
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func open() (*stage, error) {
 	return &stage{s, c, e, pid, func() { _, _, _ = c.Close(), e.Close(), os.RemoveAll(dir) }}, err
 }
 
-// on gives the stage of a name, "now" or "before".
+// on returns the stage of a name, "now" or "before".
 func on(t testing.TB, name string) *stage {
 	t.Helper()
 	s, err := engines[name]()
@@ -139,7 +139,7 @@ func (s *stage) exec(t testing.TB, sql string) {
 // record is a row to be stored; members that are missing have their defaults.
 type record map[string]any
 
-// at gives a time as the engine reads it.
+// at returns a time as the engine reads it.
 func at(s string) string {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *stage) store(t testing.TB, rows ...record) string {
 	return service
 }
 
-// rows gives the rows of a result, and holds its document to the spec.
+// rows returns the rows of a result, and holds its document to the spec.
 func rows(t testing.TB, r logs.Result, err error) []map[string]any {
 	t.Helper()
 	if err != nil {
@@ -202,7 +202,7 @@ func rows(t testing.TB, r logs.Result, err error) []map[string]any {
 	return d.Rows
 }
 
-// column gives the values of a column, joined.
+// column returns the values of a column, joined.
 func column(rows []map[string]any, name string) string {
 	var values []string
 	for _, r := range rows {

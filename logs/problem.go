@@ -59,10 +59,10 @@ var table = []Row{
 	{Timeout, http.StatusGatewayTimeout, "The query took too long"},
 }
 
-// Codes gives the row of every code.
+// Codes returns the row of every code.
 func Codes() []Row { return slices.Clone(table) }
 
-// Row gives the code's row; an unknown code has Unavailable's, which is what
+// Row returns the code's row; an unknown code has Unavailable's, which is what
 // a fault of ours is called.
 func (c Code) Row() Row {
 	is := func(c Code) func(Row) bool { return func(r Row) bool { return r.Code == c } }
@@ -82,8 +82,8 @@ type Problem struct {
 	Err          error         // the cause, for the server's own log; or nil
 }
 
-// Error gives the message.
+// Error returns the message.
 func (p *Problem) Error() string { return p.Message }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }

@@ -19,7 +19,7 @@ type Result struct {
 	parts []clickhouse.Result // whose rows are to be read one after another
 }
 
-// Free gives the result's memory back: its document can't be used any more.
+// Free returns the result's memory back: its document can't be used any more.
 func (r Result) Free() {
 	for i := range r.parts {
 		r.parts[i].Free()
@@ -40,7 +40,7 @@ func (r *Result) add(more clickhouse.Result) {
 	r.Statistics.ReadBytes += more.Statistics.ReadBytes
 }
 
-// Document gives the result as JSON, in pieces to be written one after
+// Document returns the result as JSON, in pieces to be written one after
 // another. The engine's rows are among them as they came: encoding them anew
 // would cost more than the query.
 func (r Result) Document() ([][]byte, error) {
@@ -67,7 +67,7 @@ func (r Result) Document() ([][]byte, error) {
 	return append(pieces, []byte(tail)), nil
 }
 
-// inside gives what stands between the brackets of an array; nothing for an
+// inside returns what stands between the brackets of an array; nothing for an
 // empty one.
 func inside(array jsontext.Value) []byte {
 	if len(array) < 2 { // of no query

@@ -17,7 +17,7 @@ const (
 	widening    = 6               // seven days are seven windows
 )
 
-// search gives the newest rows.
+// search returns the newest rows.
 func (s *Service) search(ctx context.Context, f Filter, schema clickhouse.Schema, p *purse) (Result, error) {
 	r := Result{QueryID: uuid.NewString()}
 	to, width := f.To, firstWindow

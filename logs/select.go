@@ -22,14 +22,14 @@ type condition struct {
 
 func (c *condition) and(term string) { c.terms = append(c.terms, term) }
 
-// value gives the placeholder of a new parameter.
+// value returns the placeholder of a new parameter.
 func (c *condition) value(kind, text string) string {
 	name := "p" + strconv.Itoa(len(c.params))
 	c.params[name] = text
 	return "{" + name + ":" + kind + "}"
 }
 
-// where gives the condition of a filter on a table of a schema, for the rows
+// where returns the condition of a filter on a table of a schema, for the rows
 // from one moment to another.
 func (f Filter) where(s clickhouse.Schema, from, to time.Time) *condition {
 	c := &condition{params: map[string]string{}}
@@ -121,7 +121,7 @@ func nanoseconds(t time.Time) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// search gives the statement for the newest rows of a filter, in a part of its
+// search returns the statement for the newest rows of a filter, in a part of its
 // interval.
 func (f Filter) search(s clickhouse.Schema, from, to time.Time, limit int) clickhouse.Request {
 	var columns, order []string
@@ -152,7 +152,7 @@ var severityOf = func() string {
 	return b.String() + "SeverityNumber = 0 AND upper(SeverityText) IN ('" + strings.Join(severities, "', '") + "'), upper(SeverityText), '')"
 }()
 
-// bucket gives the start of a row's bucket of UTC time. The engine's own
+// bucket returns the start of a row's bucket of UTC time. The engine's own
 // function gives a type that begins in 1970 and ends in 2106.
 func bucket(width time.Duration) string {
 	const nanoseconds = "toUnixTimestamp64Nano(toDateTime64(Timestamp, 9))"
@@ -161,7 +161,7 @@ func bucket(width time.Duration) string {
 		nanoseconds, int64(width)-1, int64(width), int64(width/time.Second))
 }
 
-// aggregate gives the statement that counts.
+// aggregate returns the statement that counts.
 func (g Grouping) aggregate(s clickhouse.Schema) clickhouse.Request {
 	var columns, keys, order, rest []string
 	add := func(asked bool, expression, name string) bool {

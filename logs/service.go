@@ -76,7 +76,7 @@ func (s *Service) Query(ctx context.Context, doc []byte) (Result, error) {
 	})
 }
 
-// Search gives the newest rows that the filter of a body lets through.
+// Search returns the newest rows that the filter of a body lets through.
 func (s *Service) Search(ctx context.Context, doc []byte) (Result, error) {
 	f, err := decodeSearch(doc)
 	if err != nil {

@@ -1,5 +1,5 @@
 # The REST API under generated requests. Schemathesis comes from PyPI into a
-# folder of the build.
+# directory of the build.
 SCHEMATHESIS := 4.32.5
 API_CASES    ?= 20000
 

@@ -52,7 +52,7 @@ func (a *Attached) Close() {
 	}
 }
 
-// From gives where in each stream the reading begins.
+// From returns where in each stream the reading begins.
 func (a *Attached) From() (stdout, stderr int64) { return a.pos[Stdout], a.pos[Stderr] }
 
 // Wait waits until Next has something, or the exec has ended. Errors: ctx's.
@@ -122,7 +122,7 @@ func (a *Attached) piece(now snapshot, most int64) (s Stream, end, seq int64, er
 	return s, end, seq, nil
 }
 
-// ahead gives the stream in which m lies ahead of what was read. What was read
+// ahead returns the stream in which m lies ahead of what was read. What was read
 // covers the mark before m, so there is one at most.
 func (a *Attached) ahead(m mark) (Stream, bool) {
 	for _, s := range []Stream{Stdout, Stderr} {
@@ -145,6 +145,6 @@ func (a *Attached) Ended() (ended, lost bool) {
 // Open tells whether the command takes input from who attaches.
 func (a *Attached) Open() bool { return a.r.e.open || a.r.e.Record().TTY }
 
-// Command gives the command while it runs, to write its input, signal or
+// Command returns the command while it runs, to write its input, signal or
 // resize it. Its output stays the store's. Errors: InvalidState.
 func (a *Attached) Command() (*core.Exec, error) { return a.r.e.running() }

@@ -34,7 +34,7 @@ type Events struct {
 	done bool // Exit was given
 }
 
-// Events gives a reader of the events behind number after; 0 for all. Close
+// Events returns a reader of the events behind number after; 0 for all. Close
 // ends it. Errors: Storage.
 func (e *Exec) Events(after int64) (*Events, error) {
 	v := &Events{r: reader{e: e, seq: max(after, 0)}}
@@ -44,7 +44,7 @@ func (e *Exec) Events(after int64) (*Events, error) {
 	return v, nil
 }
 
-// Watch gives a reader of the events that come from now on. It holds nothing:
+// Watch returns a reader of the events that come from now on. It holds nothing:
 // what is dropped before it is read is a Gap. Errors: Storage.
 func (e *Exec) Watch() (*Events, error) {
 	e.mu.Lock()
@@ -65,7 +65,7 @@ func (v *Events) Wait(ctx context.Context) error {
 	return v.r.wait(ctx, func() bool { return v.r.seq < v.r.e.out.index.n || v.r.e.ended })
 }
 
-// Next gives the next event with its data in buf, of [MaxEvent] bytes; nil
+// Next returns the next event with its data in buf, of [MaxEvent] bytes; nil
 // when there is none now, or none any more after Exit. Errors: Storage.
 func (v *Events) Next(buf []byte) (*Event, error) {
 	e, r := v.r.e, &v.r
@@ -99,7 +99,7 @@ func (v *Events) Next(buf []byte) (*Event, error) {
 	}
 }
 
-// last gives what comes behind all output. The caller holds mu.
+// last returns what comes behind all output. The caller holds mu.
 func (v *Events) last() *Event {
 	e := v.r.e
 	next := max(v.r.seq, e.out.index.n) + 1
@@ -121,7 +121,7 @@ func (v *Events) last() *Event {
 // Done tells whether no event will come any more.
 func (v *Events) Done() bool { return v.done }
 
-// exitSeq gives the number of the last event. The caller holds mu.
+// exitSeq returns the number of the last event. The caller holds mu.
 func (e *Exec) exitSeq() int64 {
 	if e.lost {
 		return e.out.index.n + 2

@@ -35,7 +35,7 @@ type Exec struct {
 	full     bool          // the pump rests until a reader goes on
 }
 
-// Record gives what is known of the exec now.
+// Record returns what is known of the exec now.
 func (e *Exec) Record() Record {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,7 +74,7 @@ func (e *Exec) Cancel(ctx context.Context, grace time.Duration) error {
 	return command.Cancel(ctx, grace)
 }
 
-// running gives the command while it runs.
+// running returns the command while it runs.
 func (e *Exec) running() (*core.Exec, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +84,7 @@ func (e *Exec) running() (*core.Exec, error) {
 	return e.command, nil
 }
 
-// change gives a channel that is closed at the next change. The caller holds mu.
+// change returns a channel that is closed at the next change. The caller holds mu.
 func (e *Exec) change() <-chan struct{} {
 	if e.changed == nil {
 		e.changed = make(chan struct{})

@@ -13,7 +13,7 @@ import (
 	"sandbox/core/options"
 )
 
-// small gives a home whose store is on a disk of 1 MiB of its own.
+// small returns a home whose store is on a disk of 1 MiB of its own.
 func small(t *testing.T) *home {
 	t.Helper()
 	h := newHome(t, 0)
@@ -153,7 +153,7 @@ func mustExec(t *testing.T, h *home) *core.Exec {
 func TestDiskFullToTheEnd(t *testing.T) {
 	t.Parallel()
 	h := small(t)
-	h.patience = 100 * time.Millisecond
+	h.timeout = 100 * time.Millisecond
 	e, start := h.gated(t, "echo lost; exit 5")
 	free := h.fill(t)
 	start()

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	childEnv = "SPOOL_TEST_CHILD" // the folder of the store, for a child of the test
+	childEnv = "SPOOL_TEST_CHILD" // the directory of the store, for a child of the test
 	childBox = "box_aaaaaaaaaaaaaaaaaaaa"
 	childID  = "exec_aaaaaaaaaaaaaaaaaaaa"
 	kills    = 40

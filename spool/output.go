@@ -72,7 +72,7 @@ func (o *output) open() (err error) {
 	return err
 }
 
-// file gives the file of a stream, made when its first byte comes: most execs
+// file returns the file of a stream, made when its first byte comes: most execs
 // write to one stream at most.
 func (o *output) file(s Stream) (*os.File, error) {
 	if o.files[s] == nil {
@@ -109,8 +109,8 @@ func copyTo(f *os.File, at int64, tty int, buf []byte) (int64, error) {
 	return int64(n), err
 }
 
-// settle adds the events that a stream has had since the last mark.
-func (o *output) settle(s Stream, whole bool) error {
+// addEvents adds the events that a stream has had since the last mark.
+func (o *output) addEvents(s Stream, whole bool) error {
 	marks, err := o.events(s, whole)
 	if err != nil || len(marks) == 0 {
 		return err
@@ -118,7 +118,7 @@ func (o *output) settle(s Stream, whole bool) error {
 	return o.index.add(o.base+indexSuffix, marks)
 }
 
-// events gives the marks of the events that a stream has had since the last
+// events returns the marks of the events that a stream has had since the last
 // mark. Each ends with a whole character. What is left, 3 bytes at most, is in
 // an event once the character is whole, or with whole when nothing comes.
 func (o *output) events(s Stream, whole bool) ([]mark, error) {
@@ -141,7 +141,7 @@ func (o *output) events(s Stream, whole bool) ([]mark, error) {
 	return marks, nil
 }
 
-// begun gives how many bytes of a character lie before end without the rest.
+// begun returns how many bytes of a character lie before end without the rest.
 func (o *output) begun(s Stream, from, end int64) (int64, error) {
 	var b [3]byte
 	tail := b[:min(3, end-from)]

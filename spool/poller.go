@@ -44,7 +44,7 @@ func (p *poller) remove(fd int) {
 	_ = unix.EpollCtl(int(p.f.Fd()), unix.EPOLL_CTL_DEL, fd, nil)
 }
 
-// wait gives what can be read. Errors: os.ErrDeadlineExceeded.
+// wait returns what can be read. Errors: os.ErrDeadlineExceeded.
 func (p *poller) wait() (ready [sources]bool, err error) {
 	var events [sources]unix.EpollEvent
 	var n int

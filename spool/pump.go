@@ -218,7 +218,7 @@ func (u *pump) trouble(err error) bool {
 	if u.e.makeSpace() {
 		return true
 	}
-	if u.fds[theEnd] < 0 && now.Sub(u.late) > u.e.s.patience {
+	if u.fds[theEnd] < 0 && now.Sub(u.late) > u.e.s.timeout {
 		u.e.s.log.Error("the end of an exec's output is lost", "exec_id", u.e.rec.ID, "box_id", u.e.rec.BoxID, "error", err)
 		u.e.giveUp()
 		u.closeStreams()

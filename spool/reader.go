@@ -88,5 +88,5 @@ type snapshot struct {
 	index index
 }
 
-// look gives the output as it is. The caller holds mu.
+// look returns the output as it is. The caller holds mu.
 func (e *Exec) look() snapshot { return snapshot{e.out.files, e.out.sizes, e.out.index} }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// file gives a stream's file and where its next byte belongs.
+// file returns a stream's file and where its next byte belongs.
 func (e *Exec) file(s Stream) (*os.File, int64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -20,7 +20,7 @@ func (e *Exec) grow(s Stream, n int64, whole bool) error {
 	defer e.mu.Unlock()
 	e.out.sizes[s] += n
 	e.publish()
-	return e.out.settle(s, whole)
+	return e.out.addEvents(s, whole)
 }
 
 // makeRoom drops the oldest output when there is too much, and waits while the
@@ -49,7 +49,7 @@ func (e *Exec) makeRoom() bool {
 	}
 }
 
-// makeSpace gives back half of what the output takes, on a disk that is full.
+// makeSpace returns back half of what the output takes, on a disk that is full.
 func (e *Exec) makeSpace() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,7 +58,7 @@ func (e *Exec) makeSpace() bool {
 	return dropped && err == nil
 }
 
-// bound gives the first event that is held by a reader, and how long to wait
+// bound returns the first event that is held by a reader, and how long to wait
 // at most until another look. An events reader that keeps the pump waiting is
 // late, and holds nothing once its time is over. The caller holds mu.
 func (e *Exec) bound(now time.Time) (int64, time.Duration) {
@@ -70,9 +70,9 @@ func (e *Exec) bound(now time.Time) (int64, time.Duration) {
 		case r.strict:
 		case r.late.IsZero() && r.seq == e.out.index.dropped:
 			r.late = now
-			wait = min(wait, e.s.patience)
+			wait = min(wait, e.s.timeout)
 		case !r.late.IsZero():
-			left := e.s.patience - now.Sub(r.late)
+			left := e.s.timeout - now.Sub(r.late)
 			if left <= 0 {
 				continue
 			}

@@ -1,7 +1,7 @@
 // Package spool keeps what execs write, on disk, for many readers: live, from
 // the beginning, and after the process that reads the command was killed.
 //
-// A box has a folder, and an exec up to four files in it:
+// A box has a directory, and an exec up to four files in it:
 //
 //	ID.json    its [Record]
 //	ID.stdout  the bytes of a stream, at their own offsets
@@ -57,10 +57,10 @@ type Store struct {
 	limit int64
 	log   *slog.Logger
 	begun func(*Exec)
-	// patience is how long an events reader may be a whole spool behind before
+	// timeout is how long an events reader may be a whole spool behind before
 	// it is left behind (contract, section 3), and how long what a command has
 	// left in its pipes waits for room on a full disk.
-	patience time.Duration
+	timeout time.Duration
 
 	mu    sync.Mutex
 	live  map[string]*Exec   // that run, by id
@@ -68,7 +68,7 @@ type Store struct {
 	pumps sync.WaitGroup
 }
 
-// Open gives the store in c.Dir; nothing is read or made yet.
+// Open returns the store in c.Dir; nothing is read or made yet.
 func Open(c Config) *Store {
 	if c.Limit == 0 {
 		c.Limit = DefaultLimit
@@ -77,15 +77,15 @@ func Open(c Config) *Store {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Store{
-		dir: c.Dir, limit: max(c.Limit, 1<<20), log: c.Log, begun: c.Begun, patience: 10 * time.Second,
+		dir: c.Dir, limit: max(c.Limit, 1<<20), log: c.Log, begun: c.Begun, timeout: 10 * time.Second,
 		live: map[string]*Exec{}, known: map[string][]Place{},
 	}
 }
 
-func (s *Store) folder(box string) string { return filepath.Join(s.dir, box) }
+func (s *Store) boxDir(box string) string { return filepath.Join(s.dir, box) }
 
 func (s *Store) records(box string) store.Dir[written] {
-	return store.Dir[written]{Path: s.folder(box)}
+	return store.Dir[written]{Path: s.boxDir(box)}
 }
 
 // Start takes over a command that was just started, and reads its output from
@@ -159,9 +159,9 @@ func (s *Store) Get(box, id string) (*Exec, error) {
 	return e, nil
 }
 
-// Settle waits until the records of a box's execs are final. It is for a box
+// AwaitRecords waits until the records of a box's execs are final. It is for a box
 // that has ended, and they with it. Errors: ctx's.
-func (s *Store) Settle(ctx context.Context, box string) error {
+func (s *Store) AwaitRecords(ctx context.Context, box string) error {
 	s.mu.Lock()
 	var live []*Exec
 	for _, e := range s.live {
@@ -180,18 +180,18 @@ func (s *Store) Settle(ctx context.Context, box string) error {
 
 func (s *Store) exec(w written) *Exec {
 	e := &Exec{s: s, rec: w.Record, lost: w.Lost, room: make(chan struct{}, 1)}
-	e.out.base = filepath.Join(s.folder(w.BoxID), w.ID)
+	e.out.base = filepath.Join(s.boxDir(w.BoxID), w.ID)
 	return e
 }
 
-// Places gives the execs of a box, newest first.
+// Places returns the execs of a box, newest first.
 func (s *Store) Places(box string) []Place {
 	places := slices.Clone(s.list(box))
 	slices.Reverse(places)
 	return places
 }
 
-// list gives the execs of a box, oldest first. A record that can't be read
+// list returns the execs of a box, oldest first. A record that can't be read
 // hides no other.
 func (s *Store) list(box string) []Place {
 	s.mu.Lock()
@@ -243,7 +243,7 @@ func (s *Store) remember(box string, place Place) {
 }
 
 func (s *Store) erase(box, id string) {
-	base := filepath.Join(s.folder(box), id)
+	base := filepath.Join(s.boxDir(box), id)
 	for _, suffix := range append(suffixes[:], indexSuffix, ".json") {
 		if err := os.Remove(base + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("output can't be removed", "exec_id", id, "error", err)

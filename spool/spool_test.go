@@ -404,7 +404,7 @@ func wantOnDisk(t *testing.T, h *home, e *Exec, most int64) {
 	t.Helper()
 	var blocks int64
 	for _, suffix := range []string{".stdout", ".stderr", ".index"} {
-		blocks += diskUse(t, filepath.Join(h.folder(h.box.ID()), e.rec.ID+suffix))
+		blocks += diskUse(t, filepath.Join(h.boxDir(h.box.ID()), e.rec.ID+suffix))
 	}
 	if blocks > most {
 		t.Errorf("%d bytes on disk", blocks)
@@ -457,7 +457,7 @@ func TestBackPressure(t *testing.T) {
 func TestLateReader(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 1<<20)
-	h.patience = 300 * time.Millisecond
+	h.timeout = 300 * time.Millisecond
 	e := h.sh(t, "head -c 5000000 /dev/zero; echo end")
 	v, err := e.Events(0)
 	if err != nil {
@@ -468,7 +468,7 @@ func TestLateReader(t *testing.T) {
 	if err := e.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took < h.patience {
+	if took := time.Since(start); took < h.timeout {
 		t.Errorf("the reader had %v", took)
 	}
 	got := &heard{}
@@ -607,8 +607,8 @@ func TestRemoved(t *testing.T) {
 	}
 	listen(t, e, 0).wantRow(t, 1)
 	h.Close()
-	if _, err := os.Stat(h.folder(h.box.ID())); !os.IsNotExist(err) {
-		t.Error("the folder is left:", err)
+	if _, err := os.Stat(h.boxDir(h.box.ID())); !os.IsNotExist(err) {
+		t.Error("the directory is left:", err)
 	}
 	if _, err := h.Get(h.box.ID(), e.rec.ID); !fault.Is(err, fault.ExecNotFound) {
 		t.Error(err)
@@ -636,7 +636,7 @@ func TestKept(t *testing.T) {
 	if _, err := h.Get(h.box.ID(), runs.rec.ID); err != nil {
 		t.Error(err)
 	}
-	files, err := filepath.Glob(filepath.Join(h.folder(h.box.ID()), first.rec.ID+"*"))
+	files, err := filepath.Glob(filepath.Join(h.boxDir(h.box.ID()), first.rec.ID+"*"))
 	if err != nil || len(files) > 0 {
 		t.Errorf("left: %v", files)
 	}

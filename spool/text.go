@@ -2,7 +2,7 @@ package spool
 
 import "unicode/utf8"
 
-// incomplete gives how many bytes at the end of b begin a character whose
+// incomplete returns how many bytes at the end of b begin a character whose
 // other bytes are still to come: 0 to 3.
 func incomplete(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {

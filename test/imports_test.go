@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// allowed says, for each folder, which folders of the project its packages may
+// allowed says, for each directory, which directories of the project its packages may
 // import. "core/..." means core and all below it. A package has the row of the
-// longest folder that it lies in, and may always import others of that row.
+// longest directory that it lies in, and may always import others of that row.
 var allowed = map[string][]string{
 	"auth":             {"core/fault", "core/store"},
 	"capi":             {"core", "core/local", "core/options", "core/fault", "client"},
@@ -21,10 +21,10 @@ var allowed = map[string][]string{
 	"client":           {"core/options", "core/fault"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"core":             {"core/fault", "core/options", "core/hostpath"},
-	"core/engine":      {"core", "core/fault", "core/helpers", "core/seccomp", "core/hostpath", "core/network", "core/options", "core/store", "core/image/layer"},
+	"core/engine":      {"core", "core/fault", "core/programs", "core/seccomp", "core/hostpath", "core/network", "core/options", "core/store", "core/image/layer"},
 	"core/doctor":      {"core", "core/engine", "core/fault", "core/store"},
 	"core/fault":       {},
-	"core/helpers":     {"core/fault"},
+	"core/programs":    {"core/fault"},
 	"core/hostpath":    {},
 	"core/image":       {"core", "core/fault", "core/image/layer", "core/options", "core/store"},
 	"core/image/layer": {"core/hostpath", "core/fault", "core/store"},
@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"logs/boxlog":      {"core", "core/fault", "logs/ingest", "spool"},
 	"logs/ingest":      {"core/fault", "logs/clickhouse"},
 	"logs/clickhouse":  {"core/fault"},
-	"logs/embedded":    {"core/fault", "core/helpers", "core/seccomp"},
+	"logs/embedded":    {"core/fault", "core/programs", "core/seccomp"},
 	"internal/fake":    {"core", "core/fault", "core/options"},
 	"logs/sql":         {"core/fault"},
 	"spool":            {"core", "core/fault", "core/store"},
@@ -51,8 +51,8 @@ var allowed = map[string][]string{
 
 // importers says which packages alone may import a module, directly, and why.
 var importers = map[string]struct {
-	folders []string
-	reason  string
+	dirs   []string
+	reason string
 }{
 	"github.com/opencontainers/runc": {[]string{"core/engine/shim", "cmd/sandbox-shim"},
 		"it runs /proc/self/exe again and has a C constructor: in a library that would be the host program"},
@@ -84,8 +84,8 @@ func TestImports(t *testing.T) {
 				t.Errorf("%s imports %s, which %s may not", p.ImportPath, imported, row)
 			}
 			for module, rule := range importers {
-				if below(imported, module) && !slices.Contains(rule.folders, strings.TrimPrefix(p.ImportPath, "sandbox/")) {
-					t.Errorf("%s imports %s, which is for %v alone: %s", p.ImportPath, imported, rule.folders, rule.reason)
+				if below(imported, module) && !slices.Contains(rule.dirs, strings.TrimPrefix(p.ImportPath, "sandbox/")) {
+					t.Errorf("%s imports %s, which is for %v alone: %s", p.ImportPath, imported, rule.dirs, rule.reason)
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// packages gives the project's packages, without what only their tests import.
+// packages returns the project's packages, without what only their tests import.
 func packages(t *testing.T) []listed {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "sandbox/...").Output()
@@ -116,22 +116,22 @@ func packages(t *testing.T) []listed {
 	}
 }
 
-// rowOf gives the longest folder of the table that the package lies in.
+// rowOf returns the longest directory of the table that the package lies in.
 func rowOf(path string) string {
 	row := ""
-	for folder := range allowed {
-		if below(path, "sandbox/"+folder) && len(folder) > len(row) {
-			row = folder
+	for dir := range allowed {
+		if below(path, "sandbox/"+dir) && len(dir) > len(row) {
+			row = dir
 		}
 	}
 	return row
 }
 
-func matches(folders []string, path string) bool {
-	return slices.ContainsFunc(folders, func(folder string) bool {
-		parent, tree := strings.CutSuffix(folder, "/...")
-		return path == folder || tree && below(path, parent)
+func matches(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		parent, tree := strings.CutSuffix(dir, "/...")
+		return path == dir || tree && below(path, parent)
 	})
 }
 
-func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
+func below(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

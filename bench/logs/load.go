@@ -152,7 +152,7 @@ func (l *lab) check(ctx context.Context, service string, counts map[string]strin
 	return nil
 }
 
-// readStat gives the fields of a process's stat behind its name.
+// readStat returns the fields of a process's stat behind its name.
 func readStat(pid int) ([]string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(text), ") ")

@@ -35,7 +35,7 @@ type lab struct {
 
 func main() {
 	l := &lab{}
-	flag.StringVar(&l.build, "build", "build", "`FOLDER` of the programs")
+	flag.StringVar(&l.build, "build", "build", "`DIR` of the programs")
 	flag.IntVar(&l.rows, "rows", 20_000_000, "rows to generate")
 	flag.DurationVar(&l.crowd, "crowd", time.Minute, "how long 50 clients ask")
 	flag.Parse()
@@ -70,19 +70,19 @@ queries_per_minute = 100000000
 `
 
 func (l *lab) start(ctx context.Context) error {
-	folder, err := filepath.Abs(l.build)
+	dir, err := filepath.Abs(l.build)
 	if err != nil {
 		return err
 	}
-	if l.home, err = os.MkdirTemp(folder, "bench-logs-"); err != nil {
+	if l.home, err = os.MkdirTemp(dir, "bench-logs-"); err != nil {
 		return err
 	}
 	file := filepath.Join(l.home, "serve.toml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return err
 	}
-	l.daemon = exec.CommandContext(ctx, filepath.Join(folder, "sandbox"), "serve", "--listen", "none", "--config", file)
-	l.daemon.Env = append(os.Environ(), "SANDBOX_HOME="+l.home, "HOME="+l.home, "SANDBOX_HELPER_DIR="+folder)
+	l.daemon = exec.CommandContext(ctx, filepath.Join(dir, "sandbox"), "serve", "--listen", "none", "--config", file)
+	l.daemon.Env = append(os.Environ(), "SANDBOX_HOME="+l.home, "HOME="+l.home, "SANDBOX_HELPER_DIR="+dir)
 	var said bytes.Buffer
 	l.daemon.Stderr = &said
 	l.daemon.Cancel = func() error { return l.daemon.Process.Signal(os.Interrupt) }
@@ -166,13 +166,13 @@ func post(ctx context.Context, c *http.Client, url, kind string, body []byte) ([
 	return text, err
 }
 
-// median gives the middle of some times.
+// median returns the middle of some times.
 func median(times []time.Duration) time.Duration {
 	slices.Sort(times)
 	return times[len(times)/2]
 }
 
-// memory gives the peak of the daemon's and of its engine's memory, in MiB.
+// memory returns the peak of the daemon's and of its engine's memory, in MiB.
 func (l *lab) memory() string {
 	peak := func(pid string) string {
 		text, _ := os.ReadFile("/proc/" + pid + "/status")

@@ -113,7 +113,7 @@ func (l *lab) searches(ctx context.Context) error {
 	return nil
 }
 
-// cpu gives how much time of the processor a process of ours has had.
+// cpu returns how much time of the processor a process of ours has had.
 func cpu(p *exec.Cmd) time.Duration {
 	var user, system int64
 	text, err := readStat(p.Process.Pid)

@@ -1,5 +1,5 @@
 // Command sandbox-init is process 1 of every box; and it unpacks layers, as a
-// program without cgo can give up a right in all of its threads. The helper
+// program without cgo can give up a right in all of its threads. The shim
 // starts it; it is of no use to start by hand.
 package main
 
@@ -13,7 +13,7 @@ import (
 
 func main() {
 	// The same program, started anew, moves files with a box's rights and
-	// unpacks layers for the helper.
+	// unpacks layers for the shim.
 	if len(os.Args) == 2 {
 		switch os.Args[1] {
 		case transfer.Argument:

@@ -69,7 +69,7 @@ func scripts(t *testing.T, p testscript.Params, served bool) testscript.Params {
 		home := filepath.Join(env.WorkDir, "home")
 		env.Setenv("SANDBOX_HOME", home)
 		env.Setenv("HOME", filepath.Join(env.WorkDir, "user"))
-		env.Setenv("SANDBOX_HELPER_DIR", helpers(t))
+		env.Setenv("SANDBOX_HELPER_DIR", programs(t))
 		env.Setenv("ROOTFS", root)
 		env.Defer(func() { removeBoxes(t, home) })
 		d := &slot{}
@@ -85,7 +85,7 @@ func scripts(t *testing.T, p testscript.Params, served bool) testscript.Params {
 	return p
 }
 
-// startRegistry gives the script command that starts a registry with the
+// startRegistry returns the script command that starts a registry with the
 // image box:v1 and sets $REGISTRY to its address.
 func startRegistry(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, _ []string) {
@@ -95,8 +95,8 @@ func startRegistry(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// helpers is where 'make build' has put the helpers.
-func helpers(t *testing.T) string {
+// programs is where 'make build' has put the programs.
+func programs(t *testing.T) string {
 	dir := os.Getenv("SANDBOX_HELPER_DIR")
 	if dir == "" {
 		dir = "../../build"
@@ -106,7 +106,7 @@ func helpers(t *testing.T) string {
 		_, err = os.Stat(filepath.Join(dir, "sandbox-shim"))
 	}
 	if err != nil {
-		t.Fatal("needs the helpers (make build): ", err)
+		t.Fatal("needs the programs (make build): ", err)
 	}
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: boxes are made by root")
@@ -118,7 +118,7 @@ func helpers(t *testing.T) string {
 func removeBoxes(t *testing.T, home string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	host, err := local.Open(local.Config{Home: home, Beside: helpers(t)})
+	host, err := local.Open(local.Config{Home: home, Beside: programs(t)})
 	if err != nil {
 		t.Error(err)
 		return

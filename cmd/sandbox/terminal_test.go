@@ -22,11 +22,11 @@ type user struct {
 	env []string
 }
 
-// newUser gives somebody, served by a daemon or working in process.
+// newUser returns somebody, served by a daemon or working in process.
 func newUser(t *testing.T, served bool) *user {
 	home := t.TempDir()
 	t.Cleanup(func() { removeBoxes(t, filepath.Join(home, "boxes")) })
-	u := &user{t, append(os.Environ(), "HOME="+home, "SANDBOX_HOME="+filepath.Join(home, "boxes"), "SANDBOX_HELPER_DIR="+helpers(t), "TERM=vt100")}
+	u := &user{t, append(os.Environ(), "HOME="+home, "SANDBOX_HOME="+filepath.Join(home, "boxes"), "SANDBOX_HELPER_DIR="+programs(t), "TERM=vt100")}
 	if served {
 		s, err := serve(u.env)
 		if err != nil {

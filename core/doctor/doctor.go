@@ -40,12 +40,12 @@ var checks = []struct {
 	{"disk", true, disk},
 	{"overlay", true, overlay},
 	{"id-mapped mounts", true, idMapped},
-	{"helpers", true, helpers},
+	{"programs", true, programs},
 	{"network", false, network},
 	{"favordynmods", false, favorDynMods},
 }
 
-// Run checks everything for boxes in c.Home. It makes a folder in the home's
+// Run checks everything for boxes in c.Home. It makes a directory in the home's
 // file system for the time of a check and starts a short-lived child.
 func Run(ctx context.Context, c engine.Config) []Check {
 	done := make([]Check, len(checks))

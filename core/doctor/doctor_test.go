@@ -14,7 +14,7 @@ import (
 )
 
 // TestThisHost needs root: it mounts. The tests of this project run on hosts
-// that can run boxes, so nothing may be missing but the helpers.
+// that can run boxes, so nothing may be missing but the programs.
 func TestThisHost(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: the checks mount an overlay")
@@ -22,7 +22,7 @@ func TestThisHost(t *testing.T) {
 	dir := t.TempDir()
 	before := mounts(t)
 	for _, c := range Run(context.Background(), engine.Config{Home: filepath.Join(dir, "not", "there")}) {
-		if c.Required && !c.OK && c.Name != "helpers" {
+		if c.Required && !c.OK && c.Name != "programs" {
 			t.Errorf("%+v", c)
 		}
 		if c.OK == (c.Missing != "") {

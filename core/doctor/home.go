@@ -42,10 +42,10 @@ func home(_ context.Context, c engine.Config) (string, *lack) {
 	}
 	found := fmt.Sprintf("%s on %s", c.Home, kind)
 	if unfit[kind] {
-		return found, &lack{kind + " can't hold boxes", "SANDBOX_HOME=FOLDER on ext4, xfs, btrfs or tmpfs"}
+		return found, &lack{kind + " can't hold boxes", "SANDBOX_HOME=DIR on ext4, xfs, btrfs or tmpfs"}
 	}
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-		return found, &lack{fmt.Sprintf("%s can't be written: %v", dir, err), "SANDBOX_HOME=FOLDER that can"}
+		return found, &lack{fmt.Sprintf("%s can't be written: %v", dir, err), "SANDBOX_HOME=DIR that can"}
 	}
 	return found, nil
 }
@@ -75,7 +75,7 @@ func disk(_ context.Context, c engine.Config) (string, *lack) {
 	free := st.Bavail * uint64(st.Bsize)
 	found := fmt.Sprintf("%d MiB free", free>>20)
 	if free < leastFree {
-		return found, &lack{fmt.Sprintf("less than %d MiB", leastFree>>20), "sandbox rm boxes and sandbox images rm images, or SANDBOX_HOME=FOLDER elsewhere"}
+		return found, &lack{fmt.Sprintf("less than %d MiB", leastFree>>20), "sandbox rm boxes and sandbox images rm images, or SANDBOX_HOME=DIR elsewhere"}
 	}
 	return found, nil
 }

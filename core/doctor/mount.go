@@ -39,23 +39,23 @@ func tried(c engine.Config, err error, errno unix.Errno, fix string) (string, *l
 	case errors.Is(err, os.ErrPermission):
 		fix = asRoot
 	case !errors.Is(err, errno):
-		fix = "SANDBOX_HOME=FOLDER on ext4, xfs or btrfs"
+		fix = "SANDBOX_HOME=DIR on ext4, xfs or btrfs"
 	}
 	return "", &lack{fmt.Sprintf("tried at %s: %v", existing(c.Home), err), fix}
 }
 
-// inScratch runs do with a folder that has lower/, upper/, work/ and root/, in
+// inScratch runs do with a directory that has lower/, upper/, work/ and root/, in
 // the home's file system, and in a mount namespace of its own: what do mounts
 // is gone with it.
 func inScratch(home string, do func(dir string) error) (err error) {
 	dir, err := os.MkdirTemp(existing(home), ".sandbox-doctor-")
 	if err != nil {
-		return fmt.Errorf("make a folder: %w", err)
+		return fmt.Errorf("make a directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	for _, sub := range []string{"lower", "upper", "work", "root"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
-			return fmt.Errorf("make a folder: %w", err)
+			return fmt.Errorf("make a directory: %w", err)
 		}
 	}
 	done := make(chan error)
@@ -80,7 +80,7 @@ func onThrownAwayThread(do func()) {
 	<-done
 }
 
-// withOwnMounts gives this thread a mount namespace of its own for good.
+// withOwnMounts returns this thread a mount namespace of its own for good.
 func withOwnMounts(do func() error) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)

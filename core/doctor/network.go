@@ -44,7 +44,7 @@ func network(context.Context, engine.Config) (string, *lack) {
 	return "nftables; nothing in it keeps boxes from their way out", nil
 }
 
-// closedChains gives the chains of other tables that end what passes the host,
+// closedChains returns the chains of other tables that end what passes the host,
 // and do not let boxes through before that.
 func closedChains(c *nftables.Conn) ([]*nftables.Chain, error) {
 	chains, err := c.ListChains()
@@ -129,7 +129,7 @@ func dockerUser(c *nftables.Conn, table *nftables.Table) *nftables.Chain {
 	return chain
 }
 
-// allow gives the line that lets boxes through a chain.
+// allow returns the line that lets boxes through a chain.
 func allow(c *nftables.Conn, chain *nftables.Chain) string {
 	at := chain.Name
 	if user := dockerUser(c, chain.Table); user != nil {

@@ -37,7 +37,7 @@ type cached struct {
 	fd  int   // of the init of a running box; -1 for none
 }
 
-// all gives all records. The failure is that of damaged ones.
+// all returns all records. The failure is that of damaged ones.
 func (c *cache) all() ([]core.Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *cache) all() ([]core.Record, error) {
 	return c.list, errors.Join(damaged...)
 }
 
-// get gives one record, if it is there and whole.
+// get returns one record, if it is there and whole.
 func (c *cache) get(id string) (record.Box, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +150,7 @@ func (c *cache) read(key string) error {
 		if err != nil {
 			return err
 		}
-		entry.box.Settle() // after the watch: an end from here on is seen
+		entry.box.Correct() // after the watch: an end from here on is seen
 	}
 	c.boxes[key] = entry
 	return nil
@@ -166,7 +166,7 @@ func (c *cache) sort() {
 	slices.SortFunc(c.list, newestFirst)
 }
 
-// watch tells of changes in a folder of records and of the ends of processes.
+// watch tells of changes in a directory of records and of the ends of processes.
 type watch struct {
 	epoll, inotify int
 	keys           map[int]string // of the processes' records
@@ -217,7 +217,7 @@ func (w *watch) process(p process.Identity, key string) (int, error) {
 	return fd, nil
 }
 
-// changes gives the keys of what has changed since the last call; whole means
+// changes returns the keys of what has changed since the last call; whole means
 // that anything may have.
 func (w *watch) changes() (keys []string, whole bool, err error) {
 	var events [64]unix.EpollEvent

@@ -15,10 +15,10 @@ import (
 	"sandbox/core/engine/record"
 )
 
-// cachedAt gives an engine of a home that keeps the records in memory.
+// cachedAt returns an engine of a home that keeps the records in memory.
 func cachedAt(t testing.TB, home string) *engine.Client {
 	t.Helper()
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: helpers(), Cached: true})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: programDir(), Cached: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func cachedAt(t testing.TB, home string) *engine.Client {
 	return e
 }
 
-// listed gives the ids and states, newest first.
+// listed returns the ids and states, newest first.
 func listed(t *testing.T, e core.Engine) string {
 	t.Helper()
 	recs, err := e.List(t.Context())
@@ -78,7 +78,7 @@ func TestCacheFresh(t *testing.T) {
 	}
 }
 
-// The end of an init that no helper watches is seen too.
+// The end of an init that no shim watches is seen too.
 func TestCacheInitDied(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -108,7 +108,7 @@ func TestCacheInitDied(t *testing.T) {
 	}
 }
 
-// A folder that is replaced, a queue that ran over, a damaged record: the same
+// A directory that is replaced, a queue that ran over, a damaged record: the same
 // is listed as without a cache.
 func TestCacheDisturbed(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestCacheDisturbed(t *testing.T) {
 	}
 	same("moved away")
 	put(3)
-	same("a new folder")
+	same("a new directory")
 	put(4)
 	a, b := filepath.Join(records.Path, ".a"), filepath.Join(records.Path, ".b")
 	if err := os.WriteFile(a, nil, 0o600); err != nil {

@@ -1,4 +1,4 @@
-// Package engine is the host side of isolation: it starts the helper of a
+// Package engine is the host side of isolation: it starts the shim of a
 // home, asks it for boxes, and talks to each box's init.
 package engine
 
@@ -19,39 +19,39 @@ import (
 	"sandbox/core/store"
 )
 
-// Config says where the engine's home and helpers are.
+// Config says where the engine's home and programs are.
 type Config struct {
 	Home      string // absolute
-	HelperDir string // where the helpers are; "" looks around
-	Beside    string // folder of the library or program in use; "" for none
+	HelperDir string // where the programs are; "" looks around
+	Beside    string // directory of the library or program in use; "" for none
 	// Cached keeps the records in memory, for a process that is asked for
 	// them all the time: they are as fresh, and cost it a few descriptors.
 	Cached bool
 }
 
 // Client is the real [core.Engine]: boxes of Linux namespaces, made by the
-// helper of the home. It is safe for concurrent use.
+// shim of the home. It is safe for concurrent use.
 type Client struct {
 	home    string
 	records store.Dir[record.Box]
 	cache   *cache // nil unless asked for
-	helper  helper
+	shim    shim
 }
 
 var _ core.Engine = (*Client)(nil)
 
-// Open checks the home and finds the helpers; it starts nothing. Errors:
-// Storage (the home can't be made or written), Engine (a helper is missing:
+// Open checks the home and finds the programs; it starts nothing. Errors:
+// Storage (the home can't be made or written), Engine (a shim is missing:
 // names every place tried).
 func Open(c Config) (*Client, error) {
 	if err := checkHome(c.Home); err != nil {
 		return nil, err
 	}
-	programs, err := findHelpers(c.HelperDir, c.Beside)
+	programs, err := findPrograms(c.HelperDir, c.Beside)
 	if err != nil {
 		return nil, err
 	}
-	client := &Client{home: c.Home, records: record.Open(c.Home), helper: helper{home: c.Home, programs: programs}}
+	client := &Client{home: c.Home, records: record.Open(c.Home), shim: shim{home: c.Home, programs: programs}}
 	if c.Cached {
 		client.cache = &cache{dir: client.records}
 	}
@@ -71,9 +71,9 @@ func checkHome(home string) error {
 // Create makes a box and starts it; see [core.Engine].
 func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
 	var rec core.Record
-	err := c.helper.ask(ctx, wire.TypeCreate, req, &rec)
+	err := c.shim.ask(ctx, wire.TypeCreate, req, &rec)
 	if err != nil && ctx.Err() != nil {
-		// The helper may finish it all the same: nobody would know of the box.
+		// The shim may finish it all the same: nobody would know of the box.
 		_ = c.Remove(context.WithoutCancel(ctx), req.ID, true)
 	}
 	return rec, err
@@ -82,26 +82,26 @@ func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 // Start starts a stopped box; see [core.Engine].
 func (c *Client) Start(ctx context.Context, id string) (core.Record, error) {
 	var rec core.Record
-	err := c.helper.ask(ctx, wire.TypeStartBox, wire.BoxRequest{ID: id}, &rec)
+	err := c.shim.ask(ctx, wire.TypeStartBox, wire.BoxRequest{ID: id}, &rec)
 	return rec, err
 }
 
 // Stop stops a running box; see [core.Engine].
 func (c *Client) Stop(ctx context.Context, id string, grace time.Duration) (core.Record, error) {
 	var rec core.Record
-	err := c.helper.ask(ctx, wire.TypeStopBox, wire.BoxRequest{ID: id, GraceMS: grace.Milliseconds()}, &rec)
+	err := c.shim.ask(ctx, wire.TypeStopBox, wire.BoxRequest{ID: id, GraceMS: grace.Milliseconds()}, &rec)
 	return rec, err
 }
 
 // Remove removes a box; see [core.Engine].
 func (c *Client) Remove(ctx context.Context, id string, force bool) error {
-	return c.helper.ask(ctx, wire.TypeRemoveBox, wire.BoxRequest{ID: id, Force: force}, nil)
+	return c.shim.ask(ctx, wire.TypeRemoveBox, wire.BoxRequest{ID: id, Force: force}, nil)
 }
 
 // Sweep removes boxes that are over; see [core.Boxes].
 func (c *Client) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept, error) {
 	var swept wire.Swept
-	if err := c.helper.ask(ctx, wire.TypeSweep, wire.Sweep{OlderMS: olderThan.Milliseconds()}, &swept); err != nil {
+	if err := c.shim.ask(ctx, wire.TypeSweep, wire.Sweep{OlderMS: olderThan.Milliseconds()}, &swept); err != nil {
 		return core.Swept{}, err
 	}
 	done := core.Swept{Boxes: swept.Boxes, Bytes: swept.Bytes}
@@ -111,8 +111,8 @@ func (c *Client) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept
 	return done, nil
 }
 
-// List reads the records of the home; no helper is needed. A damaged record
-// hides no other: Get names it, and the helper's log.
+// List reads the records of the home; no shim is needed. A damaged record
+// hides no other: Get names it, and the shim's log.
 func (c *Client) List(context.Context) ([]core.Record, error) {
 	if c.cache != nil {
 		return c.cache.all()
@@ -127,7 +127,7 @@ func readAll(records store.Dir[record.Box]) ([]core.Record, error) {
 	}
 	recs := make([]core.Record, len(boxes))
 	for i := range boxes {
-		boxes[i].Settle()
+		boxes[i].Correct()
 		recs[i] = boxes[i].Record
 	}
 	slices.SortFunc(recs, newestFirst)
@@ -161,12 +161,12 @@ func (c *Client) get(id string) (record.Box, error) {
 		return b, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	if err == nil {
-		b.Settle()
+		b.Correct()
 	}
 	return b, err
 }
 
-// Layers gives the folders that boxes stand on; see [image.Config]. It fails
+// Layers returns the directories that boxes stand on; see [image.Config]. It fails
 // while a record is damaged: nobody knows what that box stands on.
 func (c *Client) Layers() ([]string, error) {
 	boxes, err := c.records.List()
@@ -180,10 +180,10 @@ func (c *Client) Layers() ([]string, error) {
 	return layers, nil
 }
 
-// Close lets go of the helper, which leaves once nobody needs it.
+// Close lets go of the shim, which leaves once nobody needs it.
 func (c *Client) Close() error {
 	if c.cache != nil {
 		c.cache.close()
 	}
-	return c.helper.close()
+	return c.shim.close()
 }

@@ -30,22 +30,22 @@ func TestBadCommands(t *testing.T) {
 		exec options.Exec
 		code int
 	}{
-		"missing":           {options.Exec{Cmd: []string{"/no/such"}}, 127},
-		"bad interpreter":   {options.Exec{Cmd: []string{"/tmp/interpreter"}}, 127},
-		"no format":         {options.Exec{Cmd: []string{"/tmp/format"}}, 126},
-		"empty file":        {options.Exec{Cmd: []string{"/tmp/empty"}}, 126},
-		"a pipe":            {options.Exec{Cmd: []string{"/tmp/fifo"}}, 126},
-		"not executable":    {options.Exec{Cmd: []string{"/tmp/plain"}}, 126},
-		"a folder":          {options.Exec{Cmd: []string{"/tmp"}}, 126},
-		"a loop":            {options.Exec{Cmd: []string{"/tmp/loop"}}, 126},
-		"a long name":       {options.Exec{Cmd: []string{strings.Repeat("x", 100_000)}}, 126},
-		"no name":           {options.Exec{Cmd: []string{""}}, 126},
-		"not allowed":       {options.Exec{Cmd: []string{"/root/x"}, User: "nobody"}, 127},
-		"folder not there":  {options.Exec{Cmd: []string{"true"}, WorkingDir: "/no/such"}, 126},
-		"folder is a file":  {options.Exec{Cmd: []string{"true"}, WorkingDir: "/etc/passwd"}, 126},
-		"unknown user":      {options.Exec{Cmd: []string{"true"}, User: "stranger"}, 126},
-		"unknown group":     {options.Exec{Cmd: []string{"true"}, User: "nobody:strangers"}, 126},
-		"user out of range": {options.Exec{Cmd: []string{"true"}, User: "70000"}, 126},
+		"missing":             {options.Exec{Cmd: []string{"/no/such"}}, 127},
+		"bad interpreter":     {options.Exec{Cmd: []string{"/tmp/interpreter"}}, 127},
+		"no format":           {options.Exec{Cmd: []string{"/tmp/format"}}, 126},
+		"empty file":          {options.Exec{Cmd: []string{"/tmp/empty"}}, 126},
+		"a pipe":              {options.Exec{Cmd: []string{"/tmp/fifo"}}, 126},
+		"not executable":      {options.Exec{Cmd: []string{"/tmp/plain"}}, 126},
+		"a directory":         {options.Exec{Cmd: []string{"/tmp"}}, 126},
+		"a loop":              {options.Exec{Cmd: []string{"/tmp/loop"}}, 126},
+		"a long name":         {options.Exec{Cmd: []string{strings.Repeat("x", 100_000)}}, 126},
+		"no name":             {options.Exec{Cmd: []string{""}}, 126},
+		"not allowed":         {options.Exec{Cmd: []string{"/root/x"}, User: "nobody"}, 127},
+		"directory not there": {options.Exec{Cmd: []string{"true"}, WorkingDir: "/no/such"}, 126},
+		"directory is a file": {options.Exec{Cmd: []string{"true"}, WorkingDir: "/etc/passwd"}, 126},
+		"unknown user":        {options.Exec{Cmd: []string{"true"}, User: "stranger"}, 126},
+		"unknown group":       {options.Exec{Cmd: []string{"true"}, User: "nobody:strangers"}, 126},
+		"user out of range":   {options.Exec{Cmd: []string{"true"}, User: "70000"}, 126},
 	} {
 		// Past the checks of the runtime, as another program could.
 		if out, s := b.run(t, tt.exec); s.ExitCode != tt.code || s.State != core.ExecFailed || !strings.HasPrefix(out, "sandbox: ") {
@@ -164,7 +164,7 @@ func TestEndlessInput(t *testing.T) {
 // dialInit connects to a box's init as a process of its own does.
 func (b *box) dialInit(t *testing.T) *wire.Conn {
 	t.Helper()
-	dir, err := os.Open(record.Folder(b.home, b.ID))
+	dir, err := os.Open(record.Dir(b.home, b.ID))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,15 +22,15 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// helperPID asks the helper of a home who it is.
-func helperPID(t *testing.T, home string) int {
+// shimPID asks the shim of a home who it is.
+func shimPID(t *testing.T, home string) int {
 	t.Helper()
 	dir, err := os.Open(filepath.Join(home, "engine"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	conn, err := wire.Dial(dir, wire.HelperSocket)
+	conn, err := wire.Dial(dir, wire.ShimSocket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func create(ctx context.Context, e core.Engine, id, root string) (core.Record, e
 	return e.Create(ctx, core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{root}}})
 }
 
-// boxID gives the n-th id of a home. Homes that are used at the same time have
+// boxID returns the n-th id of a home. Homes that are used at the same time have
 // other ones: boxes have their ids as names among the host's cgroups.
 func boxID(home string, n int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", home, n))
@@ -83,10 +83,10 @@ func output(t *testing.T, e core.Engine, box string, o options.Exec) (string, co
 	return out.String(), status
 }
 
-// The helper is killed at many moments of a create. Other boxes go on, the
+// The shim is killed at many moments of a create. Other boxes go on, the
 // create either happens or fails as a whole, and the next use of the home
 // finds nothing half-made.
-func TestHelperKilledInCreate(t *testing.T) {
+func TestShimKilledInCreate(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	e := openAt(t, home)
@@ -97,7 +97,7 @@ func TestHelperKilledInCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 40 {
-		pid := helperPID(t, home)
+		pid := shimPID(t, home)
 		done := make(chan error)
 		go func() {
 			_, err := create(ctx, e, boxID(home, i), root)
@@ -130,7 +130,7 @@ func TestHelperKilledInCreate(t *testing.T) {
 }
 
 // TestOwnerKilled kills a process that owns boxes: they go with it, also when
-// the helper was replaced meanwhile; a box it does not own lives on.
+// the shim was replaced meanwhile; a box it does not own lives on.
 func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
 	for _, replaced := range []bool{false, true} {
@@ -153,11 +153,11 @@ func TestOwnerKilled(t *testing.T) {
 			t.Fatalf("got %v, %v, want an owned and a free box", recs, err)
 		}
 		if replaced {
-			_ = syscall.Kill(helperPID(t, home), syscall.SIGKILL)
+			_ = syscall.Kill(shimPID(t, home), syscall.SIGKILL)
 		}
 		_ = owner.Process.Kill()
 		_ = owner.Wait()
-		if replaced { // the next use of the home starts another helper
+		if replaced { // the next use of the home starts another shim
 			if err := e.Remove(t.Context(), boxID(home, 3), true); !fault.Is(err, fault.BoxNotFound) {
 				t.Errorf("got %v", err)
 			}
@@ -172,7 +172,7 @@ func TestOwnerKilled(t *testing.T) {
 // own is a process that makes one box it owns and one it does not, and waits
 // for its death.
 func own(home, root string) {
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: helpers()})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: programDir()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -210,16 +210,16 @@ func awaitBoxes(t *testing.T, e core.Engine, want ...string) {
 	}
 }
 
-// TestHelperLeaves comes to a home while its helper goes: that one has no
+// TestShimLeaves comes to a home while its shim goes: that one has no
 // socket any more, and still the lock.
-func TestHelperLeaves(t *testing.T) {
+func TestShimLeaves(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	e := openAt(t, home)
 	if err := os.Mkdir(filepath.Join(home, "engine"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	old, err := os.OpenFile(filepath.Join(home, "engine", wire.HelperLock), os.O_CREATE|os.O_RDWR, 0o600)
+	old, err := os.OpenFile(filepath.Join(home, "engine", wire.ShimLock), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}

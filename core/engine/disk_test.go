@@ -15,7 +15,7 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// diskOf gives the path of a box's disk, and what it takes of the host in MiB.
+// diskOf returns the path of a box's disk, and what it takes of the host in MiB.
 func diskOf(t *testing.T, home, box string) (string, int64) {
 	t.Helper()
 	path := filepath.Join(home, "boxes", box, "disk")
@@ -24,13 +24,13 @@ func diskOf(t *testing.T, home, box string) (string, int64) {
 	return path, st.Sys().(*syscall.Stat_t).Blocks * 512 >> 20
 }
 
-// attachedTo names the loop devices of files below a folder.
-func attachedTo(t *testing.T, folder string) []string {
+// attachedTo names the loop devices of files below a directory.
+func attachedTo(t *testing.T, dir string) []string {
 	t.Helper()
 	var found []string
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, name := range files {
-		if b, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(b), folder+"/") {
+		if b, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(b), dir+"/") {
 			found = append(found, name)
 		}
 	}
@@ -105,7 +105,7 @@ func TestDiskAfterCrash(t *testing.T) {
 		must(t, err)
 		must(t, syscall.Kill(rec.PID, syscall.SIGKILL))
 		for err = fault.New(fault.InvalidState, ""); fault.Is(err, fault.InvalidState); {
-			_, err = e.Start(t.Context(), box) // until the helper has noticed
+			_, err = e.Start(t.Context(), box) // until the shim has noticed
 		}
 		must(t, err)
 		if got := sh(t, e, box, "cat /kept"+n+"; echo more >/more"); got != n+"\n" {
@@ -117,15 +117,15 @@ func TestDiskAfterCrash(t *testing.T) {
 	}
 }
 
-// The helper is killed: its boxes keep their disks, and nothing else is left.
-func TestDiskHelperKilled(t *testing.T) {
+// The shim is killed: its boxes keep their disks, and nothing else is left.
+func TestDiskShimKilled(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	e := openAt(t, home)
 	root := rootfs.Busybox(t)
 	box, err := boxWith(t, e, root, oneGB)
 	must(t, err)
-	pid := helperPID(t, home)
+	pid := shimPID(t, home)
 	done := make(chan error)
 	go func() {
 		_, err := boxWith(t, e, root, oneGB)

@@ -27,19 +27,19 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// open gives the engine of a new home.
+// open returns the engine of a new home.
 func open(t *testing.T) *engine.Client {
 	t.Helper()
 	return openAt(t, t.TempDir())
 }
 
-// openAt gives the engine of a home, on the helpers that make build built.
+// openAt returns the engine of a home, on the programs that make build built.
 func openAt(t *testing.T, home string) *engine.Client {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: boxes are made of mounts, cgroups and namespaces")
 	}
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: helpers()})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: programDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func openAt(t *testing.T, home string) *engine.Client {
 	return e
 }
 
-// helpers is the folder of the programs that make build built.
-func helpers() string {
+// programs is the directory of the programs that make build built.
+func programDir() string {
 	if dir := os.Getenv("SANDBOX_HELPER_DIR"); dir != "" {
 		return dir
 	}

@@ -62,7 +62,7 @@ func (c *Client) dial(id string, dial func(*os.File, string) (*wire.Conn, error)
 	if !record.ValidID(id) {
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
-	dir, err := os.OpenFile(record.Folder(c.home, id), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := os.OpenFile(record.Dir(c.home, id), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, c.explain(id, err)
 	}

@@ -16,7 +16,7 @@ import (
 // than all it keeps, and less than what would hurt.
 const maxListing = 32 << 20
 
-// Execs gives the last execs of a box, newest first; see [core.Execs].
+// Execs returns the last execs of a box, newest first; see [core.Execs].
 func (c *Client) Execs(ctx context.Context, id string) ([]core.ExecRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func list(conn *wire.Conn) ([]core.ExecRecord, error) {
 	}
 }
 
-// FindExec gives one exec; see [core.Execs].
+// FindExec returns one exec; see [core.Execs].
 func (c *Client) FindExec(ctx context.Context, id, execID string) (core.ExecRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -74,8 +74,8 @@ func TestForkBomb(t *testing.T) {
 // pids counts the processes and threads of a box's commands.
 func pids(t *testing.T, id string) int {
 	t.Helper()
-	for _, folder := range []string{"pids/sandbox/" + id + "/execs", "sandbox/" + id} {
-		if b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", folder, "pids.current")); err == nil {
+	for _, dir := range []string{"pids/sandbox/" + id + "/execs", "sandbox/" + id} {
+		if b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", dir, "pids.current")); err == nil {
 			n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 			return n
 		}

@@ -71,7 +71,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Download opens a file of a box, or a folder as a tar; see [core.Files].
+// Download opens a file of a box, or a directory as a tar; see [core.Files].
 func (c *Client) Download(ctx context.Context, id, name string, asTar bool) (*core.Download, error) {
 	if err := checkPath("path", name); err != nil {
 		return nil, err

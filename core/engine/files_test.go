@@ -70,11 +70,11 @@ func TestFilesLinks(t *testing.T) {
 	b.lives(t)
 }
 
-// No entry of a tar leaves the folder that it is for.
+// No entry of a tar leaves the directory that it is for.
 func TestFilesTarEscapes(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	b.sh(t, "mkdir /tmp/in /tmp/out; echo kept >/tmp/out/file; mkfifo /tmp/in/fifo; mkdir /tmp/in/folder; ln -s /tmp/out /tmp/in/there")
+	b.sh(t, "mkdir /tmp/in /tmp/out; echo kept >/tmp/out/file; mkfifo /tmp/in/fifo; mkdir /tmp/in/directory; ln -s /tmp/out /tmp/in/there")
 	link := func(kind byte, name, to string) tar.Header {
 		return tar.Header{Typeflag: kind, Name: name, Linkname: to}
 	}
@@ -90,8 +90,8 @@ func TestFilesTarEscapes(t *testing.T) {
 		"a hard link":        {link(tar.TypeLink, "h", "../out/file"), file("h")},
 		"a device":           {{Typeflag: tar.TypeChar, Name: "zero", Devmajor: 1, Devminor: 5}},
 		"over a FIFO":        {file("fifo")},
-		"over a folder":      {file("folder")},
-		"up in the middle":   {file("folder/../../out/file")},
+		"over a directory":   {file("directory")},
+		"up in the middle":   {file("directory/../../out/file")},
 	} {
 		var tarred bytes.Buffer
 		w := tar.NewWriter(&tarred)
@@ -110,7 +110,7 @@ func TestFilesTarEscapes(t *testing.T) {
 		}
 	}
 	if got := b.sh(t, "cat /tmp/out/*; ls /tmp/out; find /tmp -name '.sandbox*'"); got != "kept\nfile\n" {
-		t.Errorf("outside the folder: %q", got)
+		t.Errorf("outside the directory: %q", got)
 	}
 }
 

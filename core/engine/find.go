@@ -3,22 +3,22 @@ package engine
 import (
 	"path/filepath"
 
-	"sandbox/core/helpers"
+	"sandbox/core/programs"
 )
 
-// Names of the helper programs.
+// Names of the programs.
 const (
 	shimName = "sandbox-shim"
 	initName = "sandbox-init"
 )
 
-// programs are the paths of the helpers.
-type programs struct{ shim, init string }
+// programs are the paths of the programs.
+type paths struct{ shim, init string }
 
-func findHelpers(dir, beside string) (programs, error) {
-	folder, err := helpers.Find(dir, beside, shimName, initName)
-	return programs{filepath.Join(folder, shimName), filepath.Join(folder, initName)}, err
+func findPrograms(dir, beside string) (paths, error) {
+	found, err := programs.Find(dir, beside, shimName, initName)
+	return paths{filepath.Join(found, shimName), filepath.Join(found, initName)}, err
 }
 
-// Helper gives the path of the helper program that this home would start.
-func (c *Client) Helper() string { return c.helper.programs.shim }
+// Shim returns the path of the shim program that this home would start.
+func (c *Client) Shim() string { return c.shim.programs.shim }

@@ -16,7 +16,7 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// mounted gives a folder with a file system on it, until the test ends.
+// mounted returns a directory with a file system on it, until the test ends.
 func mounted(t *testing.T, fs, data string, flags uintptr) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func mounted(t *testing.T, fs, data string, flags uintptr) string {
 func openErr(t *testing.T, home string) error {
 	t.Helper()
 	root := rootfs.Busybox(t)
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: helpers()})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: programDir()})
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func TestHomes(t *testing.T) {
 // refused is a process that says what a home answers it, as TestHomesOfOthers
 // starts it: as another user, or without cgroups.
 func refused(home string) {
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: helpers()})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: programDir()})
 	if err == nil {
 		_, err = create(context.Background(), e, boxID(home, int(boxes.Add(1))), os.Getenv("REFUSED_ROOT"))
 	}
@@ -129,7 +129,7 @@ func TestHostsWithout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// Open to nobody, below the temporary folders, which are not.
+			// Open to nobody, below the temporary directories, which are not.
 			home, err := os.MkdirTemp("/tmp", "home-")
 			if err != nil {
 				t.Fatal(err)

@@ -12,12 +12,12 @@ import (
 	"sandbox/core/options"
 )
 
-// second is another home on the same host, with a helper of its own.
+// second is another home on the same host, with a shim of its own.
 func (n *network) second(t *testing.T) *network {
 	t.Helper()
 	other := &network{host: n.host, world: n.world, home: t.TempDir(), root: n.root}
 	var err error
-	other.engine, err = engine.Open(engine.Config{Home: other.home, HelperDir: helpers()})
+	other.engine, err = engine.Open(engine.Config{Home: other.home, HelperDir: programDir()})
 	must(t, err)
 	t.Cleanup(func() { _ = other.engine.Close() })
 	return other
@@ -42,7 +42,7 @@ func TestTwoHomes(t *testing.T) {
 		t.Errorf("a box of one home reaches one of the other: %q", got)
 	}
 	two.remove(t, second.ID)
-	pid := helperPID(t, two.home)
+	pid := shimPID(t, two.home)
 	must(t, two.engine.Close())
 	awaitEnd(t, pid)
 	if got, err := one.host.dial(t, "tcp", "127.0.0.1:18100"); err != nil {
@@ -57,15 +57,15 @@ func TestTwoHomes(t *testing.T) {
 	one.gone(t)
 }
 
-// Helpers that leave together leave nothing, whichever is the last.
-func TestHelpersLeaveTogether(t *testing.T) {
+// Shims that leave together leave nothing, whichever is the last.
+func TestShimsLeaveTogether(t *testing.T) {
 	t.Parallel()
 	one := newNetwork(t)
 	all := []*network{one, one.second(t), one.second(t)}
 	var pids []int
 	for _, n := range all {
 		n.remove(t, n.mustBox(t).ID)
-		pids = append(pids, helperPID(t, n.home))
+		pids = append(pids, shimPID(t, n.home))
 	}
 	for _, n := range all {
 		must(t, n.engine.Close())

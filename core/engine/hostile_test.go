@@ -21,7 +21,7 @@ func frame(t wire.Type, fds byte, body string) []byte {
 	return append(append(head, byte(t), fds), body...)
 }
 
-// answered gives what the host makes of an init that answers a start with
+// answered returns what the host makes of an init that answers a start with
 // these bytes and descriptors, and then goes away.
 func answered(t testing.TB, o options.Exec, answer []byte, fds ...int) (*core.Process, error) {
 	t.Helper()
@@ -133,11 +133,11 @@ func FuzzRequest(f *testing.F) {
 	if os.Geteuid() != 0 {
 		f.Fatal("needs root: boxes are made of mounts, cgroups and namespaces")
 	}
-	helpers := os.Getenv("SANDBOX_HELPER_DIR")
-	if helpers == "" {
-		helpers = "../../build"
+	programs := os.Getenv("SANDBOX_HELPER_DIR")
+	if programs == "" {
+		programs = "../../build"
 	}
-	c, err := Open(Config{Home: f.TempDir(), HelperDir: helpers})
+	c, err := Open(Config{Home: f.TempDir(), HelperDir: programs})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -23,8 +23,8 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// A layer that the helper has unpacked comes to disk without anybody waiting
-// for it, also when the helper dies before.
+// A layer that the shim has unpacked comes to disk without anybody waiting
+// for it, also when the shim dies before.
 func TestFlush(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -39,9 +39,9 @@ func TestFlush(t *testing.T) {
 	await(t, "the layer to be on disk", func() bool { return layer.OnDisk(dir) })
 
 	must(t, layer.MarkNew(dir))
-	must(t, syscall.Kill(helperPID(t, home), syscall.SIGKILL))
-	awaitState(t, e, newBoxAt(t, e, home, rootfs.Busybox(t)), core.Running) // starts a helper
-	await(t, "the next helper to see to it", func() bool { return layer.OnDisk(dir) })
+	must(t, syscall.Kill(shimPID(t, home), syscall.SIGKILL))
+	awaitState(t, e, newBoxAt(t, e, home, rootfs.Busybox(t)), core.Running) // starts a shim
+	await(t, "the next shim to see to it", func() bool { return layer.OnDisk(dir) })
 }
 
 // No thread of the process that unpacks holds a right but those over files, or
@@ -50,7 +50,7 @@ func TestUnpackingHasNoRights(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	e := openAt(t, home)
-	must(t, e.Flush(t.Context())) // starts the helper
+	must(t, e.Flush(t.Context())) // starts the shim
 	dir := filepath.Join(home, "layers", "one")
 	must(t, os.Mkdir(filepath.Dir(dir), 0o700))
 	r, w := io.Pipe()
@@ -119,7 +119,7 @@ func TestPowerCut(t *testing.T) {
 	id := newBoxAt(t, e, home, dir)
 	_, err := e.Stop(t.Context(), id, time.Second)
 	must(t, err)
-	must(t, syscall.Kill(helperPID(t, home), syscall.SIGKILL))
+	must(t, syscall.Kill(shimPID(t, home), syscall.SIGKILL))
 	must(t, unix.Setxattr(dir, "trusted.sandbox.boot", []byte("earlier"), 0))
 	if _, err := e.Start(t.Context(), id); !fault.Is(err, fault.Image) || !strings.Contains(err.Error(), "pull or import") {
 		t.Errorf("%v, want image_error", err)
@@ -175,13 +175,13 @@ func tarOf(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 }
 
 // What an upper layer does to names of a lower one stays within the box: it
-// takes a folder's place, writes below a link of the lower layer, hides.
+// takes a directory's place, writes below a link of the lower layer, hides.
 func TestLaterLayers(t *testing.T) {
 	t.Parallel()
 	file := func(name, text string) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: name, Linkname: text}
 	}
-	folder := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeDir, Name: name} }
+	dir := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeDir, Name: name} }
 	link := func(name, to string) tar.Header {
 		return tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to}
 	}
@@ -190,8 +190,8 @@ func TestLaterLayers(t *testing.T) {
 	layers := []string{rootfs.Busybox(t)}
 	must(t, os.Mkdir(filepath.Join(home, "layers"), 0o700))
 	for i, entries := range [][]tar.Header{
-		{folder("d"), file("d/f", "lower"), link("link", "/etc"), link("up", "../../../../etc"), file("x", "lower"), file("full/f", "lower"), file("opaque/f", "lower"), file("twice", "lower")},
-		{file("d", "upper"), file("link/passwd", "upper"), file("up/passwd", "upper"), folder("x"), file(".wh.full", ""), file("opaque/.wh..wh..opq", ""), file("twice", "1"), file("twice", "2"), file(".wh.nothing", "")},
+		{dir("d"), file("d/f", "lower"), link("link", "/etc"), link("up", "../../../../etc"), file("x", "lower"), file("full/f", "lower"), file("opaque/f", "lower"), file("twice", "lower")},
+		{file("d", "upper"), file("link/passwd", "upper"), file("up/passwd", "upper"), dir("x"), file(".wh.full", ""), file("opaque/.wh..wh..opq", ""), file("twice", "1"), file("twice", "2"), file(".wh.nothing", "")},
 	} {
 		dir := filepath.Join(home, "layers", fmt.Sprint(i))
 		must(t, e.Unpack(t.Context(), tarOf(t, entries...), dir))

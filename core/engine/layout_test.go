@@ -12,11 +12,11 @@ import (
 
 // layoutTests are what depends on the layout of cgroups. mk/vm.mk runs all tests
 // of this package where cgroup2 has every controller.
-const layoutTests = "^(TestEngine|TestInitKilled|TestMemoryLimit|TestProcessLimit|TestHelperGroup)$"
+const layoutTests = "^(TestEngine|TestInitKilled|TestMemoryLimit|TestProcessLimit|TestShimGroup)$"
 
 // TestPureV1 runs those tests where cgroup2 is not mounted, so that execs are
 // kept together by the v1 freezer. This program is started again in a mount
-// namespace of its own, which its helpers inherit.
+// namespace of its own, which its programs inherit.
 func TestPureV1(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {

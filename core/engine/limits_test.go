@@ -124,21 +124,21 @@ func awaitOutput(t *testing.T, e core.Engine, box, want string, cmd ...string) {
 	}
 }
 
-// TestHelperGroup wants a helper to leave every cgroup of its starter. That it
+// TestShimGroup wants a shim to leave every cgroup of its starter. That it
 // leaves none of its own behind, the check after all tests finds out.
-func TestHelperGroup(t *testing.T) {
+func TestShimGroup(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	e := openAt(t, home)
 	createWith(t, e, home, 64)
-	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(helperPID(t, home)), "cgroup"))
+	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(shimPID(t, home)), "cgroup"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(groups)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if hasHierarchy(fields[1]) && !strings.HasPrefix(fields[2], "/sandbox/shim-") {
-			t.Errorf("the helper is in %s", line)
+			t.Errorf("the shim is in %s", line)
 		}
 	}
 }

@@ -33,10 +33,10 @@ func hostileInit(t *testing.T, serve func(*wire.Conn)) (home, id string) {
 	if err := record.Open(home).Put(id, b, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(record.Folder(home, id), 0o700); err != nil {
+	if err := os.MkdirAll(record.Dir(home, id), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	fakeSocket(t, record.Folder(home, id), wire.InitSocket, serve)
+	fakeSocket(t, record.Dir(home, id), wire.InitSocket, serve)
 	return home, id
 }
 
@@ -58,7 +58,7 @@ func TestLyingInit(t *testing.T) {
 		}
 	}
 	file := func() int { return openFD(os.Args[0]) }
-	folder := func() int { return openFD("/") }
+	dir := func() int { return openFD("/") }
 	device := func() int { return openFD("/dev/null") }
 	for name, serve := range map[string]func(*wire.Conn){
 		"hangs up":        func(c *wire.Conn) { _ = c.Close() },
@@ -73,7 +73,7 @@ func TestLyingInit(t *testing.T) {
 		"one stream":      started(id, pipe),
 		"three streams":   started(id, pipe, pipe, pipe),
 		"files":           started(id, file, file),
-		"folders":         started(id, folder, folder),
+		"directories":     started(id, dir, dir),
 		"devices":         started(id, device, device),
 		"sockets":         started(id, socket, socket),
 		"a pipe and file": started(id, pipe, file),
@@ -300,7 +300,7 @@ func openFD(path string) int {
 	return fd
 }
 
-// pipe gives the read end of a pipe.
+// pipe returns the read end of a pipe.
 func pipe() int {
 	var p [2]int
 	_ = unix.Pipe2(p[:], unix.O_CLOEXEC)

@@ -27,7 +27,7 @@ import (
 )
 
 // The tests of networks have a host of their own: a network namespace in which
-// the helper runs, and behind a veth pair another one, the world. Nothing
+// the shim runs, and behind a veth pair another one, the world. Nothing
 // passes the interfaces of the machine.
 const (
 	hostIP, worldIP   = "198.51.100.1", "198.51.100.2"
@@ -88,13 +88,13 @@ func boxSpace(t *testing.T, rec core.Record) space {
 func (s space) dial(t *testing.T, network, address string) (answer string, err error) {
 	t.Helper()
 	s.do(t, func() {
-		const patience = 700 * time.Millisecond // local networks: what does not answer was dropped
+		const timeout = 700 * time.Millisecond // local networks: what does not answer was dropped
 		var c net.Conn
-		if c, err = net.DialTimeout(network, address, patience); err != nil {
+		if c, err = net.DialTimeout(network, address, timeout); err != nil {
 			return
 		}
 		defer c.Close()
-		if err = c.SetDeadline(time.Now().Add(patience)); err != nil {
+		if err = c.SetDeadline(time.Now().Add(timeout)); err != nil {
 			return
 		}
 		if _, err = io.WriteString(c, "hello\n"); err != nil {
@@ -183,7 +183,7 @@ func newNetwork(t *testing.T) *network {
 		must(t, netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(worldIP6)}))
 	})
 	var err error
-	n.engine, err = engine.Open(engine.Config{Home: n.home, HelperDir: helpers()})
+	n.engine, err = engine.Open(engine.Config{Home: n.home, HelperDir: programDir()})
 	must(t, err)
 	t.Cleanup(func() { _ = n.engine.Close() })
 	return n
@@ -564,10 +564,10 @@ func TestNetworksLeaveNothing(t *testing.T) {
 	n.gone(t)
 }
 
-// gone waits for the helper's end, and wants the host as it was.
+// gone waits for the shim's end, and wants the host as it was.
 func (n *network) gone(t *testing.T) {
 	t.Helper()
-	pid := helperPID(t, n.home)
+	pid := shimPID(t, n.home)
 	must(t, n.engine.Close())
 	awaitEnd(t, pid)
 	n.asBefore(t)
@@ -602,31 +602,31 @@ func awaitEnd(t *testing.T, pid int) {
 	must(t, err)
 	defer unix.Close(fd)
 	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 20_000); n != 1 { //nolint:gosec // a descriptor
-		t.Fatal("the helper does not end: ", err)
+		t.Fatal("the shim does not end: ", err)
 	}
 }
 
-// The helper is killed: ports lead to their box all the same, the next helper
+// The shim is killed: ports lead to their box all the same, the next shim
 // takes them over, and takes them away.
-func TestNetworkHelperKilled(t *testing.T) {
+func TestNetworkShimKilled(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)
 	rec := n.mustBox(t, options.Port{GuestPort: 7000, Protocol: options.ProtocolTCP})
 	boxSpace(t, rec).listen(t, "", 7000)
 	port := rec.Options.Ports[0]
-	pid := helperPID(t, n.home)
+	pid := shimPID(t, n.home)
 	must(t, unix.Kill(pid, unix.SIGKILL))
 	awaitEnd(t, pid)
 	four, six := fmt.Sprintf("127.0.0.1:%d", port.HostPort), fmt.Sprintf("[::1]:%d", port.HostPort)
 	if _, err := n.host.dial(t, "tcp", four); err != nil {
-		t.Error("without a helper: ", err)
+		t.Error("without a shim: ", err)
 	}
 	if _, err := n.box(t, port); !fault.Is(err, fault.PortInUse) { // starts the next one
 		t.Errorf("got %v, want that the port is in use", err)
 	}
 	for _, address := range []string{four, six} {
 		if _, err := n.host.dial(t, "tcp", address); err != nil {
-			t.Errorf("%s with the next helper: %v", address, err)
+			t.Errorf("%s with the next shim: %v", address, err)
 		}
 	}
 	n.remove(t, rec.ID)

@@ -25,10 +25,10 @@ func (c *Client) Changes(ctx context.Context, changed func()) error {
 	return c.follow(ctx, unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO, changed)
 }
 
-// follow calls call for events of the folder of records.
+// follow calls call for events of the directory of records.
 func (c *Client) follow(ctx context.Context, events uint32, call func()) error {
 	if err := os.MkdirAll(c.records.Path, 0o700); err != nil {
-		return store.Fault(err, "make the folder of boxes")
+		return store.Fault(err, "make the directory of boxes")
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// tree hashes all of a folder: names, kinds, modes, owners, times, contents.
+// tree hashes all of a directory: names, kinds, modes, owners, times, contents.
 func tree(t *testing.T, root string) string {
 	t.Helper()
 	h := sha256.New()
@@ -47,7 +47,7 @@ func tree(t *testing.T, root string) string {
 }
 
 // A box that writes, deletes and gives away all it can changes nothing of the
-// folder that it stands on.
+// directory that it stands on.
 func TestRootfsStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -58,7 +58,7 @@ func TestRootfsStaysAsItIs(t *testing.T) {
 		t.Errorf("the box did not change its own: %q", out)
 	}
 	if after := tree(t, b.root); after != before {
-		t.Error("the folder has changed")
+		t.Error("the directory has changed")
 	}
 }
 
@@ -148,7 +148,7 @@ func TestRootfsDevicesAndSetuid(t *testing.T) {
 	}
 }
 
-// The folders that no box may stand on.
+// The directories that no box may stand on.
 func TestRootfsRefused(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

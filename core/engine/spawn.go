@@ -49,7 +49,7 @@ func spawn(exe *os.File, argv, env []string, files ...*os.File) error {
 	return nil
 }
 
-// cStrings gives a NULL-ended array of strings in C's memory.
+// cStrings returns a NULL-ended array of strings in C's memory.
 func cStrings(list []string) (array **C.char, free func()) {
 	array = (**C.char)(C.calloc(C.size_t(len(list)+1), C.size_t(unsafe.Sizeof(uintptr(0)))))
 	slots := unsafe.Slice(array, len(list))

@@ -15,8 +15,8 @@ import (
 // pieceSize is how much of a tar goes to the child at a time.
 const pieceSize = 256 << 10
 
-// Unpack extracts a plain tar stream into the new folder dir of the home, in a
-// child of the helper; see [image.Unpacker]. dir is gone on failure, also when
+// Unpack extracts a plain tar stream into the new directory dir of the home, in a
+// child of the shim; see [image.Unpacker]. dir is gone on failure, also when
 // it is tar that fails.
 func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 	r, w, err := os.Pipe()
@@ -32,7 +32,7 @@ func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 		}
 		copied <- errors.Join(err, w.Close())
 	}()
-	err = c.helper.ask(ctx, wire.TypeUnpack, wire.Unpack{Dir: dir}, nil, int(r.Fd()))
+	err = c.shim.ask(ctx, wire.TypeUnpack, wire.Unpack{Dir: dir}, nil, int(r.Fd()))
 	_ = r.Close()
 	if failed := <-copied; failed != nil {
 		_ = os.RemoveAll(dir)
@@ -41,8 +41,8 @@ func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 	return err
 }
 
-// Flush has the helper write the home's layers to disk, and does not wait for
+// Flush has the shim write the home's layers to disk, and does not wait for
 // it to be done; see [image.Unpacker].
 func (c *Client) Flush(ctx context.Context) error {
-	return c.helper.ask(ctx, wire.TypeFlush, nil, nil)
+	return c.shim.ask(ctx, wire.TypeFlush, nil, nil)
 }

@@ -40,7 +40,7 @@ func number(s string) int64 {
 	return n
 }
 
-// field gives the number behind a name, at the beginning of a line.
+// field returns the number behind a name, at the beginning of a line.
 func field(s, name string) int64 {
 	for line := range strings.Lines(s) {
 		if v, ok := strings.CutPrefix(line, name+" "); ok {
@@ -54,7 +54,7 @@ func field(s, name string) int64 {
 const boxInterface = "eth0"
 
 // traffic reads the counters of a box's interface, where its init sees them:
-// whoever asks may be in another network namespace than the helper.
+// whoever asks may be in another network namespace than the shim.
 func traffic(b record.Box) *core.Traffic {
 	if b.State != core.Running {
 		return nil

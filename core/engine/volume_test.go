@@ -36,8 +36,8 @@ func sh(t *testing.T, e *engine.Client, box, script string) string {
 	return out
 }
 
-// hostFolder makes a folder of files that all belong to one owner.
-func hostFolder(t *testing.T, owner int, files ...string) string {
+// hostDir makes a directory of files that all belong to one owner.
+func hostDir(t *testing.T, owner int, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range files {
@@ -69,26 +69,26 @@ func TestVolumes(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(root, "etc/deep"), 0o755))
 	for name, test := range map[string]struct {
 		owner  int
-		volume options.Volume // HostPath is below the folder
+		volume options.Volume // HostPath is below the directory
 		script string
 		want   string
-		leaves string // a file that is then in the host's folder, of its owner
+		leaves string // a file that is then in the host's directory, of its owner
 	}{
-		"of a user":        {owner: 1234, volume: options.Volume{GuestPath: "/data"}, script: "cat /data/f; stat -c %u:%g /data /data/f; echo new >/data/new", want: "host\n0:0\n0:0\n", leaves: "new"},
-		"of root":          {owner: 0, volume: options.Volume{GuestPath: "/data"}, script: "cat /data/f; stat -c %u /data/f; mkdir /data/new", want: "host\n0\n", leaves: "new"},
-		"read-only":        {owner: 1234, volume: options.Volume{GuestPath: "/data", ReadOnly: true}, script: "cat /data/f; echo >/data/new", want: "host\n/bin/sh: can't create /data/new: Read-only file system\n"},
-		"remount":          {owner: 1234, volume: options.Volume{GuestPath: "/data", ReadOnly: true}, script: "mount -o remount,rw /data; echo >/data/new", want: "mount: permission denied (are you root?)\n/bin/sh: can't create /data/new: Read-only file system\n"},
-		"a file":           {owner: 1234, volume: options.Volume{HostPath: "f", GuestPath: "/etc/new/f"}, script: "cat /etc/new/f; echo host >/etc/new/f; stat -c %u /etc/new", want: "host\n0\n", leaves: "f"},
-		"missing folders":  {owner: 1234, volume: options.Volume{GuestPath: "/a/b/c"}, script: "stat -c %u:%a /a /a/b; cat /a/b/c/f", want: "0:755\n0:755\nhost\n"},
-		"over a folder":    {owner: 0, volume: options.Volume{GuestPath: "/etc"}, script: "ls /etc", want: "f\nsub\n"},
-		"through a link":   {owner: 0, volume: options.Volume{GuestPath: "/out/here"}, script: "cat /etc/here/f", want: "host\n"},
-		"through a climb":  {owner: 0, volume: options.Volume{GuestPath: "/climb"}, script: "cat /etc/deep/f", want: "host\n"},
-		"no set-user-id":   {owner: 0, volume: options.Volume{GuestPath: "/data"}, script: "grep ' /data ' /proc/mounts | grep -c nosuid,nodev", want: "1\n"},
-		"trailing slashes": {owner: 0, volume: options.Volume{GuestPath: "//data///x//"}, script: "cat /data/x/f", want: "host\n"},
+		"of a user":           {owner: 1234, volume: options.Volume{GuestPath: "/data"}, script: "cat /data/f; stat -c %u:%g /data /data/f; echo new >/data/new", want: "host\n0:0\n0:0\n", leaves: "new"},
+		"of root":             {owner: 0, volume: options.Volume{GuestPath: "/data"}, script: "cat /data/f; stat -c %u /data/f; mkdir /data/new", want: "host\n0\n", leaves: "new"},
+		"read-only":           {owner: 1234, volume: options.Volume{GuestPath: "/data", ReadOnly: true}, script: "cat /data/f; echo >/data/new", want: "host\n/bin/sh: can't create /data/new: Read-only file system\n"},
+		"remount":             {owner: 1234, volume: options.Volume{GuestPath: "/data", ReadOnly: true}, script: "mount -o remount,rw /data; echo >/data/new", want: "mount: permission denied (are you root?)\n/bin/sh: can't create /data/new: Read-only file system\n"},
+		"a file":              {owner: 1234, volume: options.Volume{HostPath: "f", GuestPath: "/etc/new/f"}, script: "cat /etc/new/f; echo host >/etc/new/f; stat -c %u /etc/new", want: "host\n0\n", leaves: "f"},
+		"missing directories": {owner: 1234, volume: options.Volume{GuestPath: "/a/b/c"}, script: "stat -c %u:%a /a /a/b; cat /a/b/c/f", want: "0:755\n0:755\nhost\n"},
+		"over a directory":    {owner: 0, volume: options.Volume{GuestPath: "/etc"}, script: "ls /etc", want: "f\nsub\n"},
+		"through a link":      {owner: 0, volume: options.Volume{GuestPath: "/out/here"}, script: "cat /etc/here/f", want: "host\n"},
+		"through a climb":     {owner: 0, volume: options.Volume{GuestPath: "/climb"}, script: "cat /etc/deep/f", want: "host\n"},
+		"no set-user-id":      {owner: 0, volume: options.Volume{GuestPath: "/data"}, script: "grep ' /data ' /proc/mounts | grep -c nosuid,nodev", want: "1\n"},
+		"trailing slashes":    {owner: 0, volume: options.Volume{GuestPath: "//data///x//"}, script: "cat /data/x/f", want: "host\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := hostFolder(t, test.owner, "f", "sub/g")
+			dir := hostDir(t, test.owner, "f", "sub/g")
 			test.volume.HostPath = filepath.Join(dir, test.volume.HostPath)
 			box, err := boxWith(t, e, root, func(o *options.Box) { o.Volumes = []options.Volume{test.volume} })
 			must(t, err)
@@ -112,11 +112,11 @@ func TestVolumes(t *testing.T) {
 }
 
 // Files of others are as closed to the box's root as they are to the owner of
-// the folder.
+// the directory.
 func TestVolumeOfOthers(t *testing.T) {
 	t.Parallel()
 	e := open(t)
-	dir := hostFolder(t, 1234, "own", "others")
+	dir := hostDir(t, 1234, "own", "others")
 	must(t, os.Chown(filepath.Join(dir, "others"), 4321, 4321))
 	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
 		o.Volumes = []options.Volume{{HostPath: dir, GuestPath: "/data"}}
@@ -131,7 +131,7 @@ func TestVolumeOfOthers(t *testing.T) {
 func TestNestedVolumes(t *testing.T) {
 	t.Parallel()
 	e := open(t)
-	outer, inner := hostFolder(t, 1234, "outer", "in/hidden"), hostFolder(t, 0, "inner")
+	outer, inner := hostDir(t, 1234, "outer", "in/hidden"), hostDir(t, 0, "inner")
 	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
 		o.Volumes = []options.Volume{{HostPath: inner, GuestPath: "/data/in"}, {HostPath: outer, GuestPath: "/data"}}
 	})
@@ -148,7 +148,7 @@ func TestBadVolumes(t *testing.T) {
 	must(t, os.Symlink("/proc", filepath.Join(root, "intoproc")))
 	must(t, os.Symlink("/", filepath.Join(root, "intoroot")))
 	must(t, os.Symlink("/nowhere", filepath.Join(root, "dangling")))
-	dir, links := hostFolder(t, 0, "f"), t.TempDir()
+	dir, links := hostDir(t, 0, "f"), t.TempDir()
 	must(t, os.Symlink(home, filepath.Join(links, "home")))
 	must(t, syscall.Mkfifo(filepath.Join(links, "fifo"), 0o600))
 	again := t.TempDir()
@@ -160,25 +160,25 @@ func TestBadVolumes(t *testing.T) {
 		kind   fault.Kind
 		says   string
 	}{
-		"missing":              {options.Volume{HostPath: "/no/such", GuestPath: "/data"}, fault.InvalidArgument, "/no/such: no such file"},
-		"the host's root":      {options.Volume{HostPath: "/tmp/..", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
-		"the home":             {options.Volume{HostPath: home, GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
-		"above the home":       {options.Volume{HostPath: filepath.Dir(home), GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
-		"in the home":          {options.Volume{HostPath: home + "/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
-		"the home's socket":    {options.Volume{HostPath: home + "/engine/" + wire.HelperSocket, GuestPath: "/data"}, fault.InvalidArgument, "neither a folder nor a file"},
-		"the home, mounted":    {options.Volume{HostPath: again + "/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
-		"a link to the home":   {options.Volume{HostPath: links + "/home/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
-		"the stage":            {options.Volume{HostPath: "/dev", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
-		"a pipe":               {options.Volume{HostPath: links + "/fifo", GuestPath: "/data"}, fault.InvalidArgument, "neither a folder nor a file"},
-		"not id-mapped":        {options.Volume{HostPath: "/proc/self", GuestPath: "/data"}, fault.Unsupported, "id-mapped"},
-		"over proc by a link":  {options.Volume{HostPath: dir, GuestPath: "/intoproc"}, fault.InvalidArgument, "/proc"},
-		"in proc by a link":    {options.Volume{HostPath: dir, GuestPath: "/intoproc/x"}, fault.InvalidArgument, "/proc"},
-		"the root by a link":   {options.Volume{HostPath: dir, GuestPath: "/intoroot"}, fault.InvalidArgument, "box's own"},
-		"a dangling link":      {options.Volume{HostPath: dir, GuestPath: "/dangling/x"}, fault.InvalidArgument, "/dangling"},
-		"below a file":         {options.Volume{HostPath: dir, GuestPath: "/etc/passwd/x"}, fault.InvalidArgument, "not a directory"},
-		"a folder over a file": {options.Volume{HostPath: dir, GuestPath: "/etc/passwd"}, fault.InvalidArgument, "one is a folder and the other is not"},
-		"a file over a folder": {options.Volume{HostPath: dir + "/f", GuestPath: "/etc"}, fault.InvalidArgument, "one is a folder and the other is not"},
-		"missing in another":   {options.Volume{HostPath: dir, GuestPath: "/first/missing"}, fault.InvalidArgument, "missing in the volume"},
+		"missing":                 {options.Volume{HostPath: "/no/such", GuestPath: "/data"}, fault.InvalidArgument, "/no/such: no such file"},
+		"the host's root":         {options.Volume{HostPath: "/tmp/..", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"the home":                {options.Volume{HostPath: home, GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"above the home":          {options.Volume{HostPath: filepath.Dir(home), GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"in the home":             {options.Volume{HostPath: home + "/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"the home's socket":       {options.Volume{HostPath: home + "/engine/" + wire.ShimSocket, GuestPath: "/data"}, fault.InvalidArgument, "neither a directory nor a file"},
+		"the home, mounted":       {options.Volume{HostPath: again + "/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"a link to the home":      {options.Volume{HostPath: links + "/home/engine", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"the stage":               {options.Volume{HostPath: "/dev", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
+		"a pipe":                  {options.Volume{HostPath: links + "/fifo", GuestPath: "/data"}, fault.InvalidArgument, "neither a directory nor a file"},
+		"not id-mapped":           {options.Volume{HostPath: "/proc/self", GuestPath: "/data"}, fault.Unsupported, "id-mapped"},
+		"over proc by a link":     {options.Volume{HostPath: dir, GuestPath: "/intoproc"}, fault.InvalidArgument, "/proc"},
+		"in proc by a link":       {options.Volume{HostPath: dir, GuestPath: "/intoproc/x"}, fault.InvalidArgument, "/proc"},
+		"the root by a link":      {options.Volume{HostPath: dir, GuestPath: "/intoroot"}, fault.InvalidArgument, "box's own"},
+		"a dangling link":         {options.Volume{HostPath: dir, GuestPath: "/dangling/x"}, fault.InvalidArgument, "/dangling"},
+		"below a file":            {options.Volume{HostPath: dir, GuestPath: "/etc/passwd/x"}, fault.InvalidArgument, "not a directory"},
+		"a directory over a file": {options.Volume{HostPath: dir, GuestPath: "/etc/passwd"}, fault.InvalidArgument, "one is a directory and the other is not"},
+		"a file over a directory": {options.Volume{HostPath: dir + "/f", GuestPath: "/etc"}, fault.InvalidArgument, "one is a directory and the other is not"},
+		"missing in another":      {options.Volume{HostPath: dir, GuestPath: "/first/missing"}, fault.InvalidArgument, "missing in the volume"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,25 +190,25 @@ func TestBadVolumes(t *testing.T) {
 				t.Error("something is left of the box")
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-				t.Errorf("the host's folder holds %v, %v", entries, err)
+				t.Errorf("the host's directory holds %v, %v", entries, err)
 			}
 		})
 	}
 }
 
-// TestWithin changes a folder for a link that leads out of the folder that a
+// TestWithin changes a directory for a link that leads out of the directory that a
 // box's paths must lie in: the box does not start on it.
 func TestWithin(t *testing.T) {
 	t.Parallel()
 	e := open(t)
-	folder, outside := hostFolder(t, 0), hostFolder(t, 0, "secret")
+	dir, outside := hostDir(t, 0), hostDir(t, 0, "secret")
 	for _, name := range []string{"volume", "root"} {
-		inside := filepath.Join(folder, name)
+		inside := filepath.Join(dir, name)
 		must(t, os.CopyFS(inside, os.DirFS(rootfs.Busybox(t))))
-		root, change := inside, func(o *options.Box) { o.RootfsWithin = folder }
+		root, change := inside, func(o *options.Box) { o.RootfsWithin = dir }
 		if name == "volume" {
 			root, change = rootfs.Busybox(t), func(o *options.Box) {
-				o.Volumes = []options.Volume{{HostPath: inside, GuestPath: "/v", Within: folder}}
+				o.Volumes = []options.Volume{{HostPath: inside, GuestPath: "/v", Within: dir}}
 			}
 		}
 		id, err := boxWith(t, e, root, change)

@@ -21,7 +21,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// words gives the constants of text whose names begin with a prefix; that of
+// words returns the constants of text whose names begin with a prefix; that of
 // states is cut off.
 func words(t *testing.T, file, state, reason string) map[string]string {
 	t.Helper()

@@ -172,7 +172,7 @@ func disk(t *testing.T, s *suite) {
 		t.Errorf("after a stop: %q %q", r.out, r.err)
 	}
 	if _, err := os.Lstat(filepath.Join(s.rootfs, file)); s.rootfs != "/" && err == nil {
-		t.Error("the box wrote to its root file system's folder")
+		t.Error("the box wrote to its root file system's directory")
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 	"sandbox/core/options"
 )
 
-// patience bounds what must not hang. No test waits so long when it passes.
-const patience = time.Minute
+// timeout bounds what must not hang. No test waits so long when it passes.
+const timeout = time.Minute
 
-// Run runs the suite on one engine. rootfs is a folder with a shell and the
+// Run runs the suite on one engine. rootfs is a directory with a shell and the
 // usual commands, as busybox has them, and the users root (0) and nobody
 // (65534). newEngine closes the engine with its test.
 func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) {
@@ -45,7 +45,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"signal":               signal,
 		"cancel":               cancel,
 		"cancel with grace":    cancelWithGrace,
-		"timeout":              timeout,
+		"timeout":              timedOut,
 		"background":           background,
 		"released":             released,
 		"many execs":           manyExecs,
@@ -81,7 +81,7 @@ type suite struct {
 	rootfs    string
 }
 
-// fresh gives the suite with an engine that has no boxes.
+// fresh returns the suite with an engine that has no boxes.
 func (s *suite) fresh(t *testing.T) *suite {
 	t.Helper()
 	f := &suite{newEngine: s.newEngine, engine: s.newEngine(t), rootfs: s.rootfs}
@@ -89,7 +89,7 @@ func (s *suite) fresh(t *testing.T) *suite {
 	return f
 }
 
-// Resolve gives an image with settings of its own, for every name.
+// Resolve returns an image with settings of its own, for every name.
 func (s *suite) Resolve(_ context.Context, ref string) (core.Image, error) {
 	return core.Image{
 		Ref: ref, ID: "sha256:0", Layers: []string{s.rootfs}, WorkingDir: "/usr",
@@ -99,7 +99,7 @@ func (s *suite) Resolve(_ context.Context, ref string) (core.Image, error) {
 
 // context ends with the test, or when it hangs.
 func (s *suite) context(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -179,7 +179,7 @@ func (s *suite) watch(t *testing.T, e *core.Exec, seen func(stdout string)) resu
 	return result{status, out.String(), err.String()}
 }
 
-// once gives a func that calls do the first time that text has a whole line.
+// once returns a func that calls do the first time that text has a whole line.
 func once(do func(line string)) func(text string) {
 	done := false
 	return func(text string) {

@@ -215,10 +215,10 @@ func cannotBeStarted(t *testing.T, s *suite) {
 		"no such name":      {options.Exec{Cmd: []string{"nosuchcommand"}}, core.ReasonNotFound, 127, "nosuchcommand"},
 		"no such path":      {options.Exec{Cmd: []string{"/no/such/command"}}, core.ReasonNotFound, 127, "/no/such/command"},
 		"not executable":    {options.Exec{Cmd: []string{"/etc/passwd"}}, core.ReasonNotExecutable, 126, "/etc/passwd"},
-		"a folder":          {options.Exec{Cmd: []string{"/etc"}}, core.ReasonNotExecutable, 126, "/etc"},
+		"a directory":       {options.Exec{Cmd: []string{"/etc"}}, core.ReasonNotExecutable, 126, "/etc"},
 		"on a terminal":     {options.Exec{Cmd: []string{"nosuchcommand"}, TTY: true}, core.ReasonNotFound, 127, ""},
 		"with input":        {options.Exec{Cmd: []string{"nosuchcommand"}, Stdin: true}, core.ReasonNotFound, 127, "nosuchcommand"},
-		"working directory": {options.Exec{Cmd: []string{"true"}, WorkingDir: "/no/such/folder"}, core.ReasonNotExecutable, 126, "/no/such/folder"},
+		"working directory": {options.Exec{Cmd: []string{"true"}, WorkingDir: "/no/such/directory"}, core.ReasonNotExecutable, 126, "/no/such/directory"},
 		"user":              {options.Exec{Cmd: []string{"true"}, User: "nosuchuser"}, core.ReasonNotExecutable, 126, "nosuchuser"},
 	} {
 		r := s.run(t, box, tt.exec)
@@ -279,12 +279,12 @@ func cancelWithGrace(t *testing.T, s *suite) {
 	r.wants(t, ended(core.ExecCanceled, core.ReasonCanceled, 9))
 }
 
-func timeout(t *testing.T, s *suite) {
+func timedOut(t *testing.T, s *suite) {
 	box := s.box(t)
 	r := s.run(t, box, options.Exec{Cmd: sh("sleep 1000 & echo $!; wait"), Timeout: 200 * time.Millisecond})
 	r.wants(t, ended(core.ExecTimedOut, core.ReasonTimedOut, 15))
 	s.gone(t, box, strings.TrimSpace(r.out))
-	s.run(t, box, options.Exec{Cmd: sh("exit 3"), Timeout: patience}).wants(t, exited(3))
+	s.run(t, box, options.Exec{Cmd: sh("exit 3"), Timeout: timeout}).wants(t, exited(3))
 }
 
 // background wants a child that holds the pipes to live on, and not to be
@@ -294,7 +294,7 @@ func background(t *testing.T, s *suite) {
 	start := time.Now()
 	r := s.shell(t, box, "sleep 1000 & echo $!")
 	r.wants(t, exited(0))
-	if took := time.Since(start); took > patience/2 {
+	if took := time.Since(start); took > timeout/2 {
 		t.Errorf("took %v", took)
 	}
 	s.shell(t, box, "kill -0 "+strings.TrimSpace(r.out)).wants(t, exited(0))

@@ -15,8 +15,8 @@ import (
 	"sandbox/core/fault"
 )
 
-// folder gives a folder of the box's own, also in an engine that isolates nothing.
-func (s *suite) folder(t *testing.T, box *core.Box) string {
+// dir returns a directory of the box's own, also in an engine that isolates nothing.
+func (s *suite) dir(t *testing.T, box *core.Box) string {
 	t.Helper()
 	dir := "/tmp/files-" + box.ID()
 	s.shell(t, box, "mkdir -m 755 "+dir).wants(t, exited(0))
@@ -29,7 +29,7 @@ func (s *suite) folder(t *testing.T, box *core.Box) string {
 func uploads(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
-	dir := s.folder(t, box)
+	dir := s.dir(t, box)
 	s.shell(t, box, "cd "+dir+"; mkdir sub; echo old >kept; chmod 750 kept; ln -s kept link; ln -s sub into").wants(t, exited(0))
 	mode := 0o4755
 	for _, tt := range []struct {
@@ -83,7 +83,7 @@ func (s *suite) download(t *testing.T, box *core.Box, path string, asTar bool) (
 func filesRefused(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box, stopped := s.box(t), s.box(t)
-	dir := s.folder(t, box)
+	dir := s.dir(t, box)
 	s.shell(t, box, "cd "+dir+"; mkdir sub; mkfifo fifo; ln -s loop loop; ln -s /nosuch nowhere; echo x >file").wants(t, exited(0))
 	if _, err := stopped.Stop(ctx, grace); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func filesRefused(t *testing.T, s *suite) {
 func brokenUpload(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
-	dir := s.folder(t, box)
+	dir := s.dir(t, box)
 	s.shell(t, box, "echo old >"+dir+"/file").wants(t, exited(0))
 	broke := errors.New("the client has gone")
 	for _, dest := range []string{dir + "/file", dir + "/a/b/c"} {
@@ -139,7 +139,7 @@ func brokenUpload(t *testing.T, s *suite) {
 func tars(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
-	dir := s.folder(t, box)
+	dir := s.dir(t, box)
 	s.shell(t, box, "mkdir -p "+dir+"/src/sub; cd "+dir+"/src; echo one >one; chmod 600 one; echo two >sub/two; ln -s ../one sub/link; mkfifo fifo; mkdir -m 700 empty; rm fifo").wants(t, exited(0))
 	packed, size, err := s.download(t, box, dir+"/src", true)
 	if err != nil || size != -1 {

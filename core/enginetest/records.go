@@ -19,13 +19,13 @@ func records(t *testing.T, s *suite) {
 	box := s.box(t, func(o *options.Box) { o.WorkingDir, o.Env = "/tmp", map[string]string{"A": "box", "B": "box"} })
 	start := time.Now()
 	e := s.start(t, box, options.Exec{
-		Cmd: sh("read line; exit 3"), Stdin: true, Env: map[string]string{"B": "exec"}, User: "nobody", Timeout: patience,
+		Cmd: sh("read line; exit 3"), Stdin: true, Env: map[string]string{"B": "exec"}, User: "nobody", Timeout: timeout,
 	})
 	for name, rec := range map[string]core.ExecRecord{"its start": e.Record(), "a look": must(box.ExecRecord(ctx, e.ID()))(t)} {
 		if rec.ID != e.ID() || rec.BoxID != box.ID() || rec.Status != core.ExecRunning || !slices.Equal(rec.Cmd, sh("read line; exit 3")) ||
-			rec.WorkingDir != "/tmp" || rec.User != "nobody" || rec.TTY || rec.PID == nil || *rec.PID <= 1 || *rec.TimeoutMS != patience.Milliseconds() ||
+			rec.WorkingDir != "/tmp" || rec.User != "nobody" || rec.TTY || rec.PID == nil || *rec.PID <= 1 || *rec.TimeoutMS != timeout.Milliseconds() ||
 			rec.ExitCode != nil || rec.Reason != nil || rec.Signal != nil || rec.FinishedAt != nil || rec.DurationMS != nil ||
-			rec.CreatedAt.Sub(start).Abs() > patience {
+			rec.CreatedAt.Sub(start).Abs() > timeout {
 			t.Errorf("%s: %+v", name, rec)
 		}
 		if rec.Env["A"] != "box" || rec.Env["B"] != "exec" || rec.Env["USER"] != "nobody" || rec.Env["PATH"] == "" {
@@ -54,7 +54,7 @@ func records(t *testing.T, s *suite) {
 	}
 }
 
-// must gives a value whose making has to succeed.
+// must returns a value whose making has to succeed.
 func must[T any](v T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()

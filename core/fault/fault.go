@@ -53,7 +53,7 @@ func Wrap(k Kind, err error, format string, args ...any) error {
 	return &Error{Kind: k, Message: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Error gives the message and, behind a colon, the cause.
+// Error returns the message and, behind a colon, the cause.
 func (e *Error) Error() string {
 	switch {
 	case e.Err == nil:
@@ -64,10 +64,10 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Err.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Of gives err as a classified failure whose Message is err's whole text.
+// Of returns err as a classified failure whose Message is err's whole text.
 // What nobody classified is Canceled or Timeout where a context ended it, and
 // Internal otherwise. Of nil is nil.
 func Of(err error) *Error {
@@ -91,7 +91,7 @@ func Of(err error) *Error {
 // Is tells whether err is a failure of kind k.
 func Is(err error, k Kind) bool { return err != nil && Of(err).Kind == k }
 
-// Row gives the kind's row of the table; an unknown kind has Internal's.
+// Row returns the kind's row of the table; an unknown kind has Internal's.
 func (k Kind) Row() Row {
 	if int(k) >= len(table) {
 		return table[Internal]
@@ -99,7 +99,7 @@ func (k Kind) Row() Row {
 	return table[k]
 }
 
-// String gives the code.
+// String returns the code.
 func (k Kind) String() string { return k.Row().Code }
 
 // MarshalText writes the code.
@@ -116,5 +116,5 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Table gives all rows, in the order of the contract.
+// Table returns all rows, in the order of the contract.
 func Table() []Row { return append([]Row(nil), table[:]...) }

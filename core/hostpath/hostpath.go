@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOutside says that a path does not lie in the folder it must lie in, or
+// ErrOutside says that a path does not lie in the directory it must lie in, or
 // that a link in it leads out.
-var ErrOutside = errors.New("it leads out of the folder that it must lie in")
+var ErrOutside = errors.New("it leads out of the directory that it must lie in")
 
-// Open opens an absolute path with O_PATH. With within, an absolute folder, the
+// Open opens an absolute path with O_PATH. With within, an absolute directory, the
 // path must lie in it, and what is opened does too, whatever its links say and
 // whoever changes them meanwhile. Errors: ErrOutside, and those of open(2).
 func Open(within, path string) (*os.File, error) {
@@ -65,10 +65,10 @@ func Openat2(dir int, name string, how unix.OpenHow) (int, error) {
 	return -1, unix.EAGAIN
 }
 
-// Rel gives what of a path is behind a folder, both absolute, by their names
-// alone; ok is false if the path does not lie in the folder.
-func Rel(folder, path string) (rest string, ok bool) {
-	rest, err := filepath.Rel(folder, path)
+// Rel returns what of a path is behind a directory, both absolute, by their names
+// alone; ok is false if the path does not lie in the directory.
+func Rel(dir, path string) (rest string, ok bool) {
+	rest, err := filepath.Rel(dir, path)
 	if err != nil || rest == ".." || strings.HasPrefix(rest, "../") {
 		return "", false
 	}

@@ -59,11 +59,11 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	if got, err := opened(t, "", root+"/out"); err != nil || got != outside {
-		t.Errorf("without a folder: %q, %v", got, err)
+		t.Errorf("without a directory: %q, %v", got, err)
 	}
 }
 
-// TestSwap changes a folder for a link that leads out, and back, while it is
+// TestSwap changes a directory for a link that leads out, and back, while it is
 // opened: what is opened never lies outside.
 func TestSwap(t *testing.T) {
 	t.Parallel()
@@ -96,6 +96,6 @@ func TestSwap(t *testing.T) {
 	close(stop)
 	swapping.Wait()
 	if inside == 0 {
-		t.Error("never opened the folder: the test shows nothing")
+		t.Error("never opened the directory: the test shows nothing")
 	}
 }

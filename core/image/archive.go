@@ -20,14 +20,14 @@ var errNoArchive = errors.New("no archive of an image")
 
 // files are the files that an image consists of.
 type files interface {
-	// open gives a file and its size. Errors: Image (none of that name).
+	// open returns a file and its size. Errors: Image (none of that name).
 	open(name string) (io.ReadCloser, int64, error)
 }
 
-// folderFiles are those in a folder. Nothing outside of it is reached.
-type folderFiles struct{ root *os.Root }
+// dirFiles are those in a directory. Nothing outside of it is reached.
+type dirFiles struct{ root *os.Root }
 
-func (f folderFiles) open(name string) (io.ReadCloser, int64, error) {
+func (f dirFiles) open(name string) (io.ReadCloser, int64, error) {
 	file, err := f.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would wait
 	if err != nil {
 		return nil, 0, fault.Wrap(fault.Image, err, "the image lacks a part")
@@ -113,7 +113,7 @@ func indexTar(f *os.File) (tarFiles, error) {
 	}
 }
 
-// linked gives the name that a link in a tar stands for.
+// linked returns the name that a link in a tar stands for.
 func linked(h *tar.Header, name string) string {
 	if h.Typeflag == tar.TypeLink {
 		return path.Clean(h.Linkname)

@@ -14,7 +14,7 @@ import (
 func BenchmarkImport(b *testing.B) {
 	from, homes := os.Getenv("LAYER"), os.Getenv("HOMES")
 	if from == "" || homes == "" {
-		b.Skip("set LAYER to a tar, HOMES to a folder")
+		b.Skip("set LAYER to a tar, HOMES to a directory")
 	}
 	for i := 0; b.Loop(); i++ {
 		s, err := image.Open(image.Config{Home: fmt.Sprintf("%s/%d-%d", homes, os.Getpid(), i), Unpacker: &unpacker{}})

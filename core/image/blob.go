@@ -33,14 +33,14 @@ type partial struct {
 	fetched func(done int64)
 }
 
-// fetch gives the verified bytes of a blob. They are in a file without a name.
+// fetch returns the verified bytes of a blob. They are in a file without a name.
 // Errors: Upstream, Image, Storage, and what ended ctx.
 func (r *repository) fetch(ctx context.Context, d v1.Descriptor, fetched func(int64)) (io.ReadCloser, error) {
 	if d.Size <= 0 || d.Size > maxBlob {
 		return nil, fault.New(fault.Image, "layer %s of %d bytes, want 1 to %d", d.Digest, d.Size, int64(maxBlob))
 	}
 	if err := os.MkdirAll(r.blobs, 0o700); err != nil {
-		return nil, store.Fault(err, "make the folder of blobs")
+		return nil, store.Fault(err, "make the directory of blobs")
 	}
 	f, err := lock(ctx, filepath.Join(r.blobs, "partial-"+d.Digest.Hex))
 	if err != nil {

@@ -131,7 +131,7 @@ func (p *picker) lookInto(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// pick gives the first image for this machine.
+// pick returns the first image for this machine.
 func (p *picker) pick() (v1.Descriptor, error) {
 	switch {
 	case len(p.found) > 0:
@@ -258,7 +258,7 @@ func decode(data []byte, what string, v any) error {
 
 func blobName(h v1.Hash) string { return path.Join("blobs", h.Algorithm, h.Hex) }
 
-// nameDigest gives the digest that docker names a config by, if it does.
+// nameDigest returns the digest that docker names a config by, if it does.
 func nameDigest(name string) v1.Hash {
 	base := strings.TrimPrefix(path.Base(name), "sha256:")
 	if !isHex(base) {
@@ -267,7 +267,7 @@ func nameDigest(name string) v1.Hash {
 	return v1.Hash{Algorithm: "sha256", Hex: base[:64]}
 }
 
-// checkDigest refuses what does not name a layer's folder.
+// checkDigest refuses what does not name a layer's directory.
 func checkDigest(h v1.Hash) error {
 	if h.Algorithm != "sha256" || len(h.Hex) != 64 || !isHex(h.Hex) {
 		return fault.New(fault.Image, "a layer with the digest %.100q, want sha256", h)

@@ -94,7 +94,7 @@ func (f *fixture) imported(t testing.TB, name, source string) image.Info {
 	return info
 }
 
-// layers gives what is in the layers folder but locks and records of layers.
+// layers returns what is in the layers directory but locks and records of layers.
 func (f *fixture) layers(t testing.TB) []string {
 	t.Helper()
 	all, _ := filepath.Glob(filepath.Join(f.home, "layers", "*"))
@@ -103,7 +103,7 @@ func (f *fixture) layers(t testing.TB) []string {
 	})
 }
 
-// read gives a file of the image, from the uppermost layer that has it.
+// read returns a file of the image, from the uppermost layer that has it.
 func (f *fixture) read(t testing.TB, ref, name string) string {
 	t.Helper()
 	img, err := f.Resolve(t.Context(), ref)
@@ -217,7 +217,7 @@ func put(files map[string]string, mediaType, data string) map[string]any {
 
 const ociIndex = "application/vnd.oci.image.index.v1+json"
 
-// layout gives the files of an OCI layout.
+// layout returns the files of an OCI layout.
 func (b *built) layout(t testing.TB) map[string]string {
 	t.Helper()
 	files := map[string]string{"oci-layout": `{"imageLayoutVersion":"1.0.0"}`}
@@ -240,7 +240,7 @@ func (b *built) layout(t testing.TB) map[string]string {
 	return files
 }
 
-// docker gives the files of a docker save.
+// docker returns the files of a docker save.
 func (b *built) docker(t testing.TB) map[string]string {
 	t.Helper()
 	config := marshal(t, b.config)
@@ -256,7 +256,7 @@ func (b *built) docker(t testing.TB) map[string]string {
 	return files
 }
 
-func folderOf(t testing.TB, files map[string]string) string {
+func dirOf(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -273,7 +273,7 @@ func TestImportBareSystems(t *testing.T) {
 	plain := pack(t, map[string]string{"./etc/x": "text", "./bin/y": strings.Repeat("y", 100_000)})
 	odd := pack(t, map[string]string{"blobs/x": "no image", "etc/x": "text"})
 	for name, from := range map[string]string{
-		"folder":                    folderOf(t, map[string]string{"etc/x": "text"}),
+		"directory":                 dirOf(t, map[string]string{"etc/x": "text"}),
 		"plain":                     source(t, plain),
 		"gzip":                      source(t, gz(t, plain)),
 		"zstd":                      source(t, zst(t, plain)),
@@ -309,8 +309,8 @@ func TestImportImages(t *testing.T) {
 	both := b.layout(t)
 	maps.Copy(both, b.docker(t))
 	for name, from := range map[string]string{
-		"layout":              folderOf(t, b.layout(t)),
-		"nested layout":       folderOf(t, nested.layout(t)),
+		"layout":              dirOf(t, b.layout(t)),
+		"nested layout":       dirOf(t, nested.layout(t)),
 		"archive":             source(t, pack(t, b.layout(t))),
 		"archive with dots":   source(t, pack(t, dotted)),
 		"packed archive":      source(t, gz(t, pack(t, b.layout(t)))),
@@ -383,8 +383,8 @@ func TestBadSources(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	deviceFolder := t.TempDir()
-	if err := unix.Mknod(filepath.Join(deviceFolder, "null"), unix.S_IFCHR, int(unix.Mkdev(1, 3))); err != nil {
+	deviceDir := t.TempDir()
+	if err := unix.Mknod(filepath.Join(deviceDir, "null"), unix.S_IFCHR, int(unix.Mkdev(1, 3))); err != nil {
 		t.Fatal("needs root: ", err)
 	}
 	for name, c := range map[string]struct {
@@ -392,18 +392,18 @@ func TestBadSources(t *testing.T) {
 		kind fault.Kind
 		want string
 	}{
-		"missing":             {"/missing/file", fault.InvalidArgument, "no such file"},
-		"fifo":                {fifo, fault.InvalidArgument, "neither a folder nor a file"},
-		"device in a folder":  {deviceFolder, fault.Image, `"null" is a device`},
-		"empty file":          {source(t, nil), fault.Image, "no tar"},
-		"empty tar":           {source(t, pack(t, nil)), fault.Image, "no tar"},
-		"text":                {source(t, []byte(strings.Repeat("hello ", 1000))), fault.Image, "no tar"},
-		"xz":                  {source(t, []byte("\xfd7zXZ\x00....")), fault.Image, "xz"},
-		"truncated gzip":      {source(t, packed[:len(packed)-20]), fault.Image, "unexpected EOF"},
-		"wrong checksum":      {source(t, flipped), fault.Image, "checksum"},
-		"garbage behind gzip": {source(t, append(slices.Clone(packed), "garbage garbage"...)), fault.Image, "header"},
-		"truncated tar":       {source(t, plain[:20_000]), fault.Image, "damaged tar"},
-		"hostile tar":         {source(t, pack(t, map[string]string{"../f": ""})), fault.Image, ".. in it"},
+		"missing":               {"/missing/file", fault.InvalidArgument, "no such file"},
+		"fifo":                  {fifo, fault.InvalidArgument, "neither a directory nor a file"},
+		"device in a directory": {deviceDir, fault.Image, `"null" is a device`},
+		"empty file":            {source(t, nil), fault.Image, "no tar"},
+		"empty tar":             {source(t, pack(t, nil)), fault.Image, "no tar"},
+		"text":                  {source(t, []byte(strings.Repeat("hello ", 1000))), fault.Image, "no tar"},
+		"xz":                    {source(t, []byte("\xfd7zXZ\x00....")), fault.Image, "xz"},
+		"truncated gzip":        {source(t, packed[:len(packed)-20]), fault.Image, "unexpected EOF"},
+		"wrong checksum":        {source(t, flipped), fault.Image, "checksum"},
+		"garbage behind gzip":   {source(t, append(slices.Clone(packed), "garbage garbage"...)), fault.Image, "header"},
+		"truncated tar":         {source(t, plain[:20_000]), fault.Image, "damaged tar"},
+		"hostile tar":           {source(t, pack(t, map[string]string{"../f": ""})), fault.Image, ".. in it"},
 
 		"other machine": {with(func(b *built) { b.config["architecture"] = "s390x" }), fault.Image, "linux/s390x"},
 		"other system":  {with(func(b *built) { b.config["os"] = "windows" }), fault.Image, "windows"},
@@ -463,7 +463,7 @@ func TestBadSources(t *testing.T) {
 	}
 }
 
-func TestFolderKeepsAll(t *testing.T) {
+func TestDirKeepsAll(t *testing.T) {
 	t.Parallel()
 	from := rootfs.Busybox(t)
 	must := func(err error) {
@@ -510,7 +510,7 @@ func TestFolderKeepsAll(t *testing.T) {
 		t.Errorf("user.note: %q, %v", note[:n], err)
 	}
 	if again := f.imported(t, "box2", from); again.ID != info.ID {
-		t.Error("the same folder has another id")
+		t.Error("the same directory has another id")
 	}
 }
 

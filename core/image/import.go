@@ -60,9 +60,9 @@ type blob struct {
 type opener func(ctx context.Context, fetched func(done int64)) (io.ReadCloser, error)
 
 // Import makes an image of source and calls it ref, in place of one that had
-// the name. Source is a folder with a root file system, a tar of one (plain,
+// the name. Source is a directory with a root file system, a tar of one (plain,
 // gzip or zstd), a docker-archive (what docker save writes), an OCI layout, or
-// a tar of one. A folder with a file `oci-layout` is a layout. progress may be
+// a tar of one. A directory with a file `oci-layout` is a layout. progress may be
 // nil; it is called often, by one goroutine at a time, and must be quick.
 // Errors: InvalidArgument (name, source missing), Image (hostile or damaged,
 // for another machine), Ambiguous (an archive of several images), Storage.
@@ -149,7 +149,7 @@ func (s *Store) record(ctx context.Context, info Info) error {
 	if !slices.ContainsFunc(dirs, func(dir string) bool { return !layer.OnDisk(dir) }) {
 		return nil
 	}
-	_ = s.c.Unpacker.Flush(ctx) // else: the next helper does so as it begins
+	_ = s.c.Unpacker.Flush(ctx) // else: the next shim does so as it begins
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (i *Info) describe(c content) {
 	}
 }
 
-// identify gives an image that has no config the digest of a plain one.
+// identify returns an image that has no config the digest of a plain one.
 func identify(config v1.ConfigFile, layers []v1.Hash) (string, error) {
 	config.RootFS = v1.RootFS{Type: "layers", DiffIDs: layers}
 	data, err := json.Marshal(config)

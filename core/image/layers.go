@@ -90,7 +90,7 @@ func (s *Store) have(diffID v1.Hash) (layerInfo, bool) {
 	return info, err == nil && layer.Whole(s.layer(diffID.Hex))
 }
 
-// unpack unpacks b into the new folder dir and verifies its digests.
+// unpack unpacks b into the new directory dir and verifies its digests.
 func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(stage Stage, done int64)) (v1.Hash, int64, error) {
 	source, err := b.open(ctx, func(done int64) { progress(Fetching, done) })
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(st
 	return diffID, st.size, err
 }
 
-// publish gives a finished layer its name. Another process may have come
+// publish returns a finished layer its name. Another process may have come
 // first with a layer whose digest nobody knew beforehand.
 func (s *Store) publish(ctx context.Context, diffID v1.Hash, info layerInfo, dir string) error {
 	if err := layer.MarkNew(dir); err != nil {
@@ -204,7 +204,7 @@ func (s *Store) adding() (*locked, error) {
 func (s *Store) addingLock() string { return filepath.Join(s.layers.Path, "adding") }
 
 // collect takes away the layers that no image and no box needs, and gives
-// their folders to delete. While an image is being made it takes none. The
+// their directories to delete. While an image is being made it takes none. The
 // store is held.
 //
 // A box may start meanwhile: its record comes first, its mounts follow. So a
@@ -252,7 +252,7 @@ func (s *Store) restore(taken []string) ([]string, error) {
 	return kept, err
 }
 
-// orphans gives the folders of the layers that nobody needs.
+// orphans returns the directories of the layers that nobody needs.
 func (s *Store) orphans() ([]string, error) {
 	needed, err := s.c.InUse()
 	if err != nil {

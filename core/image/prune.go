@@ -51,7 +51,7 @@ func (s *Store) Prune(ctx context.Context, unused bool) (Pruned, error) {
 	return done, cmp.Or(discard(garbage), err)
 }
 
-// sizes gives the sizes of all layers, by the names of their folders when they
+// sizes returns the sizes of all layers, by the names of their directories when they
 // have been collected.
 func (s *Store) sizes() (map[string]int64, error) {
 	all, err := os.ReadDir(s.layers.Path)
@@ -96,7 +96,7 @@ func (s *Store) stoodOn(info Info, used []string) bool {
 	return !slices.ContainsFunc(info.Layers, func(digest string) bool { return !slices.Contains(used, s.layer(digest)) })
 }
 
-// Aliases gives the short names that stand for references.
+// Aliases returns the short names that stand for references.
 func (s *Store) Aliases() map[string]string { return maps.Clone(s.c.Sources.Aliases) }
 
 // discard deletes collected layers.

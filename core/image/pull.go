@@ -30,7 +30,7 @@ func (s *Store) Pull(ctx context.Context, ref string, progress func(Progress)) (
 	return s.pull(ctx, ref, false, progress)
 }
 
-// Get gives the image that ref names. Unless [Sources] has Never, it pulls one
+// Get returns the image that ref names. Unless [Sources] has Never, it pulls one
 // that is not in the store, and one that was pulled and has lost a layer.
 // Errors: as Inspect and Pull.
 func (s *Store) Get(ctx context.Context, ref string, progress func(Progress)) (Info, error) {

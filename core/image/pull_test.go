@@ -59,7 +59,7 @@ func newHub(t testing.TB) *hub {
 func (h *hub) sources() image.Sources {
 	return image.Sources{
 		Registries: []options.Registry{{Host: h.host, Transport: options.TransportHTTP}},
-		Patience:   5 * time.Second,
+		Timeout:    5 * time.Second,
 	}
 }
 
@@ -356,7 +356,7 @@ func TestResumeLater(t *testing.T) {
 	}
 }
 
-// oneBigLayer gives an image and its layer, which does not pack.
+// oneBigLayer returns an image and its layer, which does not pack.
 func oneBigLayer(t testing.TB) (*built, []byte) {
 	t.Helper()
 	noise := make([]byte, 300_000)
@@ -485,7 +485,7 @@ func TestBadRegistries(t *testing.T) {
 			h.set(c.twist)
 			from := h.sources()
 			if strings.Contains(name, "silent") || strings.Contains(name, "slow") {
-				from.Patience = 300 * time.Millisecond
+				from.Timeout = 300 * time.Millisecond
 			}
 			f := newPuller(t, from)
 			_, err := f.Pull(t.Context(), h.host+"/x", nil)

@@ -16,7 +16,7 @@ const (
 	dockerServer = name.DefaultRegistry
 )
 
-// normal gives the one spelling of a name in the store: with its tag, `latest`
+// normal returns the one spelling of a name in the store: with its tag, `latest`
 // if it names none. A registry is part of it as it is written.
 func normal(ref string) (string, error) {
 	tag, err := name.NewTag(ref, name.WithDefaultRegistry(""))
@@ -40,7 +40,7 @@ func checkName(ref string) error {
 	return nil
 }
 
-// full gives a reference with all its parts, docker.io by that name.
+// full returns a reference with all its parts, docker.io by that name.
 func full(ref name.Reference) string {
 	if rest, ok := strings.CutPrefix(ref.Name(), dockerServer+"/"); ok {
 		return dockerHost + "/" + rest
@@ -54,7 +54,7 @@ func short(ref string) bool {
 	return !more || !strings.ContainsAny(first, ".:") && first != "localhost"
 }
 
-// places gives where to look for ref: what an alias stands for; a short name
+// places returns where to look for ref: what an alias stands for; a short name
 // at each of the registries given, and then at docker.io. Errors:
 // InvalidArgument.
 func (s Sources) places(ref string) ([]name.Reference, error) {
@@ -92,7 +92,7 @@ func (s Sources) parse(spelling string) (name.Reference, error) {
 	return name.ParseReference(spelling, name.Insecure)
 }
 
-// registry gives what was said about a registry.
+// registry returns what was said about a registry.
 func (s Sources) registry(host string) (options.Registry, bool) {
 	i := slices.IndexFunc(s.Registries, func(r options.Registry) bool {
 		return r.Host == host || r.Host == dockerHost && host == dockerServer
@@ -103,7 +103,7 @@ func (s Sources) registry(host string) (options.Registry, bool) {
 	return s.Registries[i], true
 }
 
-// names gives the names that an image which ref means may have in the store:
+// names returns the names that an image which ref means may have in the store:
 // ref itself, as an import may have called it, comes first. Errors:
 // InvalidArgument.
 func (s *Store) names(ref string) ([]string, error) {

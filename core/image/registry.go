@@ -42,8 +42,8 @@ type Sources struct {
 	Aliases map[string]string
 	// Never leaves pulling to Pull: Get and Resolve find what is there.
 	Never bool
-	// Patience is how long a registry may be silent; 0: 30 s.
-	Patience time.Duration
+	// Timeout is how long a registry may be silent; 0: 30 s.
+	Timeout time.Duration
 }
 
 // plain tells whether a registry may be reached without TLS: where that was
@@ -58,7 +58,7 @@ func (s Sources) plain(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// credentials gives what to log in with. Errors: Config.
+// credentials returns what to log in with. Errors: Config.
 func (s Sources) credentials(repo name.Repository) (authn.Authenticator, error) {
 	r, _ := s.registry(repo.RegistryStr())
 	if r.Username != "" || r.BearerToken != "" {
@@ -84,7 +84,7 @@ type repository struct {
 	auth  authn.Authenticator
 	base  *patient
 	http  http.Client
-	blobs string // folder of the half-fetched
+	blobs string // directory of the half-fetched
 }
 
 // connect logs in to a registry. Errors: Upstream, Config, ImageNotFound.
@@ -238,7 +238,7 @@ func (r *repository) persist(ctx context.Context, attempt func() (gotOn bool, er
 			return r.explain(ctx, err)
 		}
 		select {
-		case <-time.After(r.base.patience / 300 << (2 * (failed - 1))): // 0.1 s, 0.4 s, 1.6 s
+		case <-time.After(r.base.timeout / 300 << (2 * (failed - 1))): // 0.1 s, 0.4 s, 1.6 s
 		case <-ctx.Done():
 		}
 	}
@@ -271,7 +271,7 @@ func (r *repository) explain(ctx context.Context, err error) error {
 	case errors.As(err, &classified):
 		return err
 	case errors.Is(err, errSilent):
-		return fault.New(fault.Upstream, "registry %s was silent for %v: see whether it and the network are up, and try again", at, r.base.patience)
+		return fault.New(fault.Upstream, "registry %s was silent for %v: see whether it and the network are up, and try again", at, r.base.timeout)
 	case errors.As(err, &refused):
 		return r.refused(at, refused)
 	case errors.As(err, &address):

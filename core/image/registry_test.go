@@ -49,7 +49,7 @@ func TestRealRegistry(t *testing.T) {
 			if c.change != nil {
 				c.change(&known)
 			}
-			from := image.Sources{Registries: []options.Registry{known}, Patience: 10 * time.Second}
+			from := image.Sources{Registries: []options.Registry{known}, Timeout: 10 * time.Second}
 			if c.trust {
 				from.TLS = r.TLS
 			}
@@ -91,7 +91,7 @@ func TestDockerConfig(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(home, ".docker", "config.json"), []byte(auth), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f := newPuller(t, image.Sources{Keychain: authn.DefaultKeychain, Patience: 10 * time.Second})
+		f := newPuller(t, image.Sources{Keychain: authn.DefaultKeychain, Timeout: 10 * time.Second})
 		_, err := f.Pull(t.Context(), r.Host+"/box:v1", nil)
 		if problem == "" && err != nil || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
 			t.Errorf("%s: %v, want %q", auth, err, problem)

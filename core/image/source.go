@@ -25,9 +25,9 @@ func (s *Store) open(ctx context.Context, source string) (content, error) {
 	case err != nil:
 		return content{}, fault.Wrap(fault.InvalidArgument, err, "image source")
 	case st.IsDir():
-		return openFolder(ctx, source)
+		return openDir(ctx, source)
 	case !st.Mode().IsRegular():
-		return content{}, fault.New(fault.InvalidArgument, "image source %s is neither a folder nor a file", source)
+		return content{}, fault.New(fault.InvalidArgument, "image source %s is neither a directory nor a file", source)
 	}
 	f, err := os.Open(source)
 	if err != nil {
@@ -40,15 +40,15 @@ func (s *Store) open(ctx context.Context, source string) (content, error) {
 	return c, err
 }
 
-func openFolder(ctx context.Context, dir string) (content, error) {
+func openDir(ctx context.Context, dir string) (content, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return content{}, fault.Wrap(fault.InvalidArgument, err, "image source")
 	}
 	if _, err := root.Lstat(layoutFile); err != nil {
-		return rootfs(func(ctx context.Context, _ func(int64)) (io.ReadCloser, error) { return packFolder(ctx, root), nil }, 0, func() { _ = root.Close() }), nil
+		return rootfs(func(ctx context.Context, _ func(int64)) (io.ReadCloser, error) { return packDir(ctx, root), nil }, 0, func() { _ = root.Close() }), nil
 	}
-	c, err := readLayout(ctx, folderFiles{root})
+	c, err := readLayout(ctx, dirFiles{root})
 	if err != nil {
 		_ = root.Close()
 		return content{}, err
@@ -97,7 +97,7 @@ func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, e
 	return c, err
 }
 
-// firstName gives the name of a tar's first entry but the root folder, and
+// firstName returns the name of a tar's first entry but the root directory, and
 // whether the tar is packed.
 func firstName(ctx context.Context, f *os.File) (name string, packed bool, err error) {
 	st, err := newStream(ctx, f, v1.Hash{}, func(int64) {})

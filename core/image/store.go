@@ -36,7 +36,7 @@ import (
 // Unpacker does the privileged part of making a layer.
 type Unpacker interface {
 	// Unpack reads a plain tar stream to its end and extracts it into the
-	// new folder dir (inside the home), in a child process that holds no
+	// new directory dir (inside the home), in a child process that holds no
 	// more right than that needs. dir does not exist on failure.
 	// Errors: Image (a hostile or damaged tar), Storage.
 	Unpack(ctx context.Context, tar io.Reader, dir string) error
@@ -49,7 +49,7 @@ type Unpacker interface {
 type Config struct {
 	Home     string // absolute
 	Unpacker Unpacker
-	// InUse gives the folders of the layers that boxes stand on. A box's
+	// InUse gives the directories of the layers that boxes stand on. A box's
 	// record is written before its layers are mounted, so that a layer
 	// that InUse does not name is free. Without InUse no layer is deleted.
 	InUse func() ([]string, error)
@@ -94,7 +94,7 @@ func Open(c Config) (*Store, error) {
 	}, nil
 }
 
-// List gives all images in the order of their names. Errors: Storage; the
+// List returns all images in the order of their names. Errors: Storage; the
 // images that can be read come with it.
 func (s *Store) List() ([]Info, error) {
 	all, err := s.images.List()
@@ -102,7 +102,7 @@ func (s *Store) List() ([]Info, error) {
 	return all, err
 }
 
-// Inspect gives the image that ref names: one that was imported under that
+// Inspect returns the image that ref names: one that was imported under that
 // very name, or the one that a pull of ref would have made. Errors:
 // ImageNotFound, InvalidArgument (no reference), Storage.
 func (s *Store) Inspect(ref string) (Info, error) {
@@ -119,7 +119,7 @@ func (s *Store) Inspect(ref string) (Info, error) {
 	return Info{}, fault.New(fault.ImageNotFound, "no image %q in the store", ref)
 }
 
-// Resolve gives the image that ref names, for a box to start from; it pulls
+// Resolve returns the image that ref names, for a box to start from; it pulls
 // one that is not in the store. Errors: Image (it can't be had, or a layer of
 // it has gone), Storage, and what ended ctx.
 func (s *Store) Resolve(ctx context.Context, ref string) (core.Image, error) {
@@ -135,7 +135,7 @@ func (s *Store) Resolve(ctx context.Context, ref string) (core.Image, error) {
 	return core.Image{Ref: info.Name, ID: info.ID, Layers: layers, Env: info.Env, WorkingDir: info.WorkingDir, User: info.User}, err
 }
 
-// stack gives the folders of an image's layers, bottom first. Of a layer that
+// stack returns the directories of an image's layers, bottom first. Of a layer that
 // the image has twice the upper one is enough, and overlayfs takes one only.
 // Errors: Image (one has gone).
 func (s *Store) stack(info Info) ([]string, error) {
@@ -185,12 +185,12 @@ func key(full string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// layer gives the folder of the layer with a digest.
+// layer returns the directory of the layer with a digest.
 func (s *Store) layer(digest string) string {
 	return filepath.Join(s.layers.Path, strings.TrimPrefix(digest, "sha256:"))
 }
 
-// blobs is the folder of what was fetched in part.
+// blobs is the directory of what was fetched in part.
 func (s *Store) blobs() string { return filepath.Join(s.c.Home, "blobs") }
 
 // hold takes the store for a step that concerns images and layers together.

@@ -103,7 +103,7 @@ func (s *stream) hasten() error {
 // close frees what the stream holds, but its source.
 func (s *stream) close() { s.done() }
 
-// Read gives plain bytes.
+// Read returns plain bytes.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.plain.Read(p)
 	s.size += int64(n)
@@ -120,7 +120,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause gives why unpacking failed: where the source did, that is the reason,
+// cause returns why unpacking failed: where the source did, that is the reason,
 // and the tar that broke off its consequence.
 func (s *stream) cause(err error) error {
 	if s.err != nil {
@@ -169,7 +169,7 @@ var formats = []struct {
 	{"BZh", unknown("bzip2")},
 }
 
-// decompress gives the plain bytes in r. Its name says nothing: its first
+// decompress returns the plain bytes in r. Its name says nothing: its first
 // bytes do.
 func decompress(r io.Reader) (io.Reader, func(), error) {
 	in := bufio.NewReaderSize(r, readAhead)

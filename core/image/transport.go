@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// patience is how long a registry may take to answer, and to send the
+	// timeout is how long a registry may take to answer, and to send the
 	// next stride of a blob or all of a smaller thing.
-	patience = 30 * time.Second
-	stride   = 16 << 10
+	timeout = 30 * time.Second
+	stride  = 16 << 10
 )
 
 var errSilent = errors.New("no answer in time")
@@ -24,24 +24,24 @@ var errSilent = errors.New("no answer in time")
 // long it is silent, how much it sends, and that it does not lead us from TLS
 // to plain HTTP.
 type patient struct {
-	base     *http.Transport
-	patience time.Duration
-	plain    bool // plain HTTP is fine
+	base    *http.Transport
+	timeout time.Duration
+	plain   bool // plain HTTP is fine
 }
 
 func newPatient(s Sources, plain bool) *patient {
-	p := &patient{patience: s.Patience, plain: plain}
-	if p.patience == 0 {
-		p.patience = patience
+	p := &patient{timeout: s.Timeout, plain: plain}
+	if p.timeout == 0 {
+		p.timeout = timeout
 	}
 	p.base = &http.Transport{
 		Proxy:                  s.Proxy,
-		DialContext:            (&net.Dialer{Timeout: p.patience}).DialContext,
+		DialContext:            (&net.Dialer{Timeout: p.timeout}).DialContext,
 		TLSClientConfig:        s.TLS.Clone(),
 		DisableCompression:     true, // digests are of what is sent
 		MaxResponseHeaderBytes: 1 << 20,
 		MaxConnsPerHost:        2 * parallel,
-		IdleConnTimeout:        patience,
+		IdleConnTimeout:        timeout,
 	}
 	return p
 }
@@ -56,10 +56,10 @@ func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fault.New(fault.Upstream, "%s is to be reached without TLS: if that is right, give it the transport http in the registries", req.URL.Host)
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	timer := time.AfterFunc(p.patience, func() { cancel(errSilent) })
+	timer := time.AfterFunc(p.timeout, func() { cancel(errSilent) })
 	b := &body{ctx: ctx, end: func() { timer.Stop(); cancel(nil) }, left: 2 * maxDocument}
 	if size, ok := ctx.Value(blobRequest{}).(int64); ok {
-		b.left, b.again = size, func() { timer.Reset(p.patience) }
+		b.left, b.again = size, func() { timer.Reset(p.timeout) }
 	}
 	resp, err := p.base.RoundTrip(req.WithContext(ctx))
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, b.cause(err)
 }
 
-// cause gives why it is over: the timer's reason is the only one that the
+// cause returns why it is over: the timer's reason is the only one that the
 // error does not tell.
 func (b *body) cause(err error) error {
 	if err != nil && errors.Is(context.Cause(b.ctx), errSilent) {

@@ -95,7 +95,7 @@ func (f *file) add(aliases map[string]string) error {
 	return nil
 }
 
-// aliases gives the table in force. Where short names are searched for at the
+// aliases returns the table in force. Where short names are searched for at the
 // user's registries the built-in ones would lead past these: only `default`
 // is left.
 func (f file) aliases(searched bool) map[string]string {

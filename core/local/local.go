@@ -19,15 +19,15 @@ import (
 
 // Config says which home to use, and how.
 type Config struct {
-	// Home is the folder of all state; "" is SANDBOX_HOME, else
+	// Home is the directory of all state; "" is SANDBOX_HOME, else
 	// /var/lib/sandbox for root and ~/.sandbox for others.
 	Home string
 	// Registries is nil or the registries_json document of the contract.
 	Registries []byte
-	// HelperDir is where the helpers are; "" is SANDBOX_HELPER_DIR, and
+	// HelperDir is where the programs are; "" is SANDBOX_HELPER_DIR, and
 	// without that they are looked for.
 	HelperDir string
-	// Beside is the folder of the library or program in use; the helpers
+	// Beside is the directory of the library or program in use; the programs
 	// are looked for around it. "" leaves it out.
 	Beside string
 	// Aliases are short names of images, over those of the home's own
@@ -48,9 +48,9 @@ type Host struct {
 	Home   string
 }
 
-// Open checks the home, its configuration and the helpers and starts nothing.
+// Open checks the home, its configuration and the programs and starts nothing.
 // Errors: Config,
-// Storage, Engine (a helper is missing; names every place tried), Unsupported.
+// Storage, Engine (a shim is missing; names every place tried), Unsupported.
 func Open(c Config) (*Host, error) {
 	home, err := Home(c.Home)
 	if err != nil {
@@ -88,7 +88,7 @@ func Open(c Config) (*Host, error) {
 	return &Host{Runtime: rt, Images: images, Engine: e, Home: home}, nil
 }
 
-// Home gives the absolute path of the home that dir names; see [Config].
+// Home returns the absolute path of the home that dir names; see [Config].
 func Home(dir string) (string, error) {
 	if dir == "" {
 		dir = os.Getenv("SANDBOX_HOME")

@@ -15,7 +15,7 @@ import (
 	"sandbox/core/options"
 )
 
-// A published port is held by a socket of the helper, so that no program of
+// A published port is held by a socket of the shim, so that no program of
 // the host takes it, and one that has it is noticed. The table leads IPv4 to
 // the box before a socket sees it, from the host's loopback too. The kernel
 // sends nothing from ::1 to another interface: what is for an IPv6 address

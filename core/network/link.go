@@ -37,7 +37,7 @@ const maxNumber = 4096
 // first address is the hosts' end of all pairs.
 const firstAddress = 256
 
-// address gives the n-th address behind the beginning of a pool.
+// address returns the n-th address behind the beginning of a pool.
 func address(pool netip.Prefix, n int) netip.Addr {
 	b := pool.Addr().AsSlice()
 	last := len(b) - 1
@@ -57,7 +57,7 @@ func (s *shared) addressOf(link string) (netip.Addr, error) {
 }
 
 // connect makes the pair, its addresses and routes. The pair's name is what
-// keeps two helpers from taking one number.
+// keeps two shims from taking one number.
 func (b *Box) connect(pid, number int) (netip.Addr, error) {
 	h := b.host
 	ns, err := netns.GetFromPid(pid)
@@ -94,7 +94,7 @@ func makePair(h *netlink.Handle, name string, ns netns.NsHandle, mtu int) error 
 	return h.LinkAdd(pair)
 }
 
-// configure gives both ends their addresses and routes. The neighbours are
+// configure returns both ends their addresses and routes. The neighbours are
 // given, not asked for: what the box says of hardware addresses moves nothing.
 func (b *Box) configure(ns netns.NsHandle, n int) error {
 	box, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
@@ -188,7 +188,7 @@ func anyBox(h *netlink.Handle) (bool, error) {
 // dumps bounds how often a list is asked for that changes meanwhile.
 const dumps = 100
 
-// whole gives a list of the kernel's that was not changed while it was read.
+// whole returns a list of the kernel's that was not changed while it was read.
 func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	for range dumps {
 		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {

@@ -1,5 +1,5 @@
 // Package network connects boxes with the network of their host, and keeps
-// them apart from everything that is not theirs. It is linked into the helper
+// them apart from everything that is not theirs. It is linked into the shim
 // alone.
 //
 // A box has one end of a veth pair, the host the other, called sbx and the
@@ -10,7 +10,7 @@
 // nothing: the kernel takes the pair away with the box's network namespace.
 //
 // What is made once for all boxes (the table, settings of the kernel) is
-// shared between the helpers of the host through a file in /run, see shared.go.
+// shared between the shims of the host through a file in /run, see shared.go.
 package network
 
 import (
@@ -26,7 +26,7 @@ import (
 	"sandbox/core/options"
 )
 
-// Host is one helper's part in the network of boxes. The zero value is ready;
+// Host is one shim's part in the network of boxes. The zero value is ready;
 // it takes hold of the shared part with the first box. Its methods may be
 // called by several goroutines at once.
 type Host struct {
@@ -74,7 +74,7 @@ func (h *Host) join() error {
 	return nil
 }
 
-// Leave lets go of the shared part; the last helper on the host, when no box
+// Leave lets go of the shared part; the last shim on the host, when no box
 // is left, takes it away. No other call may follow or run.
 func (h *Host) Leave() error {
 	h.mu.Lock()
@@ -108,7 +108,7 @@ func (h *Host) box() *Box {
 	return b
 }
 
-// Adopt takes over the connection of a box that an earlier helper made. It
+// Adopt takes over the connection of a box that an earlier shim made. It
 // holds those of its ports that nobody has taken meanwhile: the table leads to
 // the box whether they are held or not. The Box is usable in any case.
 func (h *Host) Adopt(name string, ports []options.Port) (*Box, error) {
@@ -135,7 +135,7 @@ func (h *Host) Adopt(name string, ports []options.Port) (*Box, error) {
 	return b, errors.Join(errs...)
 }
 
-// Connect gives the network namespace of process pid the box's end of a pair,
+// Connect returns the network namespace of process pid the box's end of a pair,
 // and leads the box's ports to it. number prefers an address: the next free
 // one is taken.
 func (b *Box) Connect(pid, number int) error {

@@ -32,7 +32,7 @@ func hostIP(p options.Port) (netip.Addr, error) {
 	return a.Unmap(), err
 }
 
-// entryOf gives the entry of a port. One on an IPv6 address has none: the
+// entryOf returns the entry of a port. One on an IPv6 address has none: the
 // forwarder carries it.
 func entryOf(p options.Port, box netip.Addr) []entry {
 	ip, err := hostIP(p)
@@ -65,7 +65,7 @@ func slot(fields ...[]byte) (b []byte) {
 }
 
 // publish puts the entries into the table. An entry that is there already is
-// of a box that has ended, or of one whose helper has died.
+// of a box that has ended, or of one whose shim has died.
 func (s *shared) publish(h *netlink.Handle, entries []entry) error {
 	err := edit(entries, (*nftables.Conn).SetAddElements)
 	if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EEXIST) {
@@ -127,7 +127,7 @@ func edit(entries []entry, how func(*nftables.Conn, *nftables.Set, []nftables.Se
 	return c.Flush()
 }
 
-// purge removes the entries of boxes that are no more: a helper that was
+// purge removes the entries of boxes that are no more: a shim that was
 // killed has left them. Every box with an entry has its interface.
 func purge(h *netlink.Handle, s *shared) error {
 	c, err := nftables.New()
@@ -155,7 +155,7 @@ func purge(h *netlink.Handle, s *shared) error {
 	return unpublish(dead)
 }
 
-// linkOf gives the interface of the box that an entry leads to.
+// linkOf returns the interface of the box that an entry leads to.
 func (s *shared) linkOf(value []byte) string {
 	base := s.Pool.Addr().AsSlice()
 	if len(value) < 4 || !bytes.Equal(value[:2], base[:2]) {

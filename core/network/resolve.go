@@ -61,7 +61,7 @@ func (r resolvers) text() string {
 
 func (r resolvers) equal(other resolvers) bool { return r.text() == other.text() }
 
-// Resolvers gives the resolv.conf of a box, "" when the host has no resolver
+// Resolvers returns the resolv.conf of a box, "" when the host has no resolver
 // that a box could reach, and lets boxes through to these.
 func (b *Box) Resolvers() (string, error) {
 	h := b.host

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shared is what all helpers of the host's network namespace have in common,
+// shared is what all shims of the host's network namespace have in common,
 // kept in one file in /run: the pools of addresses, and how settings of the
 // kernel were before. Whoever changes it has the file locked for writing
 // (fcntl); whoever uses it holds a shared lock (flock), so that the one that
@@ -59,7 +59,7 @@ func (s *shared) pools() []netip.Prefix {
 	return []netip.Prefix{s.Pool, *s.Pool6}
 }
 
-// stateFile is for one network namespace: boxes of helpers in another one
+// stateFile is for one network namespace: boxes of shims in another one
 // share nothing with ours.
 func stateFile() (string, error) {
 	var st unix.Stat_t
@@ -105,7 +105,7 @@ func openState() (*os.File, error) {
 	}
 }
 
-// current tells whether f is still the file of that name: the last helper
+// current tells whether f is still the file of that name: the last shim
 // removes it.
 func current(f *os.File, name string) bool {
 	a, err1 := f.Stat()
@@ -188,7 +188,7 @@ func settings(out surveyed) []setting {
 	return append(list, setting{Name: "net/ipv6/conf/all/forwarding", Want: "1"})
 }
 
-// leave gives the share back; the last takes everything away.
+// leave returns the share back; the last takes everything away.
 func (s *shared) leave(h *netlink.Handle) error {
 	defer s.file.Close()
 	if err := change(s.file, unix.F_WRLCK); err != nil {
@@ -198,7 +198,7 @@ func (s *shared) leave(h *netlink.Handle) error {
 		return nil // others are there
 	}
 	if alive, err := anyBox(h); err != nil || alive {
-		return err // boxes whose helper has died go on
+		return err // boxes whose shim has died go on
 	}
 	errs := []error{removeTable()}
 	for _, set := range s.Settings {

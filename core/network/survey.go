@@ -67,7 +67,7 @@ func destinations(routes []netlink.Route) []netip.Prefix {
 	return all
 }
 
-// freePool gives the first pool that no route but the default one leads to.
+// freePool returns the first pool that no route but the default one leads to.
 func freePool(taken []netip.Prefix) (netip.Prefix, error) {
 	for i := firstPool; i <= lastPool; i++ {
 		pool := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i)}), poolBits)
@@ -82,7 +82,7 @@ func freePool(taken []netip.Prefix) (netip.Prefix, error) {
 	return netip.Prefix{}, fmt.Errorf("the host's routes leave no /%d free from 10.%d to 10.%d for the addresses of boxes", poolBits, firstPool, lastPool)
 }
 
-// uplink gives the interface of the default route, nil without one.
+// uplink returns the interface of the default route, nil without one.
 func uplink(h *netlink.Handle, routes []netlink.Route) netlink.Link {
 	for _, r := range routes {
 		whole := r.Dst == nil

@@ -120,7 +120,7 @@ func (p *problems) when(bad bool, field, code, message string) {
 	}
 }
 
-// err gives the problems as one failure behind prefix.
+// err returns the problems as one failure behind prefix.
 func (p problems) err(kind fault.Kind, prefix string) error {
 	if len(p) == 0 {
 		return nil
@@ -165,7 +165,7 @@ func (p *problems) absolute(field, s string) {
 // hostPath is absolute, and never the host's whole file system.
 func (p *problems) hostPath(field, s string) {
 	p.absolute(field, s)
-	p.when(s != "" && path.Clean(s) == "/", field, "root", "must not be the host's root folder")
+	p.when(s != "" && path.Clean(s) == "/", field, "root", "must not be the host's root directory")
 }
 
 func (p *problems) env(field string, env map[string]string) {

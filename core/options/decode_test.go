@@ -115,7 +115,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"no rootfs":            {with("rootfs", "{}"), invalid, []string{"rootfs"}, "exactly one"},
 		"two rootfs":           {with("rootfs", `{"Image": "a", "RootfsPath": "/a"}`), invalid, []string{"rootfs"}, "exactly one"},
 		"relative rootfs":      {with("rootfs", `{"RootfsPath": "a"}`), invalid, []string{"rootfs.RootfsPath"}, "absolute"},
-		"the host as rootfs":   {with("rootfs", `{"RootfsPath": "//"}`), invalid, []string{"rootfs.RootfsPath"}, "root folder"},
+		"the host as rootfs":   {with("rootfs", `{"RootfsPath": "//"}`), invalid, []string{"rootfs.RootfsPath"}, "root directory"},
 		"numbers out of range": {with("cpus", "0", "memory_mib", "15", "disk_size_gb", "65537"), invalid, []string{"cpus", "memory_mib", "disk_size_gb"}, "cpus is 0 and must be at least 1; memory_mib is 15 and must be at least 16"},
 		"disk of zero":         {with("disk_size_gb", "0"), invalid, []string{"disk_size_gb"}, "at least 1"},
 		"relative working_dir": {with("working_dir", `"srv"`), invalid, []string{"working_dir"}, "absolute"},
@@ -157,7 +157,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// with gives the least document with members set, or added.
+// with returns the least document with members set, or added.
 func with(members ...string) string {
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(least), &doc); err != nil {
@@ -173,7 +173,7 @@ func with(members ...string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// list gives n elements made with the number of each.
+// list returns n elements made with the number of each.
 func list(n int, format string, first ...int) string {
 	var parts []string
 	for i := range n {

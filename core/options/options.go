@@ -1,7 +1,7 @@
 // Package options holds what a caller can ask for: of a box ([Box]) and of a
 // command in it ([Exec]). Each has one reader per document and one flat list
 // of checks, so that C, REST and the command line refuse the same things with
-// the same words. What depends on the host (does the folder exist, how many
+// the same words. What depends on the host (does the directory exist, how many
 // CPUs are there) is checked where it is used.
 package options
 
@@ -48,7 +48,7 @@ type Box struct {
 	Name         string            `json:"name,omitempty"` // "" for none
 	Image        string            `json:"image,omitempty"`
 	RootfsPath   string            `json:"rootfs_path,omitempty"`   // absolute; used read-only
-	RootfsWithin string            `json:"rootfs_within,omitempty"` // folder that RootfsPath must lie in, links and all; "" for anywhere
+	RootfsWithin string            `json:"rootfs_within,omitempty"` // directory that RootfsPath must lie in, links and all; "" for anywhere
 	CPUs         int               `json:"cpus"`
 	MemoryMiB    int               `json:"memory_mib"`
 	DiskSizeGB   int               `json:"disk_size_gb,omitempty"` // of 1024 MiB; 0: no limit of its own
@@ -62,7 +62,7 @@ type Box struct {
 	AutoRemove   bool              `json:"auto_remove"`
 }
 
-// Volume is a host folder or file that the box sees.
+// Volume is a host directory or file that the box sees.
 type Volume struct {
 	HostPath  string `json:"host_path"`
 	GuestPath string `json:"guest_path"`
@@ -91,7 +91,7 @@ type Exec struct {
 	Timeout    time.Duration // 0: none
 }
 
-// Defaults gives a box of the contract's defaults, with no root file system.
+// Defaults returns a box of the contract's defaults, with no root file system.
 func Defaults() Box {
 	return Box{CPUs: DefaultCPUs, MemoryMiB: DefaultMemoryMiB, Network: NetworkIsolated, AutoRemove: true}
 }

@@ -27,8 +27,8 @@ const (
 	maxKey    = 200     // with suffix and temporary name below NAME_MAX
 )
 
-// Dir is a folder of records of one type. The zero value with a Path is ready;
-// Put makes the folder. It is safe for concurrent use, also by several
+// Dir is a directory of records of one type. The zero value with a Path is ready;
+// Put makes the directory. It is safe for concurrent use, also by several
 // processes; of two Puts under one key the later rename wins.
 type Dir[T any] struct {
 	Path string
@@ -46,7 +46,7 @@ func (d Dir[T]) Put(key string, v T, durable bool) error {
 		return fault.Wrap(fault.Internal, err, "encode record %q", key)
 	}
 	if err := os.MkdirAll(d.Path, 0o700); err != nil {
-		return Fault(err, "make the folder of record %q", key)
+		return Fault(err, "make the directory of record %q", key)
 	}
 	return Fault(replace(name, data, durable), "write record %q", key)
 }
@@ -106,10 +106,10 @@ func (d Dir[T]) Delete(key string) error {
 
 // Sync makes what was deleted until now stay so after a power cut. Errors:
 // Storage.
-func (d Dir[T]) Sync() error { return Fault(syncFolder(d.Path), "delete a record for good") }
+func (d Dir[T]) Sync() error { return Fault(syncDir(d.Path), "delete a record for good") }
 
 // Sweep removes what killed writers left behind. Only for a time when nobody
-// else writes to the folder: it can't tell a dead writer's file from a live
+// else writes to the directory: it can't tell a dead writer's file from a live
 // one's, whose Put would fail. Errors: Storage.
 func (d Dir[T]) Sweep() error {
 	left, err := filepath.Glob(filepath.Join(globQuote(d.Path), temporary+"*"))
@@ -191,13 +191,13 @@ func replace(name string, data []byte, durable bool) (err error) {
 		err = os.Rename(f.Name(), name)
 	}
 	if err == nil && durable {
-		err = syncFolder(dir)
+		err = syncDir(dir)
 	}
 	return err
 }
 
-// syncFolder makes the names in dir outlive a power cut.
-func syncFolder(dir string) error {
+// syncDir makes the names in dir outlive a power cut.
+func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ type note struct {
 
 func TestRecordsComeBack(t *testing.T) {
 	t.Parallel()
-	d := store.Dir[note]{Path: filepath.Join(t.TempDir(), "new", "folder")}
+	d := store.Dir[note]{Path: filepath.Join(t.TempDir(), "new", "directory")}
 	for _, durable := range []bool{false, true} {
 		for _, text := range []string{"one", "two"} {
 			if err := d.Put("k", note{text}, durable); err != nil {
@@ -33,7 +33,7 @@ func TestRecordsComeBack(t *testing.T) {
 		}
 	}
 	if left, _ := os.ReadDir(d.Path); len(left) != 1 {
-		t.Errorf("files in the folder: %v, want one", left)
+		t.Errorf("files in the directory: %v, want one", left)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestFaultSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestUnwritableFolderIsStorage(t *testing.T) {
+func TestUnwritableDirIsStorage(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")

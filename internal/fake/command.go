@@ -24,7 +24,7 @@ func command(b *box, o options.Exec) (*exec.Cmd, error) {
 	}
 	dir := cmp.Or(o.WorkingDir, opts.WorkingDir, img.WorkingDir, "/")
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("working directory %s: not a folder", dir)
+		return nil, fmt.Errorf("working directory %s: not a directory", dir)
 	}
 	env := environment(img.Env, who, opts.Env, o)
 	file, err := lookup(o.Cmd[0], dir, env["PATH"])
@@ -56,7 +56,7 @@ func environment(image []string, who *user.User, box map[string]string, o option
 	return env
 }
 
-// account gives the user that "name", "uid" or "uid:gid" means. A number needs
+// account returns the user that "name", "uid" or "uid:gid" means. A number needs
 // no entry in passwd.
 func account(name string) (*user.User, error) {
 	uid, gid, hasGID := strings.Cut(name, ":")

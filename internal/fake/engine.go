@@ -1,4 +1,4 @@
-// Package fake is an engine for tests that need neither root nor helpers: its
+// Package fake is an engine for tests that need neither root nor programs: its
 // boxes are entries of a map, and their commands plain processes of the host.
 // The suite in core/enginetest runs on it and on the real engine, so that it
 // does not lie.
@@ -44,11 +44,11 @@ func NewEngine(t testing.TB) *Engine {
 	return e
 }
 
-// Create takes any folder for a root file system.
+// Create takes any directory for a root file system.
 func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record, error) {
 	for _, dir := range req.Image.Layers {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return core.Record{}, fault.New(fault.InvalidArgument, "rootfs %q is not a folder", dir)
+			return core.Record{}, fault.New(fault.InvalidArgument, "rootfs %q is not a directory", dir)
 		}
 	}
 	e.mu.Lock()
@@ -129,7 +129,7 @@ func (e *Engine) Remove(_ context.Context, id string, force bool) error {
 	return nil
 }
 
-// List gives the boxes, newest first.
+// List returns the boxes, newest first.
 func (e *Engine) List(context.Context) ([]core.Record, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +140,7 @@ func (e *Engine) List(context.Context) ([]core.Record, error) {
 	return records, nil
 }
 
-// Get gives one box.
+// Get returns one box.
 func (e *Engine) Get(_ context.Context, id string) (core.Record, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -171,7 +171,7 @@ func (e *Engine) Exec(_ context.Context, id string, o options.Exec) (*core.Proce
 	return c.attach()
 }
 
-// Attach gives a command to another reader.
+// Attach returns a command to another reader.
 func (e *Engine) Attach(_ context.Context, boxID, execID string) (*core.Process, error) {
 	c, err := e.find(boxID, execID)
 	if err != nil {
@@ -180,7 +180,7 @@ func (e *Engine) Attach(_ context.Context, boxID, execID string) (*core.Process,
 	return c.attach()
 }
 
-// Execs gives the commands since the last start, newest first.
+// Execs returns the commands since the last start, newest first.
 func (e *Engine) Execs(_ context.Context, id string) ([]core.ExecRecord, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -197,7 +197,7 @@ func (e *Engine) Execs(_ context.Context, id string) ([]core.ExecRecord, error) 
 	return records, nil
 }
 
-// FindExec gives one command.
+// FindExec returns one command.
 func (e *Engine) FindExec(_ context.Context, boxID, execID string) (core.ExecRecord, error) {
 	c, err := e.find(boxID, execID)
 	if err != nil {
@@ -276,7 +276,7 @@ func (e *Engine) Usage(_ context.Context, id string) (core.Usage, error) {
 // Close does nothing: boxes live on.
 func (e *Engine) Close() error { return nil }
 
-// in gives the box if it is in the state want, or in any for "". e.mu is held.
+// in returns the box if it is in the state want, or in any for "". e.mu is held.
 func (e *Engine) in(id string, want core.State) (*box, error) {
 	b, ok := e.boxes[id]
 	if !ok {

@@ -156,7 +156,7 @@ func (c *control) complain(text string) error {
 	return errors.Join(err, outW.Close(), errW.Close())
 }
 
-// why gives the status of a command that could not be started.
+// why returns the status of a command that could not be started.
 func why(failure error) core.ExecStatus {
 	s := core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonNotExecutable, ExitCode: 126, Message: failure.Error(), FinishedAt: time.Now().UTC()}
 	if errors.Is(failure, errNotFound) {
@@ -247,8 +247,8 @@ func lookup(name, dir, path string) (string, error) {
 		}
 		return name, executable(name)
 	}
-	for _, folder := range filepath.SplitList(path) {
-		if file := filepath.Join(folder, name); executable(file) == nil {
+	for _, dir := range filepath.SplitList(path) {
+		if file := filepath.Join(dir, name); executable(file) == nil {
 			return file, nil
 		}
 	}

@@ -112,7 +112,7 @@ func (e *Engine) Download(_ context.Context, boxID, path string, asTar bool) (*c
 	case asTar:
 		return archive(path), nil
 	case st.IsDir():
-		return nil, fault.New(fault.IsDirectory, "%s is a folder", path)
+		return nil, fault.New(fault.IsDirectory, "%s is a directory", path)
 	case !st.Mode().IsRegular() || strings.HasPrefix(path, "/proc/"):
 		return nil, fault.New(fault.InvalidArgument, "%s is no regular file", path)
 	}

@@ -19,7 +19,7 @@ type reader struct {
 	exit    *os.File
 }
 
-// attach gives the command to a reader, unless it has one or was released.
+// attach returns the command to a reader, unless it has one or was released.
 func (c *control) attach() (*core.Process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +144,7 @@ func (c *control) drop() {
 	_ = c.exit.Close()
 }
 
-// now gives the record as it stands.
+// now returns the record as it stands.
 func (c *control) now() core.ExecRecord {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,11 +46,11 @@ func (s *stage) setDown(down bool) {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	helpers := os.Getenv("SANDBOX_HELPER_DIR")
-	if helpers == "" {
-		helpers = filepath.Join("..", "..", "build")
+	programs := os.Getenv("SANDBOX_HELPER_DIR")
+	if programs == "" {
+		programs = filepath.Join("..", "..", "build")
 	}
-	e, err := embedded.Start(t.Context(), embedded.Options{Folder: t.TempDir(), HelperDir: helpers})
+	e, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs})
 	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	must(t, e.Wait(t.Context()))

@@ -35,7 +35,7 @@ type Error struct {
 	Err     error  // the cause, or nil
 }
 
-// Error gives the message and the cause.
+// Error returns the message and the cause.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message
@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Err.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // UnknownColumn tells whether the table may have other columns than was known.
@@ -142,7 +142,7 @@ func fromException(ex *clickhouse.Exception) *Error {
 	return &Error{Class: class, Code: int(ex.Code), Name: ex.CodeName, Message: words(ex.Message, ex.CodeName)}
 }
 
-// words gives the message without what the engine writes behind it: its name
+// words returns the message without what the engine writes behind it: its name
 // for the failure, and its version.
 func words(message, name string) string {
 	if i := strings.LastIndex(message, " (version "); i >= 0 {

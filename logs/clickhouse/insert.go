@@ -36,7 +36,7 @@ func (c *Client) Insert(ctx context.Context, i Insertion) error {
 	return e
 }
 
-// list gives the columns as they stand in an INSERT.
+// list returns the columns as they stand in an INSERT.
 func list(columns []string) string {
 	if len(columns) == 0 {
 		return ""

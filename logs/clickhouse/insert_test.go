@@ -13,13 +13,13 @@ import (
 	"sandbox/logs/clickhouse"
 )
 
-// count gives how many rows a service has.
+// count returns how many rows a service has.
 func count(t *testing.T, service string) string {
 	t.Helper()
 	return one(t, clickhouse.Request{SQL: "SELECT toString(count()) AS v FROM otel.otel_logs WHERE ServiceName = {s:String}", Params: map[string]string{"s": service}})
 }
 
-// service gives a name that no other run of the tests has used.
+// service returns a name that no other run of the tests has used.
 func service(t *testing.T) string { return fmt.Sprintf("%s-%d", t.Name(), time.Now().UnixNano()) }
 
 func TestInsert(t *testing.T) {
@@ -52,7 +52,7 @@ func TestInsert(t *testing.T) {
 	}
 }
 
-// native gives one row in the format of ClickHouse's own protocol, as it is
+// native returns one row in the format of ClickHouse's own protocol, as it is
 // read where no revision is told.
 func native(t *testing.T, at time.Time, service string) string {
 	t.Helper()

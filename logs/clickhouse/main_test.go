@@ -48,11 +48,11 @@ func open() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	helpers := os.Getenv("SANDBOX_HELPER_DIR")
-	if helpers == "" {
-		helpers = filepath.Join("..", "..", "build")
+	programs := os.Getenv("SANDBOX_HELPER_DIR")
+	if programs == "" {
+		programs = filepath.Join("..", "..", "build")
 	}
-	e, err := embedded.Start(ctx, embedded.Options{Folder: dir, HelperDir: helpers})
+	e, err := embedded.Start(ctx, embedded.Options{Dir: dir, HelperDir: programs})
 	if err != nil {
 		return nil, err
 	}

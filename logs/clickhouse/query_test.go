@@ -12,7 +12,7 @@ import (
 	"sandbox/logs/clickhouse"
 )
 
-// one gives the only value of a query whose column is called v.
+// one returns the only value of a query whose column is called v.
 func one(t *testing.T, r clickhouse.Request) string {
 	t.Helper()
 	res, err := engine.Query(t.Context(), r)

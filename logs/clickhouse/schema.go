@@ -60,7 +60,7 @@ FROM system.columns WHERE database = 'otel' AND table = 'otel_logs' ORDER BY pos
 
 const sortingKey = `SELECT sorting_key FROM system.tables WHERE database = 'otel' AND name = 'otel_logs'`
 
-// Schema gives the log table's columns and key, as they were at most ten
+// Schema returns the log table's columns and key, as they were at most ten
 // seconds ago. Errors: *Error; a missing table is Unavailable.
 func (c *Client) Schema(ctx context.Context) (Schema, error) {
 	c.mu.Lock()

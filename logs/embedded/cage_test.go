@@ -22,8 +22,8 @@ const canary = "the canary sings outside of the cage"
 // every right that its user has: none is had.
 func TestCage(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	e, _ := engine(t, folder)
+	dir := t.TempDir()
+	e, _ := engine(t, dir)
 	outside := t.TempDir()
 	for _, name := range []string{"a.csv", "libevil.so", "a.sqlite"} {
 		if err := os.WriteFile(filepath.Join(outside, name), []byte(canary+"\n"), 0o755); err != nil {
@@ -33,10 +33,10 @@ func TestCage(t *testing.T) {
 	connections, address := listener(t, outside)
 	client := web(t, e)
 	// What is the engine's own can be read so: the statements are right.
-	if err := os.WriteFile(filepath.Join(folder, "data", "a.csv"), []byte(canary), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "data", "a.csv"), []byte(canary), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if own := try(t, client, attacks(filepath.Join(folder, "data"), address)[0]); !strings.Contains(own, canary) {
+	if own := try(t, client, attacks(filepath.Join(dir, "data"), address)[0]); !strings.Contains(own, canary) {
 		t.Errorf("the engine's own file is not read: %s", own)
 	}
 	var all sync.WaitGroup
@@ -56,15 +56,15 @@ func TestCage(t *testing.T) {
 	}
 }
 
-// listener counts connections to a port and to a socket in a folder.
-func listener(t *testing.T, folder string) (*atomic.Int64, string) {
+// listener counts connections to a port and to a socket in a directory.
+func listener(t *testing.T, dir string) (*atomic.Int64, string) {
 	t.Helper()
 	var n atomic.Int64
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := net.Listen("unix", filepath.Join(folder, "socket"))
+	local, err := net.Listen("unix", filepath.Join(dir, "socket"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,12 +133,12 @@ func attacks(dir, address string) []string {
 	return list
 }
 
-// patience is for what tries a connection again and again.
-const patience = 3 * time.Second
+// timeout is for what tries a connection again and again.
+const timeout = 3 * time.Second
 
 func try(t *testing.T, client *http.Client, sql string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://engine/", strings.NewReader(sql))
 	if err != nil {
@@ -163,7 +163,7 @@ func TestShutdown(t *testing.T) {
 	go try(t, web(t, e), "SYSTEM SHUTDOWN")
 	select {
 	case <-pid:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Log("the engine does not heed it")
 	}
 	if r := try(t, web(t, e), "SELECT 41 + 1"); !strings.HasPrefix(r, "42") {

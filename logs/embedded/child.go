@@ -84,7 +84,7 @@ func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 	}
 }
 
-// because gives the reason for a child's end: its own words if it had any.
+// because returns the reason for a child's end: its own words if it had any.
 func because(reason string, said <-chan string, err error) error {
 	if said != nil {
 		reason = <-said // its end of the pipe is closed
@@ -122,7 +122,7 @@ func (e *Engine) start() (cmd *exec.Cmd, ready, lifeline *os.File, err error) {
 		return nil, nil, nil, errors.Join(fmt.Errorf("make a pipe: %w", err), ready.Close(), tell.Close())
 	}
 	theirs = append(theirs, tell, life)
-	lock, err := os.OpenFile(filepath.Join(e.options.Folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(e.options.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
 		theirs = append(theirs, lock)
 		cmd, err = e.spawn(theirs)
@@ -134,7 +134,7 @@ func (e *Engine) start() (cmd *exec.Cmd, ready, lifeline *os.File, err error) {
 }
 
 func (e *Engine) spawn(files []*os.File) (*exec.Cmd, error) {
-	data, err := filepath.Abs(filepath.Join(e.options.Folder, "data"))
+	data, err := filepath.Abs(filepath.Join(e.options.Dir, "data"))
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (e *Engine) spawn(files []*os.File) (*exec.Cmd, error) {
 
 // listen makes the socket anew: what waits at a dead engine's is told so.
 func (e *Engine) listen() (*os.File, error) {
-	if err := os.Remove(filepath.Join(e.options.Folder, "socket")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(e.options.Dir, "socket")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: e.socket(), Net: "unix"})

@@ -19,9 +19,9 @@ import (
 
 // Options says where the engine is and what it may use.
 type Options struct {
-	Folder    string        // of the engine's data, socket and lock; made when missing
+	Dir       string        // of the engine's data, socket and lock; made when missing
 	HelperDir string        // where sandbox-logs is; "" looks around
-	Beside    string        // folder of the program in use; "" for none
+	Beside    string        // directory of the program in use; "" for none
 	Library   string        // path of libchdb.so; "" looks in lib/ beside sandbox-logs
 	TTL       time.Duration // how long a row is kept, at least a second; 0 is DefaultTTL
 	Memory    int64         // bytes that all statements together may use; 0 is DefaultMemory
@@ -38,12 +38,12 @@ const (
 // which is until 2106. Behind it rows would be gone at once.
 const maxTTL = 50 * 365 * 24 * time.Hour
 
-// Engine is the engine of one folder. Its methods may be called from any
+// Engine is the engine of one directory. Its methods may be called from any
 // goroutine.
 type Engine struct {
 	options    Options
 	child, lib string
-	dir        *os.File // the folder: sockets are reached through it, whose path may be too long for one
+	dir        *os.File // the directory: sockets are reached through it, whose path may be too long for one
 
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -77,7 +77,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if e.child, e.lib, err = o.find(); err != nil {
 		return nil, err
 	}
-	if e.dir, err = folder(o.Folder); err != nil {
+	if e.dir, err = openDir(o.Dir); err != nil {
 		return nil, err
 	}
 	keeping, stop := context.WithCancel(context.Background())
@@ -88,13 +88,13 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 
 var errStarting = fault.New(fault.Unavailable, "the log engine is starting")
 
-// folder makes and opens the engine's folder.
-func folder(path string) (*os.File, error) {
+// openDir makes and opens the engine's directory.
+func openDir(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
-		return nil, fault.Wrap(fault.Storage, err, "make the folder of the log engine")
+		return nil, fault.Wrap(fault.Storage, err, "make the directory of the log engine")
 	}
 	dir, err := os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	return dir, fault.Wrap(fault.Storage, err, "open the folder of the log engine")
+	return dir, fault.Wrap(fault.Storage, err, "open the directory of the log engine")
 }
 
 // Close ends the engine. Rows that were acknowledged are there at the next

@@ -23,7 +23,7 @@ import (
 	"sandbox/logs/embedded"
 )
 
-// rows gives n rows of one batch, of one day: they are stored together.
+// rows returns n rows of one batch, of one day: they are stored together.
 func rows(batch, n int) string {
 	var b strings.Builder
 	for range n {
@@ -37,7 +37,7 @@ func insert(ctx context.Context, c *clickhouse.Client, batch, n int) error {
 		Format: "JSONEachRow", Body: strings.NewReader(rows(batch, n))})
 }
 
-// batches gives how many rows each batch has.
+// batches returns how many rows each batch has.
 func batches(ctx context.Context, c *clickhouse.Client) (map[int]int, error) {
 	r, err := c.Query(ctx, clickhouse.Request{SQL: "SELECT TraceId AS b, toUInt32(count()) AS n FROM otel.otel_logs GROUP BY b"})
 	if err != nil {
@@ -148,9 +148,9 @@ func TestKilled(t *testing.T) {
 // too, and the next daemon has its rows.
 func TestDaemonKilled(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
+	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "TEST_DAEMON_FOLDER="+folder)
+	cmd.Env = append(os.Environ(), "TEST_DAEMON_FOLDER="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -165,7 +165,7 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	e, _ := engine(t, folder) // waits for the other to be gone
+	e, _ := engine(t, dir) // waits for the other to be gone
 	got, err := batches(t.Context(), driver(t, e))
 	if err != nil || got[1] != 10 {
 		t.Errorf("got %v, %v", got, err)
@@ -173,8 +173,8 @@ func TestDaemonKilled(t *testing.T) {
 }
 
 // daemon stores rows and waits to be killed.
-func daemon(folder string) {
-	o, _ := options(folder)
+func daemon(dir string) {
+	o, _ := options(dir)
 	ctx := context.Background()
 	e, err := embedded.Start(ctx, o)
 	if err == nil {
@@ -231,9 +231,9 @@ func TestNoLibrary(t *testing.T) {
 // TestTTL changes how long rows are kept, and finds it in the table.
 func TestTTL(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for _, hours := range []int{24, 24, 48} {
-		o, _ := options(folder)
+		o, _ := options(dir)
 		o.TTL = time.Duration(hours) * time.Hour
 		e, err := embedded.Start(t.Context(), o)
 		if err != nil {

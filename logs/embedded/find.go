@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"sandbox/core/fault"
-	"sandbox/core/helpers"
+	"sandbox/core/programs"
 )
 
 // Names of the child program and of the library that it loads.
@@ -15,16 +15,16 @@ const (
 	library = "libchdb.so"
 )
 
-// find gives the child program and the library.
+// find returns the child program and the library.
 func (o Options) find() (child, lib string, err error) {
-	folder, err := helpers.Find(o.HelperDir, o.Beside, program)
+	dir, err := programs.Find(o.HelperDir, o.Beside, program)
 	if err != nil {
 		return "", "", err
 	}
-	if child, err = filepath.Abs(filepath.Join(folder, program)); err != nil {
+	if child, err = filepath.Abs(filepath.Join(dir, program)); err != nil {
 		return "", "", fault.Wrap(fault.Internal, err, "find %s", program)
 	}
-	lib, err = o.findLibrary(folder)
+	lib, err = o.findLibrary(dir)
 	return child, lib, err
 }
 

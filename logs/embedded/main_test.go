@@ -16,8 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if folder := os.Getenv("TEST_DAEMON_FOLDER"); folder != "" {
-		daemon(folder)
+	if dir := os.Getenv("TEST_DAEMON_FOLDER"); dir != "" {
+		daemon(dir)
 	}
 	leak.Main(m)
 }
@@ -40,19 +40,19 @@ func (p pids) Handle(_ context.Context, r slog.Record) error {
 
 func (p pids) Enabled(context.Context, slog.Level) bool { return true }
 
-func options(folder string) (embedded.Options, chan int) {
-	helpers := os.Getenv("SANDBOX_HELPER_DIR")
-	if helpers == "" {
-		helpers = filepath.Join("..", "..", "build")
+func options(dir string) (embedded.Options, chan int) {
+	programs := os.Getenv("SANDBOX_HELPER_DIR")
+	if programs == "" {
+		programs = filepath.Join("..", "..", "build")
 	}
 	pid := make(chan int, 100)
-	return embedded.Options{Folder: folder, HelperDir: helpers, Logger: slog.New(pids{slog.DiscardHandler, pid})}, pid
+	return embedded.Options{Dir: dir, HelperDir: programs, Logger: slog.New(pids{slog.DiscardHandler, pid})}, pid
 }
 
 // engine starts an engine that answers.
-func engine(t *testing.T, folder string) (*embedded.Engine, chan int) {
+func engine(t *testing.T, dir string) (*embedded.Engine, chan int) {
 	t.Helper()
-	o, pid := options(folder)
+	o, pid := options(dir)
 	e, err := embedded.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ type batch struct {
 	text    []byte
 }
 
-// batch gives the block's rows for a table of a schema. Errors: TooLarge.
+// batch returns the block's rows for a table of a schema. Errors: TooLarge.
 func (b *block) batch(s clickhouse.Schema) (batch, error) {
 	if b.size > maxBlock {
 		return batch{}, fault.New(fault.TooLarge, "the records take more than %d bytes as rows, in each of which the attributes of its resource stand anew: send fewer at once", maxBlock)

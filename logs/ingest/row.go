@@ -82,7 +82,7 @@ func (r *Row) record(l plog.LogRecord) bool {
 	return at <= math.MaxInt64
 }
 
-// pairs gives attributes as text; of those that have one key the last counts.
+// pairs returns attributes as text; of those that have one key the last counts.
 func pairs(m pcommon.Map) []Pair {
 	list := make([]Pair, 0, m.Len())
 	var places map[string]int // of keys, where there are too many to look through

@@ -54,7 +54,7 @@ func (c *checker) query(q *Query, outer *scope) {
 	}
 }
 
-// selectQuery gives the scope of what is named WITH.
+// selectQuery returns the scope of what is named WITH.
 func (c *checker) selectQuery(s *Select, outer *scope) *scope {
 	named := c.named // is the outer item's own
 	defer func() { c.named = named }()

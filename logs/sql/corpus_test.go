@@ -20,11 +20,11 @@ type entry struct {
 	name, want, sql string
 }
 
-func corpus(t testing.TB, folder string) []entry {
+func corpus(t testing.TB, dir string) []entry {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", folder, "*.txt"))
+	paths, err := filepath.Glob(filepath.Join("testdata", dir, "*.txt"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no corpus %s: %v", folder, err)
+		t.Fatalf("no corpus %s: %v", dir, err)
 	}
 	var all []entry
 	for _, path := range paths {

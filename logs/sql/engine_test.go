@@ -55,7 +55,7 @@ func (e *engine) testAnswers(t *testing.T) {
 	}
 }
 
-// answer gives columns, rows and totals.
+// answer returns columns, rows and totals.
 func (e *engine) answer(t *testing.T, statement string) string {
 	t.Helper()
 	var a struct{ Meta, Data, Totals json.RawMessage }
@@ -299,11 +299,11 @@ type engine struct{ client *http.Client }
 
 func startEngine(t *testing.T) *engine {
 	t.Helper()
-	helpers := os.Getenv("SANDBOX_HELPER_DIR")
-	if helpers == "" {
-		helpers = filepath.Join("..", "..", "build")
+	programs := os.Getenv("SANDBOX_HELPER_DIR")
+	if programs == "" {
+		programs = filepath.Join("..", "..", "build")
 	}
-	child, err := embedded.Start(t.Context(), embedded.Options{Folder: t.TempDir(), HelperDir: helpers})
+	child, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ var units = []unit{
 	{"Year", "toYear", []string{"yyyy", "yy"}},
 }
 
-// unitOf gives the unit that a word names, or nil.
+// unitOf returns the unit that a word names, or nil.
 func unitOf(word string) *unit {
 	word = strings.ToLower(word)
 	for i := range units {
@@ -133,7 +133,7 @@ type field struct {
 	end  byte
 }
 
-// fieldsBetween gives the fields from one unit to the other, or none.
+// fieldsBetween returns the fields from one unit to the other, or none.
 func fieldsBetween(first, last *unit) []field {
 	for _, group := range [][]field{
 		{{unitOf("year"), '-'}, {unitOf("month"), 0}},

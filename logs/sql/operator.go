@@ -73,7 +73,7 @@ var inOperators = map[string]bool{"IN": true, "NOT IN": true, "GLOBAL IN": true,
 // chained are the operators that the engine gathers into one function.
 var chained = map[string]bool{"AND": true, "OR": true, "||": true}
 
-// followsJoint gives the operator that is next, or nil.
+// followsJoint returns the operator that is next, or nil.
 func (p *parser) followsJoint() *joint {
 	t := p.peek()
 	if !isOperator(t) {

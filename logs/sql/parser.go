@@ -94,7 +94,7 @@ func (p *parser) fail(format string, args ...any) {
 
 func (p *parser) peek() token { return p.ahead(0) }
 
-// ahead gives the n-th token after the next one.
+// ahead returns the n-th token after the next one.
 func (p *parser) ahead(n int) token {
 	last := len(p.tokens) - 1
 	if p.err != nil {

@@ -25,7 +25,7 @@ type constant struct {
 	length int
 }
 
-// query gives a named query.
+// query returns a named query.
 func (s *scope) query(name string) (namedQuery, bool) {
 	for ; s != nil; s = s.outer {
 		if named, ok := s.queries[name]; ok {
@@ -38,7 +38,7 @@ func (s *scope) query(name string) (namedQuery, bool) {
 	return namedQuery{}, false
 }
 
-// lambda gives the printed name of a named lambda.
+// lambda returns the printed name of a named lambda.
 func (s *scope) lambda(name string) (string, bool) {
 	for ; s != nil; s = s.outer {
 		if s.given[name] && !s.top {

@@ -39,7 +39,7 @@ var escapes = map[byte]string{
 	'\\': `\`, '\'': "'", '"': `"`, '`': "`", '/': "/", 'N': "",
 }
 
-// unescape gives the meaning of the escape that s begins with, and its length.
+// unescape returns the meaning of the escape that s begins with, and its length.
 // An unknown escape means itself with its backslash, so that patterns of LIKE
 // and regular expressions need no doubling.
 func unescape(s string) (value string, size int) {

@@ -50,7 +50,7 @@ func TestABI(t *testing.T) {
 	}
 }
 
-// names gives the first group of every match, sorted, each once.
+// names returns the first group of every match, sorted, each once.
 func names(text, pattern string) []string {
 	var list []string
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
@@ -60,7 +60,7 @@ func names(text, pattern string) []string {
 	return slices.Compact(list)
 }
 
-// exports gives all that the library lets others see but its version's name.
+// exports returns all that the library lets others see but its version's name.
 func exports(t *testing.T, lib *elf.File) []string {
 	t.Helper()
 	symbols, err := lib.DynamicSymbols()

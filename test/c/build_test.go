@@ -18,13 +18,13 @@ import (
 
 const root = "../.."
 
-// library builds the library and the helpers once, and gives their folder.
+// library builds the library and the programs once, and gives their directory.
 // LIBSANDBOX_DIR names one to be tested instead.
 var library = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("LIBSANDBOX_DIR"); dir != "" {
 		return dir, nil
 	}
-	out, err := exec.Command("make", "-C", root, "helpers", "build/libsandbox.so").CombinedOutput()
+	out, err := exec.Command("make", "-C", root, "programs", "build/libsandbox.so").CombinedOutput()
 	if err != nil {
 		return "", &buildError{"make", string(out), err}
 	}
@@ -76,7 +76,7 @@ func newHost(t *testing.T) host {
 	return host{home: t.TempDir(), rootfs: rootfs.Busybox(t)}
 }
 
-// command gives a program in the host's environment. LATE_HOME is a folder that
+// command returns a program in the host's environment. LATE_HOME is a directory that
 // the program may make its home while it runs. Leaks are counted by leaks.c: the
 // leak checker does not see what Go's memory points to.
 func (h host) command(t *testing.T, program string, args ...string) *exec.Cmd {

@@ -13,7 +13,7 @@ func TestExamples(t *testing.T) {
 	t.Parallel()
 	examples := []struct {
 		name, want string
-		image      bool // it needs the image "default"; others take a folder
+		image      bool // it needs the image "default"; others take a directory
 	}{
 		{"streaming", "1000 lines on stdout, 1 on stderr, exit code 0\n", false},
 		{"lifecycle", "written\nstopped\nkept\nremoved\n", false},

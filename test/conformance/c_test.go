@@ -51,7 +51,7 @@ func (r *running) library(calls ...[]string) []called {
 	return all
 }
 
-// last gives the last call as a result, or the first that failed.
+// last returns the last call as a result, or the first that failed.
 func last(all []called, value func(called) object) result {
 	for _, c := range all {
 		if c.code != 0 {
@@ -73,7 +73,7 @@ func document(c called) object {
 	return v.(object)
 }
 
-// word gives a string as an argument of the program.
+// word returns a string as an argument of the program.
 func word(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -196,7 +196,7 @@ func calls(r *running, a object) result {
 	return result{value: toObject(value)}
 }
 
-// argv gives a command as a list.
+// argv returns a command as a list.
 func argv(a object) []string {
 	if line, ok := a["cmd"].(string); ok {
 		return []string{"/bin/sh", "-c", line}

@@ -187,7 +187,7 @@ var placeholder = regexp.MustCompile(`<[A-Za-z_0-9]+>`)
 
 var plenty = regexp.MustCompile(`^<([0-9]+) (volumes|ports|labels|env)>$`)
 
-// many gives more of something than a person would write.
+// many returns more of something than a person would write.
 func many(number, what string) any {
 	n, _ := strconv.Atoi(number)
 	list, members := make([]any, n), object{}

@@ -110,7 +110,7 @@ func onCommandLine() map[string]func(*running, object) result {
 	}
 }
 
-// then gives the box as it is after a verb, if it is there still.
+// then returns the box as it is after a verb, if it is there still.
 func (r *running) then(a object, done result) result {
 	if done.fail != nil {
 		return done

@@ -15,8 +15,8 @@
 // surface for one step. save keeps values of the result; <name> in later
 // arguments is replaced with them. <box> is the box made last, <exec> the
 // exec, <name> a name of this case alone, <ROOTFS> a root file system and
-// <SHARE> a folder of the host that boxes may see, <long> 128 KiB of text, <mebibyte> more of it,
-// <URL> the daemon, <HOME> the folder of profiles; <65 volumes> is so many.
+// <SHARE> a directory of the host that boxes may see, <long> 128 KiB of text, <mebibyte> more of it,
+// <URL> the daemon, <HOME> the directory of profiles; <65 volumes> is so many.
 package conformance_test
 
 import (

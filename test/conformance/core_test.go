@@ -18,7 +18,7 @@ var surfaces = map[string]map[string]func(*running, object) result{
 	"core": inCore(), "c": inC(), "rest": overREST(true), "socket": overREST(false), "cli": onCommandLine(),
 }
 
-// box gives the box that a verb is about: the last one if it names none.
+// box returns the box that a verb is about: the last one if it names none.
 func (r *running) box(a object) string {
 	if ref, ok := a["box"].(string); ok {
 		return ref
@@ -26,7 +26,7 @@ func (r *running) box(a object) string {
 	return r.vars["box"]
 }
 
-// request gives the body of a create, with a small root file system unless it
+// request returns the body of a create, with a small root file system unless it
 // names another.
 func (r *running) request(a object) object {
 	o := object{"network": "None"}
@@ -126,7 +126,7 @@ func shown(r *running, box *core.Box) result {
 	return given(rec.Info(), err)
 }
 
-// graceOf gives the grace period of a stop: none unless it says so, or each
+// graceOf returns the grace period of a stop: none unless it says so, or each
 // would take 10 s where a shell ignores SIGTERM.
 func graceOf(a object) time.Duration {
 	seconds, _ := a["timeout_seconds"].(int)
@@ -179,7 +179,7 @@ func without(a object, names ...string) object {
 	return o
 }
 
-// text gives v, or what stands for it where it was left out.
+// text returns v, or what stands for it where it was left out.
 func text(v any, absent string) string {
 	if s, ok := v.(string); ok {
 		return s

@@ -66,7 +66,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// short gives a folder with a short path: a socket's name is.
+// short returns a directory with a short path: a socket's name is.
 func short(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "c")
@@ -131,11 +131,11 @@ func (s *server) newKey(t *testing.T) string {
 	return k.Secret
 }
 
-// compile builds the library, its helpers and the program that uses it.
+// compile builds the library, its programs and the program that uses it.
 func compile(t *testing.T) string {
 	t.Helper()
 	const root = "../.."
-	out, err := exec.Command("make", "-C", root, "helpers", "build/libsandbox.so").CombinedOutput()
+	out, err := exec.Command("make", "-C", root, "programs", "build/libsandbox.so").CombinedOutput()
 	if err != nil {
 		t.Fatalf("make: %v\n%s", err, out)
 	}

@@ -12,7 +12,7 @@ import (
 // absent is what a path leads to where nothing is.
 type absent struct{}
 
-// at gives what a path like state.running or volumes.0.host_path leads to.
+// at returns what a path like state.running or volumes.0.host_path leads to.
 func at(v any, path string) any {
 	for token := range strings.SplitSeq(path, ".") {
 		switch here := v.(type) {
@@ -55,7 +55,7 @@ func matches(want, got any) bool {
 	return reflect.DeepEqual(plain(want), plain(got))
 }
 
-// plain gives v as JSON would.
+// plain returns v as JSON would.
 func plain(v any) any {
 	doc, err := json.Marshal(v)
 	if err != nil {

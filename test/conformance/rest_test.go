@@ -256,7 +256,7 @@ func (c client) upload(r *running, a object) result {
 	return c.send(r, "POST", r.path(a)+"/files/upload", &b, http.Header{"Content-Type": {form.FormDataContentType()}}).result(r)
 }
 
-// download gives the content, its type and what its name would be.
+// download returns the content, its type and what its name would be.
 func (c client) download(r *running, a object) result {
 	r.Helper()
 	doc, err := json.Marshal(without(a, "box"))

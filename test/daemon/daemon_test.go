@@ -205,7 +205,7 @@ func (p *program) events(path string, after int64) *stream {
 	return s
 }
 
-// next gives the next event; false at the end of the stream.
+// next returns the next event; false at the end of the stream.
 func (s *stream) next() (e event, ok bool) {
 	s.t.Helper()
 	for {
@@ -228,7 +228,7 @@ func (s *stream) next() (e event, ok bool) {
 	}
 }
 
-// rest gives the output of all events up to the end, and the last one.
+// rest returns the output of all events up to the end, and the last one.
 func (s *stream) rest() (out map[string]string, last event) {
 	s.t.Helper()
 	out = map[string]string{}
@@ -316,7 +316,7 @@ func say(t *testing.T, conn *websocket.Conn, m string) {
 	must(t, conn.WriteMessage(websocket.TextMessage, []byte(m)))
 }
 
-// rss gives the memory of the server.
+// rss returns the memory of the server.
 func (p *program) rss(t *testing.T) int64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

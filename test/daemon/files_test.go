@@ -46,8 +46,8 @@ func TestFiles(t *testing.T) {
 	for _, c := range []struct{ name, form, path string }{
 		{"dest first", part("dest", "", "/made/for/it/a") + part("file", "x", content), "/made/for/it/a"},
 		{"file first", part("file", "x", content) + part("dest", "", "/b"), "/b"},
-		{"into a folder", part("dest", "", "/tmp") + part("file", "c", content), "/tmp/c"},
-		{"into a new folder", part("dest", "", "/new/") + part("file", "../../d", content), "/new/d"},
+		{"into a directory", part("dest", "", "/tmp") + part("file", "c", content), "/tmp/c"},
+		{"into a new directory", part("dest", "", "/new/") + part("file", "../../d", content), "/new/d"},
 		{"with a mode", part("mode", "", "750") + part("dest", "", "/e") + part("file", "x", content), "/e"},
 	} {
 		m := p.upload(box, strings.NewReader(c.form+formEnd)).want(t, 200, "")
@@ -104,7 +104,7 @@ func TestUploadRefused(t *testing.T) {
 		{"mode behind", dest + file + part("mode", "", "644") + formEnd, 400, "malformed"},
 		{"mode", part("mode", "", "rwx") + dest + file + formEnd, 422, "invalid_argument"},
 		{"archive", part("archive", "", "zip") + dest + file + formEnd, 422, "invalid_argument"},
-		{"no tar", part("archive", "", "tar") + part("dest", "", "/folder") + file + formEnd, 422, "invalid_argument"},
+		{"no tar", part("archive", "", "tar") + part("dest", "", "/directory") + file + formEnd, 422, "invalid_argument"},
 		{"mode too large", part("mode", "", "10000") + dest + file + formEnd, 422, "invalid_argument"},
 		{"long dest", part("dest", "", strings.Repeat("/x", 50_000)) + file + formEnd, 413, "too_large"},
 		{"relative", part("dest", "", "x") + file + formEnd, 422, "invalid_argument"},

@@ -117,10 +117,10 @@ func TestRemovedByOthers(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		box := p.box()
 		id := strings.TrimPrefix(box, "/v1/boxes/")
-		folder := filepath.Join(p.home, "spool", id)
+		dir := filepath.Join(p.home, "spool", id)
 		p.events(p.sh(box, "echo x"), 0).rest()
 		sleeper := p.events(p.sh(box, "sleep 100"), 0)
-		if _, err := os.Stat(folder); err != nil {
+		if _, err := os.Stat(dir); err != nil {
 			t.Fatal(err)
 		}
 		if !running {
@@ -135,7 +135,7 @@ func TestRemovedByOthers(t *testing.T) {
 			p.start()
 		}
 		for { // the server learns of it a little later
-			if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 				break
 			}
 			time.Sleep(5 * time.Millisecond)

@@ -39,7 +39,7 @@ func mounts() []string {
 	return list
 }
 
-// loops names the loop devices of files in the folder of temporary ones.
+// loops names the loop devices of files in the directory of temporary ones.
 func loops() []string {
 	var list []string
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file") // only a bad pattern fails
@@ -78,20 +78,20 @@ func populated(cgroup string) bool {
 	return found
 }
 
-// folders names what is left in the folder of all temporary folders.
-func folders(dir string) []string {
+// directories names what is left in the directory of all temporary directories.
+func dirs(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	var list []string
 	for _, e := range entries {
-		list = append(list, "in the temporary folder: "+e.Name())
+		list = append(list, "in the temporary directory: "+e.Name())
 	}
 	return list
 }
 
-// read gives "" for what is gone meanwhile.
+// read returns "" for what is gone meanwhile.
 func read(path string) string {
 	b, _ := os.ReadFile(path)
 	return string(b)

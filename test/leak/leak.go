@@ -1,5 +1,5 @@
 // Package leak tells what a test left behind: goroutines, descriptors, mounts,
-// cgroups, processes and folders of this project. A namespace lives no longer
+// cgroups, processes and directories of this project. A namespace lives no longer
 // than the processes, descriptors and mounts that hold it, so those stand for
 // it.
 //
@@ -21,16 +21,16 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long something may take to go: a home's helper leaves
+// timeout is how long something may take to go: a home's shim leaves
 // within 10 s of its last box and its last client.
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 // Main runs the tests of a package, fails if they left something behind, and
 // exits.
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
 // Run is [Main] without the exit: it gives the exit code. All temporary
-// folders of the tests, and so their homes, lie in one folder: that is how
+// directories of the tests, and so their homes, lie in one directory: that is how
 // processes and mounts of this suite are told from those of another that runs
 // at the same time.
 func Run(m interface{ Run() int }) int {
@@ -48,7 +48,7 @@ func Run(m interface{ Run() int }) int {
 	}
 	before := look()
 	code := m.Run()
-	left := append(before.wait(patience), folders(dir)...)
+	left := append(before.wait(timeout), dirs(dir)...)
 	for _, line := range left {
 		fmt.Fprintln(os.Stderr, "left behind:", line)
 	}
@@ -65,7 +65,7 @@ func Check(t *testing.T) {
 	t.Helper()
 	before := look()
 	t.Cleanup(func() {
-		for _, line := range before.wait(patience) {
+		for _, line := range before.wait(timeout) {
 			t.Errorf("left behind: %s", line)
 		}
 	})
@@ -93,12 +93,12 @@ func things() map[string]bool {
 	return all
 }
 
-// wait gives what is there now, was not there then, and does not go in time.
+// wait returns what is there now, was not there then, and does not go in time.
 // What comes and goes meanwhile is another suite's. A cgroup and an init whose
-// helper has died don't tell whose they are: what another suite leaves of these
+// shim has died don't tell whose they are: what another suite leaves of these
 // is named here too.
-func (s seen) wait(patience time.Duration) []string {
-	deadline := time.Now().Add(patience)
+func (s seen) wait(timeout time.Duration) []string {
+	deadline := time.Now().Add(timeout)
 	left := things()
 	maps.DeleteFunc(left, func(thing string, _ bool) bool { return s.things[thing] })
 	for len(left) > 0 && time.Now().Before(deadline) {

@@ -28,7 +28,7 @@ func TestFinds(t *testing.T) {
 				t.Errorf("%q does not name %q", left, word)
 			}
 			tidy()
-			if left := before.wait(patience); len(left) > 0 {
+			if left := before.wait(timeout); len(left) > 0 {
 				t.Errorf("still names %q", left)
 			}
 		})
@@ -42,21 +42,21 @@ func TestWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	go cmd.Wait()
-	if left := before.wait(patience); len(left) > 0 {
+	if left := before.wait(timeout); len(left) > 0 {
 		t.Errorf("did not wait for the child: %q", left)
 	}
 }
 
-func TestFolders(t *testing.T) {
+func TestDirs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if left := folders(dir); len(left) != 0 {
-		t.Errorf("empty folder: %q", left)
+	if left := dirs(dir); len(left) != 0 {
+		t.Errorf("empty directory: %q", left)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "home"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if left := folders(dir); len(left) != 1 || !strings.HasSuffix(left[0], "home") {
+	if left := dirs(dir); len(left) != 1 || !strings.HasSuffix(left[0], "home") {
 		t.Errorf("got %q", left)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// processes names the children of this process, and the helpers and inits of
-// homes in its temporary folder, with their children.
+// processes names the children of this process, and the shims and inits of
+// homes in its temporary directory, with their children.
 func processes() []string {
 	all := map[int]process{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
@@ -28,11 +28,11 @@ func processes() []string {
 }
 
 type process struct {
-	parent        int
-	name, state   string
-	command       string
-	helper, init  bool // of whatever home
-	inTempFolders bool
+	parent      int
+	name, state string
+	command     string
+	shim, init  bool // of whatever home
+	inTempDirs  bool
 }
 
 func inspect(dir string) process {
@@ -50,22 +50,22 @@ func inspect(dir string) process {
 	}
 	p.command = strings.TrimSpace(strings.ReplaceAll(read(dir+"/cmdline"), "\x00", " "))
 	exe, _ := os.Readlink(dir + "/exe")
-	p.helper, p.init = strings.Contains(exe, "sandbox-shim"), strings.Contains(exe, "sandbox-init")
-	p.inTempFolders = p.helper && mentions(dir, os.TempDir()+"/")
+	p.shim, p.init = strings.Contains(exe, "sandbox-shim"), strings.Contains(exe, "sandbox-init")
+	p.inTempDirs = p.shim && mentions(dir, os.TempDir()+"/")
 	return p
 }
 
-// mentions tells whether a process has to do with files below folder: by its
+// mentions tells whether a process has to do with files below directory: by its
 // arguments, environment, open files or mounts.
-func mentions(dir, folder string) bool {
+func mentions(proc, dir string) bool {
 	for _, name := range []string{"cmdline", "environ", "mountinfo"} {
-		if strings.Contains(read(dir+"/"+name), folder) {
+		if strings.Contains(read(proc+"/"+name), dir) {
 			return true
 		}
 	}
 	links, _ := filepath.Glob(dir + "/fd/*")
 	for _, link := range links {
-		if target, _ := os.Readlink(link); strings.HasPrefix(target, folder) {
+		if target, _ := os.Readlink(link); strings.HasPrefix(target, dir) {
 			return true
 		}
 	}
@@ -73,14 +73,14 @@ func mentions(dir, folder string) bool {
 }
 
 // mine tells whether pid, or one that it descends from, belongs to this suite.
-// Whose home an init was of can't be told once its helper has died: it counts.
+// Whose home an init was of can't be told once its shim has died: it counts.
 func mine(all map[int]process, pid int) bool {
 	for range len(all) { // parents read at different times could form a ring
 		p, ok := all[pid]
 		if !ok {
 			return false
 		}
-		if pid == os.Getpid() || p.inTempFolders || p.init && !all[p.parent].helper {
+		if pid == os.Getpid() || p.inTempDirs || p.init && !all[p.parent].shim {
 			return true
 		}
 		pid = p.parent

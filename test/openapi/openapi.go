@@ -108,7 +108,7 @@ func (d *Document) operation(method, pattern string) Operation {
 	return o
 }
 
-// find gives the operation of a request; nil if there is none.
+// find returns the operation of a request; nil if there is none.
 func (d *Document) find(method, path string) *Operation {
 	pattern := ""
 	for i, o := range d.Operations {
@@ -149,7 +149,7 @@ func (d *Document) schema(at string) (*jsonschema.Schema, error) {
 	return d.schemas[at], nil
 }
 
-// pointer gives a JSON pointer.
+// pointer returns a JSON pointer.
 func pointer(tokens ...string) string {
 	var b strings.Builder
 	for _, token := range tokens {
@@ -158,7 +158,7 @@ func pointer(tokens ...string) string {
 	return b.String()
 }
 
-// look gives what a pointer names; nil if there is nothing.
+// look returns what a pointer names; nil if there is nothing.
 func (d *Document) look(at string) any {
 	var v any = d.root
 	for token := range strings.SplitSeq(at, "/") {
@@ -170,7 +170,7 @@ func (d *Document) look(at string) any {
 	return v
 }
 
-// follow gives where a pointer leads, references followed.
+// follow returns where a pointer leads, references followed.
 func (d *Document) follow(at string) string {
 	for {
 		ref, ok := object(d.look(at))["$ref"].(string)

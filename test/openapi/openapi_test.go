@@ -75,7 +75,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// codes gives the codes that a response of a failure may have.
+// codes returns the codes that a response of a failure may have.
 func (d *Document) codes(at, kind string) []string {
 	parts, _ := d.look(at + pointer("content", kind, "schema", "allOf")).([]any)
 	if len(parts) < 2 {

@@ -53,7 +53,7 @@ func (t *Transport) check(resp *http.Response) error {
 	return t.Document.check(o, resp, body)
 }
 
-// path gives the path as the document has it.
+// path returns the path as the document has it.
 func (t *Transport) path(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	if !strings.HasPrefix(t.Mount, "/v1/") {

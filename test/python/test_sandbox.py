@@ -1,7 +1,7 @@
 """The C library from Python: ctypes, nothing but the standard library.
 
 Needs root and three variables: LIBSANDBOX names the library's file, ROOTFS a
-root file system and SANDBOX_HOME a folder for the boxes.
+root file system and SANDBOX_HOME a directory for the boxes.
 """
 
 import ctypes

@@ -14,12 +14,12 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// Busybox gives an image of Debian's busybox-static in two layers: the system,
+// Busybox returns an image of Debian's busybox-static in two layers: the system,
 // and its user's home with a file.
 func Busybox(t testing.TB) v1.Image {
 	t.Helper()
 	system := rootfs.Busybox(t)
-	img, err := mutate.AppendLayers(empty.Image, folder(t, system, "bin", "sbin", "usr", "etc", "dev", "proc", "sys", "run", "var", "tmp", "root"), folder(t, system, "home"))
+	img, err := mutate.AppendLayers(empty.Image, dir(t, system, "bin", "sbin", "usr", "etc", "dev", "proc", "sys", "run", "var", "tmp", "root"), dir(t, system, "home"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +39,8 @@ func Busybox(t testing.TB) v1.Image {
 	return img
 }
 
-// folder gives a layer of some of what is in a folder.
-func folder(t testing.TB, dir string, names ...string) v1.Layer {
+// dir returns a layer of some of what is in a directory.
+func dir(t testing.TB, dir string, names ...string) v1.Layer {
 	t.Helper()
 	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		cmd := exec.Command("tar", append([]string{"-c", "-C", dir, "--sort=name"}, names...)...)

@@ -65,7 +65,7 @@ func Start(t testing.TB, o Options) *Registry {
 	return r
 }
 
-// Serve starts a registry that keeps its data and its settings in the folder
+// Serve starts a registry that keeps its data and its settings in the directory
 // dir. The caller closes it.
 func Serve(dir string, o Options) (*Registry, error) {
 	r := &Registry{auth: authn.Anonymous}

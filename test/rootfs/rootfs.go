@@ -13,9 +13,9 @@ import (
 // busybox is where Debian's busybox-static puts its program.
 const busybox = "/bin/busybox"
 
-// Busybox makes a root file system of Debian's busybox-static in a folder
+// Busybox makes a root file system of Debian's busybox-static in a directory
 // that ends with the test, and gives its path: /bin/busybox with a link for
-// each applet, the usual empty folders, and passwd and group with root (0),
+// each applet, the usual empty directories, and passwd and group with root (0),
 // user (1000) and nobody (65534). It fails the test if the package is missing.
 func Busybox(t testing.TB) string {
 	t.Helper()

@@ -3,7 +3,7 @@
 # cgroup2 holds every controller. The host's cgroups and kernel don't matter,
 # it needs no root, and nothing is installed on it.
 #
-#   cgroup2.sh BUILD PATTERN   the helpers and what is made here are in BUILD
+#   cgroup2.sh BUILD PATTERN   the programs and what is made here are in BUILD
 set -euo pipefail
 build=$(realpath "$1") pattern=$2
 vm=$build/vm
@@ -25,10 +25,10 @@ depmod -b linux "$version"
 
 # The disk: ext4, as the home has to be on it, with the programs and the tests.
 rm -rf root initrd disk
-mkdir -p root/{bin,sbin,usr/bin,usr/sbin,etc,dev,proc,sys,tmp,run,root,helpers}
+mkdir -p root/{bin,sbin,usr/bin,usr/sbin,etc,dev,proc,sys,tmp,run,root,programs}
 cp /bin/busybox root/bin/
-cp "$build"/sandbox-{shim,init} engine.test root/helpers/
-install "$here/run.sh" root/helpers/run
+cp "$build"/sandbox-{shim,init} engine.test root/programs/
+install "$here/run.sh" root/programs/run
 echo 'root:x:0:0:root:/root:/bin/sh' >root/etc/passwd
 truncate -s 1G disk
 /sbin/mkfs.ext4 -q -E root_owner=0:0 -d root disk

@@ -7,4 +7,4 @@ mount -t sysfs none /sys
 for module in /modules/*; do insmod "$module"; done
 mount -t ext4 /dev/vda /disk
 for place in dev proc sys; do mount --move /$place /disk/$place; done
-exec switch_root /disk /helpers/run "$@"
+exec switch_root /disk /programs/run "$@"

@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # Runs the tests of the pattern $1 as a service would be run, then turns the
 # virtual machine off. This is process 1: whatever happens, it goes on.
-export PATH=/bin:/sbin:/usr/bin:/usr/sbin SANDBOX_HELPER_DIR=/helpers
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin SANDBOX_HELPER_DIR=/programs
 /bin/busybox --install -s
 mkdir -p /dev/pts /dev/shm
 mount -t devpts none /dev/pts
@@ -11,7 +11,7 @@ mount -t cgroup2 -o nsdelegate none /sys/fs/cgroup # the options of systemd
 ip link set lo up
 mkdir /sys/fs/cgroup/service
 echo "Linux $(uname -r), cgroup2 with: $(cat /sys/fs/cgroup/cgroup.controllers)"
-cd /helpers
+cd /programs
 sh -c 'echo $$ >/sys/fs/cgroup/service/cgroup.procs; exec ./engine.test -test.timeout 20m -test.v -test.run "$1"' sh "$1"
 code=$?
 [ -z "$(find /sys/fs/cgroup/sandbox 2>/dev/null)" ] || { find /sys/fs/cgroup/sandbox -type d; code=left; }

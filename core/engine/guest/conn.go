@@ -45,7 +45,7 @@ func (g *guest) handle(conn *wire.Conn) {
 	}
 }
 
-// code gives the class of a failure of init's, as package fault names it.
+// code returns the class of a failure of init's, as package fault names it.
 func code(err error) string {
 	switch {
 	case errors.Is(err, errStopping), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded):
@@ -76,7 +76,7 @@ func (g *guest) handleStart(conn *wire.Conn, f wire.Frame) error {
 
 var errUnknown = errors.New("no such exec")
 
-// find gives the exec that has not been forgotten.
+// find returns the exec that has not been forgotten.
 func (g *guest) find(id string) (*exec, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -23,7 +23,7 @@ const timeoutGrace = 2 * time.Second
 type exec struct {
 	id      string
 	asked   wire.Start // without what is too long to be kept, once it has ended
-	who     user       // zero when it could not be settled
+	who     user       // zero when it could not be found out
 	created time.Time
 	group   group
 	files   files
@@ -101,7 +101,7 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 		return why
 	}
 	defer plan.close()
-	e.settle(plan.user, 0)
+	e.noteStart(plan.user, 0)
 	if e.files.tty { // so that the user may open /dev/tty's name
 		_ = unix.Fchown(child.in, int(plan.user.uid), -1)
 	}
@@ -131,15 +131,15 @@ func (g *guest) fork(e *exec, plan plan, argv []string, child childFiles) *start
 		_ = e.group.remove()
 		return plan.explain(err)
 	}
-	e.settle(plan.user, pid)
+	e.noteStart(plan.user, pid)
 	g.children[pid] = e
 	preferForOOM(pid)
 	e.arm(e.asked.TimeoutMS)
 	return nil
 }
 
-// settle notes what came of the start: others may look at the exec meanwhile.
-func (e *exec) settle(who user, pid int) {
+// noteStart notes what came of the start: others may look at the exec meanwhile.
+func (e *exec) noteStart(who user, pid int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.who, e.pid = who, pid
@@ -317,7 +317,7 @@ func (e *exec) attach(conn *wire.Conn) error {
 	return nil
 }
 
-// hand gives the reader the descriptors, and the end when it is there already.
+// hand returns the reader the descriptors, and the end when it is there already.
 func (e *exec) hand(g *guest, conn *wire.Conn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -350,7 +350,7 @@ func (e *exec) closeStdin() {
 	closeFD(&e.files.in)
 }
 
-// discard gives the output up. What a background child still writes is read
+// discard returns the output up. What a background child still writes is read
 // and dropped, so that it neither blocks nor dies of it.
 func (e *exec) discard() {
 	e.mu.Lock()

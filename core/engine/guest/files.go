@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeFiles writes files into a folder of the box. A name that is a link in
+// writeFiles writes files into a directory of the box. A name that is a link in
 // the image, as resolv.conf often is, is replaced: it leads to what runs only
 // on a whole machine. What is a volume of the user's is left alone, and so is a
-// name that leads to no folder. Nothing of the box runs yet.
+// name that leads to no directory. Nothing of the box runs yet.
 func writeFiles(dir string, files map[string]string) error {
 	if len(files) == 0 {
 		return nil

@@ -21,10 +21,10 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// Descriptors that the helper starts init with.
+// Descriptors that the shim starts init with.
 const (
 	selfFD    = 3 // init's own program, closed at once
-	controlFD = 4 // the pair with the helper
+	controlFD = 4 // the pair with the shim
 )
 
 // guest is one box, seen from inside.
@@ -71,7 +71,7 @@ func run() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("close init to the box: %w", err)
 	}
-	control, err := nonblocking(controlFD, "helper")
+	control, err := nonblocking(controlFD, "shim")
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func begin(control *wire.Conn) (*guest, int, error) {
 		return nil, 0, err
 	}
 	if f2, err := control.Recv(); err != nil || f2.Type != wire.TypeGo {
-		return nil, 0, fmt.Errorf("wait for the helper's word: frame %d, %w", f2.Type, err)
+		return nil, 0, fmt.Errorf("wait for the shim's word: frame %d, %w", f2.Type, err)
 	}
 	return g, f.FDs[0], nil
 }

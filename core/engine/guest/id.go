@@ -2,7 +2,7 @@ package guest
 
 import "golang.org/x/sys/unix"
 
-// newID gives an exec id: "exec_" and 20 random characters of lower-case base32.
+// newID returns an exec id: "exec_" and 20 random characters of lower-case base32.
 func newID() (string, error) {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 	var b [20]byte

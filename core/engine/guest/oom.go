@@ -10,10 +10,10 @@ import (
 
 // oomKills is the host's count of the commands' processes that the kernel
 // killed for want of memory: memory.events of cgroup2, or memory.oom_control
-// of v1. The helper opened it; the box sees it nowhere.
+// of v1. The shim opened it; the box sees it nowhere.
 type oomKills struct{ *os.File }
 
-// count gives 0 when it can't be read: a kill is then one by a signal.
+// count returns 0 when it can't be read: a kill is then one by a signal.
 func (k oomKills) count() int {
 	b := make([]byte, 512)
 	n, err := unix.Pread(int(k.Fd()), b, 0)

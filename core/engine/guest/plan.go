@@ -45,7 +45,7 @@ func (f *startFailure) exited() wire.Exited {
 	return wire.Exited{State: wire.StateFailed, Reason: f.reason, ExitCode: f.code, Message: f.message}
 }
 
-// plan settles who runs what, where and with which environment.
+// plan decides who runs what, where and with which environment.
 func (g *guest) plan(r wire.Start) (plan, *startFailure) {
 	u, err := lookUpUser(g.userOf(r))
 	if err != nil {
@@ -53,7 +53,7 @@ func (g *guest) plan(r wire.Start) (plan, *startFailure) {
 	}
 	p := plan{user: u}
 	dir := g.workingDir(r)
-	if p.dir, err = openFolder(dir); err != nil {
+	if p.dir, err = openDir(dir); err != nil {
 		return plan{}, cannotRun(fmt.Errorf("working directory %q: no such directory in the box", dir))
 	}
 	env := g.environment(r, u)
@@ -73,10 +73,10 @@ func (g *guest) workingDir(r wire.Start) string { return first(r.WorkingDir, g.c
 
 func (p plan) close() { _ = unix.Close(p.dir) }
 
-// openFolder opens a folder of the box. It is entered by descriptor: its name
+// openDir opens a directory of the box. It is entered by descriptor: its name
 // could lead to one of init's own by then (/proc/self/fd/N), which are no
 // places for a command to be in.
-func openFolder(path string) (int, error) {
+func openDir(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS,
 	})
@@ -109,13 +109,13 @@ func lookUpProgram(name, dir, path string) (string, *startFailure) {
 		return checkProgram(name, dir)
 	}
 	found := notFound(name)
-	for _, folder := range filepath.SplitList(path) {
-		program, why := checkProgram(filepath.Join(first(folder, "."), name), dir)
+	for _, entry := range filepath.SplitList(path) {
+		program, why := checkProgram(filepath.Join(first(entry, "."), name), dir)
 		if why == nil {
 			return program, nil
 		}
 		if why.reason == wire.ReasonNotExecutable {
-			found = why // but a later folder may have one that runs
+			found = why // but a later directory may have one that runs
 		}
 	}
 	return "", found
@@ -147,7 +147,7 @@ func (p plan) explain(err error) *startFailure {
 	return cannotRun(fmt.Errorf("%s: %w", p.path, err))
 }
 
-// first gives the first that is not empty.
+// first returns the first that is not empty.
 func first(s ...string) string {
 	for _, v := range s {
 		if v != "" {

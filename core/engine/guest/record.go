@@ -14,7 +14,7 @@ const (
 	shownEnv = 512 << 10
 )
 
-// record gives what is known of the exec. e.mu is held.
+// record returns what is known of the exec. e.mu is held.
 func (e *exec) record(g *guest) wire.Exec {
 	r := wire.Exec{
 		ID: e.id, PID: e.pid, Cmd: e.asked.Cmd, TTY: e.asked.TTY, Stdin: e.asked.Stdin, TimeoutMS: e.asked.TimeoutMS,
@@ -36,7 +36,7 @@ func (e *exec) record(g *guest) wire.Exec {
 	return r
 }
 
-// listed gives the exec as a list has it: with no more text than all can have.
+// listed returns the exec as a list has it: with no more text than all can have.
 func (e *exec) listed(g *guest) wire.Exec {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,7 +64,7 @@ func textSize(cmd []string, env map[string]string) int {
 	return n
 }
 
-// cut gives the first keptText bytes of a command.
+// cut returns the first keptText bytes of a command.
 func cut(cmd []string) []string {
 	if textSize(cmd, nil) <= keptText {
 		return cmd
@@ -81,7 +81,7 @@ func cut(cmd []string) []string {
 	return kept
 }
 
-// handleExecs gives the last execs, newest first.
+// handleExecs returns the last execs, newest first.
 func (g *guest) handleExecs(conn *wire.Conn) error {
 	g.mu.Lock()
 	order := append([]*exec(nil), g.order[max(0, len(g.order)-wire.MaxExecs):]...)

@@ -32,7 +32,7 @@ func newGuest(t testing.TB) *guest {
 	return g
 }
 
-// exchange gives all that init answers to these bytes.
+// exchange returns all that init answers to these bytes.
 func exchange(t *testing.T, g *guest, data []byte) []wire.Frame {
 	t.Helper()
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -35,7 +35,7 @@ func (g *guest) handleTransfer(conn *wire.Conn, f wire.Frame) error {
 	return err
 }
 
-// startTransfer gives the child and the ends that its host is to have.
+// startTransfer returns the child and the ends that its host is to have.
 func (g *guest) startTransfer(in bool) (*exec, []int, error) {
 	id, err := newID()
 	if err != nil {
@@ -46,12 +46,12 @@ func (g *guest) startTransfer(in bool) (*exec, []int, error) {
 		return nil, nil, fmt.Errorf("make the pipes of a transfer: %w", err)
 	}
 	defer child.close()
-	root, err := openFolder("/")
+	root, err := openDir("/")
 	if err != nil {
 		closeAll(ours)
 		return nil, nil, err
 	}
-	// It leads to the program as the helper sealed it, not to a file of the box.
+	// It leads to the program as the shim sealed it, not to a file of the box.
 	plan := plan{path: "/proc/self/exe", dir: root, env: []string{"GOMAXPROCS=1"}, user: user{name: "root", home: "/"}}
 	defer plan.close()
 	e := &exec{id: id, created: time.Now(), done: make(chan struct{}), files: files{out: -1, err: -1, in: -1}}

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is the folder in which each exec gets a group of its own, so that its
-// whole process tree can be ended, however it forks. The helper made the
-// folder and gave it to the box's root; the box itself never sees it.
+// tree is the directory in which each exec gets a group of its own, so that its
+// whole process tree can be ended, however it forks. The shim made the
+// directory and gave it to the box's root; the box itself never sees it.
 type tree interface {
 	// make makes the group of an exec.
 	make(name string) (group, error)
@@ -32,12 +32,12 @@ type group interface {
 	remove() error
 }
 
-// newTree tells the kind of the folder from its file system.
+// newTree tells the kind of the directory from its file system.
 func newTree(fd int) (tree, error) {
 	unix.CloseOnExec(fd)
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(fd, &st); err != nil {
-		return nil, fmt.Errorf("folder of exec groups: %w", err)
+		return nil, fmt.Errorf("directory of exec groups: %w", err)
 	}
 	switch st.Type {
 	case unix.CGROUP2_SUPER_MAGIC:
@@ -45,19 +45,19 @@ func newTree(fd int) (tree, error) {
 	case unix.CGROUP_SUPER_MAGIC:
 		return freezer(fd), nil
 	}
-	return nil, fmt.Errorf("folder of exec groups is on file system %#x, not on a cgroup", st.Type)
+	return nil, fmt.Errorf("directory of exec groups is on file system %#x, not on a cgroup", st.Type)
 }
 
-// folder is a cgroup folder by name and parent.
-type folder struct {
+// dir is a cgroup directory by name and parent.
+type dir struct {
 	parent int
 	name   string
 }
 
-func (f folder) mkdir() error  { return unix.Mkdirat(f.parent, f.name, 0o755) }
-func (f folder) remove() error { return unix.Unlinkat(f.parent, f.name, unix.AT_REMOVEDIR) }
+func (f dir) mkdir() error  { return unix.Mkdirat(f.parent, f.name, 0o755) }
+func (f dir) remove() error { return unix.Unlinkat(f.parent, f.name, unix.AT_REMOVEDIR) }
 
-func (f folder) write(file, value string) error {
+func (f dir) write(file, value string) error {
 	fd, err := unix.Openat(f.parent, f.name+"/"+file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (f folder) write(file, value string) error {
 	return err
 }
 
-func (f folder) read(file string) (string, error) {
+func (f dir) read(file string) (string, error) {
 	fd, err := unix.Openat(f.parent, f.name+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", err
@@ -80,7 +80,7 @@ func (f folder) read(file string) (string, error) {
 
 // signal goes through the list once: a process that forks meanwhile may be
 // missed, which kill makes good.
-func (f folder) signal(sig unix.Signal) error {
+func (f dir) signal(sig unix.Signal) error {
 	procs, err := f.read("cgroup.procs")
 	if err != nil {
 		return err
@@ -93,17 +93,17 @@ func (f folder) signal(sig unix.Signal) error {
 	return nil
 }
 
-// unified is a cgroup2 folder: processes are born in their group
+// unified is a cgroup2 directory: processes are born in their group
 // (CLONE_INTO_CGROUP) and end with one write.
 type unified int
 
 type unifiedGroup struct {
-	folder
+	dir
 	fd int
 }
 
 func (u unified) make(name string) (group, error) {
-	g := &unifiedGroup{folder: folder{int(u), name}}
+	g := &unifiedGroup{dir: dir{int(u), name}}
 	if err := g.mkdir(); err != nil {
 		return nil, err
 	}
@@ -120,15 +120,15 @@ func (g *unifiedGroup) enter(attr *syscall.SysProcAttr) error {
 func (g *unifiedGroup) leave()      { _ = unix.Close(g.fd) }
 func (g *unifiedGroup) kill() error { return g.write("cgroup.kill", "1") }
 
-// freezer is a v1 freezer folder, for hosts without cgroup2: the spawner's
+// freezer is a v1 freezer directory, for hosts without cgroup2: the spawner's
 // thread enters the group before the fork, and a kill stops the group first so
 // that no fork can outrun it.
 type freezer int
 
-type freezerGroup struct{ folder }
+type freezerGroup struct{ dir }
 
 func (f freezer) make(name string) (group, error) {
-	g := &freezerGroup{folder{int(f), name}}
+	g := &freezerGroup{dir{int(f), name}}
 	return g, g.mkdir()
 }
 
@@ -137,7 +137,7 @@ func (g *freezerGroup) enter(*syscall.SysProcAttr) error {
 }
 
 func (g *freezerGroup) leave() {
-	_ = folder{g.parent, "."}.write("tasks", strconv.Itoa(unix.Gettid()))
+	_ = dir{g.parent, "."}.write("tasks", strconv.Itoa(unix.Gettid()))
 }
 
 // killRounds bounds the freezing of a group that forks all the time; each round

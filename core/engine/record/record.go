@@ -1,4 +1,4 @@
-// Package record is what the engine keeps of each box on disk. The helper of
+// Package record is what the engine keeps of each box on disk. The shim of
 // the home writes it, before each kernel object is made; everyone reads it.
 package record
 
@@ -23,7 +23,7 @@ type Box struct {
 	Owner   process.Identity `json:"owner"`          // the box ends with this process; zero for none
 }
 
-// Open gives the records of a home.
+// Open returns the records of a home.
 func Open(home string) store.Dir[Box] { return store.Dir[Box]{Path: filepath.Join(home, "records")} }
 
 // ValidID tells whether id can be a box's: it is used as a file name.
@@ -32,12 +32,12 @@ func ValidID(id string) bool {
 	return ok && len(rest) == 20 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// Folder gives the folder of a box's objects.
-func Folder(home, id string) string { return filepath.Join(home, "boxes", id) }
+// Directory returns the directory of a box's objects.
+func Dir(home, id string) string { return filepath.Join(home, "boxes", id) }
 
-// Settle corrects a record whose box ended while no helper watched: after a
-// reboot, or when the helper was killed too. It tells whether it did.
-func (b *Box) Settle() bool {
+// Correct corrects a record whose box ended while no shim watched: after a
+// reboot, or when the shim was killed too. It tells whether it did.
+func (b *Box) Correct() bool {
 	if b.State != core.Running || b.Init.Alive() {
 		return false
 	}

@@ -54,9 +54,9 @@ func hasCpusets() bool {
 	return exists(filepath.Join(groupRoot(), "cpuset", "cpuset.cpus"))
 }
 
-// cpuLists gives the CPUs of each box that there is.
+// cpuLists returns the CPUs of each box that there is.
 func cpuLists() []string {
-	every := groups("box_*").folder("cpuset")
+	every := groups("box_*").dir("cpuset")
 	if cgroups.IsCgroup2UnifiedMode() {
 		every = groups("box_*").unified()
 	}
@@ -90,8 +90,8 @@ func parseCPUs(list string) []int {
 	return cpus
 }
 
-// stageCPUInfo gives the file that boxes bound to these CPUs see as
-// /proc/cpuinfo. It stays for the next such box; the stage is the helper's.
+// stageCPUInfo returns the file that boxes bound to these CPUs see as
+// /proc/cpuinfo. It stays for the next such box; the stage is the shim's.
 func stageCPUInfo(cpus string) (string, error) {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(cpus))

@@ -17,10 +17,10 @@ var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 // terminals is the group that owns terminals, in Debian and most others.
 const terminals = 5
 
-// mountDev makes the box's /dev, in the helper's mount namespace. libcontainer
+// mountDev makes the box's /dev, in the shim's mount namespace. libcontainer
 // could: it takes a hundred system calls for each of these mounts, as it must
 // expect the box to be at work meanwhile. Nothing runs in the box yet, and
-// checkMountPoints has seen that /dev is a folder, so that names can be used.
+// checkMountPoints has seen that /dev is a directory, so that names can be used.
 func mountDev(root string, base, memoryMiB int) error {
 	dev := filepath.Join(root, "dev")
 	owner := fmt.Sprintf("uid=%d,gid=%d", base, base)
@@ -73,7 +73,7 @@ func checkMountPoints(root string) error {
 		case err == nil:
 			_ = unix.Close(fd)
 		case !errors.Is(err, unix.ENOENT):
-			return fault.New(fault.InvalidArgument, "the root file system's /%s is not a folder: the box needs it to mount its own", name)
+			return fault.New(fault.InvalidArgument, "the root file system's /%s is not a directory: the box needs it to mount its own", name)
 		}
 	}
 	return nil

@@ -18,8 +18,8 @@ import (
 // file system in a sparse file, which takes of the host what was written and
 // not removed. The mount alone holds the loop device, which goes with it: when
 // the box ends, however it ends, nothing is left to be detached.
-func (t *tree) mountDisk(folder string, sizeGB int) error {
-	image, made, err := openDisk(filepath.Join(folder, "disk"), sizeGB)
+func (t *tree) mountDisk(dir string, sizeGB int) error {
+	image, made, err := openDisk(filepath.Join(dir, "disk"), sizeGB)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func openDisk(path string, sizeGB int) (f *os.File, made bool, err error) {
 func format(path string) error {
 	program, err := findProgram("mkfs.ext4", "/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin")
 	if err != nil {
-		return fault.New(fault.Unsupported, "disk_size_gb: mkfs.ext4 is not in the usual folders: install the package e2fsprogs")
+		return fault.New(fault.Unsupported, "disk_size_gb: mkfs.ext4 is not in the usual directories: install the package e2fsprogs")
 	}
 	cmd := exec.Command(program, "-q", "-F", "-m", "0", "-b", "4096", "-I", "256", "-i", "16384",
 		"-O", "has_journal,extent,huge_file,flex_bg,metadata_csum,64bit,dir_nlink,extra_isize",
@@ -87,9 +87,9 @@ func format(path string) error {
 	return nil
 }
 
-func findProgram(name string, folders ...string) (string, error) {
-	for _, folder := range folders {
-		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+func findProgram(name string, dirs ...string) (string, error) {
+	for _, dir := range dirs {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 			return path, nil
 		}
 	}
@@ -99,7 +99,7 @@ func findProgram(name string, folders ...string) (string, error) {
 // loopTries bounds the race with others of the host for a free loop device.
 const loopTries = 64
 
-// loopDevice gives a loop device for a disk. It is free again once nothing has it
+// loopDevice returns a loop device for a disk. It is free again once nothing has it
 // open and no file system on it is mounted.
 func loopDevice(image *os.File, isNew bool) (*os.File, error) {
 	if !isNew {
@@ -136,7 +136,7 @@ func loopDevice(image *os.File, isNew bool) (*os.File, error) {
 	return nil, fault.New(fault.ResourceExhausted, "no loop device for the box's disk: all that were free were taken meanwhile")
 }
 
-// attached gives the loop device that a disk is attached to, or nil.
+// attached returns the loop device that a disk is attached to, or nil.
 func attached(image *os.File) *os.File {
 	var st unix.Stat_t
 	if unix.Fstat(int(image.Fd()), &st) != nil {

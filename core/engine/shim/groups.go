@@ -18,7 +18,7 @@ import (
 	"sandbox/core/options"
 )
 
-// Where cgroup v1 holds the limits, or a part of them, the helper makes the
+// Where cgroup v1 holds the limits, or a part of them, the shim makes the
 // groups itself and libcontainer none. libcontainer writes the number of a new
 // box's first process into each group, and the first such write waits for an
 // RCU grace period, 10 to 20 ms. A thread that writes "0", itself, does not
@@ -30,15 +30,15 @@ import (
 const (
 	hostGroups  = "/sys/fs/cgroup"   // read-only for this process on v1, see takeGroups
 	ourGroups   = stage + "/.cgroup" // the same, writable
-	groupParent = "/sandbox"         // the boxes' folder in each hierarchy
+	groupParent = "/sandbox"         // the boxes' directory in each hierarchy
 )
 
-// Below a box's folder is one for the commands: a limit there ends a command
+// Below a box's directory is one for the commands: a limit there ends a command
 // and never init. On pure cgroup2, where only a group without processes has
 // limited ones below it, init has one too.
 const (
-	execsFolder = "execs"
-	initFolder  = "init"
+	execsDir = "execs"
+	initDir  = "init"
 )
 
 // groupRoot is where this process reaches the hierarchies.
@@ -74,22 +74,22 @@ func withoutGroups(id string) *cgroups.Cgroup {
 	return &cgroups.Cgroup{Name: id, Rootless: true, Resources: &cgroups.Resources{}}
 }
 
-// groups are the cgroup folders of one box. Its own folder has the limits of the
-// whole; the box's root may make folders for execs below one of them, and
+// groups are the cgroup directories of one box. Its own directory has the limits of the
+// whole; the box's root may make directories for execs below one of them, and
 // touches no limit.
 type groups string // the box's id
 
-// folder gives the box's folder in the hierarchy of a v1 controller.
-func (g groups) folder(controller string) string {
+// dir returns the box's directory in the hierarchy of a v1 controller.
+func (g groups) dir(controller string) string {
 	return filepath.Join(groupRoot(), controller, groupParent, string(g))
 }
 
-// unified gives the box's cgroup2 folder.
+// unified returns the box's cgroup2 directory.
 func (g groups) unified() string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return filepath.Join(groupRoot(), groupParent, string(g))
 	}
-	return g.folder("unified")
+	return g.dir("unified")
 }
 
 // hybrid tells whether the host has cgroup2 beside v1.
@@ -97,8 +97,8 @@ func hybrid() bool {
 	return !cgroups.IsCgroup2UnifiedMode() && exists(filepath.Join(groupRoot(), "unified", "cgroup.procs"))
 }
 
-// controllers gives the v1 hierarchies of the host, as libcontainer names
-// them, and the box's folder in each.
+// controllers returns the v1 hierarchies of the host, as libcontainer names
+// them, and the box's directory in each.
 func (g groups) controllers() map[string]string {
 	paths := map[string]string{}
 	mounted, _ := filepath.Glob(filepath.Join(groupRoot(), "*", "tasks")) // only a bad pattern fails
@@ -108,17 +108,17 @@ func (g groups) controllers() map[string]string {
 		if name == "systemd" {
 			key = "name=systemd"
 		}
-		paths[key] = g.folder(name)
+		paths[key] = g.dir(name)
 	}
 	return paths
 }
 
-// all gives those of the box's folders that exist.
+// all returns those of the box's directories that exist.
 func (g groups) all() []string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return []string{g.unified()}
 	}
-	found, _ := filepath.Glob(g.folder("*")) // only a bad pattern fails
+	found, _ := filepath.Glob(g.dir("*")) // only a bad pattern fails
 	return found
 }
 
@@ -155,7 +155,7 @@ func (g groups) enter(limits *cgroups.Cgroup, o options.Box) error {
 	return g.limitExecs(o)
 }
 
-// leaveGroups takes the calling thread back into the helper's own v1 groups.
+// leaveGroups takes the calling thread back into the shim's own v1 groups.
 func leaveGroups() {
 	own, err := cgroups.ParseCgroupFile("/proc/self/cgroup") // the main thread's
 	if err != nil {
@@ -181,15 +181,15 @@ func execLimits(o options.Box) map[string]limit {
 // limitExecs makes the groups of the box's commands, below those of the box.
 func (g groups) limitExecs(o options.Box) error {
 	for controller, limit := range execLimits(o) {
-		folder, file := g.folder(controller), limit.v1
+		dir, file := g.dir(controller), limit.v1
 		if cgroups.IsCgroup2UnifiedMode() {
-			folder, file = g.unified(), limit.v2
+			dir, file = g.unified(), limit.v2
 		}
-		folder = filepath.Join(folder, execsFolder)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+		dir = filepath.Join(dir, execsDir)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if err := write(folder, file, limit.value); err != nil {
+		if err := write(dir, file, limit.value); err != nil {
 			return fmt.Errorf("limit the commands of a box: %w", err)
 		}
 	}
@@ -205,7 +205,7 @@ func (g groups) execTasks() ([]*os.File, error) {
 	}
 	var tasks []*os.File
 	for controller := range execLimits(options.Box{}) {
-		f, err := os.OpenFile(filepath.Join(g.folder(controller), execsFolder, "tasks"), os.O_WRONLY, 0)
+		f, err := os.OpenFile(filepath.Join(g.dir(controller), execsDir, "tasks"), os.O_WRONLY, 0)
 		if err != nil {
 			closeAll(tasks)
 			return nil, err
@@ -222,7 +222,7 @@ func (g groups) oomKills() (*os.File, error) {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return os.Open(filepath.Join(g.unified(), "memory.events"))
 	}
-	return os.Open(filepath.Join(g.folder("memory"), execsFolder, "memory.oom_control"))
+	return os.Open(filepath.Join(g.dir("memory"), execsDir, "memory.oom_control"))
 }
 
 // warm makes the RCU grace period pass that the next write of another
@@ -243,14 +243,14 @@ func (g groups) adopt(pid int) error {
 	return attach(g.unified(), pid)
 }
 
-// split gives init and the commands groups of their own on pure cgroup2, where
+// split returns init and the commands groups of their own on pure cgroup2, where
 // the box's group must have no process to have limits below. init must have
 // spoken: threads that its exec ends can't be moved, and stay until they ended.
 func (g groups) split(pid int, o options.Box) error {
 	if !cgroups.IsCgroup2UnifiedMode() {
 		return nil
 	}
-	if err := attach(filepath.Join(g.unified(), initFolder), pid); err != nil {
+	if err := attach(filepath.Join(g.unified(), initDir), pid); err != nil {
 		return err
 	}
 	if err := write(g.unified(), "cgroup.subtree_control", "+memory +pids"); err != nil {
@@ -259,29 +259,29 @@ func (g groups) split(pid int, o options.Box) error {
 	return g.limitExecs(o)
 }
 
-func attach(folder string, pid int) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func attach(dir string, pid int) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return write(folder, "cgroup.procs", strconv.Itoa(pid))
+	return write(dir, "cgroup.procs", strconv.Itoa(pid))
 }
 
-// delegate gives the folder in which init makes a group for each exec: in the
-// box's cgroup2 folder, or on a host without cgroup2 in that of the v1 freezer.
-// Only folders and lists of processes change owner, no file of limits.
+// delegate returns the directory in which init makes a group for each exec: in the
+// box's cgroup2 directory, or on a host without cgroup2 in that of the v1 freezer.
+// Only directories and lists of processes change owner, no file of limits.
 //
 // What init gets is a mount of its own that is mounted nowhere: the box can
-// name init's descriptors (/proc/self/fd/N), and ".." from a folder of the
+// name init's descriptors (/proc/self/fd/N), and ".." from a directory of the
 // host's tree would lead it to all of the host's files.
 func (g groups) delegate(base int) (*os.File, error) {
-	execs := filepath.Join(g.unified(), execsFolder)
+	execs := filepath.Join(g.unified(), execsDir)
 	// From init's group to an exec's the way leads through the box's.
 	theirs := []string{execs, filepath.Join(execs, "cgroup.procs"), filepath.Join(g.unified(), "cgroup.procs")}
 	if !exists(g.unified()) {
-		if !exists(g.folder("freezer")) {
+		if !exists(g.dir("freezer")) {
 			return nil, fault.New(fault.Unsupported, "this host has neither cgroup2 nor the v1 freezer mounted below %s", hostGroups)
 		}
-		execs = filepath.Join(g.folder("freezer"), execsFolder)
+		execs = filepath.Join(g.dir("freezer"), execsDir)
 		theirs = []string{execs, filepath.Join(execs, "tasks")}
 	}
 	if err := os.MkdirAll(execs, 0o755); err != nil {
@@ -318,7 +318,7 @@ func (g groups) files(base int) ([]*os.File, error) {
 	return append([]*os.File{tree, kills}, tasks...), nil
 }
 
-// remove removes the box's folders, which have no process left.
+// remove removes the box's directories, which have no process left.
 func (g groups) remove() error {
 	var errs []error
 	for _, path := range g.all() {
@@ -353,7 +353,7 @@ func killGroup(path string) {
 	}
 }
 
-// end kills a process and waits for its end. A thread of a killed helper may
+// end kills a process and waits for its end. A thread of a killed shim may
 // still be on its way out, in the group it was to start a box in.
 func end(pid int) {
 	h, err := process.Hold(pid)
@@ -366,8 +366,8 @@ func end(pid int) {
 }
 
 // write writes to a file of a group, which must be there.
-func write(folder, file, value string) error {
-	f, err := os.OpenFile(filepath.Join(folder, file), os.O_WRONLY, 0)
+func write(dir, file, value string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

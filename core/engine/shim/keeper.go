@@ -29,7 +29,7 @@ type keeper struct {
 	records store.Dir[record.Box]
 	idle    *idle
 	flushes atomic.Int64 // asked for, and not done
-	line    line
+	queue   queue
 
 	mu     sync.Mutex
 	boxes  map[string]*box
@@ -43,7 +43,7 @@ type box struct {
 	mu       sync.Mutex
 	rec      record.Box
 	life     *life         // nil unless it runs
-	ended    chan struct{} // closed once the present life has been settled
+	ended    chan struct{} // closed once the present life has been noted
 	stopping bool
 }
 
@@ -89,7 +89,7 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity, left fun
 	return b.record().Record, nil
 }
 
-// again gives the box that an earlier helper made, which died before it could
+// again returns the box that an earlier shim made, which died before it could
 // say so. One that does not run any more is removed: its asker never had it.
 func (k *keeper) again(id string) (core.Record, error) {
 	b, err := k.lock(id)
@@ -103,7 +103,7 @@ func (k *keeper) again(id string) (core.Record, error) {
 	return core.Record{}, k.forget(b)
 }
 
-// reserve gives a box its name and its range of ids, and writes its record.
+// reserve returns a box its name and its range of ids, and writes its record.
 // b.change is held, and the caller gives it back.
 func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, error) {
 	now := time.Now().UTC()
@@ -168,13 +168,13 @@ func (k *keeper) adopt(b *box, f *life) {
 	go func() {
 		defer k.idle.leave()
 		_ = f.handle.Wait()
-		k.settled(b, f)
+		k.noteEnd(b, f)
 	}()
 }
 
-// settled takes note of the end of a box's init, expected or not.
-func (k *keeper) settled(b *box, f *life) {
-	k.settle(b.rec.ID, f)
+// noteEnd takes note of the end of a box's init, expected or not.
+func (k *keeper) noteEnd(b *box, f *life) {
+	k.cleanUp(b.rec.ID, f)
 	b.mu.Lock()
 	if b.stopping {
 		b.rec.Ended(core.Stopped, "stopped")
@@ -193,14 +193,14 @@ func (k *keeper) settled(b *box, f *life) {
 		err = k.records.Put(rec.ID, rec, true)
 	}
 	if err != nil {
-		k.log.Error("settle a box", "box", rec.ID, "error", err)
+		k.log.Error("note the end of a box", "box", rec.ID, "error", err)
 	}
 }
 
 // forget removes a box that does not run: its objects first, its record last.
 func (k *keeper) forget(b *box) error {
 	id := b.rec.ID
-	if err := os.RemoveAll(record.Folder(k.home, id)); err != nil {
+	if err := os.RemoveAll(record.Dir(k.home, id)); err != nil {
 		return store.Fault(err, "remove box %s", id)
 	}
 	if err := k.records.Delete(id); err != nil {
@@ -233,7 +233,7 @@ func (k *keeper) find(id string) *box {
 	return k.boxes[id]
 }
 
-// awaitEnd waits until the end of an init that is over has been settled.
+// awaitEnd waits until the end of an init that is over has been noted.
 func (b *box) awaitEnd() {
 	b.mu.Lock()
 	over, ended := b.life != nil && !b.life.init.Alive(), b.ended
@@ -298,7 +298,7 @@ func (b *box) stop() (*life, <-chan struct{}) {
 
 // askToStop has init end the box, and waits for its word that all is over.
 func (k *keeper) askToStop(id string, grace time.Duration) error {
-	dir, err := openPath(record.Folder(k.home, id))
+	dir, err := openPath(record.Dir(k.home, id))
 	if err != nil {
 		return err
 	}
@@ -367,7 +367,7 @@ func (k *keeper) watchOwner(owner process.Identity) {
 	}()
 }
 
-// checkRootfs refuses folders that no box may have as its root.
+// checkRootfs refuses directories that no box may have as its root.
 func (k *keeper) checkRootfs(o options.Box) error {
 	if o.RootfsPath == "" {
 		return nil
@@ -391,29 +391,29 @@ func (k *keeper) checkRootfs(o options.Box) error {
 	return nil
 }
 
-// openRootfs opens the folder that a box without an image stands on.
+// openRootfs opens the directory that a box without an image stands on.
 func openRootfs(o options.Box) (*os.File, error) {
 	f, err := hostpath.Open(o.RootfsWithin, o.RootfsPath)
 	if errors.Is(err, hostpath.ErrOutside) {
-		return nil, fault.New(fault.PermissionDenied, "rootfs_path %s leads out of the folder %s", o.RootfsPath, o.RootfsWithin)
+		return nil, fault.New(fault.PermissionDenied, "rootfs_path %s leads out of the directory %s", o.RootfsPath, o.RootfsWithin)
 	}
 	if err != nil {
-		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s: no such folder", o.RootfsPath)
+		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s: no such directory", o.RootfsPath)
 	}
-	if folder, err := isFolder(int(f.Fd())); err != nil || !folder {
+	if dir, err := isDir(int(f.Fd())); err != nil || !dir {
 		_ = f.Close()
-		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s is not a folder", o.RootfsPath)
+		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s is not a directory", o.RootfsPath)
 	}
 	return f, nil
 }
 
 // overlap tells whether one of two paths is the other or lies below it, also
-// where one goes through another mount of the same folders.
+// where one goes through another mount of the same directories.
 func overlap(a, b string) bool { return within(a, b) || within(b, a) }
 
-// within tells whether path is folder or lies below it.
-func within(path, folder string) bool {
-	there, err := os.Stat(folder)
+// within tells whether path is directory or lies below it.
+func within(path, dir string) bool {
+	there, err := os.Stat(dir)
 	if err != nil {
 		return false
 	}

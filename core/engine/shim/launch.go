@@ -32,7 +32,7 @@ const errorsOnly = "2"
 // launcher makes the kernel's side of boxes.
 type launcher struct {
 	home    string
-	state   string   // libcontainer's folder
+	state   string   // libcontainer's directory
 	program *os.File // sandbox-init
 	network *network.Host
 	log     *slog.Logger
@@ -93,7 +93,7 @@ func (l launcher) mount(t *tree, b record.Box) error {
 		defer root.Close()
 		layers = []string{fdPath(root)}
 	}
-	if err := t.mount(record.Folder(l.home, b.ID), layers, b.UIDBase, b.Options.DiskSizeGB, b.Options.AutoRemove); err != nil {
+	if err := t.mount(record.Dir(l.home, b.ID), layers, b.UIDBase, b.Options.DiskSizeGB, b.Options.AutoRemove); err != nil {
 		return store.Fault(err, "make the box's root file system")
 	}
 	if err := checkMountPoints(t.root); err != nil {
@@ -174,10 +174,10 @@ func (f *life) hold(p *libcontainer.Process) error {
 	return err
 }
 
-// greet gives init what it needs, confines the thread that starts commands,
+// greet returns init what it needs, confines the thread that starts commands,
 // and lets it serve.
 func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.Conn) error {
-	dir, err := openPath(record.Folder(l.home, b.ID))
+	dir, err := openPath(record.Dir(l.home, b.ID))
 	if err != nil {
 		return err
 	}
@@ -236,11 +236,11 @@ func guestConfig(b record.Box, net *network.Box) (wire.Config, error) {
 func (l launcher) end(id string, f *life) {
 	_ = f.handle.Kill()
 	_ = f.handle.Wait()
-	l.settle(id, f)
+	l.cleanUp(id, f)
 }
 
-// settle takes away what an ended box leaves in the kernel.
-func (l launcher) settle(id string, f *life) {
+// cleanUp takes away what an ended box leaves in the kernel.
+func (l launcher) cleanUp(id string, f *life) {
 	f.reap()
 	_ = f.handle.Close()
 	if err := closeNetwork(f.net); err != nil {
@@ -284,7 +284,7 @@ func socketPair() (*wire.Conn, *os.File, error) {
 		return nil, nil, err
 	}
 	c := wire.NewConn(p[0], "init")
-	return c, os.NewFile(uintptr(p[1]), "helper"), c.SetTimeout(initTimeout)
+	return c, os.NewFile(uintptr(p[1]), "shim"), c.SetTimeout(initTimeout)
 }
 
 // engineFault classifies what libcontainer and init answer.

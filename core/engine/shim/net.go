@@ -16,7 +16,7 @@ func (l launcher) reserve(o options.Box) (*network.Box, error) {
 	return l.network.Reserve(o.Ports)
 }
 
-// connect gives a new box its network.
+// connect returns a new box its network.
 func connect(net *network.Box, pid, base int) error {
 	if net == nil {
 		return nil
@@ -44,7 +44,7 @@ func (k *keeper) takeOverNetwork(rec *record.Box) *network.Box {
 	return net
 }
 
-// etc gives the files that the box's /etc has to hold. The names of hosts are
+// etc returns the files that the box's /etc has to hold. The names of hosts are
 // the box's own once it has begun; its resolvers follow the host's.
 func etc(b record.Box, net *network.Box) (map[string]string, error) {
 	files := map[string]string{}

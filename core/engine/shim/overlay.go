@@ -13,11 +13,11 @@ import (
 	"sandbox/core/fault"
 )
 
-// stage is where the helper mounts boxes' root file systems, in its own mount
+// stage is where the shim mounts boxes' root file systems, in its own mount
 // namespace, for libcontainer to take over. A box's root has to be able to go
-// there, and the home is closed to it. This folder is on every host, open to
-// all, and of no use to the helper: covering it hides nothing and makes no
-// folder on the host.
+// there, and the home is closed to it. This directory is on every host, open to
+// all, and of no use to the shim: covering it hides nothing and makes no
+// directory on the host.
 const stage = "/dev/pts"
 
 func openStage() error {
@@ -27,7 +27,7 @@ func openStage() error {
 
 // tree is the root file system of a box before its init has taken it over.
 type tree struct {
-	root   string // where it is mounted, in the helper's own mount namespace
+	root   string // where it is mounted, in the shim's own mount namespace
 	mounts int    // how many mounts lie on root
 }
 
@@ -36,10 +36,10 @@ func stagedTree(id string) tree { return tree{root: filepath.Join(stage, id)} }
 
 // mount mounts the box's root file system: the layers, lowest first,
 // read-only and with their owners mapped into the box's range, below the
-// writable folder upper. The writable folder belongs to the box's range on
+// writable directory upper. The writable directory belongs to the box's range on
 // disk: an id-mapped one comes up silently read-only.
-func (t *tree) mount(folder string, layers []string, base, diskGB int, passing bool) error {
-	if err := makeFolders(folder, t.root); err != nil {
+func (t *tree) mount(dir string, layers []string, base, diskGB int, passing bool) error {
+	if err := makeDirs(dir, t.root); err != nil {
 		return err
 	}
 	all := idRange{0, base, idsPerBox}
@@ -49,17 +49,17 @@ func (t *tree) mount(folder string, layers []string, base, diskGB int, passing b
 	}
 	defer ids.Close()
 	if diskGB != 0 { // below the layers, out of the box's sight
-		if err := t.mountDisk(folder, diskGB); err != nil {
+		if err := t.mountDisk(dir, diskGB); err != nil {
 			return err
 		}
-		folder = t.root
+		dir = t.root
 	}
-	upper, err := openFolder(filepath.Join(folder, "upper"))
+	upper, err := openDir(filepath.Join(dir, "upper"))
 	if err != nil {
 		return err
 	}
 	defer upper.Close()
-	work, err := openFolder(filepath.Join(folder, "work"))
+	work, err := openDir(filepath.Join(dir, "work"))
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (t *tree) overlay(lower []string, upper, work string, passing bool) error {
 // noUpper is the failure of a home whose file system can't hold a writable layer.
 func noUpper(path string) error {
 	return fault.New(fault.Unsupported, "the home is on %s, which can't be the writable layer of a box: "+
-		"set SANDBOX_HOME to a folder on ext4, xfs or btrfs", fileSystem(path))
+		"set SANDBOX_HOME to a directory on ext4, xfs or btrfs", fileSystem(path))
 }
 
 // unmount takes the mounts away here; those of a running box are its own.
@@ -149,7 +149,7 @@ func (t *tree) unmount() {
 	_ = os.Remove(t.root)
 }
 
-func makeFolders(paths ...string) error {
+func makeDirs(paths ...string) error {
 	for _, p := range paths {
 		if err := os.MkdirAll(p, 0o700); err != nil {
 			return err
@@ -158,7 +158,7 @@ func makeFolders(paths ...string) error {
 	return nil
 }
 
-// copyRoot gives the writable folder, which is what the box sees as /, the
+// copyRoot returns the writable directory, which is what the box sees as /, the
 // mode of the topmost layer's and an owner in the box's range.
 func copyRoot(layer, upper string, base int) error {
 	var st unix.Stat_t
@@ -171,9 +171,9 @@ func copyRoot(layer, upper string, base int) error {
 	return os.Chown(upper, base+int(min(st.Uid, idsPerBox-1)), base+int(min(st.Gid, idsPerBox-1)))
 }
 
-// openFolder opens a folder of the home, and makes it if it is missing.
-func openFolder(path string) (*os.File, error) {
-	if err := makeFolders(path); err != nil {
+// openDir opens a directory of the home, and makes it if it is missing.
+func openDir(path string) (*os.File, error) {
+	if err := makeDirs(path); err != nil {
 		return nil, err
 	}
 	return openPath(path)

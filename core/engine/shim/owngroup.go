@@ -11,7 +11,7 @@ import (
 	"github.com/opencontainers/cgroups/manager"
 )
 
-// group is the helper's own cgroup: it must not end with the service of the
+// group is the shim's own cgroup: it must not end with the service of the
 // program that happened to start it, nor be charged to that one's limits.
 type group struct{ path string }
 
@@ -21,39 +21,39 @@ func ownGroup(home string) group {
 	return group{fmt.Sprintf("%s/shim-%x", groupParent, h.Sum64())}
 }
 
-// enter moves this process into its group, and ends what an earlier helper of
+// enter moves this process into its group, and ends what an earlier shim of
 // the home, which died, left there: half-made boxes, unpacking children.
 func (g group) enter() error {
 	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{}})
 	if err != nil {
 		return err
 	}
-	for _, path := range g.folders(hostGroups) { // takeGroups comes later
+	for _, path := range g.dirs(hostGroups) { // takeGroups comes later
 		killGroup(path)
 	}
-	sweepHelpers(hostGroups)
+	sweepShimGroups(hostGroups)
 	return m.Apply(os.Getpid())
 }
 
-// settled is the age at which a helper is in its group for certain.
-const settled = time.Minute
+// minGroupAge is the age at which a shim is in its group for certain.
+const minGroupAge = time.Minute
 
-// sweepHelpers removes the groups of helpers that were killed and whose homes
+// sweepShimGroups removes the groups of shims that were killed and whose homes
 // nobody has used since. One that has processes can't be removed.
-func sweepHelpers(groupRoot string) {
+func sweepShimGroups(groupRoot string) {
 	for _, root := range hierarchies(groupRoot) {
 		groups, _ := filepath.Glob(filepath.Join(root, groupParent, "shim-*")) // only a bad pattern fails
 		for _, path := range groups {
-			if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) > settled {
+			if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) > minGroupAge {
 				_ = os.Remove(path)
 			}
 		}
 	}
 }
 
-// leave removes the group, and the boxes' common folder with the last home.
+// leave removes the group, and the boxes' common directory with the last home.
 func (g group) leave() {
-	for _, path := range g.folders(groupRoot()) {
+	for _, path := range g.dirs(groupRoot()) {
 		parent := filepath.Dir(path)
 		_ = cgroups.WriteCgroupProc(filepath.Dir(parent), os.Getpid())
 		_ = cgroups.RemovePath(path)
@@ -63,8 +63,8 @@ func (g group) leave() {
 	}
 }
 
-// folders gives those of the group's folders that exist.
-func (g group) folders(groupRoot string) []string {
+// directories returns those of the group's directories that exist.
+func (g group) dirs(groupRoot string) []string {
 	var found []string
 	for _, root := range hierarchies(groupRoot) {
 		if path := filepath.Join(root, g.path); exists(path) {
@@ -74,7 +74,7 @@ func (g group) folders(groupRoot string) []string {
 	return found
 }
 
-// hierarchies gives the folders at which the host's are mounted.
+// hierarchies returns the directories at which the host's are mounted.
 func hierarchies(groupRoot string) []string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return []string{groupRoot}

@@ -21,14 +21,14 @@ import (
 	"sandbox/core/network"
 )
 
-// Descriptors that a helper is started with.
+// Descriptors that a shim is started with.
 const (
-	homeFD    = 3 // the folder of the home
+	homeFD    = 3 // the directory of the home
 	programFD = 4 // sandbox-init
-	readyFD   = 5 // takes one line when the helper serves
+	readyFD   = 5 // takes one line when the shim serves
 )
 
-// lingering is how long a helper stays once no box runs and no client is there.
+// lingering is how long a shim stays once no box runs and no client is there.
 const lingering = 5 * time.Second
 
 // The main thread is kept for Serve. A goroutine that puts its thread into a
@@ -36,7 +36,7 @@ const lingering = 5 * time.Second
 // can't end, and is the whole process in the eyes of cgroups.
 func init() { runtime.LockOSThread() }
 
-// Serve is the helper of the home at the given path, until it is not needed.
+// Serve is the shim of the home at the given path, until it is not needed.
 func Serve(home string) error {
 	ended := make(chan error)
 	go func() { ended <- serve(home) }()
@@ -54,7 +54,7 @@ func serve(home string) error {
 	if err != nil {
 		return err
 	}
-	held, err := lock(filepath.Join(home, "engine", wire.HelperLock))
+	held, err := lock(filepath.Join(home, "engine", wire.ShimLock))
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func serve(home string) error {
 	}
 	k := &keeper{
 		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), network: &network.Host{}, log: log},
-		records:  record.Open(home), idle: newIdle(lingering), line: newLine(),
+		records:  record.Open(home), idle: newIdle(lingering), queue: newQueue(),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
 	}
 	if err := k.load(); err != nil {
 		return err
 	}
-	k.flush() // what an earlier helper did not come to
+	k.flush() // what an earlier shim did not come to
 	err = k.serve(dir)
 	return errors.Join(err, k.network.Leave())
 }
@@ -90,7 +90,7 @@ func (k *keeper) serve(home *os.File) error {
 		return err
 	}
 	defer dir.Close()
-	fd, err := wire.Bind(dir, wire.HelperSocket)
+	fd, err := wire.Bind(dir, wire.ShimSocket)
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func (k *keeper) serve(home *os.File) error {
 	_ = ready.Close()
 	go func() {
 		<-k.idle.over
-		// New clients find no socket and start another helper; one that
+		// New clients find no socket and start another shim; one that
 		// came just before is cut off and does the same.
-		_ = unix.Unlinkat(int(dir.Fd()), wire.HelperSocket, 0)
+		_ = unix.Unlinkat(int(dir.Fd()), wire.ShimSocket, 0)
 		_ = l.Close()
 	}()
 	for {
@@ -164,7 +164,7 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 			return 0, nil, err
 		}
 	default:
-		return 0, nil, fault.New(fault.Engine, "the helper does not know request %d", f.Type)
+		return 0, nil, fault.New(fault.Engine, "the shim does not know request %d", f.Type)
 	}
 	switch f.Type {
 	case wire.TypeStartBox:
@@ -200,10 +200,10 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 	if err := f.Decode(&req); err != nil {
 		return core.Record{}, err
 	}
-	if err := k.line.enter(conn); err != nil {
+	if err := k.queue.enter(conn); err != nil {
 		return core.Record{}, err
 	}
-	defer k.line.leave()
+	defer k.queue.leave()
 	var owner process.Identity
 	if req.Owned {
 		pid, err := conn.Peer()
@@ -218,17 +218,17 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 }
 
 func (k *keeper) answerStart(conn *wire.Conn, id string) (core.Record, error) {
-	if err := k.line.enter(conn); err != nil {
+	if err := k.queue.enter(conn); err != nil {
 		return core.Record{}, err
 	}
-	defer k.line.leave()
+	defer k.queue.leave()
 	return k.start(id)
 }
 
-// openLog opens the helper's log in the home, anew when it has grown large.
+// openLog opens the shim's log in the home, anew when it has grown large.
 func openLog(home string) (*slog.Logger, error) {
 	const large = 1 << 20
-	name := filepath.Join(home, "engine", wire.HelperLog)
+	name := filepath.Join(home, "engine", wire.ShimLog)
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	if st, err := os.Stat(name); err == nil && st.Size() > large {
 		flags |= os.O_TRUNC
@@ -244,7 +244,7 @@ func openLog(home string) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(f, nil)), nil
 }
 
-// lock waits for an earlier helper, which is about to end: while it served, it
+// lock waits for an earlier shim, which is about to end: while it served, it
 // was found and no other one started.
 func lock(name string) (io.Closer, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
@@ -258,7 +258,7 @@ func lock(name string) (io.Closer, error) {
 	return f, nil
 }
 
-// idle counts what keeps the helper here.
+// idle counts what keeps the shim here.
 type idle struct {
 	over chan struct{} // closed when nothing has kept it for a while
 

@@ -19,7 +19,7 @@ const (
 	initMemory    = 16 << 20 // bytes
 )
 
-// config gives libcontainer's configuration of a box.
+// config returns libcontainer's configuration of a box.
 func config(b record.Box, root string) (*configs.Config, error) {
 	cpus := pickCPUs(b.Options.CPUs)
 	mounts, err := mounts(cpus)

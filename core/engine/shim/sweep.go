@@ -19,7 +19,7 @@ import (
 	"sandbox/core/store"
 )
 
-// load takes over the boxes of an earlier helper: it adopts those that run,
+// load takes over the boxes of an earlier shim: it adopts those that run,
 // notes those that have ended, and removes what was never finished. Records
 // were written before objects, so nothing of ours is without one.
 func (k *keeper) load() error {
@@ -43,7 +43,7 @@ func (k *keeper) load() error {
 			k.watchOwner(rec.Owner)
 		}
 	}
-	return k.sweepFolders()
+	return k.sweepDirs()
 }
 
 // takeOver brings one box and its record together.
@@ -51,7 +51,7 @@ func (k *keeper) takeOver(b *box) error {
 	rec := &b.rec
 	if rec.State == core.Running {
 		if h, err := process.Open(rec.Init); err == nil {
-			// Not a child of this helper: whoever is its parent now reaps it.
+			// Not a child of this shim: whoever is its parent now reaps it.
 			k.adopt(b, &life{init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
 			return nil
 		}
@@ -61,7 +61,7 @@ func (k *keeper) takeOver(b *box) error {
 		k.clean(rec.ID)
 	}
 	switch {
-	case rec.State == core.Created, rec.Settle() && rec.Options.AutoRemove:
+	case rec.State == core.Created, rec.Correct() && rec.Options.AutoRemove:
 		return k.forget(b)
 	case rec.State == core.Failed:
 		return k.records.Put(rec.ID, *rec, true)
@@ -69,9 +69,9 @@ func (k *keeper) takeOver(b *box) error {
 	return nil
 }
 
-// sweepFolders removes folders of boxes that have no record any more; a record
+// sweepDirs removes directories of boxes that have no record any more; a record
 // that is damaged is one.
-func (k *keeper) sweepFolders() error {
+func (k *keeper) sweepDirs() error {
 	for _, parent := range []string{filepath.Join(k.home, "boxes"), k.state} {
 		entries, err := os.ReadDir(parent)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -83,7 +83,7 @@ func (k *keeper) sweepFolders() error {
 			}
 			groups(e.Name()).kill()
 			k.clean(e.Name())
-			if err := os.RemoveAll(record.Folder(k.home, e.Name())); err != nil {
+			if err := os.RemoveAll(record.Dir(k.home, e.Name())); err != nil {
 				return store.Fault(err, "sweep the home")
 			}
 		}
@@ -92,7 +92,7 @@ func (k *keeper) sweepFolders() error {
 }
 
 // sweep removes boxes that have been over for at least as long as older, and
-// folders that no box has. It goes on past what fails.
+// directories that no box has. It goes on past what fails.
 func (k *keeper) sweep(older time.Duration) (wire.Swept, error) {
 	var swept wire.Swept
 	var failed []error
@@ -110,7 +110,7 @@ func (k *keeper) sweep(older time.Duration) (wire.Swept, error) {
 			failed = append(failed, err)
 		}
 	}
-	return swept, errors.Join(append(failed, k.sweepFolders())...)
+	return swept, errors.Join(append(failed, k.sweepDirs())...)
 }
 
 func (k *keeper) sweepBox(id string, before time.Time) (size int64, err error) {
@@ -122,7 +122,7 @@ func (k *keeper) sweepBox(id string, before time.Time) (size int64, err error) {
 	if !b.record().OverSince(before) {
 		return 0, fault.New(fault.InvalidState, "box %s was started", id)
 	}
-	size = diskUse(record.Folder(k.home, id))
+	size = diskUse(record.Dir(k.home, id))
 	return size, k.forget(b)
 }
 
@@ -132,11 +132,11 @@ func (k *keeper) all() []*box {
 	return slices.Collect(maps.Values(k.boxes))
 }
 
-// diskUse gives what the files below a folder take of the disk, as far as it
+// diskUse returns what the files below a directory take of the disk, as far as it
 // can be told.
-func diskUse(folder string) int64 {
+func diskUse(dir string) int64 {
 	var size int64
-	_ = filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // the rest counts
 		}

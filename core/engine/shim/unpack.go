@@ -11,7 +11,7 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// unpack extracts the tar stream that came with a request into a new folder
+// unpack extracts the tar stream that came with a request into a new directory
 // of the home, in a child with no rights but over files: cmd/sandbox-init hands
 // it to [layer.Child]. A client that gives up closes the stream, which is a tar
 // without end.
@@ -21,7 +21,7 @@ func (k *keeper) unpack(f wire.Frame) error {
 		return err
 	}
 	if len(f.FDs) != 1 || !within(r.Dir, k.home) || filepath.Clean(r.Dir) != r.Dir {
-		return fault.New(fault.Engine, "unpack into %q: want one stream and a folder of the home", r.Dir)
+		return fault.New(fault.Engine, "unpack into %q: want one stream and a directory of the home", r.Dir)
 	}
 	tar := os.NewFile(uintptr(f.FDs[0]), "tar")
 	f.FDs[0] = -1 // tar's now
@@ -33,7 +33,7 @@ func (k *keeper) unpack(f wire.Frame) error {
 
 func (k *keeper) layers() string { return filepath.Join(k.home, "layers") }
 
-// flush writes the home's layers to disk, while the helper goes on. It stays
+// flush writes the home's layers to disk, while the shim goes on. It stays
 // until that is done. What it was asked for meanwhile is done in one.
 func (k *keeper) flush() {
 	if k.flushes.Add(1) > 1 { // who is at it will see it

@@ -14,7 +14,7 @@ package shim
 // shares the parent's memory, so that making it copies nothing, and must not
 // touch it: it has a stack of its own and only makes system calls. It has
 // copies of all descriptors, and closes them: with the lock and the connections
-// open, a killed helper would look alive.
+// open, a killed shim would look alive.
 static int hold(void *parent) {
 	syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (syscall(SYS_getppid) != (long)parent) // it was killed just before

@@ -31,12 +31,12 @@ func (k *keeper) checkVolumes(volumes []options.Volume) error {
 }
 
 // openVolume opens what a volume shows, and nothing that would let a box out:
-// the home (with the sockets of the helper and of all boxes), the stage, or
+// the home (with the sockets of the shim and of all boxes), the stage, or
 // what holds them.
 func openVolume(home string, v options.Volume) (*os.File, error) {
 	f, err := hostpath.Open(v.Within, v.HostPath)
 	if errors.Is(err, hostpath.ErrOutside) {
-		return nil, fault.New(fault.PermissionDenied, "volume host_path %s leads out of the folder %s", v.HostPath, v.Within)
+		return nil, fault.New(fault.PermissionDenied, "volume host_path %s leads out of the directory %s", v.HostPath, v.Within)
 	}
 	if err != nil {
 		return nil, fault.New(fault.InvalidArgument, "volume host_path %s: %s", v.HostPath, reason(err))
@@ -50,7 +50,7 @@ func openVolume(home string, v options.Volume) (*os.File, error) {
 
 func reason(err error) string {
 	if errors.Is(err, os.ErrNotExist) {
-		return "no such file or folder"
+		return "no such file or directory"
 	}
 	var errno unix.Errno
 	errors.As(err, &errno)
@@ -63,7 +63,7 @@ func checkVolume(f *os.File, home string, v options.Volume) error {
 		return err
 	}
 	if !st.IsDir() && !st.Mode().IsRegular() {
-		return fault.New(fault.InvalidArgument, "volume host_path %s is neither a folder nor a file", v.HostPath)
+		return fault.New(fault.InvalidArgument, "volume host_path %s is neither a directory nor a file", v.HostPath)
 	}
 	real, err := os.Readlink(fdPath(f)) // what was opened, whatever the names lead to now
 	if err != nil {
@@ -115,17 +115,17 @@ func mountVolume(home string, root guestRoot, v options.Volume) error {
 		return err
 	}
 	defer tree.Close()
-	folder, err := isFolder(int(host.Fd()))
+	dir, err := isDir(int(host.Fd()))
 	if err != nil {
 		return err
 	}
-	at, err := root.mountPoint(path.Clean(v.GuestPath), folder)
+	at, err := root.mountPoint(path.Clean(v.GuestPath), dir)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(at)
-	if same, err := isFolder(at); err != nil || same != folder {
-		return fault.New(fault.InvalidArgument, "volume host_path %s and guest_path %s: one is a folder and the other is not", v.HostPath, v.GuestPath)
+	if same, err := isDir(at); err != nil || same != dir {
+		return fault.New(fault.InvalidArgument, "volume host_path %s and guest_path %s: one is a directory and the other is not", v.HostPath, v.GuestPath)
 	}
 	if err := unix.MoveMount(int(tree.Fd()), "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount volume %s: %w", v.GuestPath, err)
@@ -133,7 +133,7 @@ func mountVolume(home string, root guestRoot, v options.Volume) error {
 	return nil
 }
 
-func isFolder(fd int) (bool, error) {
+func isDir(fd int) (bool, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, err
@@ -175,7 +175,7 @@ func setVolume(tree *os.File, v options.Volume, base int) error {
 	err = unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
 	if errors.Is(err, unix.EINVAL) {
 		return fault.New(fault.Unsupported, "volume %s is on %s, or holds a mount of a file system, without id-mapped mounts: "+
-			"share a folder on ext4, xfs, btrfs or tmpfs", v.HostPath, fileSystem(fdPath(tree)))
+			"share a directory on ext4, xfs, btrfs or tmpfs", v.HostPath, fileSystem(fdPath(tree)))
 	}
 	if err != nil {
 		return fmt.Errorf("map the owner of volume %s: %w", v.HostPath, err)
@@ -184,8 +184,8 @@ func setVolume(tree *os.File, v options.Volume, base int) error {
 }
 
 // volumeOwners says whose files of a volume the box has as its own. Its root
-// is the folder's owner, and of other owners' files it may do what everybody
-// may. The host's root owns all in any case: a folder of its is shared with
+// is the directory's owner, and of other owners' files it may do what everybody
+// may. The host's root owns all in any case: a directory of its is shared with
 // the ids as they are, so that users of the box are users of the same number.
 func volumeOwners(uid, gid uint32, base int) (uids, gids idRange) {
 	if uid == 0 {
@@ -209,9 +209,9 @@ func (r guestRoot) open(name string) (int, error) {
 	})
 }
 
-// mountPoint gives a descriptor of a name in the box, and makes what is
+// mountPoint returns a descriptor of a name in the box, and makes what is
 // missing of it for the box's root.
-func (r guestRoot) mountPoint(name string, folder bool) (int, error) {
+func (r guestRoot) mountPoint(name string, dir bool) (int, error) {
 	parts := strings.Split(strings.Trim(name, "/"), "/")
 	at, err := r.open("/")
 	for i := range parts {
@@ -219,7 +219,7 @@ func (r guestRoot) mountPoint(name string, folder bool) (int, error) {
 			break
 		}
 		parent := at
-		at, err = r.step(parent, strings.Join(parts[:i+1], "/"), folder || i < len(parts)-1)
+		at, err = r.step(parent, strings.Join(parts[:i+1], "/"), dir || i < len(parts)-1)
 		_ = unix.Close(parent)
 	}
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENAMETOOLONG) {
@@ -229,10 +229,10 @@ func (r guestRoot) mountPoint(name string, folder bool) (int, error) {
 }
 
 // step opens a name whose parent is open, and makes it if it is missing.
-func (r guestRoot) step(parent int, name string, folder bool) (int, error) {
+func (r guestRoot) step(parent int, name string, dir bool) (int, error) {
 	fd, err := r.open(name)
 	if errors.Is(err, unix.ENOENT) {
-		if err := r.make(parent, name, folder); err != nil {
+		if err := r.make(parent, name, dir); err != nil {
 			return -1, err
 		}
 		fd, err = r.open(name)
@@ -248,9 +248,9 @@ func (r guestRoot) step(parent int, name string, folder bool) (int, error) {
 }
 
 // make makes a mount point. In another volume it can't and shall not.
-func (r guestRoot) make(parent int, name string, folder bool) (err error) {
+func (r guestRoot) make(parent int, name string, dir bool) (err error) {
 	base := path.Base(name)
-	if folder {
+	if dir {
 		err = unix.Mkdirat(parent, base, 0o755)
 	} else {
 		err = unix.Mknodat(parent, base, unix.S_IFREG|0o644, 0)

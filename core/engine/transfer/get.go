@@ -23,7 +23,7 @@ func get(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, err
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 	case unix.S_IFDIR:
-		return wire.Moved{}, refuse(isDirectory, "%s is a folder: ask for it as a tar", m.Path)
+		return wire.Moved{}, refuse(isDirectory, "%s is a directory: ask for it as a tar", m.Path)
 	default:
 		return wire.Moved{}, refuse(invalid, "%s is no regular file", m.Path)
 	}

@@ -17,12 +17,12 @@ import (
 
 const (
 	tarBuffer = 256 << 10
-	// listAtOnce is how many names of a folder are held at a time.
+	// listAtOnce is how many names of a directory are held at a time.
 	listAtOnce = 256
 )
 
-// pack sends a tar of a folder, or of one file. Its names begin with the last
-// name of the path. Folders, files and links are in it; what the kernel makes
+// pack sends a tar of a directory, or of one file. Its names begin with the last
+// name of the path. Directories, files and links are in it; what the kernel makes
 // up (/proc), devices, sockets and FIFOs are not. Hard links become files.
 func pack(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, error) {
 	fd, st, err := look(m.Path)
@@ -31,7 +31,7 @@ func pack(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, er
 	}
 	defer unix.Close(fd)
 	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR || made(fd) {
-		return wire.Moved{}, refuse(invalid, "%s is neither a regular file nor a folder of files", m.Path)
+		return wire.Moved{}, refuse(invalid, "%s is neither a regular file nor a directory of files", m.Path)
 	}
 	if err := announce(-1); err != nil {
 		return wire.Moved{}, err
@@ -43,7 +43,7 @@ func pack(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, er
 	w := bufio.NewWriterSize(out, tarBuffer)
 	p := packer{tw: tar.NewWriter(w), buf: make([]byte, tarBuffer)}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		err = p.folder(fd, name, st)
+		err = p.dir(fd, name, st)
 	} else {
 		err = p.file(fd, name)
 	}
@@ -59,8 +59,8 @@ type packer struct {
 	size int64
 }
 
-// folder adds a folder and all below it. A name that goes meanwhile is left out.
-func (p *packer) folder(fd int, name string, st unix.Stat_t) error {
+// dir adds a directory and all below it. A name that goes meanwhile is left out.
+func (p *packer) dir(fd int, name string, st unix.Stat_t) error {
 	if err := p.tw.WriteHeader(header(tar.TypeDir, name+"/", st)); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (p *packer) entry(parent int, base, name string) error {
 	case made(fd):
 		return nil
 	case kind == unix.S_IFDIR:
-		return p.folder(fd, name, st)
+		return p.dir(fd, name, st)
 	case kind == unix.S_IFREG:
 		return p.file(fd, name)
 	}

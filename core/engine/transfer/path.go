@@ -18,14 +18,14 @@ func openAt(dir int, path string, flags uint64) (int, error) {
 	return unix.Openat2(dir, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve})
 }
 
-// place is where a path leads: to a folder that is there, and from it through
+// place is where a path leads: to a directory that is there, and from it through
 // names that are not.
 type place struct {
 	dir     int
 	missing []string
 }
 
-// find walks down the names of an absolute path as far as there are folders.
+// find walks down the names of an absolute path as far as there are directories.
 func find(names []string) (place, error) {
 	dir, err := openAt(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -45,7 +45,7 @@ func find(names []string) (place, error) {
 	return place{dir, nil}, nil
 }
 
-// make makes the folders that are missing and gives the last one; the place's
+// make makes the directories that are missing and gives the last one; the place's
 // own stays open.
 func (p place) make() (int, error) {
 	dir, err := unix.FcntlInt(uintptr(p.dir), unix.F_DUPFD_CLOEXEC, 0)
@@ -55,12 +55,12 @@ func (p place) make() (int, error) {
 	for _, name := range p.missing {
 		if err := unix.Mkdirat(dir, name, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
 			_ = unix.Close(dir)
-			return -1, fmt.Errorf("make folder %s: %w", name, err)
+			return -1, fmt.Errorf("make directory %s: %w", name, err)
 		}
 		next, err := openAt(dir, name, unix.O_PATH|unix.O_DIRECTORY)
 		_ = unix.Close(dir)
 		if err != nil {
-			return -1, fmt.Errorf("make folder %s: %w", name, err)
+			return -1, fmt.Errorf("make directory %s: %w", name, err)
 		}
 		dir = next
 	}
@@ -80,8 +80,8 @@ func namesOf(path string) []string {
 	return names
 }
 
-// isFolder tells whether a path leads to a folder that is there.
-func isFolder(path string) bool {
+// isDir tells whether a path leads to a directory that is there.
+func isDir(path string) bool {
 	fd, err := openAt(unix.AT_FDCWD, path, unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
 		_ = unix.Close(fd)

@@ -19,11 +19,11 @@ import (
 const newMode = 0o644
 
 // put makes a file of what in holds. It is written under a name of its own in
-// the nearest folder that is there, and takes its place once it is whole:
+// the nearest directory that is there, and takes its place once it is whole:
 // before that, nothing is made but that one file, which goes again.
 func put(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
 	names, file := namesOf(m.Path), m.Name
-	if !strings.HasSuffix(m.Path, "/") && !isFolder(m.Path) {
+	if !strings.HasSuffix(m.Path, "/") && !isDir(m.Path) {
 		file, names = names[len(names)-1], names[:len(names)-1]
 	}
 	if file == "" || file == "." || file == ".." || strings.Contains(file, "/") {
@@ -35,7 +35,7 @@ func put(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
 	}
 	defer at.close()
 	if slices.Contains(at.missing, "..") {
-		return wire.Moved{}, refuse(notFound, "%s: a folder before .. is missing", m.Path)
+		return wire.Moved{}, refuse(notFound, "%s: a directory before .. is missing", m.Path)
 	}
 	if made(at.dir) {
 		return wire.Moved{}, refuse(invalid, "%s: no files can be made there", m.Path)
@@ -138,7 +138,7 @@ func replaced(dir int, name string) (unix.Stat_t, error) {
 	case err != nil:
 		return st, fmt.Errorf("%s: %w", name, err)
 	case kind == unix.S_IFDIR:
-		return st, refuse(isDirectory, "%s is a folder", name)
+		return st, refuse(isDirectory, "%s is a directory", name)
 	case kind != unix.S_IFREG:
 		return st, refuse(invalid, "%s is no regular file, and is not replaced", name)
 	}

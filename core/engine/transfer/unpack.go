@@ -16,8 +16,8 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// unpack extracts a tar into a folder, which it makes if it has to. No entry
-// leaves the folder, by its name or by a link. Modes and times of files are
+// unpack extracts a tar into a directory, which it makes if it has to. No entry
+// leaves the directory, by its name or by a link. Modes and times of files are
 // kept, owners are not: all becomes the box's root's. Each file that is there
 // is replaced in one step; what was extracted before a failure stays.
 func unpack(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
@@ -82,14 +82,14 @@ func (u *unpacker) entries(tr *tar.Reader) error {
 func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	name := path.Clean(h.Name)
 	if name == "." || name == "/" {
-		return nil // the folder itself, which is as it was
+		return nil // the directory itself, which is as it was
 	}
 	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
-		return u.folder(h, name)
+		return u.dir(h, name)
 	case tar.TypeReg:
 		return u.file(h, name, content)
 	case tar.TypeSymlink:
@@ -97,10 +97,10 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	case tar.TypeLink:
 		return u.instead(name, func() error { return u.root.Link(path.Clean(h.Linkname), name) })
 	}
-	return refuse(invalid, "neither a file, a folder nor a link")
+	return refuse(invalid, "neither a file, a directory nor a link")
 }
 
-func (u *unpacker) folder(h *tar.Header, name string) error {
+func (u *unpacker) dir(h *tar.Header, name string) error {
 	st, err := u.root.Lstat(name)
 	switch {
 	case err == nil && st.IsDir():
@@ -158,14 +158,14 @@ func (u *unpacker) replaceable(name string) error {
 	case err != nil:
 		return err
 	case st.IsDir():
-		return refuse(isDirectory, "a folder is there")
+		return refuse(isDirectory, "a directory is there")
 	case !st.Mode().IsRegular() && st.Mode()&os.ModeSymlink == 0:
 		return refuse(invalid, "what is there is no regular file")
 	}
 	return nil
 }
 
-// mode gives the mode of an entry as package os has it.
+// mode returns the mode of an entry as package os has it.
 func mode(h *tar.Header) os.FileMode {
 	m := os.FileMode(h.Mode & 0o777)
 	for bit, flag := range map[int64]os.FileMode{0o4000: os.ModeSetuid, 0o2000: os.ModeSetgid, 0o1000: os.ModeSticky} {

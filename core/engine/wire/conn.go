@@ -1,4 +1,4 @@
-// Package wire holds the messages between a host process, the helper of a
+// Package wire holds the messages between a host process, the shim of a
 // home and the init of a box, and the connection that carries them: frames
 // over a Unix stream socket, with descriptors beside them.
 //
@@ -76,7 +76,7 @@ type Conn struct {
 // NewConn makes a connection of a socket's descriptor, which it owns.
 func NewConn(fd int, name string) *Conn { return &Conn{f: os.NewFile(uintptr(fd), name)} }
 
-// FD gives the socket, to poll it. It stays the connection's.
+// FD returns the socket, to poll it. It stays the connection's.
 func (c *Conn) FD() int { return int(c.f.Fd()) }
 
 // Buffered tells whether a Recv may have its answer without the socket.
@@ -158,7 +158,7 @@ func (c *Conn) sendAll(b, oob []byte) error {
 	return nil
 }
 
-// Recv gives the next frame; io.EOF when the peer has closed between frames.
+// Recv returns the next frame; io.EOF when the peer has closed between frames.
 func (c *Conn) Recv() (Frame, error) {
 	if err := c.fill(headerSize); err != nil {
 		return Frame{}, err

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// pair gives a connection and the bare socket at its other end.
+// pair returns a connection and the bare socket at its other end.
 func pair(t testing.TB) (*wire.Conn, *os.File) {
 	t.Helper()
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

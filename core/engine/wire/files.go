@@ -17,7 +17,7 @@ type (
 	Move struct {
 		Path string `json:"path"`
 		Tar  bool   `json:"tar,omitempty"`
-		Name string `json:"name,omitempty"` // of an upload into a folder
+		Name string `json:"name,omitempty"` // of an upload into a directory
 		Mode *int   `json:"mode,omitempty"` // of an upload
 	}
 

@@ -6,8 +6,8 @@ import "time"
 // one request. After Start or Attach it stands for the exec's reader: init
 // hands out the exec's descriptors to one connection at a time.
 const (
-	// From the helper to a new init, on the pair it was started with.
-	TypeConfig Type = iota + 1 // Config, with the listening socket, the folder of exec groups, the count of OOM kills, lists of tasks
+	// From the shim to a new init, on the pair it was started with.
+	TypeConfig Type = iota + 1 // Config, with the listening socket, the directory of exec groups, the count of OOM kills, lists of tasks
 	TypeReady                  // no body: init's answer
 	TypeGo                     // no body: serve
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sockets have names in a home. They are reached through the folder's
+// Sockets have names in a home. They are reached through the directory's
 // descriptor, since a socket's address holds 108 bytes and a home may be longer.
 func address(dir *os.File, name string) *unix.SockaddrUnix {
 	return &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)}
@@ -128,7 +128,7 @@ func hasHungUp(fd uintptr) bool {
 	return err == nil && n > 0
 }
 
-// Watch gives a channel that is closed when the peer hangs up. The socket is
+// Watch returns a channel that is closed when the peer hangs up. The socket is
 // one in non-blocking mode, and nobody receives until stop was called.
 func (c *Conn) Watch() (left <-chan struct{}, stop func()) {
 	hungUp, done := make(chan struct{}), make(chan struct{})
@@ -145,7 +145,7 @@ func (c *Conn) Watch() (left <-chan struct{}, stop func()) {
 	}
 }
 
-// Peer gives the process at the other end of a connection.
+// Peer returns the process at the other end of a connection.
 func (c *Conn) Peer() (pid int, err error) {
 	cred, err := unix.GetsockoptUcred(c.FD(), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

@@ -60,7 +60,7 @@ func (z *Reader) corrupt() error {
 	return ErrCorrupt
 }
 
-// take gives the next n bits, up to 16. Behind the end they are zeros.
+// take returns the next n bits, up to 16. Behind the end they are zeros.
 func (z *Reader) take(n uint) int {
 	z.refill()
 	v := int(z.b & (1<<n - 1))

@@ -19,7 +19,7 @@ import (
 
 // The descriptors of a child, beside the tar on its standard input.
 const (
-	folderFD  = 3
+	dirFD     = 3
 	failureFD = 4
 )
 
@@ -29,24 +29,24 @@ type failure struct {
 	Message string     `json:"message"`
 }
 
-// Unpack extracts a plain tar into the new folder dir. It does so in a child
+// Unpack extracts a plain tar into the new directory dir. It does so in a child
 // process: argv starts a program whose main calls [Child]. On failure dir is
 // gone. The end of ctx kills the child.
 // Errors: Image, Storage, Engine (the child died).
 func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return store.Fault(err, "make a layer's folder")
+		return store.Fault(err, "make a layer's directory")
 	}
 	defer func() {
 		if err != nil {
 			_ = os.RemoveAll(dir)
 		}
 	}()
-	folder, err := os.Open(dir)
+	root, err := os.Open(dir)
 	if err != nil {
-		return store.Fault(err, "open a layer's folder")
+		return store.Fault(err, "open a layer's directory")
 	}
-	defer folder.Close()
+	defer root.Close()
 	answer, tell, err := os.Pipe()
 	if err != nil {
 		return fault.Wrap(fault.ResourceExhausted, err, "make a pipe")
@@ -57,12 +57,12 @@ func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err 
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = []string{} // not nil, which would be ours
 	cmd.Stdin = tar
-	cmd.ExtraFiles = []*os.File{folder, tell}
+	cmd.ExtraFiles = []*os.File{root, tell}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWIPC, Setsid: true}
 	return outcome(ctx, cmd.Run(), answer, tell)
 }
 
-// outcome gives the failure of a child that has ended.
+// outcome returns the failure of a child that has ended.
 func outcome(ctx context.Context, err error, answer io.Reader, tell io.Closer) error {
 	if err == nil {
 		return nil
@@ -83,7 +83,7 @@ func outcome(ctx context.Context, err error, answer io.Reader, tell io.Closer) e
 }
 
 // Child is the body of the process that [Unpack] starts. It locks itself into
-// the layer's folder, gives up all rights but those over files, extracts, and
+// the layer's directory, gives up all rights but those over files, extracts, and
 // gives the exit status. It must be the only thing its process does.
 func Child() int {
 	err := child()
@@ -99,14 +99,14 @@ func Child() int {
 
 func child() error {
 	runtime.LockOSThread() // with cgo only this thread gives up its rights
-	folder := os.NewFile(folderFD, "folder")
+	dir := os.NewFile(dirFD, "directory")
 	// A bigger pipe lets the sender work ahead; where the tar is a file, or
 	// the user's share of pipes is used up, it goes without.
 	_, _ = unix.FcntlInt(0, unix.F_SETPIPE_SZ, 1<<20)
-	if err := confine(folderFD); err != nil {
+	if err := confine(dirFD); err != nil {
 		return fault.Wrap(fault.Engine, err, "lock in the process that unpacks a layer")
 	}
-	return Extract(os.Stdin, folder, DefaultLimits)
+	return Extract(os.Stdin, dir, DefaultLimits)
 }
 
 // kept are the capabilities that unpacking needs: to give files away, to go
@@ -114,7 +114,7 @@ func child() error {
 // and to set file capabilities. A whiteout needs no CAP_MKNOD.
 const kept = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_SETFCAP
 
-// confine locks the process into the folder fd. A chroot is enough where
+// confine locks the process into the directory fd. A chroot is enough where
 // nobody holds CAP_SYS_CHROOT, a mount or a descriptor from outside.
 func confine(fd int) error {
 	if err := unix.Fchdir(fd); err != nil {
@@ -142,7 +142,7 @@ func confine(fd int) error {
 	return keepOnly(kept)
 }
 
-// keepOnly gives up all capabilities but mask. Ambient ones go with them.
+// keepOnly returns up all capabilities but mask. Ambient ones go with them.
 func keepOnly(mask uint32) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -17,14 +17,14 @@ import (
 // Nobody waits for the disk to take a layer: [Flush] has it do so afterwards.
 // Until then a power cut may leave any part of it. So each layer has a mark
 // that names the boot it was made in, or says that the disk has it. It is an
-// attribute of the folder, which goes where that goes; no tar can set it.
+// attribute of the directory, which goes where that goes; no tar can set it.
 const (
 	bootMark = "trusted.sandbox.boot"
 	onDisk   = "on disk"
 )
 
 // Temporary begins the names of what stands among layers and is none, or is
-// none any more. Whoever sweeps the folder deletes it.
+// none any more. Whoever sweeps the directory deletes it.
 const Temporary = "tmp-"
 
 // MarkNew marks the layer in dir as one that was just made. Errors: Storage.
@@ -56,10 +56,10 @@ func Whole(dir string) bool {
 // OnDisk tells whether the disk has the layer in dir.
 func OnDisk(dir string) bool { return readMark(dir) == onDisk }
 
-// Flush has the disk take the layers in a folder, and notes that it did. Layers
+// Flush has the disk take the layers in a directory, and notes that it did. Layers
 // may be made and taken away meanwhile. Errors: Storage.
-func Flush(folder string) error {
-	fresh, err := layers(folder, func(dir string) bool { return Whole(dir) && !OnDisk(dir) })
+func Flush(dir string) error {
+	fresh, err := layers(dir, func(dir string) bool { return Whole(dir) && !OnDisk(dir) })
 	if err != nil || len(fresh) == 0 {
 		return err
 	}
@@ -93,15 +93,15 @@ func Flush(folder string) error {
 	return nil
 }
 
-// Sweep takes away the layers in a folder that a power cut may have damaged:
+// Sweep takes away the layers in a directory that a power cut may have damaged:
 // who needs one finds none, and makes it anew. Errors: Storage.
-func Sweep(folder string) error {
-	damaged, err := layers(folder, func(dir string) bool { return !Whole(dir) })
+func Sweep(dir string) error {
+	damaged, err := layers(dir, func(dir string) bool { return !Whole(dir) })
 	if err != nil {
 		return err
 	}
-	for _, dir := range damaged {
-		err := os.Rename(dir, filepath.Join(folder, Temporary+"damaged-"+rand.Text()))
+	for _, path := range damaged {
+		err := os.Rename(path, filepath.Join(dir, Temporary+"damaged-"+rand.Text()))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return store.Fault(err, "take a damaged layer away")
 		}
@@ -109,23 +109,23 @@ func Sweep(folder string) error {
 	return nil
 }
 
-// layers gives those in a folder that ok takes.
-func layers(folder string, ok func(dir string) bool) ([]string, error) {
-	all, err := os.ReadDir(folder)
+// layers returns those in a directory that ok takes.
+func layers(dir string, ok func(dir string) bool) ([]string, error) {
+	all, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, store.Fault(err, "list layers")
 	}
 	var dirs []string
 	for _, e := range all {
-		dir := filepath.Join(folder, e.Name())
-		if e.IsDir() && !strings.HasPrefix(e.Name(), Temporary) && ok(dir) {
-			dirs = append(dirs, dir)
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() && !strings.HasPrefix(e.Name(), Temporary) && ok(path) {
+			dirs = append(dirs, path)
 		}
 	}
 	return dirs, nil
 }
 
-// readMark gives a layer's mark, "" if it has none.
+// readMark returns a layer's mark, "" if it has none.
 func readMark(dir string) string {
 	var mark [64]byte
 	n, err := unix.Getxattr(dir, bootMark, mark[:])

@@ -11,7 +11,7 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// mark gives a layer a mark as it would have one.
+// mark returns a layer a mark as it would have one.
 func mark(t *testing.T, dir, text string) {
 	t.Helper()
 	if err := unix.Setxattr(dir, "trusted.sandbox.boot", []byte(text), 0); err != nil {
@@ -21,8 +21,8 @@ func mark(t *testing.T, dir, text string) {
 
 func TestDurable(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	path := func(name string) string { return filepath.Join(folder, name) }
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"new", "disk", "earlier", "unmarked", "tmp-made"} {
 		if err := os.Mkdir(path(name), 0o700); err != nil {
 			t.Fatal(err)
@@ -47,13 +47,13 @@ func TestDurable(t *testing.T) {
 	check("earlier", false, false)
 	check("unmarked", false, false)
 	check("missing", false, false)
-	if err := layer.Flush(folder); err != nil {
+	if err := layer.Flush(dir); err != nil {
 		t.Fatal(err)
 	}
 	check("new", true, true)
 	check("earlier", false, false) // it is too late for that
 	check("unmarked", false, false)
-	if err := layer.Sweep(folder); err != nil {
+	if err := layer.Sweep(dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"new": true, "disk": true, "tmp-made": true, "new.json": true, "earlier": false, "unmarked": false} {
@@ -69,7 +69,7 @@ func TestDurable(t *testing.T) {
 // TestTarCantMark has a tar that says of itself that the disk has it.
 func TestTarCantMark(t *testing.T) {
 	t.Parallel()
-	dir := unpacked(t, pack(t, attr(folder("./"), "trusted.sandbox.boot", "on disk")))
+	dir := unpacked(t, pack(t, attr(dir("./"), "trusted.sandbox.boot", "on disk")))
 	if layer.Whole(dir) {
 		t.Error("a tar set the mark")
 	}

@@ -1,10 +1,10 @@
-// Package layer turns the tar stream of one image layer into a folder that
+// Package layer turns the tar stream of one image layer into a directory that
 // overlayfs can use (mounted with userxattr).
 //
 // Tars are foreign and hostile. Three walls stand around them:
 //   - [Extract] resolves every name with openat2(RESOLVE_BENEATH) and refuses
 //     what no honest tar holds;
-//   - [Child] runs it in a process of its own that is locked into the folder,
+//   - [Child] runs it in a process of its own that is locked into the directory,
 //     with no rights but those over files;
 //   - [Limits] bounds what a tar can make of the disk.
 package layer
@@ -24,7 +24,7 @@ import (
 
 // Limits bounds one tar.
 type Limits struct {
-	Entries int64 // names, with the folders that a tar leaves out
+	Entries int64 // names, with the directories that a tar leaves out
 	Bytes   int64 // of all files together, holes included
 }
 
@@ -35,7 +35,7 @@ var DefaultLimits = Limits{Entries: 1 << 19, Bytes: 64 << 30}
 const (
 	// maxID is the last of the ids that a box has.
 	maxID = 1<<16 - 1
-	// maxPending bounds the names of folders kept until the end, in bytes.
+	// maxPending bounds the names of directories kept until the end, in bytes.
 	maxPending = 64 << 20
 	// readAhead holds many small entries: a read for each is slow.
 	readAhead = 256 << 10
@@ -44,7 +44,7 @@ const (
 )
 
 // Extract reads a plain tar from r up to the end of r and extracts it into the
-// empty folder root. Whiteouts become those of overlayfs. Owners, modes,
+// empty directory root. Whiteouts become those of overlayfs. Owners, modes,
 // times, hard links, holes, user.* attributes and file capabilities are kept;
 // other attributes, and devices below dev/, are left out: a box has its own.
 // It must hold the rights of root over files. What it made up to a failure
@@ -69,7 +69,7 @@ func Extract(r io.Reader, root *os.File, lim Limits) error {
 	if source.ended {
 		return fault.New(fault.Image, "damaged tar: it ends before its end mark")
 	}
-	if err := x.foldersTimes(); err != nil {
+	if err := x.dirsTimes(); err != nil {
 		return err
 	}
 	return x.drain(in)
@@ -94,11 +94,11 @@ type extractor struct {
 	tree
 	bytes   int64 // still allowed
 	buf     []byte
-	folders []folder // whose times are set last: making an entry changes them
-	pending int      // bytes of their names
+	dirs    []dir // whose times are set last: making an entry changes them
+	pending int   // bytes of their names
 }
 
-type folder struct {
+type dir struct {
 	name  string
 	mtime unix.Timespec
 }
@@ -127,7 +127,7 @@ func (x *extractor) entry(h *tar.Header, content io.Reader) error {
 		return err
 	}
 	if name == "." {
-		return x.rootFolder(h)
+		return x.rootDir(h)
 	}
 	if deviceOfDev(h, name) {
 		return nil
@@ -164,10 +164,10 @@ func (x *extractor) check(h *tar.Header) (string, error) {
 	return name, nil
 }
 
-// rootFolder takes the layer's own owner, mode and time.
-func (x *extractor) rootFolder(h *tar.Header) error {
+// rootDir takes the layer's own owner, mode and time.
+func (x *extractor) rootDir(h *tar.Header) error {
 	if h.Typeflag != tar.TypeDir {
-		return refused(".", "the root is not a folder")
+		return refused(".", "the root is not a directory")
 	}
 	if err := x.dress(h, x.root, "."); err != nil {
 		return failed(".", err)
@@ -175,17 +175,17 @@ func (x *extractor) rootFolder(h *tar.Header) error {
 	return x.later(h, ".")
 }
 
-// later remembers to set a folder's time.
+// later remembers to set a directory's time.
 func (x *extractor) later(h *tar.Header, name string) error {
 	if x.pending += len(name); x.pending > maxPending {
-		return fault.New(fault.Image, "the tar holds too much: names of folders of over %d bytes", maxPending)
+		return fault.New(fault.Image, "the tar holds too much: names of directories of over %d bytes", maxPending)
 	}
-	x.folders = append(x.folders, folder{name, timespec(h.ModTime)})
+	x.dirs = append(x.dirs, dir{name, timespec(h.ModTime)})
 	return nil
 }
 
-func (x *extractor) foldersTimes() error {
-	for _, f := range x.folders {
+func (x *extractor) dirsTimes() error {
+	for _, f := range x.dirs {
 		fd, base, err := x.parent(f.name)
 		if err == nil {
 			err = setTime(fd, base, f.mtime)

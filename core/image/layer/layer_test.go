@@ -60,7 +60,7 @@ func pack(t testing.TB, entries ...tar.Header) []byte {
 func file(name, content string) tar.Header {
 	return tar.Header{Name: name, Typeflag: tar.TypeReg, PAXRecords: map[string]string{"content": content}}
 }
-func folder(name string) tar.Header { return tar.Header{Name: name, Typeflag: tar.TypeDir} }
+func dir(name string) tar.Header { return tar.Header{Name: name, Typeflag: tar.TypeDir} }
 func symlink(name, to string) tar.Header {
 	return tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: to}
 }
@@ -119,16 +119,16 @@ func read(t *testing.T, dir, name string) string {
 func TestKeepsWhatATarSays(t *testing.T) {
 	t.Parallel()
 	const capability = "\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // cap_net_bind_service+ep
-	root := folder("./")
+	root := dir("./")
 	root.Mode = 0o711
 	owned := attr(attr(file("d/owned", "text"), "user.note", "yes"), "security.capability", capability)
 	owned.Uid, owned.Gid, owned.Mode = 65535, 1000, 0o6751
 	fifo := tar.Header{Name: "d/fifo", Typeflag: tar.TypeFifo, Mode: 0o622, Uid: 7}
 	link := symlink("d/link", "/etc/passwd")
 	link.Uid = 33
-	sticky := folder("d/sticky")
+	sticky := dir("d/sticky")
 	sticky.Mode, sticky.Uid = 0o3777, 5
-	dir := unpacked(t, pack(t, root, folder("d"), owned, fifo, link, sticky, file("d/sticky/f", ""), hardlink("d/again", "d/owned"),
+	dir := unpacked(t, pack(t, root, dir("d"), owned, fifo, link, sticky, file("d/sticky/f", ""), hardlink("d/again", "d/owned"),
 		hardlink("d/link2", "d/link"), file("left/out/f", "x"), file("a-"+strings.Repeat("n", 250)+"/x", "long")))
 
 	for _, c := range []struct {
@@ -178,18 +178,18 @@ func TestOddButHarmless(t *testing.T) {
 		tar  []byte
 		want map[string]string // file: content
 	}{
-		"link within":         {pack(t, folder("usr/lib"), symlink("lib", "usr/lib"), file("lib/f", "x")), map[string]string{"usr/lib/f": "x"}},
+		"link within":         {pack(t, dir("usr/lib"), symlink("lib", "usr/lib"), file("lib/f", "x")), map[string]string{"usr/lib/f": "x"}},
 		"last of two":         {pack(t, file("f", "longer"), file("f", "2")), map[string]string{"f": "2"}},
 		"file for link":       {pack(t, file("g", "g"), symlink("f", "g"), file("f", "f")), map[string]string{"f": "f", "g": "g"}},
-		"folder for link":     {pack(t, folder("g"), symlink("f", "g"), folder("f"), file("f/x", "x")), map[string]string{"f/x": "x"}},
-		"folder twice":        {pack(t, folder("f"), file("f/x", "x"), folder("f")), map[string]string{"f/x": "x"}},
-		"folder anew":         {pack(t, folder("f"), file("f", "file"), folder("f"), file("f/x", "x")), map[string]string{"f/x": "x"}},
+		"directory for link":  {pack(t, dir("g"), symlink("f", "g"), dir("f"), file("f/x", "x")), map[string]string{"f/x": "x"}},
+		"directory twice":     {pack(t, dir("f"), file("f/x", "x"), dir("f")), map[string]string{"f/x": "x"}},
+		"directory anew":      {pack(t, dir("f"), file("f", "file"), dir("f"), file("f/x", "x")), map[string]string{"f/x": "x"}},
 		"ornaments":           {pack(t, file("./a//./b", "x")), map[string]string{"a/b": "x"}},
 		"devices of dev":      {pack(t, tar.Header{Name: "./dev/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, file("f", "x")), map[string]string{"f": "x"}},
 		"nothing":             {pack(t), nil},
 		"garbage behind":      {append(pack(t, file("f", "x")), bytes.Repeat([]byte("garbage"), 1000)...), map[string]string{"f": "x"}},
 		"a name in PAX":       {pack(t, file(strings.Repeat("d/", 500)+"f", "x")), map[string]string{strings.Repeat("d/", 500) + "f": "x"}},
-		"aufs left-overs":     {pack(t, folder(".wh..wh.plnk"), file("f", "x")), map[string]string{"f": "x"}},
+		"aufs left-overs":     {pack(t, dir(".wh..wh.plnk"), file("f", "x")), map[string]string{"f": "x"}},
 		"attributes not kept": {pack(t, attr(attr(file("f", "x"), "user.overlay.redirect", "/etc"), "trusted.overlay.opaque", "y")), map[string]string{"f": "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,12 +235,12 @@ func TestHostileTars(t *testing.T) {
 		"through absolute link":   {pack(t, symlink("l", filepath.Dir(outside)), file("l/canary", "x")), "out of the layer"},
 		"through link out":        {pack(t, symlink("l", up+"tmp"), file("l/f", "x")), "out of the layer"},
 		"through chain of links":  {pack(t, symlink("a", "b"), symlink("b", up), file("a/f", "x")), "out of the layer"},
-		"folder through link":     {pack(t, symlink("l", "/"), folder("l/made")), "out of the layer"},
+		"directory through link":  {pack(t, symlink("l", "/"), dir("l/made")), "out of the layer"},
 		"loop of links":           {pack(t, symlink("a", "b"), symlink("b", "a"), file("a/f", "x")), "too many levels"},
 		"hard link out":           {pack(t, hardlink("f", up+"etc/passwd")), "with .. in it"},
 		"hard link to absolute":   {pack(t, hardlink("f", outside)), "absolute"},
 		"hard link through link":  {pack(t, symlink("l", filepath.Dir(outside)), hardlink("f", "l/canary")), "out of the layer"},
-		"hard link to folder":     {pack(t, folder("d"), hardlink("f", "d")), "not permitted"},
+		"hard link to directory":  {pack(t, dir("d"), hardlink("f", "d")), "not permitted"},
 		"hard link to nothing":    {pack(t, hardlink("f", "missing")), "no such file"},
 		"hard link to itself":     {pack(t, file("f", ""), hardlink("f", "./f")), "to itself"},
 		"whiteout through link":   {pack(t, symlink("l", "/"), file("l/.wh.etc", "")), "out of the layer"},
@@ -249,9 +249,9 @@ func TestHostileTars(t *testing.T) {
 		"opaque link":             {pack(t, symlink("l", "/"), file("l/.wh..wh..opq", "")), "out of the layer"},
 		"block device":            {pack(t, device), "a device"},
 		"overlay whiteout":        {pack(t, whiteoutDevice), "a device"},
-		"folder into file":        {pack(t, file("a", ""), file("a/b", "")), "not a directory"},
-		"file for full folder":    {pack(t, file("a/b", ""), file("a", "")), "folder with content"},
-		"root is a link":          {pack(t, symlink(".", "/")), "root is not a folder"},
+		"directory into file":     {pack(t, file("a", ""), file("a/b", "")), "not a directory"},
+		"file for full directory": {pack(t, file("a/b", ""), file("a", "")), "directory with content"},
+		"root is a link":          {pack(t, symlink(".", "/")), "root is not a directory"},
 		"uid out of range":        {pack(t, uid), "owner 65536:0"},
 		"negative gid":            {pack(t, negative), "owner 0:-1"},
 		"name of 5000":            {pack(t, file(strings.Repeat("nnn/", 1249)+"nnnn", "")), "name of 5000 bytes"},
@@ -351,8 +351,8 @@ func TestWhiteouts(t *testing.T) {
 	dir := unpacked(t, pack(t,
 		file("a/.wh.gone", ""), file("b/.wh..wh..opq", ""), file("b/new", "x"),
 		file("here", "x"), file(".wh.here", ""), // of the lower one
-		folder("dir"), file(".wh.dir", ""), // lower one gone, this one stays
-		file(".wh.anew", ""), folder("anew"), file(".wh.file", ""), file("file", "y"),
+		dir("dir"), file(".wh.dir", ""), // lower one gone, this one stays
+		file(".wh.anew", ""), dir("anew"), file(".wh.file", ""), file("file", "y"),
 		file(".wh.twice", ""), file(".wh.twice", "")))
 	for _, name := range []string{"a/gone", "twice"} {
 		if st := stat(t, dir, name); st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != 0 {
@@ -431,7 +431,7 @@ func childOf(t *testing.T, dir string) string {
 			return filepath.Dir(root)
 		}
 	}
-	t.Fatal("needs root: no child is locked into its folder")
+	t.Fatal("needs root: no child is locked into its directory")
 	return ""
 }
 
@@ -443,7 +443,7 @@ func TestDeadChildIsAnEngineFault(t *testing.T) {
 		t.Errorf("%v, want engine_error", err)
 	}
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Error("its folder is left")
+		t.Error("its directory is left")
 	}
 }
 
@@ -467,10 +467,10 @@ func TestFullDiskIsStorage(t *testing.T) {
 // beside the layer nor leave anything else there.
 func FuzzExtract(f *testing.F) {
 	for _, seed := range [][]byte{
-		pack(f, folder("d"), file("d/f", "x"), symlink("l", "../canary"), hardlink("h", "d/f")),
+		pack(f, dir("d"), file("d/f", "x"), symlink("l", "../canary"), hardlink("h", "d/f")),
 		pack(f, symlink("l", ".."), file("l/canary", "x")),
 		pack(f, file(".wh.f", ""), file("d/.wh..wh..opq", ""), attr(file("f", "x"), "user.a", "b")),
-		pack(f, folder("a/b/c"), symlink("a/b/l", "../../.."), hardlink("h", "a/b/l/canary")),
+		pack(f, dir("a/b/c"), symlink("a/b/l", "../../.."), hardlink("h", "a/b/l/canary")),
 	} {
 		f.Add(seed)
 	}

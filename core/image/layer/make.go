@@ -13,21 +13,21 @@ import (
 	"sandbox/core/fault"
 )
 
-// place is where an entry goes: base is one name in the folder fd.
+// place is where an entry goes: base is one name in the directory fd.
 type place struct {
 	fd         int
 	base, name string
 }
 
 // make makes one entry. What stood there is replaced, as the last of two
-// entries with one name counts; but a folder stays a folder and takes on the
+// entries with one name counts; but a directory stays a directory and takes on the
 // new owner, mode and attributes.
 func (x *extractor) make(h *tar.Header, p place, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeGNUSparse, tar.TypeCont:
 		return x.file(h, p, content)
 	case tar.TypeDir:
-		return x.folder(h, p)
+		return x.dir(h, p)
 	case tar.TypeSymlink:
 		return x.symlink(h, p)
 	case tar.TypeLink:
@@ -100,7 +100,7 @@ func writeAt(fd int, p []byte, at int64) error {
 	return nil
 }
 
-func (x *extractor) folder(h *tar.Header, p place) error {
+func (x *extractor) dir(h *tar.Header, p place) error {
 	opaque := false
 	err := unix.Mkdirat(p.fd, p.base, 0o700)
 	if errors.Is(err, unix.EEXIST) {
@@ -109,7 +109,7 @@ func (x *extractor) folder(h *tar.Header, p place) error {
 	if err != nil {
 		return err
 	}
-	fd, err := openFolder(p.fd, p.base)
+	fd, err := openDir(p.fd, p.base)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (x *extractor) folder(h *tar.Header, p place) error {
 	return x.later(h, p.name)
 }
 
-// makeWay makes a folder where something stands. One that stands there stays.
+// makeWay makes a directory where something stands. One that stands there stays.
 // In the place of a whiteout it is opaque: the lower one was removed.
 func (x *extractor) makeWay(p place) (opaque bool, err error) {
 	var st unix.Stat_t
@@ -153,7 +153,7 @@ func (x *extractor) symlink(h *tar.Header, p place) error {
 	return setTime(p.fd, p.base, timespec(h.ModTime))
 }
 
-// hardLink gives an earlier entry another name. It follows no symlink: of a
+// hardLink returns an earlier entry another name. It follows no symlink: of a
 // symlink it makes another name too.
 func (x *extractor) hardLink(h *tar.Header, p place) error {
 	target, problem := clean(h.Linkname)
@@ -185,7 +185,7 @@ func (x *extractor) fifo(h *tar.Header, p place) error {
 	return setTime(p.fd, p.base, timespec(h.ModTime))
 }
 
-// replacing calls make, and again without what stood in its way. A folder that
+// replacing calls make, and again without what stood in its way. A directory that
 // holds something is not removed.
 func (x *extractor) replacing(p place, make func() error) error {
 	err := make()
@@ -198,15 +198,15 @@ func (x *extractor) replacing(p place, make func() error) error {
 	}
 	switch {
 	case errors.Is(err, unix.ENOTEMPTY):
-		return refused(p.name, "was a folder with content before, and is none now")
+		return refused(p.name, "was a directory with content before, and is none now")
 	case err != nil:
 		return err
 	}
-	x.stale = true // the way to the folder in use may have led through it
+	x.stale = true // the way to the directory in use may have led through it
 	return make()
 }
 
-// dress gives owner, mode and attributes to the open fd, in the order that
+// dress returns owner, mode and attributes to the open fd, in the order that
 // keeps them: a change of owner clears setuid bits and capabilities. Most files
 // were made with the right owner and mode: each change costs the file system
 // more than looking.

@@ -12,7 +12,7 @@ import (
 	"sandbox/core/store"
 )
 
-// clean gives a tar's name without its ornaments ("./", a slash at the end,
+// clean returns a tar's name without its ornaments ("./", a slash at the end,
 // doubled slashes), "." for the root itself, or says why it is refused.
 func clean(name string) (cleaned, problem string) {
 	if problem := unusable(name); problem != "" {

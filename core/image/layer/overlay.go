@@ -10,7 +10,7 @@ import (
 )
 
 // What the layers of an image say of lower ones: `.wh.NAME` removes NAME,
-// `.wh..wh..opq` all that a folder had. Other `.wh..wh.` names are left from
+// `.wh..wh..opq` all that a directory had. Other `.wh..wh.` names are left from
 // AUFS and mean nothing here.
 const (
 	whiteoutPrefix = ".wh."
@@ -43,7 +43,7 @@ func (x *extractor) whiteout(fd int, name, base string) (done bool, err error) {
 }
 
 // hide makes a whiteout. It speaks of lower layers only: what this one has
-// under the name stays, and a folder of this one hides all of a lower one.
+// under the name stays, and a directory of this one hides all of a lower one.
 func hide(fd int, victim string) error {
 	err := unix.Mknodat(fd, victim, unix.S_IFCHR, 0) // 0:0 needs no CAP_MKNOD
 	if !errors.Is(err, unix.EEXIST) {
@@ -57,7 +57,7 @@ func hide(fd int, victim string) error {
 }
 
 func opaqueByName(fd int, base string) error {
-	dir, err := openFolder(fd, base)
+	dir, err := openDir(fd, base)
 	if err != nil {
 		return err
 	}

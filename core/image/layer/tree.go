@@ -10,17 +10,17 @@ import (
 	"sandbox/core/hostpath"
 )
 
-// tree finds folders beneath root. It keeps the one used last open: the
-// entries of a tar come folder by folder.
+// tree finds directories beneath root. It keeps the one used last open: the
+// entries of a tar come directory by directory.
 type tree struct {
 	root  int
 	dir   string // name of fd
 	fd    int    // -1: none
-	stale bool   // dir may be another folder by now
+	stale bool   // dir may be another directory by now
 	left  int64  // entries still allowed
 }
 
-// parent opens the folder that name is in, made where a tar left it out, and
+// parent opens the directory that name is in, made where a tar left it out, and
 // gives name's last part. fd belongs to the tree and is good until the next
 // call.
 func (t *tree) parent(name string) (fd int, base string, err error) {
@@ -55,7 +55,7 @@ func (t *tree) existing(name string) (fd int, base string, err error) {
 	return fd, base, err
 }
 
-// open opens a folder beneath root. Symlinks on the way are followed while
+// open opens a directory beneath root. Symlinks on the way are followed while
 // they stay beneath it, as layers that lean on `lib -> usr/lib` need it; one
 // that leads out, or is absolute, fails with EXDEV.
 func (t *tree) open(dir string) (int, error) {
@@ -65,7 +65,7 @@ func (t *tree) open(dir string) (int, error) {
 	})
 }
 
-// makeAll makes the folders on the way to dir, and dir, as far as missing.
+// makeAll makes the directories on the way to dir, and dir, as far as missing.
 func (t *tree) makeAll(dir string) error {
 	for i := 0; i <= len(dir); i++ {
 		if i < len(dir) && dir[i] != '/' {
@@ -102,7 +102,7 @@ func (t *tree) count() error {
 	return nil
 }
 
-// forget closes the folder in use.
+// forget closes the directory in use.
 func (t *tree) forget() {
 	if t.fd >= 0 {
 		_ = unix.Close(t.fd)
@@ -110,8 +110,8 @@ func (t *tree) forget() {
 	}
 }
 
-// openFolder opens a folder by its one name, so that it can be changed.
-func openFolder(fd int, base string) (int, error) {
+// openDir opens a directory by its one name, so that it can be changed.
+func openDir(fd int, base string) (int, error) {
 	return unix.Openat(fd, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 

@@ -81,7 +81,7 @@ const (
 )
 
 // landlock leaves the thread nothing of the file system but the engine's
-// folder, the library, this program and the C library's files: not /proc, not
+// directory, the library, this program and the C library's files: not /proc, not
 // /etc. The network is shut too, where the kernel can.
 func landlock(self int, s handover.Settings) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -118,7 +118,7 @@ func landlock(self int, s handover.Settings) error {
 	return nil
 }
 
-// handledBy gives all that a version of Landlock can refuse.
+// handledBy returns all that a version of Landlock can refuse.
 func handledBy(version int) unix.LandlockRulesetAttr {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1}
 	if version >= 2 {
@@ -149,7 +149,7 @@ func permit(ruleset, fd int, rights uint64) error {
 	return nil
 }
 
-// libcFiles gives the files of the C library: those that this program uses,
+// libcFiles returns the files of the C library: those that this program uses,
 // and those beside them that libchdb needs too.
 func libcFiles() []string {
 	files := map[string]bool{"/etc/ld.so.cache": true}

@@ -76,7 +76,7 @@ func (c connection) query(sql, format string, params []parameter) (result, error
 // parameter fills a placeholder {name:Type}.
 type parameter struct{ name, value string }
 
-// pinned gives the parameters as C sees them, until the pin is taken back.
+// pinned returns the parameters as C sees them, until the pin is taken back.
 func pinned(pin *runtime.Pinner, params []parameter) C.library_parameters {
 	if len(params) == 0 {
 		return C.library_parameters{}
@@ -99,7 +99,7 @@ func pinned(pin *runtime.Pinner, params []parameter) C.library_parameters {
 // none stands for the bytes of an empty string, which have no address.
 var none byte
 
-// chars gives the bytes of s, which C must not change nor keep.
+// chars returns the bytes of s, which C must not change nor keep.
 func chars(s string) *C.char {
 	if s == "" {
 		return (*C.char)(unsafe.Pointer(&none))
@@ -157,7 +157,7 @@ func newResult(r *C.library_result) (result, error) {
 	return result{r}, nil
 }
 
-// bytes gives the output. It is the engine's memory, gone when r is freed.
+// bytes returns the output. It is the engine's memory, gone when r is freed.
 func (r result) bytes() []byte {
 	n := C.library_result_length(r.r)
 	if n == 0 {
@@ -166,7 +166,7 @@ func (r result) bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(C.library_result_data(r.r))), int(n))
 }
 
-// summary gives the statement's figures as ClickHouse's header does.
+// summary returns the statement's figures as ClickHouse's header does.
 func (r result) summary() string {
 	return fmt.Sprintf(`{"read_rows":"%d","read_bytes":"%d","written_rows":"%d","written_bytes":"%d","elapsed_ns":"%d"}`,
 		uint64(C.library_rows_read(r.r)), uint64(C.library_bytes_read(r.r)),

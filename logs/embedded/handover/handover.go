@@ -15,7 +15,7 @@ const (
 	Socket   = 3 // listens for requests
 	Tell     = 4 // written to when requests are answered
 	Lifeline = 5 // at its end the daemon is gone or wants no more
-	Lock     = 6 // the lock of the engine's folder
+	Lock     = 6 // the lock of the engine's directory
 )
 
 // Ready is what is written to Tell when requests are answered. What else comes
@@ -24,14 +24,14 @@ const Ready = "ready\n"
 
 // Settings is what the daemon decides.
 type Settings struct {
-	Data    string        // folder of the engine's data
+	Data    string        // directory of the engine's data
 	Library string        // path of libchdb.so
 	TTL     time.Duration // how long a row is kept
 	Memory  int64         // bytes that all statements together may use
 	Caged   bool          // the child has given up what it does not need
 }
 
-// Args gives the settings as arguments of the child.
+// Args returns the settings as arguments of the child.
 func (s Settings) Args() []string {
 	return []string{"-data", s.Data, "-library", s.Library, "-ttl", s.TTL.String(), "-memory", fmt.Sprint(s.Memory), fmt.Sprintf("-caged=%t", s.Caged)}
 }

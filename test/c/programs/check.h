@@ -46,7 +46,7 @@ static inline void said(const char *file, int line, const char *text) {
   }
 }
 
-/* The box options document of the folder ROOTFS, with more members behind it. */
+/* The box options document of the directory ROOTFS, with more members behind it. */
 static inline const char *options_with(const char *more) {
   static char doc[8192];
   const char *rootfs = getenv("ROOTFS");

@@ -1,4 +1,4 @@
-/* Homes and helpers: what is accepted, and what is refused with which code. */
+/* Homes and programs: what is accepted, and what is refused with which code. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 
 static char path[4096];
 
-/* The path of a name in the folder that the test gave. */
+/* The path of a name in the directory that the test gave. */
 static const char *in_folder(const char *name) {
   snprintf(path, sizeof path, "%s/%s", getenv("LATE_HOME"), name);
   return path;
@@ -32,13 +32,13 @@ static void refused_at(const char *home, SandboxErrorCode want) {
   sandbox_runtime_free(runtime);
 }
 
-static void helpers(void) {
+static void programs(void) {
   CSandboxRuntime *runtime = (CSandboxRuntime *)&err;
   const char *was = getenv("SANDBOX_HELPER_DIR");
   char *saved = was ? strdup(was) : NULL;
-  CHECK(setenv("SANDBOX_HELPER_DIR", "/no/such/helpers", 1) == 0);
+  CHECK(setenv("SANDBOX_HELPER_DIR", "/no/such/programs", 1) == 0);
   FAILS(SANDBOX_ENGINE, sandbox_runtime_new(NULL, NULL, &runtime, &err));
-  SAYS("/no/such/helpers"), SAYS("sandbox-shim");
+  SAYS("/no/such/programs"), SAYS("sandbox-shim");
   CHECK(runtime == NULL);
   unsetenv("SANDBOX_HELPER_DIR");
   works_at(NULL); /* found beside the library */
@@ -50,7 +50,7 @@ static void helpers(void) {
 int main(void) {
   char name[256] = {0};
   works_at(NULL);
-  works_at(in_folder("new/folders/are/made"));
+  works_at(in_folder("new/directories/are/made"));
   memset(name, 'n', 200);
   works_at(in_folder(name));
   CHECK(chdir(getenv("LATE_HOME")) == 0);
@@ -61,7 +61,7 @@ int main(void) {
   refused_at(in_folder("file"), SANDBOX_STORAGE);
   refused_at(in_folder("file/below"), SANDBOX_STORAGE);
   refused_at("/proc/no", SANDBOX_STORAGE);
-  helpers();
+  programDir();
 
   /* Without root: no boxes. */
   CSandboxRuntime *runtime = new_runtime();

@@ -119,14 +119,14 @@ int main(void) {
   snprintf(doc, sizeof doc, form, good[0], "[]", "[]", good[3], "[]", "100000", "64");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("cpus");
   CHECK(box == NULL && !strstr(last_message, "JSON"));
-  snprintf(doc, sizeof doc, form, "{\"RootfsPath\":\"/no/such/folder\"}", "[]", "[]", good[3], "[]", "1", "64");
-  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("/no/such/folder");
+  snprintf(doc, sizeof doc, form, "{\"RootfsPath\":\"/no/such/directory\"}", "[]", "[]", good[3], "[]", "1", "64");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("/no/such/directory");
   snprintf(doc, sizeof doc, form, "{\"RootfsPath\":\"/etc/passwd\"}", "[]", "[]", good[3], "[]", "1", "64");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("/etc/passwd");
   snprintf(doc, sizeof doc, form, "{\"Image\":\"127.0.0.1:1/no/such:image\"}", "[]", "[]", good[3], "[]", "1", "64");
   FAILS(SANDBOX_IMAGE, sandbox_create_box(runtime, doc, &box, &err)), SAYS("127.0.0.1:1/no/such:image");
-  snprintf(doc, sizeof doc, form, good[0], "[]", "[{\"host_path\":\"/no/such/folder\",\"guest_path\":\"/srv\"}]", good[3], "[]", "1", "64");
-  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("/no/such/folder");
+  snprintf(doc, sizeof doc, form, good[0], "[]", "[{\"host_path\":\"/no/such/directory\",\"guest_path\":\"/srv\"}]", good[3], "[]", "1", "64");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("/no/such/directory");
   snprintf(doc, sizeof doc, form, good[0], "[]", "[]", "\"None\"", "[{\"host_port\":8080,\"guest_port\":80}]", "1", "64");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err)), SAYS("ports");
 

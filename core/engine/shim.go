@@ -18,12 +18,12 @@ import (
 	"sandbox/core/store"
 )
 
-// helper is this process's way to the helper of a home. It keeps idle
-// connections: they save the next request a connect, and tell the helper that
+// shim is this process's way to the shim of a home. It keeps idle
+// connections: they save the next request a connect, and tell the shim that
 // it is needed.
-type helper struct {
+type shim struct {
 	home     string
-	programs programs
+	programs paths
 
 	mu     sync.Mutex
 	idle   []*wire.Conn
@@ -34,27 +34,27 @@ type helper struct {
 const maxIdle = 8
 
 // ask makes one request and reads its answer into v. A connection that was
-// kept may have lost its helper meanwhile, and a create names its box: both
-// are asked once more, of a new helper.
-func (h *helper) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) error {
+// kept may have lost its shim meanwhile, and a create names its box: both
+// are asked once more, of a new shim.
+func (s *shim) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) error {
 	for again := true; ; again = false {
-		conn, kept, err := h.connection(ctx)
+		conn, kept, err := s.connection(ctx)
 		if err != nil {
 			return err
 		}
 		err = exchange(ctx, conn, t, body, v, fds)
 		if err == nil || classified(err) {
-			h.keep(conn)
+			s.keep(conn)
 			return err
 		}
 		_ = conn.Close()
 		switch {
 		case ctx.Err() != nil:
-			return fault.Of(fmt.Errorf("ask the helper: %w", ctx.Err()))
+			return fault.Of(fmt.Errorf("ask the shim: %w", ctx.Err()))
 		case again && cutOff(err) && (kept || t == wire.TypeCreate):
-			h.drop() // the others are as old
+			s.drop() // the others are as old
 		default:
-			return fault.Wrap(fault.Engine, err, "the helper of %s has died; see %s", h.home, h.log())
+			return fault.Wrap(fault.Engine, err, "the shim of %s has died; see %s", s.home, s.log())
 		}
 	}
 }
@@ -98,7 +98,7 @@ func answer(conn *wire.Conn, v any) error {
 	return f.Decode(v)
 }
 
-// failure gives the classified failure that an Error frame carries.
+// failure returns the classified failure that an Error frame carries.
 func failure(f wire.Frame) error {
 	var e wire.Error
 	if err := f.Decode(&e); err != nil {
@@ -113,64 +113,64 @@ func classify(e wire.Error) error {
 	return fault.New(kind, "%s", e.Message)
 }
 
-// connection gives a kept connection or makes one, starting the helper when
+// connection returns a kept connection or makes one, starting the shim when
 // there is none.
-func (h *helper) connection(ctx context.Context) (conn *wire.Conn, kept bool, err error) {
-	h.mu.Lock()
-	if n := len(h.idle); n > 0 {
-		conn, h.idle = h.idle[n-1], h.idle[:n-1]
-		h.mu.Unlock()
+func (s *shim) connection(ctx context.Context) (conn *wire.Conn, kept bool, err error) {
+	s.mu.Lock()
+	if n := len(s.idle); n > 0 {
+		conn, s.idle = s.idle[n-1], s.idle[:n-1]
+		s.mu.Unlock()
 		return conn, true, nil
 	}
-	h.mu.Unlock()
-	conn, err = h.dial(ctx)
+	s.mu.Unlock()
+	conn, err = s.dial(ctx)
 	if err != nil && (gone(err) || errors.Is(err, unix.EACCES)) { // start says who may
-		conn, err = h.start(ctx)
+		conn, err = s.start(ctx)
 	}
 	return conn, false, err
 }
 
-func (h *helper) keep(conn *wire.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed || len(h.idle) >= maxIdle {
+func (s *shim) keep(conn *wire.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.idle) >= maxIdle {
 		_ = conn.Close()
 		return
 	}
-	h.idle = append(h.idle, conn)
+	s.idle = append(s.idle, conn)
 }
 
 // drop closes the kept connections.
-func (h *helper) drop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, conn := range h.idle {
+func (s *shim) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range s.idle {
 		_ = conn.Close()
 	}
-	h.idle = nil
+	s.idle = nil
 }
 
-func (h *helper) close() error {
-	h.drop()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
+func (s *shim) close() error {
+	s.drop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
 	return nil
 }
 
-// gone tells whether a dial failed because no helper listens.
+// gone tells whether a dial failed because no shim listens.
 func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || cutOff(err)
 }
 
-// dial connects to the helper and checks that it is of this version.
-func (h *helper) dial(ctx context.Context) (*wire.Conn, error) {
-	dir, err := os.OpenFile(filepath.Join(h.home, "engine"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// dial connects to the shim and checks that it is of this version.
+func (s *shim) dial(ctx context.Context) (*wire.Conn, error) {
+	dir, err := os.OpenFile(filepath.Join(s.home, "engine"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	conn, err := wire.Dial(dir, wire.HelperSocket)
+	conn, err := wire.Dial(dir, wire.ShimSocket)
 	if err != nil {
 		return nil, err
 	}
@@ -180,17 +180,17 @@ func (h *helper) dial(ctx context.Context) (*wire.Conn, error) {
 		if gone(err) || classified(err) {
 			return nil, err
 		}
-		return nil, fault.Wrap(fault.Engine, err, "the helper of %s does not answer; see %s", h.home, h.log())
+		return nil, fault.Wrap(fault.Engine, err, "the shim of %s does not answer; see %s", s.home, s.log())
 	}
 	if hello.Version != core.Version {
 		_ = conn.Close()
-		return nil, fault.New(fault.Engine, "the home's helper (process %d) is of version %s and this is %s: "+
-			"install matching helpers, and stop the boxes of the other version", hello.PID, hello.Version, core.Version)
+		return nil, fault.New(fault.Engine, "the home's shim (process %d) is of version %s and this is %s: "+
+			"install matching programs, and stop the boxes of the other version", hello.PID, hello.Version, core.Version)
 	}
 	return conn, nil
 }
 
-// helloTimeout bounds what a helper takes to greet: it does so before all else.
+// helloTimeout bounds what a shim takes to greet: it does so before all else.
 const helloTimeout = 10 * time.Second
 
 func greeting(ctx context.Context, conn *wire.Conn) (hello wire.Hello, err error) {
@@ -200,23 +200,23 @@ func greeting(ctx context.Context, conn *wire.Conn) (hello wire.Hello, err error
 	stop := context.AfterFunc(ctx, conn.Cut)
 	defer stop()
 	if err := answer(conn, &hello); ctx.Err() != nil {
-		return hello, fault.Of(fmt.Errorf("reach the helper: %w", ctx.Err()))
+		return hello, fault.Of(fmt.Errorf("reach the shim: %w", ctx.Err()))
 	} else if err != nil {
 		return hello, err
 	}
 	return hello, conn.SetTimeout(0)
 }
 
-// start starts the helper. Of several processes that want to, one does; the
+// start starts the shim. Of several processes that want to, one does; the
 // others find it there.
-func (h *helper) start(ctx context.Context) (*wire.Conn, error) {
+func (s *shim) start(ctx context.Context) (*wire.Conn, error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.Unsupported, "boxes need root: run this as root, for example with sudo")
 	}
-	if err := os.MkdirAll(filepath.Join(h.home, "engine"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.home, "engine"), 0o700); err != nil {
 		return nil, store.Fault(err, "make the home")
 	}
-	unlock, err := lockFile(filepath.Join(h.home, "engine", wire.StartLock))
+	unlock, err := lockFile(filepath.Join(s.home, "engine", wire.StartLock))
 	if err != nil {
 		return nil, store.Fault(err, "lock the home")
 	}
@@ -224,59 +224,59 @@ func (h *helper) start(ctx context.Context) (*wire.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.Of(err)
 	}
-	if conn, err := h.dial(ctx); err == nil || !gone(err) {
+	if conn, err := s.dial(ctx); err == nil || !gone(err) {
 		return conn, err
 	}
-	if err := h.spawn(); err != nil {
+	if err := s.spawn(); err != nil {
 		return nil, err
 	}
-	return h.dial(ctx)
+	return s.dial(ctx)
 }
 
-// startTimeout bounds the wait for a helper, which may have many boxes of a
+// startTimeout bounds the wait for a shim, which may have many boxes of a
 // dead one to take over.
 const startTimeout = 60 * time.Second
 
-func (h *helper) spawn() error {
-	exe, err := sealed(h.programs.shim)
+func (s *shim) spawn() error {
+	exe, err := sealed(s.programs.shim)
 	if err != nil {
 		return err
 	}
 	defer exe.Close()
-	program, err := sealed(h.programs.init)
+	program, err := sealed(s.programs.init)
 	if err != nil {
 		return err
 	}
 	defer program.Close()
-	home, err := os.OpenFile(h.home, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	home, err := os.OpenFile(s.home, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return store.Fault(err, "open the home")
 	}
 	defer home.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "start the helper")
+		return fault.Wrap(fault.Internal, err, "start the shim")
 	}
 	defer null.Close()
 	ready, theirs, err := os.Pipe()
 	if err != nil {
-		return fault.Wrap(fault.ResourceExhausted, err, "start the helper")
+		return fault.Wrap(fault.ResourceExhausted, err, "start the shim")
 	}
 	defer ready.Close()
-	err = spawn(exe, []string{shimName, "serve", h.home}, helperEnv, null, null, null, home, program, theirs)
+	err = spawn(exe, []string{shimName, "serve", s.home}, shimEnv, null, null, null, home, program, theirs)
 	_ = theirs.Close()
 	if err != nil {
-		return fault.Wrap(fault.Engine, err, "start the helper %s", h.programs.shim)
+		return fault.Wrap(fault.Engine, err, "start the shim %s", s.programs.shim)
 	}
-	return h.awaitReady(ready)
+	return s.awaitReady(ready)
 }
 
-// helperEnv is all the environment that a helper has: nothing of the host's.
-var helperEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+// shimEnv is all the environment that a shim has: nothing of the host's.
+var shimEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
-func (h *helper) awaitReady(ready *os.File) error {
+func (s *shim) awaitReady(ready *os.File) error {
 	if err := ready.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
-		return fault.Wrap(fault.Internal, err, "wait for the helper")
+		return fault.Wrap(fault.Internal, err, "wait for the shim")
 	}
 	line, err := io.ReadAll(io.LimitReader(ready, 64))
 	if string(line) == "ready\n" {
@@ -285,17 +285,17 @@ func (h *helper) awaitReady(ready *os.File) error {
 	if err == nil {
 		err = errors.New("it ended before it could serve")
 	}
-	return fault.Wrap(fault.Engine, err, "start the helper %s; see %s", h.programs.shim, h.log())
+	return fault.Wrap(fault.Engine, err, "start the shim %s; see %s", s.programs.shim, s.log())
 }
 
-func (h *helper) log() string { return filepath.Join(h.home, "engine", wire.HelperLog) }
+func (s *shim) log() string { return filepath.Join(s.home, "engine", wire.ShimLog) }
 
 // sealed copies a program into memory that nobody can change: what runs as
 // root beside boxes must not be a file that a box could ever reach.
 func sealed(path string) (*os.File, error) {
 	src, err := os.Open(path)
 	if err != nil {
-		return nil, fault.Wrap(fault.Engine, err, "open the helper %s", path)
+		return nil, fault.Wrap(fault.Engine, err, "open the shim %s", path)
 	}
 	defer src.Close()
 	fd, err := memfd(filepath.Base(path))
@@ -308,7 +308,7 @@ func sealed(path string) (*os.File, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, fault.Wrap(fault.Engine, err, "copy the helper %s into memory", path)
+		return nil, fault.Wrap(fault.Engine, err, "copy the shim %s into memory", path)
 	}
 	return f, nil
 }

@@ -1,5 +1,5 @@
-// Package helpers finds the programs of this project that are started by others.
-package helpers
+// Package programs finds the programs of this project that are started by others.
+package programs
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// Find gives the folder that has all the named programs. It looks in dir, and
+// Find returns the directory that has all the named programs. It looks in dir, and
 // only there, when dir is given; else beside the library or program in use, as
 // it is built and as it is installed, and then in PATH. Errors: Engine, which
 // names every place.
@@ -29,13 +29,13 @@ func Find(dir, beside string, names ...string) (string, error) {
 			return place, nil
 		}
 	}
-	return "", fault.New(fault.Engine, "no %s in %s: set SANDBOX_HELPER_DIR to their folder",
+	return "", fault.New(fault.Engine, "no %s in %s: set SANDBOX_HELPER_DIR to their directory",
 		strings.Join(names, " with "), strings.Join(places, ", "))
 }
 
-func holds(folder string, names []string) bool {
+func holds(dir string, names []string) bool {
 	for _, name := range names {
-		st, err := os.Stat(filepath.Join(folder, name))
+		st, err := os.Stat(filepath.Join(dir, name))
 		if err != nil || !st.Mode().IsRegular() || st.Mode()&0o111 == 0 {
 			return false
 		}

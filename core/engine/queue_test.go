@@ -37,7 +37,7 @@ func TestManyAtOnce(t *testing.T) {
 			t.Errorf("box %d: %+v, %v", i, recs[i], err)
 		}
 	}
-	if made < 200 { // the line has room for them; who comes when it is full is up to the machine
+	if made < 200 { // the queue has room for them; who comes when it is full is up to the machine
 		t.Errorf("%d of %d were made", made, asked)
 	}
 	one := slices.IndexFunc(errs, func(err error) bool { return err == nil })
@@ -56,7 +56,7 @@ func TestManyAtOnce(t *testing.T) {
 	n.nothingLeft(t)
 }
 
-// Whoever leaves the line gets no box, also if it was about to be his turn.
+// Whoever leaves the queue gets no box, also if it was about to be his turn.
 func TestLeaveLine(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -82,7 +82,7 @@ func TestLeaveLine(t *testing.T) {
 	}
 }
 
-// A create that is asked for again, as after the death of a helper, gives the
+// A create that is asked for again, as after the death of a shim, gives the
 // box while it runs, and a new one when it has ended meanwhile.
 func TestCreateAgain(t *testing.T) {
 	t.Parallel()

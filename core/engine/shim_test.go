@@ -18,8 +18,8 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// Open names every place in which it looked for helpers.
-func TestHelpersMissing(t *testing.T) {
+// Open names every place in which it looked for programs.
+func TestProgramsMissing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"sandbox-shim", "sandbox-init"} {
@@ -37,16 +37,16 @@ func TestHelpersMissing(t *testing.T) {
 	}
 }
 
-// Another program in the place of a helper: a create fails, names the log or
-// the helper, and leaves nothing.
-func TestHelpersReplaced(t *testing.T) {
+// Another program in the place of a shim: a create fails, names the log or
+// the shim, and leaves nothing.
+func TestProgramsReplaced(t *testing.T) {
 	t.Parallel()
-	for name, replaced := range map[string]string{"helper": "sandbox-shim", "init": "sandbox-init"} {
+	for name, replaced := range map[string]string{"shim": "sandbox-shim", "init": "sandbox-init"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, home := t.TempDir(), t.TempDir()
 			for _, program := range []string{"sandbox-shim", "sandbox-init"} {
-				from := filepath.Join(helpers(), program)
+				from := filepath.Join(programDir(), program)
 				if program == replaced {
 					from = "/bin/true"
 				}
@@ -76,24 +76,24 @@ func TestHelpersReplaced(t *testing.T) {
 	}
 }
 
-// fakeHelper serves a home in the place of its helper.
-func fakeHelper(t *testing.T, home string, serve func(*wire.Conn)) {
+// fakeShim serves a home in the place of its shim.
+func fakeShim(t *testing.T, home string, serve func(*wire.Conn)) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(home, "engine"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	fakeSocket(t, filepath.Join(home, "engine"), wire.HelperSocket, serve)
+	fakeSocket(t, filepath.Join(home, "engine"), wire.ShimSocket, serve)
 }
 
 // fakeSocket serves each connection to a socket until the test ends.
-func fakeSocket(t *testing.T, folder, name string, serve func(*wire.Conn)) {
+func fakeSocket(t *testing.T, dir, name string, serve func(*wire.Conn)) {
 	t.Helper()
-	dir, err := os.Open(folder)
+	opened, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dir.Close()
-	fd, err := wire.Bind(dir, name)
+	defer opened.Close()
+	fd, err := wire.Bind(opened, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,10 +118,10 @@ func fakeSocket(t *testing.T, folder, name string, serve func(*wire.Conn)) {
 	})
 }
 
-func TestHelperOfAnotherVersion(t *testing.T) {
+func TestShimOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	fakeHelper(t, home, func(conn *wire.Conn) {
+	fakeShim(t, home, func(conn *wire.Conn) {
 		_ = conn.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: "0.0.1-other", PID: 1})
 		_ = conn.Close()
 	})
@@ -131,8 +131,8 @@ func TestHelperOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A helper that takes a connection and says nothing, or nonsense, holds nobody.
-func TestHelperHangs(t *testing.T) {
+// A shim that takes a connection and says nothing, or nonsense, holds nobody.
+func TestShimHangs(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		serve func(*wire.Conn)
@@ -147,7 +147,7 @@ func TestHelperHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
-			fakeHelper(t, home, tt.serve)
+			fakeShim(t, home, tt.serve)
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			e := openAt(t, home)
@@ -159,7 +159,7 @@ func TestHelperHangs(t *testing.T) {
 }
 
 // A damaged record hides no other box, blocks no new one, and its box is not
-// taken for rubbish by the next helper.
+// taken for rubbish by the next shim.
 func TestDamagedRecord(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -171,7 +171,7 @@ func TestDamagedRecord(t *testing.T) {
 	if err := os.WriteFile(record, whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_ = syscall.Kill(helperPID(t, b.home), syscall.SIGKILL)
+	_ = syscall.Kill(shimPID(t, b.home), syscall.SIGKILL)
 	other := boxID(b.home, int(boxes.Add(1)))
 	if _, err := create(t.Context(), b.e, other, b.root); err != nil {
 		t.Fatal(err)
@@ -189,13 +189,13 @@ func TestDamagedRecord(t *testing.T) {
 	if err := os.WriteFile(record, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_ = syscall.Kill(helperPID(t, b.home), syscall.SIGKILL)
+	_ = syscall.Kill(shimPID(t, b.home), syscall.SIGKILL)
 	b.lives(t)
 }
 
-// A helper that was killed, and whose home nobody uses again, leaves its group:
-// the next helper of any home removes it, but no new or busy one.
-func TestDeadHelpersGroup(t *testing.T) {
+// A shim that was killed, and whose home nobody uses again, leaves its group:
+// the next shim of any home removes it, but no new or busy one.
+func TestDeadShimsGroup(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	e := openAt(t, home)
@@ -223,10 +223,10 @@ func TestDeadHelpersGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(old); err == nil {
-		t.Error("the group of a dead helper is there")
+		t.Error("the group of a dead shim is there")
 	}
 	if _, err := os.Stat(fresh); err != nil {
-		t.Error("the group of a helper that begins has gone: ", err)
+		t.Error("the group of a shim that begins has gone: ", err)
 	}
 	for engine, id := range map[core.Engine]string{e: boxID(home, 1), f: boxID(other, 1)} {
 		if err := engine.Remove(t.Context(), id, true); err != nil {

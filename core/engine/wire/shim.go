@@ -1,15 +1,15 @@
 package wire
 
-// Protocol is the version of the two protocols. It is part of the helper's socket name, so
-// that a helper of another version finishes its boxes beside a new one.
+// Protocol is the version of the two protocols. It is part of the shim's socket name, so
+// that a shim of another version finishes its boxes beside a new one.
 const Protocol = "2"
 
-// Frames between a host process and the helper of its home. The helper greets
+// Frames between a host process and the shim of its home. The shim greets
 // with Hello; then each request has one answer, in order.
 const (
 	TypeHello Type = iota + 64 // Hello
 
-	// Requests to the helper.
+	// Requests to the shim.
 	TypeCreate // core.CreateRequest
 	TypeStartBox
 	TypeStopBox
@@ -18,7 +18,7 @@ const (
 	TypeSweep  // Sweep
 	TypeFlush  // no body; answered before the disk has the layers
 
-	// Answers of the helper; or TypeError.
+	// Answers of the shim; or TypeError.
 	TypeRecord // core.Record
 	TypeDone   // no body
 	TypeSwept  // Swept
@@ -38,7 +38,7 @@ type BoxRequest struct {
 	Force   bool   `json:"force,omitempty"`    // RemoveBox
 }
 
-// Unpack asks for a layer: the tar stream beside it goes into the new folder Dir.
+// Unpack asks for a layer: the tar stream beside it goes into the new directory Dir.
 type Unpack struct {
 	Dir string `json:"dir"`
 }
@@ -58,9 +58,9 @@ type Swept struct {
 
 // Names in the home.
 const (
-	HelperSocket = "shim-" + Protocol + ".sock" // in the folder "engine"
-	HelperLock   = "shim-" + Protocol + ".lock"
-	StartLock    = "start-" + Protocol + ".lock"
-	HelperLog    = "shim.log"
-	InitSocket   = "init.sock" // in the box's folder
+	ShimSocket = "shim-" + Protocol + ".sock" // in the directory "engine"
+	ShimLock   = "shim-" + Protocol + ".lock"
+	StartLock  = "start-" + Protocol + ".lock"
+	ShimLog    = "shim.log"
+	InitSocket = "init.sock" // in the box's directory
 )

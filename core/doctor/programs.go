@@ -11,17 +11,17 @@ import (
 	"sandbox/core/engine"
 )
 
-// answer is how long a helper may take to say its version.
+// answer is how long a shim may take to say its version.
 const answer = 10 * time.Second
 
-func helpers(ctx context.Context, c engine.Config) (string, *lack) {
-	const fix = "make install, or SANDBOX_HELPER_DIR=FOLDER of sandbox-shim and sandbox-init"
+func programs(ctx context.Context, c engine.Config) (string, *lack) {
+	const fix = "make install, or SANDBOX_HELPER_DIR=DIR of sandbox-shim and sandbox-init"
 	c.Home = existing(c.Home) // Open makes the home; a check does not
 	e, err := engine.Open(c)
 	if err != nil {
 		return "", &lack{err.Error(), fix}
 	}
-	path := e.Helper()
+	path := e.Shim()
 	_ = e.Close() // nothing was started
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()

@@ -12,10 +12,10 @@ import (
 )
 
 // Past those who work and those who wait, everybody is told to come again;
-// whoever hangs up makes room in the line.
+// whoever hangs up makes room in the queue.
 func TestLine(t *testing.T) {
 	t.Parallel()
-	l := newLine()
+	l := newQueue()
 	atOnce := cap(l.working)
 	for range atOnce {
 		if err := l.enter(nil); err != nil { // who need not wait is not watched
@@ -30,7 +30,7 @@ func TestLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		askers[i] = wire.NewConn(p[0], "asker")
-		asker := wire.NewConn(p[1], "helper")
+		asker := wire.NewConn(p[1], "shim")
 		defer asker.Close()
 		go func() { entered <- l.enter(asker) }()
 	}
@@ -52,6 +52,6 @@ func TestLine(t *testing.T) {
 		l.leave()
 	}
 	if len(l.all) != 0 || len(l.working) != 0 {
-		t.Errorf("left in line: %d, %d at work", len(l.all), len(l.working))
+		t.Errorf("left in the queue: %d, %d at work", len(l.all), len(l.working))
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"sandbox/core/fault"
 )
 
-// packFolder gives the tar of a root file system. Closing it ends the
+// packDir returns the tar of a root file system. Closing it ends the
 // goroutine that writes it.
-func packFolder(ctx context.Context, root *os.Root) io.ReadCloser {
+func packDir(ctx context.Context, root *os.Root) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {
 		p := packer{root: root, tw: tar.NewWriter(w), links: map[inode]string{}}
@@ -45,10 +45,10 @@ func unreadable(err error) error {
 	if err == nil || errors.As(err, &classified) {
 		return err
 	}
-	return fault.Wrap(fault.Image, err, "read the folder of the image")
+	return fault.Wrap(fault.Image, err, "read the directory of the image")
 }
 
-// packer is the state of one packFolder.
+// packer is the state of one packDir.
 type packer struct {
 	root  *os.Root
 	tw    *tar.Writer
@@ -58,7 +58,7 @@ type packer struct {
 
 type inode struct{ dev, ino uint64 }
 
-// pack writes one entry. A folder where another file system is mounted comes
+// pack writes one entry. A directory where another file system is mounted comes
 // empty: /proc and its like are none of the image.
 func (p *packer) pack(name string) error {
 	info, err := p.root.Lstat(name)
@@ -77,7 +77,7 @@ func (p *packer) pack(name string) error {
 	case unix.S_IFREG:
 		return p.file(h, st)
 	case unix.S_IFDIR:
-		return p.folder(h, st)
+		return p.dir(h, st)
 	case unix.S_IFLNK:
 		if h.Linkname, err = p.root.Readlink(name); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (p *packer) linked(h *tar.Header, st *syscall.Stat_t) bool {
 	return false
 }
 
-func (p *packer) folder(h *tar.Header, st *syscall.Stat_t) error {
+func (p *packer) dir(h *tar.Header, st *syscall.Stat_t) error {
 	h.Typeflag = tar.TypeDir
 	f, err := p.open(h)
 	if err != nil {
