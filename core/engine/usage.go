@@ -50,7 +50,7 @@ func field(s, name string) int64 {
 	return 0
 }
 
-// boxInterface is the name of a box's end, see core/network.
+// boxInterface is the name of a box's end, see shim/network.
 const boxInterface = "eth0"
 
 // traffic reads the counters of a box's interface, where its init sees them:

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"sandbox/core/engine/record"
-	"sandbox/core/network"
+	"sandbox/core/engine/shim/network"
 	"sandbox/core/options"
 )
 

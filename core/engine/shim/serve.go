@@ -16,9 +16,9 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
+	"sandbox/core/engine/shim/network"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
-	"sandbox/core/network"
 )
 
 // Descriptors that a shim is started with.
