@@ -160,8 +160,7 @@ func (x *extraction) entry(name string, h *tar.Header, content io.Reader) error 
 	case tar.TypeLink:
 		err = x.link(name, func() error { return x.root.Link(h.Linkname, name) })
 	}
-	var known *fault.Error
-	if err != nil && !errors.As(err, &known) {
+	if err != nil && !fault.Classified(err) {
 		return hostFailure(err)
 	}
 	return err

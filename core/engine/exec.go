@@ -76,7 +76,7 @@ func (c *Client) dial(id string, dial func(*os.File, string) (*wire.Conn, error)
 
 // explain says why a box's init can't be reached: by the box's record.
 func (c *Client) explain(id string, err error) error {
-	if classified(err) {
+	if fault.Classified(err) {
 		return err
 	}
 	b, missing := c.get(id)

@@ -43,7 +43,7 @@ func (s *shim) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) er
 			return err
 		}
 		err = exchange(ctx, conn, t, body, v, fds)
-		if err == nil || classified(err) {
+		if err == nil || fault.Classified(err) {
 			s.keep(conn)
 			return err
 		}
@@ -62,11 +62,6 @@ func (s *shim) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) er
 // cutOff tells whether the other side of a connection has gone.
 func cutOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
-}
-
-func classified(err error) bool {
-	var f *fault.Error
-	return errors.As(err, &f)
 }
 
 // exchange sends a request and waits for its answer, or for the end of ctx.
@@ -177,7 +172,7 @@ func (s *shim) dial(ctx context.Context) (*wire.Conn, error) {
 	hello, err := greeting(ctx, conn)
 	if err != nil {
 		_ = conn.Close()
-		if gone(err) || classified(err) {
+		if gone(err) || fault.Classified(err) {
 			return nil, err
 		}
 		return nil, fault.Wrap(fault.Engine, err, "the shim of %s does not answer; see %s", s.home, s.log())

@@ -88,6 +88,13 @@ func Of(err error) *Error {
 	return &Error{Kind: kind, Message: err.Error()}
 }
 
+// Classified tells whether err has a kind already, which whoever passes it on
+// leaves as it is. Classified of nil is false.
+func Classified(err error) bool {
+	var e *Error
+	return errors.As(err, &e)
+}
+
 // Is tells whether err is a failure of kind k.
 func Is(err error, k Kind) bool { return err != nil && Of(err).Kind == k }
 

@@ -49,6 +49,21 @@ func TestNil(t *testing.T) {
 	}
 }
 
+func TestClassified(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {io.EOF, false}, {context.Canceled, false},
+		{fault.New(fault.Image, "x"), true}, {fmt.Errorf("pull: %w", fault.Wrap(fault.Storage, io.EOF, "x")), true},
+	} {
+		if got := fault.Classified(tt.err); got != tt.want {
+			t.Errorf("Classified(%v) is %v", tt.err, got)
+		}
+	}
+}
+
 func TestCauseIsKept(t *testing.T) {
 	t.Parallel()
 	if err := fault.Wrap(fault.Storage, io.ErrShortWrite, "x"); !errors.Is(err, io.ErrShortWrite) {

@@ -41,8 +41,7 @@ func packDir(ctx context.Context, root *os.Root) io.ReadCloser {
 }
 
 func unreadable(err error) error {
-	var classified *fault.Error
-	if err == nil || errors.As(err, &classified) {
+	if err == nil || fault.Classified(err) {
 		return err
 	}
 	return fault.Wrap(fault.Image, err, "read the directory of the image")

@@ -247,9 +247,8 @@ func (r *repository) persist(ctx context.Context, attempt func() (gotOn bool, er
 // passing tells whether a failure may have gone the next time.
 func passing(err error) bool {
 	var refused *transport.Error
-	var classified *fault.Error
 	switch {
-	case errors.As(err, &classified), errors.Is(err, errSilent):
+	case fault.Classified(err), errors.Is(err, errSilent):
 		return false
 	case errors.As(err, &refused):
 		return refused.StatusCode >= 500
@@ -262,13 +261,12 @@ func passing(err error) bool {
 // ImageNotFound, and what ended ctx.
 func (r *repository) explain(ctx context.Context, err error) error {
 	at := host(r.ref.Context())
-	var classified *fault.Error
 	var address *url.Error
 	var refused *transport.Error
 	switch {
 	case ctx.Err() != nil:
 		return fault.Of(ctx.Err())
-	case errors.As(err, &classified):
+	case fault.Classified(err):
 		return err
 	case errors.Is(err, errSilent):
 		return fault.New(fault.Upstream, "registry %s was silent for %v: see whether it and the network are up, and try again", at, r.base.timeout)

@@ -151,8 +151,7 @@ func (s *stream) verify(b blob) (v1.Hash, error) {
 }
 
 func damaged(err error) error {
-	var classified *fault.Error
-	if errors.As(err, &classified) {
+	if fault.Classified(err) {
 		return err
 	}
 	return fault.Wrap(fault.Image, err, "damaged image")

@@ -127,8 +127,7 @@ func (d Dir[T]) Sweep() error {
 // Fault classifies what the file system said as Storage and adds what to do
 // where the user can help. A failure that has its class keeps it; nil is nil.
 func Fault(err error, format string, args ...any) error {
-	var classified *fault.Error
-	if err == nil || errors.As(err, &classified) {
+	if err == nil || fault.Classified(err) {
 		return err
 	}
 	what := fmt.Sprintf(format, args...)

@@ -289,9 +289,8 @@ func socketPair() (*wire.Conn, *os.File, error) {
 
 // engineFault classifies what libcontainer and init answer.
 func engineFault(err error) error {
-	var classified *fault.Error
 	switch {
-	case errors.As(err, &classified):
+	case fault.Classified(err):
 		return err
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EROFS), errors.Is(err, unix.EDQUOT):
 		return store.Fault(err, "make the box")

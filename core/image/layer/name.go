@@ -73,9 +73,8 @@ func refused(name, format string, args ...any) error {
 // failed classifies what making an entry ended with: the disk's fault or,
 // as names and links do as they like, the tar's.
 func failed(name string, err error) error {
-	var classified *fault.Error
 	switch {
-	case errors.As(err, &classified):
+	case fault.Classified(err):
 		return err
 	case errors.Is(err, unix.EXDEV):
 		return refused(name, "its way leads through a symlink out of the layer")

@@ -189,9 +189,8 @@ func (h *Host) forget(index int) {
 
 // failed classifies what the kernel refuses.
 func failed(err error, what string) error {
-	var classified *fault.Error
 	switch {
-	case errors.As(err, &classified):
+	case fault.Classified(err):
 		return err
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPROTONOSUPPORT):
 		return fault.Wrap(fault.Unsupported, err, "%s: the kernel lacks veth or nftables (sandbox doctor tells which); network None does without", what)

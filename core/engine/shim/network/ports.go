@@ -169,9 +169,8 @@ func portFault(err error, i int, p options.Port) error {
 	if p.HostIP != "" {
 		what += " on " + p.HostIP
 	}
-	var classified *fault.Error
 	switch {
-	case errors.As(err, &classified):
+	case fault.Classified(err):
 		return err
 	case errors.Is(err, unix.EADDRINUSE):
 		return fault.Wrap(fault.PortInUse, err, "%s is in use: choose another, or 0 for a free one", what)
