@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/client"
+	"sandbox/profile"
 )
 
 // serviceImage is the image of five layers in the service's home.
@@ -104,11 +105,11 @@ func (s *service) serve(b *bench, dir, home string) error {
 
 // connect makes the clients, with the key that the daemon has left.
 func (s *service) connect(dir, home string) error {
-	profile, ok, err := client.Profiles{Path: filepath.Join(dir, ".sandbox", "credentials.toml")}.Get(client.DefaultProfile)
+	p, ok, err := profile.File{Path: filepath.Join(dir, ".sandbox", "credentials.toml")}.Get(profile.Default)
 	if err != nil || !ok {
 		return errors.Join(errors.New("the daemon has left no key"), err)
 	}
-	s.url, s.key = profile.URL, profile.APIKey
+	s.url, s.key = p.URL, p.APIKey
 	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readConnections}}
 	if s.tcp, err = client.New(client.Options{URL: s.url, Credential: client.NewApiKeyCredential(s.key)}); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"sandbox/client"
 	"sandbox/core/fault"
+	"sandbox/profile"
 )
 
 func (a *app) authCmd() *cobra.Command {
@@ -28,11 +29,11 @@ key in SANDBOX_API_KEY takes the place of the profile's key, not of its URL.`,
 
 // profileName is the profile in use.
 func (a *app) profileName() string {
-	return cmp.Or(a.target.profile, os.Getenv(envProfile), client.DefaultProfile)
+	return cmp.Or(a.target.profile, os.Getenv(envProfile), profile.Default)
 }
 
 // profile returns the profile in use, which has to be there.
-func (a *app) profile() (name string, p client.Profile, err error) {
+func (a *app) profile() (name string, p profile.Profile, err error) {
 	if a.target.url != "" {
 		return "", p, fault.New(fault.InvalidArgument, "this is about a profile and its server: name one with --profile, and leave out --url")
 	}
@@ -103,7 +104,7 @@ func (a *app) authLogoutCmd() *cobra.Command {
 it is deleted at its server ('sandbox keys rm') or expires.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			profiles, err := client.UserProfiles()
+			profiles, err := profile.UserFile()
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 
 	"sandbox/client"
 	"sandbox/core/fault"
+	"sandbox/profile"
 )
 
 func (a *app) authLoginCmd() *cobra.Command {
@@ -34,7 +35,7 @@ hosted service ends in /api.`,
 	cmd.Flags().BoolVar(&fromStdin, "api-key-stdin", false, "read the key from standard input")
 	cmd.Flags().StringVar(&prefix, "path-prefix", "", "route prefix of a self-hosted server (default: SANDBOX_REST_PATH_PREFIX)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		profiles, err := client.UserProfiles()
+		profiles, err := profile.UserFile()
 		if err != nil {
 			return err
 		}
@@ -65,7 +66,7 @@ hosted service ends in /api.`,
 
 // address sets the profile's URL and route prefix. Those of another server go
 // together.
-func (a *app) address(p *client.Profile, prefix string, given bool) {
+func (a *app) address(p *profile.Profile, prefix string, given bool) {
 	address := a.target.url
 	if address == "" && p.URL == "" {
 		address = os.Getenv(client.EnvURL)

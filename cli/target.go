@@ -15,6 +15,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/local"
 	"sandbox/daemon"
+	"sandbox/profile"
 )
 
 // envProfile names the profile in use.
@@ -99,7 +100,7 @@ func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
 	if err != nil {
 		return o, false, err
 	}
-	profile, ok, err := storedProfile(client.DefaultProfile)
+	p, ok, err := storedProfile(profile.Default)
 	if err != nil {
 		return o, false, err
 	}
@@ -107,8 +108,8 @@ func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return o, false, err
 	}
-	if ok && profile.URL != own.URL {
-		return optionsOf(profile), true, nil
+	if ok && p.URL != own.URL {
+		return optionsOf(p), true, nil
 	}
 	socket := cmp.Or(own.Socket, filepath.Join(home, "sandbox.sock"))
 	if client.Listens(ctx, socket) {
@@ -122,29 +123,29 @@ func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
 }
 
 // storedProfile returns a profile of the user's credentials file.
-func storedProfile(name string) (client.Profile, bool, error) {
-	profiles, err := client.UserProfiles()
+func storedProfile(name string) (profile.Profile, bool, error) {
+	profiles, err := profile.UserFile()
 	if err != nil {
-		return client.Profile{}, false, err
+		return profile.Profile{}, false, err
 	}
 	return profiles.Get(name)
 }
 
 // profileOptions returns the server of a profile that has to be there.
 func profileOptions(name string) (client.Options, error) {
-	profile, ok, err := storedProfile(name)
+	p, ok, err := storedProfile(name)
 	switch {
 	case err != nil:
 		return client.Options{}, err
 	case !ok:
 		return client.Options{}, fault.New(fault.Config, "no profile is called %q: 'sandbox auth login --profile %s' stores one", name, name)
 	}
-	return optionsOf(profile), nil
+	return optionsOf(p), nil
 }
 
 // optionsOf returns the server of a profile. A key of the environment takes the
 // place of the stored one; nothing else does.
-func optionsOf(p client.Profile) client.Options {
+func optionsOf(p profile.Profile) client.Options {
 	key := p.APIKey
 	if env := os.Getenv(client.EnvAPIKey); env != "" {
 		key = env

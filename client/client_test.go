@@ -17,7 +17,10 @@ import (
 
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/leak"
 )
+
+func TestMain(m *testing.M) { leak.Main(m) }
 
 const key = "sbx_live_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG000xyz"
 

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"sandbox/auth"
-	"sandbox/client"
+	"sandbox/profile"
 )
 
 // administrator sees to it that the user of this host has a key: the first
@@ -19,7 +19,7 @@ func (s settings) administrator(keys *auth.Store, before, now Address, say io.Wr
 		now.URL = before.URL
 		return now
 	}
-	profiles, err := client.UserProfiles()
+	profiles, err := profile.UserFile()
 	if err == nil {
 		if before.Profile == "" {
 			now.Profile, err = firstKey(keys, profiles, s.Environment, now, say)
@@ -33,8 +33,8 @@ func (s settings) administrator(keys *auth.Store, before, now Address, say io.Wr
 	return now
 }
 
-// firstKey makes the administrator's key and gives the profile that has it.
-func firstKey(keys *auth.Store, profiles client.Profiles, environment string, now Address, say io.Writer) (string, error) {
+// firstKey makes the administrator's key and returns the name of the profile that has it.
+func firstKey(keys *auth.Store, profiles profile.File, environment string, now Address, say io.Writer) (string, error) {
 	name, err := freeProfile(profiles, now.URL)
 	if err != nil {
 		return "", err
@@ -45,7 +45,7 @@ func firstKey(keys *auth.Store, profiles client.Profiles, environment string, no
 	if err != nil {
 		return "", err
 	}
-	if err := profiles.Put(name, client.Profile{URL: now.URL, APIKey: secret, PathPrefix: now.Prefix}); err != nil {
+	if err := profiles.Put(name, profile.Profile{URL: now.URL, APIKey: secret, PathPrefix: now.Prefix}); err != nil {
 		_ = keys.Delete(k.ID) // nobody knows its secret
 		return "", err
 	}
@@ -55,17 +55,17 @@ func firstKey(keys *auth.Store, profiles client.Profiles, environment string, no
 
 // freeProfile returns the default profile, unless it is another server's: that
 // one's key could not be had again.
-func freeProfile(profiles client.Profiles, url string) (string, error) {
-	old, taken, err := profiles.Get(client.DefaultProfile)
+func freeProfile(profiles profile.File, url string) (string, error) {
+	old, taken, err := profiles.Get(profile.Default)
 	if err != nil || !taken || old.URL == url {
-		return client.DefaultProfile, err
+		return profile.Default, err
 	}
 	return url, nil
 }
 
 // moved puts the profile right when this start has another address than the
 // last, unless somebody has made it another server's.
-func moved(profiles client.Profiles, before, now Address, say io.Writer) error {
+func moved(profiles profile.File, before, now Address, say io.Writer) error {
 	p, ok, err := profiles.Get(before.Profile)
 	if err != nil || !ok || p.URL != before.URL {
 		return err

@@ -20,11 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"sandbox/client"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/internal/fake"
+	"sandbox/profile"
 	"sandbox/test/leak"
 )
 
@@ -92,9 +92,9 @@ func newRuntime(t *testing.T) func() *core.Runtime {
 	return func() *core.Runtime { return core.New(core.Config{Engine: engine, Images: images}) }
 }
 
-func profile(t *testing.T, name string) (client.Profile, bool) {
+func storedProfile(t *testing.T, name string) (profile.Profile, bool) {
 	t.Helper()
-	profiles, err := client.UserProfiles()
+	profiles, err := profile.UserFile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func profile(t *testing.T, name string) (client.Profile, bool) {
 
 func forget(t *testing.T) {
 	t.Helper()
-	profiles, err := client.UserProfiles()
+	profiles, err := profile.UserFile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestFirstAndLaterStarts(t *testing.T) {
 	forget(t)
 	home, runtime := t.TempDir(), newRuntime(t)
 	first := launch(t, home, runtime())
-	p, ok := profile(t, client.DefaultProfile)
+	p, ok := storedProfile(t, profile.Default)
 	if !ok || p.URL != first.Address.URL || p.PathPrefix != "" || !strings.Contains(first.said.String(), "administrator") || strings.Contains(first.said.String(), p.APIKey[9:]) {
 		t.Errorf("profile %v, said %s", ok, first.said)
 	}
@@ -172,7 +172,7 @@ func TestFirstAndLaterStarts(t *testing.T) {
 		t.Errorf("the socket is left: %v", err)
 	}
 	again := launch(t, home, runtime(), func(c *Config) { c.Prefix = "p" })
-	moved, _ := profile(t, client.DefaultProfile)
+	moved, _ := storedProfile(t, profile.Default)
 	if moved.URL != again.Address.URL || moved.APIKey != p.APIKey || moved.PathPrefix != "p" {
 		t.Errorf("got %q %q, want %q", moved.URL, moved.PathPrefix, again.Address.URL)
 	}
@@ -188,19 +188,19 @@ func TestFirstAndLaterStarts(t *testing.T) {
 // TestForeignProfile wants another server's profile left alone.
 func TestForeignProfile(t *testing.T) {
 	forget(t)
-	profiles, err := client.UserProfiles()
+	profiles, err := profile.UserFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := client.Profile{URL: "https://example.com/api", APIKey: "sbx_live_theirs"}
-	if err := profiles.Put(client.DefaultProfile, theirs); err != nil {
+	theirs := profile.Profile{URL: "https://example.com/api", APIKey: "sbx_live_theirs"}
+	if err := profiles.Put(profile.Default, theirs); err != nil {
 		t.Fatal(err)
 	}
 	d := launch(t, t.TempDir(), newRuntime(t)())
-	if p, _ := profile(t, client.DefaultProfile); p != theirs {
+	if p, _ := storedProfile(t, profile.Default); p != theirs {
 		t.Errorf("got %+v", p)
 	}
-	if p, ok := profile(t, d.Address.URL); !ok || p.URL != d.Address.URL || !strings.Contains(d.said.String(), d.Address.URL) {
+	if p, ok := storedProfile(t, d.Address.URL); !ok || p.URL != d.Address.URL || !strings.Contains(d.said.String(), d.Address.URL) {
 		t.Errorf("%+v, said %s", p, d.said)
 	}
 }
@@ -244,7 +244,7 @@ func TestSocket(t *testing.T) {
 	if status, text := get(t, fresh(t, short+"/sandbox.sock"), "http://socket/v1/boxes", ""); status != 200 {
 		t.Errorf("%d %s", status, text)
 	}
-	if _, ok := profile(t, client.DefaultProfile); ok {
+	if _, ok := storedProfile(t, profile.Default); ok {
 		t.Error("a key for a server without TCP")
 	}
 }
@@ -372,7 +372,7 @@ func TestTLS(t *testing.T) {
 	forget(t)
 	cert, key, pool := certificate(t)
 	d := launch(t, t.TempDir(), newRuntime(t)(), func(c *Config) { c.TLSCert, c.TLSKey, c.Hosted = cert, key, true })
-	p, _ := profile(t, client.DefaultProfile)
+	p, _ := storedProfile(t, profile.Default)
 	if !strings.HasPrefix(p.URL, "https://127.0.0.1:") || !strings.HasSuffix(p.URL, "/api") {
 		t.Errorf("profile for %q", p.URL)
 	}

@@ -17,7 +17,7 @@ import (
 var allowed = map[string][]string{
 	"auth":             {"core/fault", "core/store"},
 	"capi":             {"core", "core/local", "core/options", "core/fault", "client"},
-	"cli":              {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon"},
+	"cli":              {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "profile"},
 	"client":           {"core/options", "core/fault"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"core":             {"core/fault", "core/options", "core/hostpath"},
@@ -32,9 +32,9 @@ var allowed = map[string][]string{
 	"core/seccomp":     {},
 	"core/store":       {"core/fault"},
 	"core/enginetest":  {"core", "core/fault", "core/options"},
-	"daemon":           {"auth", "client", "core", "core/fault", "core/local", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "spool"},
+	"daemon":           {"auth", "core", "core/fault", "core/local", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
 	"httpd":            {"auth", "core", "core/fault", "core/hostpath", "core/options", "core/store", "logs", "logs/ingest", "spool"},
-	"bench":            {"client", "core/...", "test/..."},
+	"bench":            {"client", "core/...", "profile", "test/..."},
 	"bench/logs":       {},
 	"logs":             {"core/fault", "core/options", "logs/clickhouse", "logs/sql"},
 	"logs/boxlog":      {"core", "core/fault", "logs/ingest", "spool"},
@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"logs/embedded":    {"core/fault", "core/programs", "core/seccomp"},
 	"internal/fake":    {"core", "core/fault", "core/options"},
 	"logs/sql":         {"core/fault"},
+	"profile":          {"core/fault"},
 	"spool":            {"core", "core/fault", "core/store"},
 	"test":             {"core/..."},
 
