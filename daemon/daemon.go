@@ -96,7 +96,7 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 	if d.keys, err = auth.Open(filepath.Join(dir, "keys")); err != nil {
 		return nil, err
 	}
-	replays, err := httpd.OpenReplays(filepath.Join(dir, "creates"))
+	idempotency, err := httpd.OpenIdempotency(filepath.Join(dir, "creates"))
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 		return nil, err
 	}
 	d.server, err = httpd.New(httpd.Config{
-		Runtime: runtime, Keys: d.keys, Replays: replays, Spool: d.spool, Logs: d.logs.service, Ingest: d.logs.writer, Held: dir, Log: streams.Log,
+		Runtime: runtime, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Logs: d.logs.service, Ingest: d.logs.writer, Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})

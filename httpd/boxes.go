@@ -3,8 +3,6 @@ package httpd
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"sandbox/core"
@@ -22,7 +20,7 @@ func (s *Server) createBox(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	made, err := s.Replays.once(r.Context(), key, doc,
+	made, err := s.Idempotency.once(r.Context(), key, doc,
 		func() (created, error) { return s.create(r, doc) },
 		func(c created) { _ = s.Runtime.Remove(context.WithoutCancel(r.Context()), c.ID, true) })
 	if err != nil {
@@ -175,35 +173,4 @@ func (r *request) grace(w http.ResponseWriter) (time.Duration, error) {
 		seconds = *body.Seconds
 	}
 	return time.Duration(seconds) * time.Second, within("timeout_seconds", seconds, 0, maxGrace)
-}
-
-// flag reads a query member that is true or false.
-func flag(query url.Values, name string) (bool, error) {
-	switch query.Get(name) {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	}
-	return false, invalid(name, "value", "must be true or false")
-}
-
-// number reads a query member into n, which keeps its value if it is left out.
-func number(query url.Values, name string, n *int, low, high int) error {
-	if !query.Has(name) {
-		return nil
-	}
-	got, err := strconv.Atoi(query.Get(name))
-	if err != nil {
-		return invalid(name, "range", "must be a number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
-	}
-	*n = got
-	return within(name, got, low, high)
-}
-
-func within(name string, n, low, high int) error {
-	if n < low || n > high {
-		return invalid(name, "range", "must be from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
-	}
-	return nil
 }

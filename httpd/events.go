@@ -59,26 +59,6 @@ func (s *Server) streaming(r *request) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// lastEvent returns the number after which a client wants to go on.
-func (r *request) lastEvent() (int64, error) {
-	query, err := r.query()
-	if err != nil {
-		return 0, err
-	}
-	name, value := "after", query.Get("after")
-	if header := r.Header.Get("Last-Event-ID"); header != "" {
-		name, value = "Last-Event-ID", header
-	}
-	if value == "" {
-		return 0, nil
-	}
-	after, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || after < 0 {
-		return 0, invalid(name, "range", "must be the number of an event")
-	}
-	return after, nil
-}
-
 // eventStream writes events to one client.
 type eventStream struct {
 	w       http.ResponseWriter

@@ -49,14 +49,14 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 	s := &service{t: t, image: t.TempDir(), log: &logBuffer{}, socket: filepath.Join(home, "s")}
 	keys, err := auth.Open(filepath.Join(home, "keys"))
 	must(t, err)
-	replays, err := httpd.OpenReplays(filepath.Join(home, "creates"))
+	idempotency, err := httpd.OpenIdempotency(filepath.Join(home, "creates"))
 	must(t, err)
 	outputs := spool.Open(spool.Config{Dir: filepath.Join(home, "spool")})
 	engine := fake.NewEngine(t)
 	images := fake.Images{"default": {Ref: "default", ID: "sha256:1", Layers: []string{s.image}}}
 	s.runtime, s.keys = core.New(core.Config{Engine: engine, Images: images}), keys
 	c := httpd.Config{
-		Runtime: s.runtime, Keys: keys, Replays: replays, Environment: "default",
+		Runtime: s.runtime, Keys: keys, Idempotency: idempotency, Environment: "default",
 		Spool: outputs, Held: home,
 		Log: slog.New(slog.NewJSONHandler(s.log, nil)), Closed: []string{s.socket},
 		Publish: netip.MustParseAddr("127.0.0.1"),

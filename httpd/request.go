@@ -5,7 +5,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/julienschmidt/httprouter"
@@ -28,18 +27,6 @@ type request struct {
 	// observability is for paths of the log queries, whose failures look
 	// differently.
 	observability bool
-}
-
-// param returns a parameter of the path, without its verb.
-func (r *request) param(name string) string { return r.params.ByName(name) }
-
-// query reads the query string. Errors: Malformed.
-func (r *request) query() (url.Values, error) {
-	if r.URL.RawQuery == "" {
-		return nil, nil
-	}
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	return values, fault.Wrap(fault.Malformed, err, "the query string can't be read")
 }
 
 // document reads a whole JSON body of at most most bytes; nil if there is

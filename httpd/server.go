@@ -26,12 +26,12 @@ import (
 
 // Config is what a server is made of.
 type Config struct {
-	Runtime *core.Runtime
-	Keys    *auth.Store
-	Replays *Replays
-	Spool   *spool.Store
-	Logs    *logs.Service  // nil for one without an engine
-	Ingest  *ingest.Writer // nil to store no logs
+	Runtime     *core.Runtime
+	Keys        *auth.Store
+	Idempotency *Idempotency
+	Spool       *spool.Store
+	Logs        *logs.Service  // nil for one without an engine
+	Ingest      *ingest.Writer // nil to store no logs
 	// Held is a directory on a disk, for uploads that have to wait.
 	Held string
 	Log  *slog.Logger

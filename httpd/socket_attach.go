@@ -3,8 +3,6 @@ package httpd
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strconv"
 	"sync"
 
 	"sandbox/core/fault"
@@ -57,30 +55,6 @@ func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
 	}
 	c.ends.Wait()
 	return nil
-}
-
-// skips returns how much of each stream a client has already.
-func (r *request) skips() (skip [2]int64, err error) {
-	query, err := r.query()
-	if err != nil {
-		return skip, err
-	}
-	if skip[spool.Stdout], err = offset(query, "after_stdout"); err != nil {
-		return skip, err
-	}
-	skip[spool.Stderr], err = offset(query, "after_stderr")
-	return skip, err
-}
-
-func offset(query url.Values, name string) (int64, error) {
-	if !query.Has(name) {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(query.Get(name), 10, 64)
-	if err != nil || n < 0 {
-		return 0, invalid(name, "range", "must be a number of bytes")
-	}
-	return n, nil
 }
 
 // showExec sends output until the exec has ended.

@@ -1,0 +1,119 @@
+package httpd
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"sandbox/core/fault"
+	"sandbox/spool"
+)
+
+// This file reads a request's parameters: the segments of its path, its query
+// string and its headers. Bodies are read in request.go.
+
+// param returns a parameter of the path, without its verb.
+func (r *request) param(name string) string { return r.params.ByName(name) }
+
+// query parses the query string. Errors: Malformed.
+func (r *request) query() (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	return values, fault.Wrap(fault.Malformed, err, "the query string can't be read")
+}
+
+// flag reads a member of the query string that is true or false.
+func flag(query url.Values, name string) (bool, error) {
+	switch query.Get(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, invalid(name, "value", "must be true or false")
+}
+
+// number reads a member of the query string into n, which keeps its value if the
+// member is left out. Errors: InvalidArgument.
+func number(query url.Values, name string, n *int, low, high int) error {
+	if !query.Has(name) {
+		return nil
+	}
+	got, err := strconv.Atoi(query.Get(name))
+	if err != nil {
+		return invalid(name, "range", "must be a number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
+	}
+	*n = got
+	return within(name, got, low, high)
+}
+
+func within(name string, n, low, high int) error {
+	if n < low || n > high {
+		return invalid(name, "range", "must be from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
+	}
+	return nil
+}
+
+// lastEvent returns the number of the last event that a client has seen: its
+// stream goes on after it. 0 means from the beginning.
+func (r *request) lastEvent() (int64, error) {
+	query, err := r.query()
+	if err != nil {
+		return 0, err
+	}
+	name, value := "after", query.Get("after")
+	if header := r.Header.Get("Last-Event-ID"); header != "" {
+		name, value = "Last-Event-ID", header
+	}
+	if value == "" {
+		return 0, nil
+	}
+	return count(name, value, "must be the number of an event")
+}
+
+// skips returns how many bytes of each stream a client has already.
+func (r *request) skips() (skip [2]int64, err error) {
+	query, err := r.query()
+	if err != nil {
+		return skip, err
+	}
+	names := [...]string{spool.Stdout: "after_stdout", spool.Stderr: "after_stderr"}
+	for stream, name := range names {
+		if !query.Has(name) {
+			continue
+		}
+		if skip[stream], err = count(name, query.Get(name), "must be a number of bytes"); err != nil {
+			return skip, err
+		}
+	}
+	return skip, nil
+}
+
+// count reads a number that is not negative.
+func count(name, value, message string) (int64, error) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 {
+		return 0, invalid(name, "range", message)
+	}
+	return n, nil
+}
+
+// maxKeyLen bounds an Idempotency-Key, in bytes (contract, section 2).
+const maxKeyLen = 255
+
+// idempotencyKey returns a create's Idempotency-Key, or "" if it has none.
+// Errors: InvalidArgument.
+func idempotencyKey(h http.Header) (string, error) {
+	values := h.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	invisible := func(r rune) bool { return r <= ' ' || r > '~' }
+	if key := values[0]; len(values) > 1 || key == "" || len(key) > maxKeyLen || strings.ContainsFunc(key, invisible) {
+		return "", invalid("Idempotency-Key", "value", "must be one header of 1 to 255 visible characters")
+	}
+	return values[0], nil
+}
