@@ -19,6 +19,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/daemon"
+	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
 
@@ -26,12 +27,8 @@ import (
 func service(t *testing.T) *client.Client {
 	t.Helper()
 	home := t.TempDir()
-	build, err := filepath.Abs("../build")
-	if err != nil {
-		t.Fatal(err)
-	}
 	d, err := daemon.Open(t.Context(), daemon.Config{
-		Home: home, Beside: build, Listen: daemon.NoListen, Publish: "127.0.0.1", Environment: "default",
+		Home: home, Beside: programs.Dir(), Listen: daemon.NoListen, Publish: "127.0.0.1", Environment: "default",
 	}, daemon.Streams{Say: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal("needs root and the programs (make build): ", err)

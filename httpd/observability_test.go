@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
 	"sandbox/logs/ingest"
+	"sandbox/test/programs"
 )
 
 // problem holds a failure of the log queries to the spec.
@@ -168,11 +167,7 @@ func TestObservabilityRate(t *testing.T) {
 // withEngine starts a service on a real engine.
 func withEngine(t *testing.T) (*service, *clickhouse.Client) {
 	t.Helper()
-	programs := os.Getenv("SANDBOX_HELPER_DIR")
-	if programs == "" {
-		programs = filepath.Join("..", "build")
-	}
-	e, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs})
+	e, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs.Dir()})
 	must(t, err)
 	t.Cleanup(func() { check(t, e.Close()) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
 	"sandbox/test/leak"
+	"sandbox/test/programs"
 )
 
 // engines are those of the tests, each started when the first asks for it: one
@@ -87,13 +87,9 @@ func open() (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs := os.Getenv("SANDBOX_HELPER_DIR")
-	if programs == "" {
-		programs = filepath.Join("..", "build")
-	}
 	pid := make(chan int, 10)
 	e, err := embedded.Start(ctx, embedded.Options{
-		Dir: dir, HelperDir: programs, TTL: 40 * 365 * 24 * time.Hour, Logger: slog.New(pids{slog.DiscardHandler, pid}),
+		Dir: dir, HelperDir: programs.Dir(), TTL: 40 * 365 * 24 * time.Hour, Logger: slog.New(pids{slog.DiscardHandler, pid}),
 	})
 	if err != nil {
 		return nil, err

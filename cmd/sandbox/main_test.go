@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"sandbox/core/local"
 	"sandbox/test/leak"
+	"sandbox/test/programs"
 	"sandbox/test/registry"
 	"sandbox/test/rootfs"
 )
@@ -69,7 +69,7 @@ func scripts(t *testing.T, p testscript.Params, served bool) testscript.Params {
 		home := filepath.Join(env.WorkDir, "home")
 		env.Setenv("SANDBOX_HOME", home)
 		env.Setenv("HOME", filepath.Join(env.WorkDir, "user"))
-		env.Setenv("SANDBOX_HELPER_DIR", programs(t))
+		env.Setenv("SANDBOX_HELPER_DIR", programs.Dir())
 		env.Setenv("ROOTFS", root)
 		env.Defer(func() { removeBoxes(t, home) })
 		d := &slot{}
@@ -95,30 +95,11 @@ func startRegistry(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// programs is where 'make build' has put the programs.
-func programs(t *testing.T) string {
-	dir := os.Getenv("SANDBOX_HELPER_DIR")
-	if dir == "" {
-		dir = "../../build"
-	}
-	dir, err := filepath.Abs(dir)
-	if err == nil {
-		_, err = os.Stat(filepath.Join(dir, "sandbox-shim"))
-	}
-	if err != nil {
-		t.Fatal("needs the programs (make build): ", err)
-	}
-	if os.Geteuid() != 0 {
-		t.Fatal("needs root: boxes are made by root")
-	}
-	return dir
-}
-
 // removeBoxes ends what a script, also one that failed, has left.
 func removeBoxes(t *testing.T, home string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	host, err := local.Open(local.Config{Home: home, Beside: programs(t)})
+	host, err := local.Open(local.Config{Home: home, Beside: programs.Dir()})
 	if err != nil {
 		t.Error(err)
 		return

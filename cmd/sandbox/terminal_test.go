@@ -13,6 +13,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
 
@@ -26,7 +27,7 @@ type user struct {
 func newUser(t *testing.T, served bool) *user {
 	home := t.TempDir()
 	t.Cleanup(func() { removeBoxes(t, filepath.Join(home, "boxes")) })
-	u := &user{t, append(os.Environ(), "HOME="+home, "SANDBOX_HOME="+filepath.Join(home, "boxes"), "SANDBOX_HELPER_DIR="+programs(t), "TERM=vt100")}
+	u := &user{t, append(os.Environ(), "HOME="+home, "SANDBOX_HOME="+filepath.Join(home, "boxes"), "SANDBOX_HELPER_DIR="+programs.Dir(), "TERM=vt100")}
 	if served {
 		s, err := serve(u.env)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sandbox/core/engine"
 	"sandbox/core/enginetest"
 	"sandbox/test/leak"
+	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
 
@@ -51,13 +52,7 @@ func openAt(t *testing.T, home string) *engine.Client {
 	return e
 }
 
-// programs is the directory of the programs that make build built.
-func programDir() string {
-	if dir := os.Getenv("SANDBOX_HELPER_DIR"); dir != "" {
-		return dir
-	}
-	return "../../build"
-}
+func programDir() string { return programs.Dir() }
 
 func TestEngine(t *testing.T) {
 	t.Parallel()

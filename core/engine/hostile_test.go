@@ -13,6 +13,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/wire"
 	"sandbox/core/options"
+	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
 
@@ -133,11 +134,7 @@ func FuzzRequest(f *testing.F) {
 	if os.Geteuid() != 0 {
 		f.Fatal("needs root: boxes are made of mounts, cgroups and namespaces")
 	}
-	programs := os.Getenv("SANDBOX_HELPER_DIR")
-	if programs == "" {
-		programs = "../../build"
-	}
-	c, err := Open(Config{Home: f.TempDir(), HelperDir: programs})
+	c, err := Open(Config{Home: f.TempDir(), HelperDir: programs.Dir()})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ import (
 	"sandbox/logs/ingest"
 	"sandbox/spool"
 	"sandbox/test/leak"
+	"sandbox/test/programs"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -46,11 +46,7 @@ func (s *stage) setDown(down bool) {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	programs := os.Getenv("SANDBOX_HELPER_DIR")
-	if programs == "" {
-		programs = filepath.Join("..", "..", "build")
-	}
-	e, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs})
+	e, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs.Dir()})
 	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	must(t, e.Wait(t.Context()))

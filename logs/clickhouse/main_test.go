@@ -6,13 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
 	"sandbox/test/leak"
+	"sandbox/test/programs"
 )
 
 // engine is what the tests of this package ask: a server, when the environment
@@ -48,11 +48,7 @@ func open() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	programs := os.Getenv("SANDBOX_HELPER_DIR")
-	if programs == "" {
-		programs = filepath.Join("..", "..", "build")
-	}
-	e, err := embedded.Start(ctx, embedded.Options{Dir: dir, HelperDir: programs})
+	e, err := embedded.Start(ctx, embedded.Options{Dir: dir, HelperDir: programs.Dir()})
 	if err != nil {
 		return nil, err
 	}

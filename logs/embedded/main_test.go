@@ -6,13 +6,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
 	"sandbox/test/leak"
+	"sandbox/test/programs"
 )
 
 func TestMain(m *testing.M) {
@@ -41,12 +41,8 @@ func (p pids) Handle(_ context.Context, r slog.Record) error {
 func (p pids) Enabled(context.Context, slog.Level) bool { return true }
 
 func options(dir string) (embedded.Options, chan int) {
-	programs := os.Getenv("SANDBOX_HELPER_DIR")
-	if programs == "" {
-		programs = filepath.Join("..", "..", "build")
-	}
 	pid := make(chan int, 100)
-	return embedded.Options{Dir: dir, HelperDir: programs, Logger: slog.New(pids{slog.DiscardHandler, pid})}, pid
+	return embedded.Options{Dir: dir, HelperDir: programs.Dir(), Logger: slog.New(pids{slog.DiscardHandler, pid})}, pid
 }
 
 // engine starts an engine that answers.

@@ -17,6 +17,7 @@ import (
 
 	"sandbox/logs/embedded"
 	"sandbox/logs/sql"
+	"sandbox/test/programs"
 )
 
 // TestEngine holds the gate to the real engine: what it reads and prints must
@@ -299,11 +300,7 @@ type engine struct{ client *http.Client }
 
 func startEngine(t *testing.T) *engine {
 	t.Helper()
-	programs := os.Getenv("SANDBOX_HELPER_DIR")
-	if programs == "" {
-		programs = filepath.Join("..", "..", "build")
-	}
-	child, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs})
+	child, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs.Dir()})
 	if err != nil {
 		t.Fatal(err)
 	}

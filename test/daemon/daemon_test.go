@@ -22,6 +22,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"sandbox/test/leak"
+	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
 
@@ -61,11 +62,7 @@ func (p *program) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 func (p *program) start() {
 	p.t.Helper()
-	dir := os.Getenv("SANDBOX_HELPER_DIR")
-	if dir == "" {
-		p.t.Fatal("SANDBOX_HELPER_DIR is not set: make test sets it")
-	}
-	p.cmd = exec.Command(filepath.Join(dir, "sandbox"), "serve", "--listen", "none")
+	p.cmd = exec.Command(filepath.Join(programs.Dir(), "sandbox"), "serve", "--listen", "none")
 	p.cmd.Env = append(os.Environ(), "SANDBOX_HOME="+p.home)
 	said, err := p.cmd.StderrPipe()
 	must(p.t, err)

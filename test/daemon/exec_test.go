@@ -12,6 +12,7 @@ import (
 
 	"sandbox/core/local"
 	"sandbox/core/options"
+	"sandbox/test/programs"
 )
 
 func TestExec(t *testing.T) {
@@ -80,7 +81,7 @@ func TestExecsListed(t *testing.T) {
 		p.events(path, 0).rest()
 		want = append([]string{path[strings.LastIndex(path, "/")+1:]}, want...)
 	}
-	host, err := local.Open(local.Config{Home: p.home})
+	host, err := local.Open(local.Config{Home: p.home, HelperDir: programs.Dir()})
 	must(t, err)
 	defer host.Close(t.Context())
 	b, err := host.Get(t.Context(), strings.TrimPrefix(box, "/v1/boxes/"))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandbox/core/local"
+	"sandbox/test/programs"
 )
 
 // TestKilled kills the server while commands write, and wants readers of the
@@ -111,7 +112,7 @@ func TestShutdown(t *testing.T) {
 func TestRemovedByOthers(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
-	host, err := local.Open(local.Config{Home: p.home})
+	host, err := local.Open(local.Config{Home: p.home, HelperDir: programs.Dir()})
 	must(t, err)
 	defer host.Close(t.Context())
 	for _, running := range []bool{true, false} {

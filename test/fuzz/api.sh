@@ -13,10 +13,12 @@ export SANDBOX_HELPER_DIR=$build SANDBOX_HOME=$work/home
 export HOME=$work/user
 mkdir -p "$SANDBOX_HOME" "$HOME" "$work/root"/{bin,etc,tmp,proc,sys,dev,root}
 daemon=
+# shellcheck disable=SC2317 # the trap calls it
 finish() {
   if [ -n "$daemon" ]; then
     "$build/sandbox" ls -q | xargs -r "$build/sandbox" rm -f >/dev/null || true
-    kill -TERM "$daemon" && wait "$daemon" || true
+    kill -TERM "$daemon" || true
+    wait "$daemon" || true
   fi
   rm -rf "$work"
 }
@@ -44,6 +46,7 @@ export FUZZ_URL FUZZ_KEY SCHEMATHESIS_HOOKS=hooks
 operations=$(grep -c '^ *operationId:' "$here/../../docs/openapi.yaml")
 status=0
 cd "$work"
+# shellcheck disable=SC2086 # FUZZ_FLAGS is several words, or none
 PYTHONPATH=$here "$build/schemathesis/bin/schemathesis" --config-file "$here/schemathesis.toml" run "$here/../../docs/openapi.yaml" \
   --url "$FUZZ_URL" -H "Authorization: Bearer $FUZZ_KEY" \
   --max-examples $((cases / operations + 1)) ${FUZZ_FLAGS:-} | tee "$work/report" || status=$?

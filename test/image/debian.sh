@@ -14,7 +14,7 @@ die() { echo "debian.sh: $*" >&2; exit 1; }
 [ $# -eq 1 ] || die "usage: debian.sh FILE.tar[.gz|.zst]"
 file=$1
 case $file in
-*.tar) pack=cat ;;
+*.tar) pack="cat" ;;
 *.tar.gz) pack="gzip -6 -n" ;;
 *.tar.zst) pack="zstd -q -9 -T0" ;;
 *) die "$file: want a name that ends in .tar, .tar.gz or .tar.zst" ;;
@@ -47,6 +47,7 @@ done
 [ $# -gt 0 ] || die "no Debian $suite in /etc/apt/sources.list*"
 
 echo "making Debian $suite ($packages) in $file: about a minute" >&2
+# shellcheck disable=SC2016 # mmdebstrap's own shell expands "$1"
 mmdebstrap --mode=root --variant=minbase --format=tar \
 	--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --include="$packages" \
 	--aptopt='Acquire::Languages "none"' \

@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash # which busybox's comes from
 # Process 1 of the virtual machine: brings up its disk and runs the tests there.
 /bin/busybox --install /bin
 mount -t devtmpfs none /dev

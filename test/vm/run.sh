@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash # which busybox's comes from
 # Runs the tests of the pattern $1 as a service would be run, then turns the
 # virtual machine off. This is process 1: whatever happens, it goes on.
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin SANDBOX_HELPER_DIR=/programs
@@ -11,6 +12,7 @@ mount -t cgroup2 -o nsdelegate none /sys/fs/cgroup # the options of systemd
 ip link set lo up
 mkdir /sys/fs/cgroup/service
 echo "Linux $(uname -r), cgroup2 with: $(cat /sys/fs/cgroup/cgroup.controllers)"
+# shellcheck disable=SC2164 # what follows says what is missing
 cd /programs
 sh -c 'echo $$ >/sys/fs/cgroup/service/cgroup.procs; exec ./engine.test -test.timeout 20m -test.v -test.run "$1"' sh "$1"
 code=$?
