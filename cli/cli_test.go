@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"sandbox/core"
+	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
 	"sandbox/core/local"
-	"sandbox/internal/fake"
 	"sandbox/test/leak"
 )
 

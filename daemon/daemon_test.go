@@ -21,9 +21,9 @@ import (
 	"time"
 
 	"sandbox/core"
+	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
 	"sandbox/core/options"
-	"sandbox/internal/fake"
 	"sandbox/profile"
 	"sandbox/test/leak"
 )

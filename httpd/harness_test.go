@@ -19,8 +19,8 @@ import (
 
 	"sandbox/auth"
 	"sandbox/core"
+	"sandbox/core/enginetest/fake"
 	"sandbox/httpd"
-	"sandbox/internal/fake"
 	"sandbox/spool"
 	"sandbox/test/leak"
 )

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	"sandbox/core"
+	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
 	"sandbox/core/options"
-	"sandbox/internal/fake"
 	"sandbox/test/leak"
 )
 

@@ -41,7 +41,6 @@ var allowed = map[string][]string{
 	"logs/ingest":      {"core/fault", "logs/clickhouse"},
 	"logs/clickhouse":  {"core/fault"},
 	"logs/embedded":    {"core/fault", "core/programs", "core/seccomp"},
-	"internal/fake":    {"core", "core/fault", "core/options"},
 	"logs/sql":         {"core/fault"},
 	"profile":          {"core/fault"},
 	"spool":            {"core", "core/fault", "core/store"},

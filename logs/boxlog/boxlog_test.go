@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"sandbox/core"
+	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
 	"sandbox/core/options"
-	"sandbox/internal/fake"
 	"sandbox/logs/boxlog"
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"

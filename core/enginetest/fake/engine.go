@@ -1,6 +1,6 @@
 // Package fake is an engine for tests that need neither root nor programs: its
 // boxes are entries of a map, and their commands plain processes of the host.
-// The suite in core/enginetest runs on it and on the real engine, so that it
+// The suite in enginetest runs on it and on the real engine, so that it
 // does not lie.
 package fake
 

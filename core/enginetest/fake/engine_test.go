@@ -5,7 +5,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/enginetest"
-	"sandbox/internal/fake"
+	"sandbox/core/enginetest/fake"
 	"sandbox/test/leak"
 )
 
