@@ -1,5 +1,6 @@
-// Package auth holds the API keys of a home: who may use the daemon, and for
-// what. Of a key's secret only a SHA-256 is kept.
+// Package auth keeps the API keys of a home, which say who may use the daemon
+// and for what. Only a SHA-256 of a key's secret is stored, so that the files of
+// the home let nobody in.
 package auth
 
 import (
@@ -13,12 +14,12 @@ import (
 	"sandbox/core/fault"
 )
 
-// Key is an API key without its secret.
+// Key is an API key without its secret, as it is stored.
 type Key struct {
 	ID          string     `json:"id"`
 	Name        string     `json:"name"`
 	Hash        [32]byte   `json:"hash"` // SHA-256 of the secret
-	Mask        string     `json:"mask"`
+	Mask        string     `json:"mask"` // the secret with all but its ends hidden
 	Permissions []string   `json:"permissions"`
 	Environment string     `json:"environment"`
 	CreatedAt   time.Time  `json:"created_at"`
@@ -26,7 +27,7 @@ type Key struct {
 	ExpiresAt   *time.Time `json:"expires_at,omitempty"` // nil for never
 }
 
-// Request asks for a key.
+// Request says what a new key shall be.
 type Request struct {
 	Name        string
 	Permissions []string
@@ -39,7 +40,8 @@ const (
 	maxEnvironmentLen = 64
 )
 
-// check tells everything that is wrong with r at once. Errors: InvalidArgument.
+// check returns one error that names all wrong fields of r. Errors:
+// InvalidArgument.
 func (r Request) check(now time.Time) error {
 	var fields []fault.Field
 	when := func(bad bool, field, code, message string) {
@@ -70,7 +72,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// ValidEnvironment tells whether s can name an environment.
+// ValidEnvironment reports whether s can be the name of an environment: 1 to 64
+// letters, digits, _, . or -.
 func ValidEnvironment(s string) bool {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)

@@ -5,36 +5,37 @@ import (
 	"time"
 )
 
-// Permissions that a key can have.
+// The permissions that a key can have.
 const (
-	Boxes     = "Boxes"                    // create and manage boxes
-	LogsQuery = "observability.logs.query" // bound to the key's environment
-	LogsWrite = "observability.logs.write" // bound to the key's environment
-	Keys      = "Keys"                     // manage keys
+	Boxes     = "Boxes"                    // make and use boxes
+	LogsQuery = "observability.logs.query" // counts in the key's environment alone
+	LogsWrite = "observability.logs.write" // counts in the key's environment alone
+	Keys      = "Keys"                     // make, list and delete keys
 )
 
-// Permissions returns all of them.
+// Permissions returns all permissions.
 func Permissions() []string { return []string{Boxes, LogsQuery, LogsWrite, Keys} }
 
-// Kinds of principal.
+// The types of a principal.
 const (
-	ServiceAccount = "service_account" // holds a key
-	LocalUser      = "local"           // may use the daemon's Unix socket
+	ServiceAccount = "service_account" // sent a key
+	LocalUser      = "local"           // came through the daemon's Unix socket
 )
 
-// Principal is who a request comes from. It is shared by requests and never
-// changed.
+// Principal is the one that a request comes from. Requests share it: nobody may
+// change it.
 type Principal struct {
-	Sub         string
+	Sub         string // the key's id, or LocalUser
 	Name        string
-	Type        string
+	Type        string // ServiceAccount or LocalUser
 	Permissions []string
 	Environment string
 	ExpiresAt   *time.Time // nil for never
 }
 
-// Local is the principal of the Unix socket of a server of an environment: the
-// file's permissions have let it in, and it may do everything.
+// Local returns the principal of requests through the Unix socket, on a server
+// of the given environment. It has all permissions: the mode of the socket's file
+// has already decided who may connect.
 func Local(environment string) *Principal {
 	return &Principal{
 		Sub: LocalUser, Name: LocalUser, Type: LocalUser,
@@ -42,21 +43,21 @@ func Local(environment string) *Principal {
 	}
 }
 
-// May tells whether the principal has a permission; everyone has "".
+// May reports whether the principal has a permission. Every principal has "".
 func (p *Principal) May(permission string) bool {
 	return permission == "" || slices.Contains(p.Permissions, permission)
 }
 
-// In tells whether the principal's permission counts in an environment: some
-// are bound to the key's own.
+// In reports whether the principal's permission counts in an environment. The
+// permissions for logs count in the key's own environment alone.
 func (p *Principal) In(permission, environment string) bool {
 	return !bound(permission) || p.Type == LocalUser || p.Environment == environment
 }
 
 func bound(permission string) bool { return permission == LogsQuery || permission == LogsWrite }
 
-// grants tells whether the principal can give a permission on, in an
-// environment: only what it has itself.
+// grants reports whether the principal may put a permission into a new key of an
+// environment: only if it has that permission there itself.
 func (p *Principal) grants(permission, environment string) bool {
 	return p.May(permission) && p.In(permission, environment)
 }

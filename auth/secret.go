@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A secret is prefix, 43 random characters and a check sum of them. 43
-// characters of 62 are 256 bits.
+// A secret is secretPrefix, 43 random characters and a checksum of these. With an
+// alphabet of 62 the 43 characters carry 256 bits.
 const (
 	secretPrefix = "sbx_live_"
 	opaqueLen    = 43
@@ -16,15 +16,16 @@ const (
 	alphabet     = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// newSecret returns a secret nobody can guess.
+// newSecret returns a random secret.
 func newSecret() string {
 	opaque := make([]byte, 0, opaqueLen)
 	var random [64]byte
 	for len(opaque) < opaqueLen {
 		_, _ = rand.Read(random[:]) // never fails
 		for _, b := range random {
-			// The largest multiple of 62 in a byte: beyond it the first
-			// characters would be likelier than the others.
+			// 248 is the largest multiple of 62 that a byte can hold. A byte
+			// above it would make the first characters more likely than
+			// the others.
 			if b < 248 && len(opaque) < opaqueLen {
 				opaque = append(opaque, alphabet[b%62])
 			}
@@ -34,7 +35,7 @@ func newSecret() string {
 	return secretPrefix + string(opaque) + string(sum[:])
 }
 
-// checksum is the CRC-32 (IEEE) in base62, padded with 0 on the left.
+// checksum returns the CRC-32 (IEEE) in base62, padded with 0 on the left.
 func checksum(opaque string) (sum [sumLen]byte) {
 	var buf [opaqueLen]byte
 	crc := crc32.ChecksumIEEE(buf[:copy(buf[:], opaque)])
@@ -45,8 +46,8 @@ func checksum(opaque string) (sum [sumLen]byte) {
 	return sum
 }
 
-// wellFormed tells a key that somebody mistyped, or that is another service's,
-// without a look-up.
+// wellFormed reports whether a secret can be one of ours. It is false for a
+// mistyped key and for a key of another service, which need no look-up then.
 func wellFormed(secret string) bool {
 	if len(secret) != secretLen || !strings.HasPrefix(secret, secretPrefix) {
 		return false
@@ -56,7 +57,7 @@ func wellFormed(secret string) bool {
 	return secret[len(secretPrefix)+opaqueLen:] == string(sum[:]) && strings.Trim(opaque, alphabet) == ""
 }
 
-// mask hides all of a secret but what it is and its last three characters.
+// mask replaces a secret by its prefix, stars and its last three characters.
 func mask(secret string) string {
 	return secretPrefix + strings.Repeat("*", 12) + secret[len(secret)-3:]
 }

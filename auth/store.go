@@ -18,37 +18,39 @@ import (
 )
 
 const (
-	// maxKeys bounds what a holder of the permission Keys can fill.
+	// maxKeys bounds the disk and memory that a key with the permission Keys
+	// can use up.
 	maxKeys = 10_000
-	// writeAfter is how old last-used times may be on disk: a write for each
-	// request would cost more than the request.
+	// writeAfter is how far the last-used times on disk may lag behind. To
+	// write one for each request would cost more than the request.
 	writeAfter = 10 * time.Second
 )
 
-// Store is the keys of a home. It is safe for concurrent use; one process at
-// a time may have it open.
+// Store holds the keys of a home. It is safe for concurrent use. Only one process
+// at a time may have a directory open: the daemon's lock of the home ensures it.
 type Store struct {
 	records store.Dir[Key]
 
-	disk   sync.Mutex // held while records change, and taken before mu
+	disk   sync.Mutex // held while records change; taken before mu
 	closed bool
 
-	mu     sync.RWMutex // held for moments alone: every request takes it
+	mu     sync.RWMutex // every request takes it: never held while writing to disk
 	byHash map[[32]byte]*entry
 	byID   map[string]*entry
-	flush  *time.Timer // pending write of last-used times, or nil
+	flush  *time.Timer // the planned write of last-used times, or nil
 }
 
 // entry is a live key.
 type entry struct {
-	key       Key // as on disk, but for LastUsedAt
+	key       Key // as on disk, except for LastUsedAt
 	principal Principal
 	lastUsed  atomic.Int64 // Unix time in seconds; 0 for never
-	written   int64        // lastUsed as on disk; disk is held
+	written   int64        // lastUsed as on disk; guarded by Store.disk
 }
 
-// Open reads the keys in a directory. Errors: Storage, also when a record is
-// damaged: a key that can't be read may be one that somebody relies on.
+// Open reads the keys of a directory, which is made with the first key. Errors:
+// Storage, also when a record is damaged: its key might be in use, and would be
+// refused from now on without a word.
 func Open(dir string) (*Store, error) {
 	s := &Store{
 		records: store.Dir[Key]{Path: dir},
@@ -79,8 +81,9 @@ func (s *Store) add(k Key) {
 	s.byHash[k.Hash], s.byID[k.ID] = e, e
 }
 
-// Verify returns the principal of a secret. Errors: Unauthenticated, with the
-// same words for a key that is unknown, mistyped, deleted or expired.
+// Verify returns the principal that a secret belongs to, and notes that the key
+// was used. Errors: Unauthenticated. Its message is the same for a key that is
+// unknown, mistyped, deleted or expired, so that it tells an attacker nothing.
 func (s *Store) Verify(secret string) (*Principal, error) {
 	if !wellFormed(secret) {
 		return nil, errRefused()
@@ -91,8 +94,9 @@ func (s *Store) Verify(secret string) (*Principal, error) {
 	s.mu.RLock()
 	e := s.byHash[hash]
 	s.mu.RUnlock()
-	// A look-up by digest tells nothing of the secret; the comparison is there
-	// so that this does not hang on how maps compare.
+	// How long the look-up takes depends on the digest, which tells nothing of
+	// the secret. The comparison is there so that the check does not depend on
+	// how maps compare keys.
 	if e == nil || subtle.ConstantTimeCompare(e.key.Hash[:], hash[:]) != 1 {
 		return nil, errRefused()
 	}
@@ -110,7 +114,7 @@ func errRefused() error {
 
 func (k *Key) expired(now time.Time) bool { return k.ExpiresAt != nil && !now.Before(*k.ExpiresAt) }
 
-// used notes the time, and that it is to be written.
+// used notes that a key was used now, in Unix seconds, and plans the write.
 func (s *Store) used(e *entry, now int64) {
 	if e.lastUsed.Swap(now) == now {
 		return
@@ -122,7 +126,7 @@ func (s *Store) used(e *entry, now int64) {
 	}
 }
 
-// writeUsed writes the last-used times that have changed.
+// writeUsed is called by the timer: it writes the last-used times that changed.
 func (s *Store) writeUsed() {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -130,12 +134,12 @@ func (s *Store) writeUsed() {
 	s.flush = nil
 	s.mu.Unlock()
 	if !s.closed {
-		_ = s.write() // the next one, or Close, tries again
+		_ = s.write() // the next write, or Close, tries again
 	}
 }
 
-// write writes what has changed, not durably: a power cut may cost it. disk is
-// held.
+// write writes the last-used times that changed. It does not sync: a power cut
+// may lose them. The caller holds disk.
 func (s *Store) write() error {
 	s.mu.RLock()
 	entries := slices.Collect(maps.Values(s.byID))
@@ -155,7 +159,7 @@ func (s *Store) write() error {
 	return errors.Join(errs...)
 }
 
-// shown is the key with its last-used time.
+// shown returns the key with its last-used time.
 func (e *entry) shown() Key {
 	k := e.key
 	if last := e.lastUsed.Load(); last != 0 {
@@ -165,9 +169,10 @@ func (e *entry) shown() Key {
 	return k
 }
 
-// Create makes a key and gives its secret, which nobody can give again. by is
-// who asks for it and can grant only what it has. Errors: InvalidArgument,
-// PermissionDenied, ResourceExhausted, Storage.
+// Create makes a key and returns it with its secret, which is stored nowhere and
+// can't be had again. by is the principal that makes the key; it can grant only
+// permissions that it has itself. Errors: InvalidArgument, PermissionDenied,
+// ResourceExhausted, Storage.
 func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
 	now := time.Now().UTC()
 	if err := r.check(now); err != nil {
@@ -186,7 +191,7 @@ func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
 	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	if len(s.byID) >= maxKeys { // it changes under disk alone
+	if len(s.byID) >= maxKeys { // read without mu: byID changes only while disk is held
 		return Key{}, "", fault.New(fault.ResourceExhausted, "there are %d keys, which is the most: delete some", maxKeys)
 	}
 	if err := s.records.Put(k.ID, k, true); err != nil {
@@ -212,8 +217,8 @@ func (s *Store) List() []Key {
 	return keys
 }
 
-// Delete makes a key useless, from now on and for ever. Errors: KeyNotFound,
-// Storage.
+// Delete deletes a key: Verify refuses its secret from now on. Errors:
+// KeyNotFound, Storage.
 func (s *Store) Delete(id string) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -231,7 +236,7 @@ func (s *Store) Delete(id string) error {
 	return s.records.Sync() // or a power cut would bring the key back
 }
 
-// Close writes what is still to be written. Errors: Storage.
+// Close writes the last-used times that are not on disk yet. Errors: Storage.
 func (s *Store) Close() error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
