@@ -9,13 +9,13 @@ import (
 	"sandbox/core/store"
 )
 
-// Address is where the daemon of a home is, or was when it last ran.
+// Address says where the daemon of a home listens, or listened when it last ran.
 type Address struct {
-	URL     string `json:"url,omitempty"` // base of its routes over TCP, /api included; "" for none
+	URL     string `json:"url,omitempty"` // base of its routes over TCP, with /api if Hosted; "" without TCP
 	Socket  string `json:"socket"`
 	Prefix  string `json:"prefix,omitempty"`
 	Hosted  bool   `json:"hosted,omitempty"`
-	Profile string `json:"profile,omitempty"` // of the credentials file, with the administrator's key
+	Profile string `json:"profile,omitempty"` // name of the profile with the administrator's key
 }
 
 // addressKey names the one record of its directory.
@@ -25,8 +25,9 @@ func addresses(home string) store.Dir[Address] {
 	return store.Dir[Address]{Path: filepath.Join(home, "daemon")}
 }
 
-// ReadAddress returns the address of the home's daemon; the zero value if the
-// home never had one. Whether it runs, only its socket can tell. Errors: Storage.
+// ReadAddress returns the address of the home's daemon, or the zero value if the
+// home never had one. It does not say whether the daemon runs: only connecting to
+// its socket can tell. Errors: Storage.
 func ReadAddress(home string) (Address, error) {
 	a, err := addresses(home).Get(addressKey)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +36,8 @@ func ReadAddress(home string) (Address, error) {
 	return a, err
 }
 
-// address returns where s is to be reached, once l listens; l is nil without TCP.
+// address returns the address of a daemon with the settings s. l is its TCP
+// listener, or nil without one.
 func (s settings) address(l net.Listener) Address {
 	a := Address{Socket: s.Socket, Prefix: s.Prefix, Hosted: s.Hosted}
 	if l == nil {
@@ -52,8 +54,8 @@ func (s settings) address(l net.Listener) Address {
 	return a
 }
 
-// reachable replaces an address that means all of the host's by one that a
-// client on the host can connect to.
+// reachable replaces 0.0.0.0 and ::, which stand for all addresses of the host, by
+// the loopback address, which a client on the host can connect to.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {

@@ -8,14 +8,14 @@ import (
 	"sandbox/profile"
 )
 
-// administrator sees to it that the user of this host has a key: the first
-// start makes one with all permissions and puts it into a profile of the
-// command line; a later start on another address puts that right. before is
-// the address of the last start. A credentials file that can't be written
-// costs the key, not the start: the Unix socket needs none.
+// administrator makes sure that the user of this host has a key. The first start
+// makes one with all permissions and stores it in a profile of the command line;
+// a later start on another address changes the profile. before is the address of
+// the last start. If the credentials file can't be written, the daemon starts
+// without the key, since the Unix socket needs none.
 func (s settings) administrator(keys *auth.Store, before, now Address, say io.Writer) Address {
 	now.Profile = before.Profile
-	if now.URL == "" { // no TCP, no use for a key
+	if now.URL == "" { // without TCP nobody needs a key
 		now.URL = before.URL
 		return now
 	}
@@ -53,8 +53,9 @@ func firstKey(keys *auth.Store, profiles profile.File, environment string, now A
 	return name, nil
 }
 
-// freeProfile returns the default profile, unless it is another server's: that
-// one's key could not be had again.
+// freeProfile returns the name of the profile to write: the default profile,
+// unless another server has it. Its key may be the only copy, so the profile is
+// named after the address then.
 func freeProfile(profiles profile.File, url string) (string, error) {
 	old, taken, err := profiles.Get(profile.Default)
 	if err != nil || !taken || old.URL == url {
@@ -63,8 +64,8 @@ func freeProfile(profiles profile.File, url string) (string, error) {
 	return url, nil
 }
 
-// moved puts the profile right when this start has another address than the
-// last, unless somebody has made it another server's.
+// moved changes the profile's address when this start has another one than the
+// last. A profile that the user has pointed at another server stays as it is.
 func moved(profiles profile.File, before, now Address, say io.Writer) error {
 	p, ok, err := profiles.Get(before.Profile)
 	if err != nil || !ok || p.URL != before.URL {

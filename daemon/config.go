@@ -11,16 +11,18 @@ import (
 	"sandbox/core/local"
 )
 
-// NoListen as Config.Listen means the Unix socket alone.
+// NoListen is the Config.Listen of a daemon that listens on its Unix socket alone.
 const NoListen = "none"
 
-// Config is how a daemon shall be: the flags of `sandbox serve`.
+// Config holds the settings of a daemon: the flags of `sandbox serve`.
 type Config struct {
-	// Home is the directory of all state; "" is the default of [local.Config].
+	// Home is the directory of all state; "" means the default of [local.Config].
 	Home string
-	// Beside is where this program lies: programs are looked for around it.
+	// Beside is the directory of this program; the other programs are looked
+	// for around it.
 	Beside string
-	// Listen is a TCP address, or [NoListen]. Port 0 is a free one.
+	// Listen is a TCP address, or [NoListen]. With port 0 the kernel picks a
+	// free port.
 	Listen string
 	// Socket is the path of the Unix socket; "" is sandbox.sock in the home.
 	Socket string
@@ -28,30 +30,32 @@ type Config struct {
 	Prefix    string   // see httpd.Config
 	Hosted    bool     // see httpd.Config
 	HostRoots []string // see httpd.Config
-	Publish   string   // address that ports are published on
-	TLSCert   string   // PEM files, both or none
+	Publish   string   // IP address that boxes' ports are published on
+	TLSCert   string   // PEM file; with TLSKey, or neither
 	TLSKey    string
-	// Environment is the one that observability permissions must be for.
+	// Environment is the environment that this server belongs to: a key's
+	// permissions for logs must be for the same.
 	Environment string
 
-	ClickHouseDSN      string // engine of the log queries; "" is the embedded one
+	ClickHouseDSN      string // engine that answers log queries; "" is the embedded one
 	ClickHouseWriteDSN string // engine that logs are written to
 	ChdbLib            string // path of libchdb, for the embedded engine
-	LogOutput          bool   // also with a DSN: events and output of boxes are logs
+	LogOutput          bool   // store boxes' events and output as logs also with a DSN
 	Logs               Logs   // the table [logs] of the configuration file
 
-	// Aliases are short names of images, over those of the home.
+	// Aliases are short names of images. They win over those of the home.
 	Aliases map[string]string
 }
 
-// settings is a Config that was found right.
+// settings is a Config that has passed check.
 type settings struct {
 	Config
 	publish netip.Addr
 	tls     *tls.Config // nil without TLS
 }
 
-// check reads what is text in c. Errors: Config.
+// check fills in the defaults and parses the addresses and files that c names.
+// Errors: Config.
 func (c Config) check() (settings, error) {
 	s := settings{Config: c}
 	var err error
@@ -91,6 +95,6 @@ func (c Config) certificate() (*tls.Config, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "read the TLS certificate %s", c.TLSCert)
 	}
-	// HTTP/1.1 alone: WebSockets have no other way.
+	// Only HTTP/1.1 is offered: the WebSocket routes need its upgrade.
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }

@@ -1,5 +1,6 @@
-// Package daemon is the composition root of the server process: from a
-// [Config] to listeners, keys, the core of the home and the service on them.
+// Package daemon puts the server process together: from a [Config] it opens the
+// home's boxes, keys, spool and logs, builds the HTTP service on them, listens,
+// and closes all of it in good order.
 package daemon
 
 import (
@@ -23,38 +24,38 @@ import (
 	"sandbox/spool"
 )
 
-// Streams is where a daemon says what is not for its clients.
+// Streams are where a daemon writes what is not for its clients.
 type Streams struct {
-	Say io.Writer    // lines for people: the ready line, the first key
+	Say io.Writer    // lines for the user: that it is ready, where the first key is
 	Log *slog.Logger // requests and failures
 }
 
-// Daemon is a server that listens.
+// Daemon is a server that listens. Its owner calls Serve or Close.
 type Daemon struct {
 	settings
 	Streams
-	Address Address // of this start
+	Address Address // where this daemon listens
 
 	lock    *os.File
 	runtime *core.Runtime
 	keys    *auth.Store
 	spool   *spool.Store
-	// removals calls back when boxes were removed, by whichever process; nil
-	// where nobody else can.
+	// removals calls back after boxes were removed, by this process or another;
+	// it is nil where no other process can remove boxes.
 	removals func(context.Context, func()) error
-	changes  func(context.Context, func()) error // the same for all that becomes of boxes
+	changes  func(context.Context, func()) error // the same for every change of a box
 	logs     logEngine
 	server   *httpd.Server
-	tcp      net.Listener // nil without
+	tcp      net.Listener // nil if Listen is NoListen
 	unix     *unixListener
 }
 
-// shutdownTime is how long requests in flight have after the end was asked for.
+// shutdownTime bounds how long Serve waits for requests in flight when it ends.
 const shutdownTime = 10 * time.Second
 
-// Run serves until ctx ends, and then closes in good order: streams are told,
-// requests finished, boxes left running. Errors: Config, InvalidState (a
-// daemon runs on the home), PortInUse, and those of [local.Open].
+// Run serves until ctx ends. Then it tells streams to end, waits for requests in
+// flight, and leaves boxes running. Errors: Config, InvalidState (the home has a
+// daemon already), PortInUse, and those of [local.Open].
 func Run(ctx context.Context, c Config, streams Streams) error {
 	d, err := Open(ctx, c, streams)
 	if err != nil {
@@ -64,7 +65,8 @@ func Run(ctx context.Context, c Config, streams Streams) error {
 	return d.Serve(ctx)
 }
 
-// Open opens the home and listens, so that what is wrong shows at once.
+// Open opens the home and its listeners. A wrong setting fails here, before
+// anything is served. Errors: those of [Run].
 func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	s, err := c.check()
 	if err != nil {
@@ -81,7 +83,8 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	return d, err
 }
 
-// start is Open with a runtime, which it closes when it fails.
+// start is Open with a runtime, which belongs to the Daemon from here on: start
+// closes it when it fails.
 func start(ctx context.Context, s settings, runtime *core.Runtime, streams Streams) (_ *Daemon, err error) {
 	d := &Daemon{settings: s, Streams: streams, runtime: runtime}
 	defer func() {
@@ -119,7 +122,8 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 	return d, d.listen(ctx)
 }
 
-// listen opens the listeners and tells the command line where they are.
+// listen opens the listeners, and writes their addresses to the home, where the
+// command line looks for them.
 func (d *Daemon) listen(ctx context.Context) (err error) {
 	if d.unix, err = d.listenUnix(ctx); err != nil {
 		return err
@@ -137,7 +141,7 @@ func (d *Daemon) listen(ctx context.Context) (err error) {
 	return addresses(d.Home).Put(addressKey, d.Address, true)
 }
 
-// places names the addresses for people.
+// places returns the addresses for the user to read.
 func (d *Daemon) places() []string {
 	places := []string{"unix://" + d.Socket}
 	if d.tcp != nil {
@@ -146,7 +150,7 @@ func (d *Daemon) places() []string {
 	return places
 }
 
-// Serve answers until ctx ends, and closes.
+// Serve answers requests until ctx ends, and then closes the Daemon.
 func (d *Daemon) Serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.server.Serve(d.unix, httpd.ByFile) })
@@ -166,14 +170,15 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	return errors.Join(d.Close(closing), group.Wait())
 }
 
-// Close ends the service; ctx bounds the wait for requests in flight. It is
-// for a Daemon that is not served, too.
+// Close ends the service and closes all that Open opened; ctx bounds the wait for
+// requests in flight. A Daemon that was never served must be closed, too.
 func (d *Daemon) Close(ctx context.Context) error {
 	var errs []error
 	if d.server != nil {
 		errs = append(errs, d.server.Close(ctx))
 	}
-	// Not those that Serve was given alone: it may never have been called.
+	// The server closes only listeners that Serve has passed to it, and Serve may
+	// never have been called.
 	if d.unix != nil {
 		errs = append(errs, d.unix.Close())
 	}

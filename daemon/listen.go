@@ -19,8 +19,8 @@ import (
 	"sandbox/core/store"
 )
 
-// maxConns bounds the connections over TCP, which need no key yet: their
-// descriptors shall not be all that the daemon may have.
+// maxConns bounds the connections over TCP. Anyone may open one before sending a
+// key; without a bound they could use up the daemon's descriptors.
 const maxConns = 4096
 
 // listenTCP opens the TCP listener. Errors: PortInUse, Config.
@@ -47,8 +47,8 @@ type unixListener struct {
 	name string
 }
 
-// listenUnix opens the Unix socket. What a daemon that was killed left in its
-// place is removed; anything else is not. Errors: Config, InvalidState.
+// listenUnix opens the Unix socket. It removes a socket that a killed daemon left
+// behind, and no other file. Errors: Config, InvalidState (something listens).
 func (s settings) listenUnix(ctx context.Context) (*unixListener, error) {
 	dir, err := os.OpenFile(filepath.Dir(s.Socket), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -72,15 +72,16 @@ func (l *unixListener) address() string {
 	return "/proc/self/fd/" + strconv.Itoa(int(l.dir.Fd())) + "/" + l.name
 }
 
-// ownerOnly returns a socket the mode 0600 before it has a name: the kernel
-// takes the name's mode from it.
+// ownerOnly sets the mode of a socket to 0600 before it is bound: the kernel gives
+// the file the same mode, so at no moment can others connect.
 func ownerOnly(_, _ string, c syscall.RawConn) error {
 	var failed error
 	err := c.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) })
 	return errors.Join(err, failed)
 }
 
-// removeStale removes a socket that nobody answers.
+// removeStale removes the socket of a daemon that no longer runs. Errors: Config,
+// InvalidState (something listens).
 func (l *unixListener) removeStale(ctx context.Context) error {
 	var st unix.Stat_t
 	err := unix.Fstatat(int(l.dir.Fd()), l.name, &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -107,7 +108,7 @@ func (l *unixListener) removeStale(ctx context.Context) error {
 // Close closes the listener and removes its name.
 func (l *unixListener) Close() error {
 	err := l.Listener.Close()
-	if errors.Is(err, net.ErrClosed) { // a second time
+	if errors.Is(err, net.ErrClosed) { // it was closed before
 		return nil
 	}
 	return errors.Join(err, unix.Unlinkat(int(l.dir.Fd()), l.name, 0), l.dir.Close())

@@ -22,15 +22,15 @@ import (
 	"sandbox/spool"
 )
 
-// Logs is the table [logs] of the configuration file. What is left out, or 0,
-// is the default.
+// Logs is the table [logs] of the configuration file. A setting that is left out,
+// or is 0, has its default.
 type Logs struct {
 	Keep   time.Duration `toml:"keep"`          // how long the embedded engine keeps a row
 	Memory int64         `toml:"engine_memory"` // bytes that the embedded engine may use
 	Budget Budget        `toml:"budget"`
 }
 
-// Budget is the table [logs.budget]: see [logs.Budget].
+// Budget is the table [logs.budget]; [logs.Budget] explains its settings.
 type Budget struct {
 	Time        time.Duration `toml:"time"`
 	ReadRows    int64         `toml:"read_rows"`
@@ -42,7 +42,8 @@ type Budget struct {
 	PerMinute   int           `toml:"queries_per_minute"`
 }
 
-// Read reads the table, strictly.
+// Read reads the table, which has been decoded as TOML already, into l. It returns
+// an error that names a setting that does not exist.
 func (l *Logs) Read(table any) error {
 	var text bytes.Buffer
 	if _, ok := table.(map[string]any); !ok {
@@ -58,7 +59,7 @@ func (l *Logs) Read(table any) error {
 	return err
 }
 
-// budget returns the budget with the defaults in it.
+// budget returns the budget with defaults for the settings that are 0.
 func (b Budget) budget() logs.Budget {
 	d := logs.DefaultBudget()
 	set(&d.Time, b.Time)
@@ -78,19 +79,19 @@ func set[T comparable](to *T, value T) {
 	}
 }
 
-// logEngine is the log service and what it asks.
+// logEngine is the log service with the engines that it reads from and writes to.
 type logEngine struct {
 	service  *logs.Service
 	reader   *clickhouse.Client // nil when there is no engine
 	embedded *embedded.Engine   // nil with a server, or when there is no engine
-	inserter *clickhouse.Client // nil when it is reader, or none
-	writer   *ingest.Writer     // nil when nothing is to be written
-	boxes    *boxlog.Recorder   // nil when what happens in boxes is not to be written
+	inserter *clickhouse.Client // nil when rows are written through reader, or not at all
+	writer   *ingest.Writer     // nil when no logs are stored
+	boxes    *boxlog.Recorder   // nil when boxes' events and output are not stored
 }
 
-// openLogs opens the log service. The embedded engine is started, and not
-// waited for: boxes need none, and without one the service says what is
-// missing. Errors: Config.
+// openLogs opens the log service. It starts the embedded engine but does not wait
+// until it is ready, because boxes work without it. When the engine can't be
+// started, queries are answered with the reason. Errors: Config.
 func (s settings) openLogs(ctx context.Context, runtime *core.Runtime, log *slog.Logger) (e logEngine, err error) {
 	c := logs.Config{Budget: s.Logs.Budget.budget()}
 	defer func() {
@@ -120,8 +121,9 @@ func (s settings) openLogs(ctx context.Context, runtime *core.Runtime, log *slog
 	return e, err
 }
 
-// openWriter opens the way for rows: to where they are asked for, with the
-// embedded engine; else to where they shall go, which nobody needs to say.
+// openWriter opens the connection that rows are written through: to the server of
+// dsn, or to the embedded engine if dsn is "". With neither, no logs are stored.
+// Errors: Config.
 func (e *logEngine) openWriter(dsn string) error {
 	switch {
 	case dsn != "":
@@ -149,7 +151,7 @@ func (s settings) startEngine(ctx context.Context, log *slog.Logger) (*embedded.
 	return e, nil
 }
 
-// boxName returns what a box is called.
+// boxName returns a function that returns the name of a box by its id, or "".
 func boxName(runtime *core.Runtime) func(context.Context, string) string {
 	return func(ctx context.Context, id string) string {
 		b, err := runtime.Get(ctx, id)
@@ -164,7 +166,8 @@ func boxName(runtime *core.Runtime) func(context.Context, string) string {
 	}
 }
 
-// follow returns what is to be told of each exec, or nil.
+// follow returns the function that the spool calls with each new exec, or nil if
+// output is not stored as logs.
 func (e logEngine) follow() func(*spool.Exec) {
 	if e.boxes == nil {
 		return nil
@@ -172,7 +175,7 @@ func (e logEngine) follow() func(*spool.Exec) {
 	return e.boxes.Follow
 }
 
-// recordBoxes writes what has become of boxes.
+// recordBoxes stores the changes of boxes as logs.
 func (d *Daemon) recordBoxes(ctx context.Context) {
 	recs, err := d.runtime.List(ctx)
 	if err != nil {
@@ -182,10 +185,11 @@ func (d *Daemon) recordBoxes(ctx context.Context) {
 	d.logs.boxes.Boxes(recs)
 }
 
-// lastRows is how long the last rows of boxes have to be stored at the end.
+// lastRows bounds how long Close waits until the last rows of boxes are stored.
 const lastRows = 2 * time.Second
 
-// Close stores what is left, and ends the connections and the embedded engine.
+// Close stores the rows that are left, closes the connections, and ends the
+// embedded engine.
 func (e logEngine) Close(ctx context.Context) error {
 	var errs []error
 	if e.boxes != nil {

@@ -6,10 +6,11 @@ import (
 	"sandbox/core"
 )
 
-// spooled is what the spool asks about boxes when it takes up their execs.
+// spooled is the runtime as the spool needs it when it adopts the execs that an
+// earlier daemon started.
 type spooled struct{ *core.Runtime }
 
-// Attach takes over an exec of the daemon that ran before.
+// Attach attaches to an exec of a box, by their ids.
 func (s spooled) Attach(ctx context.Context, box, exec string) (*core.Exec, error) {
 	b, err := s.Get(ctx, box)
 	if err != nil {
@@ -18,7 +19,7 @@ func (s spooled) Attach(ctx context.Context, box, exec string) (*core.Exec, erro
 	return b.Attach(ctx, exec)
 }
 
-// State tells how a box stands.
+// State returns the state of a box.
 func (s spooled) State(ctx context.Context, box string) (core.State, error) {
 	b, err := s.Get(ctx, box)
 	if err != nil {
@@ -28,7 +29,7 @@ func (s spooled) State(ctx context.Context, box string) (core.State, error) {
 	return rec.State, err
 }
 
-// sweep removes the output of boxes that are no more.
+// sweep removes the output of boxes that no longer exist.
 func (d *Daemon) sweep(ctx context.Context) {
 	if err := d.spool.Sweep(ctx, spooled{d.runtime}); err != nil {
 		d.Log.ErrorContext(ctx, "the output of removed boxes is left", "error", err)
