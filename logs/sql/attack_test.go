@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandbox/logs/sql"
+	"sandbox/logs/sql/parse"
 )
 
 // TestAttacks wants every statement of the attack corpus refused, for the
@@ -42,7 +43,7 @@ func refused(t *testing.T, name, text, want string) {
 // TestSize wants statements without bounds refused, whatever nests or repeats.
 func TestSize(t *testing.T) {
 	t.Parallel()
-	const most = sql.MaxLength
+	const most = parse.MaxLength
 	fill := func(s string) string { return strings.Repeat(s, most/len(s)-8) }
 	for name, text := range map[string]string{
 		"long":               "SELECT '" + strings.Repeat("a", most) + "'",

@@ -17,6 +17,9 @@ import (
 
 	"sandbox/logs/embedded"
 	"sandbox/logs/sql"
+	"sandbox/logs/sql/check"
+	"sandbox/logs/sql/parse"
+	"sandbox/logs/sql/print"
 	"sandbox/test/programs"
 )
 
@@ -76,14 +79,14 @@ func (e *engine) testTrees(t *testing.T) {
 
 func (e *engine) sameTree(t *testing.T, name, statement string) {
 	t.Helper()
-	q, err := sql.Parse(statement)
+	q, err := parse.Query(statement)
 	if err != nil {
 		t.Errorf("%s: %s\n%v", name, statement, err)
 		return
 	}
-	want, got := e.tree(t, statement), e.tree(t, q.Print())
+	want, got := e.tree(t, statement), e.tree(t, print.Query(q))
 	if want != got {
-		t.Errorf("%s: %s\nprinted %s\nwant %s\ngot %s", name, statement, q.Print(), want, got)
+		t.Errorf("%s: %s\nprinted %s\nwant %s\ngot %s", name, statement, print.Query(q), want, got)
 	}
 }
 
@@ -139,7 +142,7 @@ func (e *engine) testDepth(t *testing.T) {
 		deepest := ""
 		for n := 1; ; n++ {
 			text := "SELECT " + strings.Repeat(parts[0], n) + "b" + strings.Repeat(parts[1], n)
-			if _, err := sql.Parse(text); err != nil {
+			if _, err := parse.Query(text); err != nil {
 				break
 			}
 			deepest = text
@@ -161,7 +164,7 @@ func (e *engine) testFunctions(t *testing.T) {
 			anyCase[strings.ToLower(row[0])] = true
 		}
 	}
-	for _, f := range sql.Functions() {
+	for _, f := range check.Functions() {
 		switch {
 		case f == "grouping*": // the engine's parser knows it
 		case strings.HasSuffix(f, "*"):
@@ -268,7 +271,7 @@ func (e *engine) testSpaces(t *testing.T) {
 	t.Parallel()
 	for r := rune(1); r < 0x3100; r++ {
 		statement := fmt.Sprintf("SELECT%c1", r)
-		if q, err := sql.Parse(statement); err == nil && q.Print() == "SELECT 1" && e.ask(t, statement, "TSV") != "1\n" {
+		if q, err := parse.Query(statement); err == nil && print.Query(q) == "SELECT 1" && e.ask(t, statement, "TSV") != "1\n" {
 			t.Errorf("%U is no white space", r)
 		}
 	}

@@ -1,0 +1,190 @@
+package check
+
+import (
+	"fmt"
+
+	"sandbox/logs/sql/ast"
+)
+
+// The one table that statements read, and its database.
+const (
+	database = "otel"
+	table    = "otel_logs"
+)
+
+// A checker walks a statement and resolves its names in place. It keeps the
+// first thing that is not allowed.
+type checker struct {
+	text    string
+	err     *ast.Error
+	count   int  // of names that were made
+	inlined int  // length of the constants that were put in
+	named   bool // something got another name than the caller's
+}
+
+// Query walks the query, which was read from source: each table must be
+// otel.otel_logs, a named query or a harmless table function, each function one
+// of the allow-list. It resolves names in place, so that no engine can resolve
+// them otherwise: the table is qualified, and named queries and lambdas get
+// names that nothing else has. The error is an *ast.Error.
+func Query(q *ast.Query, source string) error {
+	c := &checker{text: source}
+	c.query(q, nil)
+	if c.err != nil {
+		return c.err
+	}
+	return nil
+}
+
+// refuse keeps the first refusal.
+func (c *checker) refuse(pos int, format string, args ...any) {
+	if c.err == nil {
+		c.err = ast.ErrorAt(c.text, pos, format, args...)
+	}
+}
+
+// query checks each part. What the first one names WITH the others see, too.
+func (c *checker) query(q *ast.Query, outer *scope) {
+	for i := range q.Parts {
+		part := &q.Parts[i]
+		if part.Nested != nil {
+			c.query(part.Nested, outer)
+			continue
+		}
+		with := c.selectQuery(part.Select, outer)
+		if i == 0 {
+			outer = with
+		}
+	}
+}
+
+// selectQuery returns the scope of what is named WITH.
+func (c *checker) selectQuery(s *ast.Select, outer *scope) *scope {
+	named := c.named // is the outer item's own
+	defer func() { c.named = named }()
+	with := newScope(outer)
+	for i := range s.With {
+		c.declare(with, &s.With[i])
+	}
+	from := newScope(with)
+	from.top = true
+	from.giveColumns(s.From)
+	inner := newScope(from)
+	inner.giveAliases(s.Items)
+	for i := range s.With {
+		inner.giveAliases([]ast.Expr{s.With[i].Expr})
+	}
+	rest := *s
+	rest.With = nil
+	c.aliases(inner, rest)
+	for i := range s.With {
+		c.with(&s.With[i], s.Recursive, with, inner)
+	}
+	c.items(s, inner)
+	c.walk(s.From, from)
+	rest.Items, rest.From = nil, nil
+	c.walk(rest, inner)
+	return with
+}
+
+func (c *checker) declare(with *scope, w *ast.With) {
+	if w.Query == nil {
+		c.aliases(with, w.Expr)
+		return
+	}
+	if _, again := with.queries[w.Name]; again {
+		c.refuse(w.Pos, "%s is named twice", ast.Short(w.Name))
+	}
+	with.queries[w.Name] = namedQuery{printed: c.unique(w.Name), columns: w.Columns, query: w.Query}
+}
+
+func (c *checker) with(w *ast.With, recursive bool, with, inner *scope) {
+	if w.Query == nil {
+		c.walk(w.Expr, inner)
+		return
+	}
+	body := with
+	if !recursive {
+		body = newScope(with)
+		body.hidden = w.Name
+	}
+	c.query(w.Query, body)
+	w.Name = with.queries[w.Name].printed
+}
+
+// items checks what is selected. Where that is printed under other names than
+// the caller's, its column keeps the caller's text for a name.
+func (c *checker) items(s *ast.Select, inner *scope) {
+	for i := range s.Items {
+		c.named = false
+		c.walk(s.Items[i], inner)
+		_, aliased := s.Items[i].(*ast.Alias)
+		if c.named && !aliased && i < len(s.Texts) {
+			s.Items[i] = &ast.Alias{X: s.Items[i], Name: s.Texts[i]}
+		}
+	}
+}
+
+// unique makes a name that no table and no function has.
+func (c *checker) unique(name string) string {
+	c.count++
+	return fmt.Sprintf("%s/%d", name, c.count)
+}
+
+// walk checks everything below and at x.
+func (c *checker) walk(x any, s *scope) {
+	ast.Inspect(x, func(node any) bool {
+		if c.err != nil {
+			return false
+		}
+		switch node := node.(type) {
+		case *ast.Query:
+			c.query(node, s)
+			return false
+		case *ast.Table:
+			c.table(node, s)
+			if node.Func != nil { // no function of the list
+				args := newScope(s)
+				args.top = true
+				c.walk(node.Func.Args, args)
+				return false
+			}
+		case *ast.Lambda:
+			c.lambda(node, s)
+			return false
+		case *ast.Call:
+			c.call(node, s)
+		case *ast.Name:
+			c.name(node, s)
+		case *ast.Alias:
+			if printed, ok := s.lambda(node.Name); ok {
+				if _, isLambda := node.X.(*ast.Lambda); isLambda {
+					node.Name = printed
+				}
+			}
+		case *ast.Binary:
+			if inOperators[node.Op] {
+				c.set(node.Pos, &node.R, s)
+			}
+		case *ast.Placeholder:
+			c.placeholder(node)
+		case *ast.Type:
+			c.dataType(node.Pos, node)
+		}
+		return true
+	})
+}
+
+// table resolves where rows come from.
+func (c *checker) table(t *ast.Table, s *scope) {
+	switch {
+	case t.Query != nil:
+	case t.Func != nil:
+		if !allowedTables.has(t.Func.Name) {
+			c.refuse(t.Pos, "the table function %s is not allowed", ast.Short(t.Func.Name))
+		}
+		c.values(t.Func)
+	default:
+		c.tableName(t, s)
+	}
+}

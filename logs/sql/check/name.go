@@ -1,0 +1,83 @@
+package check
+
+import "sandbox/logs/sql/ast"
+
+// tableName resolves a name where a table stands.
+func (c *checker) tableName(t *ast.Table, s *scope) {
+	if named, ok := s.query(t.Name); ok && t.Database == "" {
+		if t.Alias == "" {
+			t.Alias = t.Name
+		}
+		t.Name = named.printed
+		return
+	}
+	if t.Name != table || t.Database != "" && t.Database != database {
+		c.refuse(t.Pos, "the table %s is not allowed: only %s.%s is", ast.Short(title(t)), database, table)
+	}
+	t.Database = database
+}
+
+// title returns the table's name as the caller wrote it.
+func title(t *ast.Table) string {
+	if t.Database == "" {
+		return t.Name
+	}
+	return t.Database + "." + t.Name
+}
+
+// name resolves a lambda that is handed to a function by its name, and wants
+// the names that are calls to be columns.
+func (c *checker) name(n *ast.Name, s *scope) {
+	if len(n.Parts) != 1 {
+		c.path(n)
+		return
+	}
+	name := n.Parts[0].Name
+	if printed, ok := s.lambda(name); ok {
+		n.Parts[0].Name = printed
+		c.named = true
+	}
+	if niladic.has(name) && !s.gives(name) {
+		c.refuse(n.Pos, "the function %s is not allowed: write %s.%[1]s for a column of that name", ast.Short(name), table)
+	}
+}
+
+// lambda checks the body, where the parameters are nearest.
+func (c *checker) lambda(l *ast.Lambda, s *scope) {
+	body := newScope(s)
+	for _, name := range l.Params {
+		body.given[name] = true
+	}
+	c.walk(l.Body, body)
+}
+
+// path checks the types in the path of a column of type JSON.
+func (c *checker) path(n *ast.Name) {
+	for _, part := range n.Parts {
+		if part.Mark == ":" {
+			c.typeText(n.Pos, part.Name)
+		}
+	}
+}
+
+// maxPlaceholder is the longest name that a value can be given for.
+const maxPlaceholder = 64
+
+func (c *checker) placeholder(h *ast.Placeholder) {
+	if len(h.Name) > maxPlaceholder || !ast.IsPlain(h.Name) || h.Name[0] == '_' {
+		c.refuse(h.Pos, "%s is no name for a placeholder: a letter, then letters, digits and _, %d at most", ast.Short(h.Name), maxPlaceholder)
+	}
+}
+
+// dataType checks one type, without what is in its brackets. A string there
+// is a time zone, unless the type is an enumeration.
+func (c *checker) dataType(pos int, t *ast.Type) {
+	if !isAllowedType(t.Name) {
+		c.refuse(pos, "the type %s is not allowed", ast.Short(t.Name))
+	}
+	for _, arg := range t.Args {
+		if l := arg.Literal; l != nil && l.Form == ast.Text && !hasPrefix(t.Name, "enum") && !isZone(l.Value) {
+			c.refuse(pos, "%s is no time zone", ast.Short(l.Value))
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package parse
+
+import "sandbox/logs/sql/ast"
+
+// A parser goes over the tokens of a statement. Its first error makes every
+// further token the end, so that callers need not look at it at each step.
+type parser struct {
+	source string
+	tokens []token
+	at     int
+	depth  int
+	steps  int
+	err    *ast.Error
+	fatal  bool // the error is one of size, which no other reading helps
+}
+
+// fail keeps the first error, at the next token.
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = ast.ErrorAt(p.source, p.tokens[p.at].from, format, args...)
+	}
+}
+
+func (p *parser) peek() token { return p.ahead(0) }
+
+// ahead returns the n-th token after the next one.
+func (p *parser) ahead(n int) token {
+	last := len(p.tokens) - 1
+	if p.err != nil {
+		return token{kind: end, from: p.tokens[p.at].from}
+	}
+	return p.tokens[min(p.at+n, last)]
+}
+
+func (p *parser) next() token {
+	t := p.peek()
+	if p.steps--; p.steps < 0 {
+		p.fail("the statement is too involved")
+		p.fatal = true
+	}
+	if p.err == nil && t.kind != end {
+		p.at++
+	}
+	return t
+}
+
+// accept passes the keywords if they are next.
+func (p *parser) accept(keywords ...string) bool {
+	if !p.follows(keywords...) {
+		return false
+	}
+	for range keywords {
+		p.next()
+	}
+	return true
+}
+
+// follows reports whether the keywords are next.
+func (p *parser) follows(keywords ...string) bool {
+	for i, k := range keywords {
+		if !p.ahead(i).is(k) {
+			return false
+		}
+	}
+	return true
+}
+
+// acceptAny passes one of the keywords and gives it, or gives "".
+func (p *parser) acceptAny(keywords ...string) string {
+	for _, k := range keywords {
+		if p.accept(k) {
+			return k
+		}
+	}
+	return ""
+}
+
+func (p *parser) acceptSymbol(s string) bool {
+	if !p.peek().isSymbol(s) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) expect(keywords ...string) {
+	for _, k := range keywords {
+		if !p.accept(k) {
+			p.fail("expected %s, found %s", k, p.peek())
+		}
+	}
+}
+
+func (p *parser) expectSymbol(s string) {
+	if !p.acceptSymbol(s) {
+		p.fail("expected %s, found %s", s, p.peek())
+	}
+}
+
+// name passes an identifier of one part.
+func (p *parser) name(what string) string {
+	t := p.peek()
+	if t.kind != word && t.kind != quoted || t.value == "" {
+		p.fail("expected %s, found %s", what, t)
+		return ""
+	}
+	return p.next().value
+}
+
+// names passes identifiers with commas between them.
+func (p *parser) names(what string) []string {
+	return list(p, func() string { return p.name(what) })
+}
+
+// list passes one element or more, with commas between them.
+func list[T any](p *parser, element func() T) []T {
+	all := []T{element()}
+	for p.acceptSymbol(",") {
+		all = append(all, element())
+	}
+	return all
+}
+
+// enter counts a level of nesting; the function it gives leaves it.
+func (p *parser) enter() func() {
+	if p.depth++; p.depth > maxNesting {
+		p.fail("the statement is nested too deeply: %d levels are allowed", maxNesting)
+		p.fatal = true
+	}
+	return func() { p.depth-- }
+}
+
+// try parses with f. If that fails the parser is as before, f's error is
+// given, and the result is false.
+func (p *parser) try(f func()) (bool, *ast.Error) {
+	if p.err != nil {
+		return false, p.err
+	}
+	at, depth := p.at, p.depth
+	f()
+	if p.err == nil {
+		return true, nil
+	}
+	err := p.err
+	if !p.fatal {
+		p.at, p.depth, p.err = at, depth, nil
+	}
+	return false, err
+}
