@@ -2,7 +2,6 @@ package auth
 
 import (
 	"cmp"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 	"sandbox/core/store"
 )
 
@@ -185,7 +185,7 @@ func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
 	}
 	secret := newSecret()
 	k := Key{
-		ID: "key_" + strings.ToLower(rand.Text()[:20]), Name: r.Name, Hash: sha256.Sum256([]byte(secret)), Mask: mask(secret),
+		ID: ids.Key.New(), Name: r.Name, Hash: sha256.Sum256([]byte(secret)), Mask: mask(secret),
 		Permissions: slices.Compact(slices.Sorted(slices.Values(r.Permissions))), Environment: r.Environment,
 		CreatedAt: now, ExpiresAt: r.ExpiresAt,
 	}

@@ -7,7 +7,6 @@ package core
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"os"
 	"runtime"
@@ -18,6 +17,7 @@ import (
 
 	"sandbox/core/fault"
 	"sandbox/core/hostpath"
+	"sandbox/core/ids"
 	"sandbox/core/options"
 )
 
@@ -118,7 +118,7 @@ func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record
 	}
 	start := time.Now()
 	rec, err := r.engine.Create(ctx, CreateRequest{
-		ID: newID("box_"), Options: o, Image: img, Owned: owned && o.AutoRemove,
+		ID: ids.Box.New(), Options: o, Image: img, Owned: owned && o.AutoRemove,
 	})
 	if err != nil {
 		return Record{}, err
@@ -275,7 +275,7 @@ func (r *Runtime) find(ctx context.Context, ref string) (Record, error) {
 		if rec.ID == ref || rec.Options.Name == ref && ref != "" {
 			return rec, nil
 		}
-		if len(ref) >= len("box_")+minPrefix && strings.HasPrefix(ref, "box_") && strings.HasPrefix(rec.ID, ref) {
+		if len(ref) >= len(ids.Box)+minPrefix && ids.Box.Prefixes(ref) && strings.HasPrefix(rec.ID, ref) {
 			found = append(found, rec)
 		}
 	}
@@ -319,19 +319,6 @@ func checkHost(o options.Box) error {
 		return fault.New(fault.InvalidArgument, "memory_mib is %d and this host has %d", o.MemoryMiB, mib)
 	}
 	return nil
-}
-
-// idAlphabet is base32 in lower case (RFC 4648).
-const idAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
-
-// newID returns prefix and 20 random characters: 100 bits.
-func newID(prefix string) string {
-	b := make([]byte, 20)
-	_, _ = rand.Read(b) // never fails
-	for i := range b {
-		b[i] = idAlphabet[b[i]&31]
-	}
-	return prefix + string(b)
 }
 
 // forEach runs do for every id at once and joins the failures.

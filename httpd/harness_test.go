@@ -3,7 +3,6 @@ package httpd_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -20,6 +19,7 @@ import (
 	"sandbox/auth"
 	"sandbox/core"
 	"sandbox/core/enginetest/fake"
+	"sandbox/core/ids"
 	"sandbox/httpd"
 	"sandbox/spool"
 	"sandbox/test/leak"
@@ -230,7 +230,7 @@ func (l *logBuffer) String() string {
 
 // fill returns a route's path with a box that exists.
 func fill(pattern, id string) string {
-	return strings.NewReplacer("{id}", id, "{eid}", "exec_"+strings.ToLower(rand.Text()[:20])).Replace(pattern)
+	return strings.NewReplacer("{id}", id, "{eid}", ids.Exec.New()).Replace(pattern)
 }
 
 func write(t testing.TB, path, text string) {

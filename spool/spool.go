@@ -25,12 +25,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 	"sandbox/core/store"
 )
 
@@ -144,7 +144,7 @@ func (s *Store) Get(box, id string) (*Exec, error) {
 	if e != nil && e.Record().BoxID == box {
 		return e, nil
 	}
-	if !validID(id) {
+	if !ids.Exec.Valid(id) {
 		return nil, fault.New(fault.ExecNotFound, "no exec %.60q", id)
 	}
 	rec, err := s.records(box).Get(id)
@@ -249,10 +249,4 @@ func (s *Store) erase(box, id string) {
 			s.log.Warn("output can't be removed", "exec_id", id, "error", err)
 		}
 	}
-}
-
-// validID tells whether id can be an exec's: files are named after it.
-func validID(id string) bool {
-	rest, ok := strings.CutPrefix(id, "exec_")
-	return ok && len(rest) == 20 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }

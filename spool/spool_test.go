@@ -15,6 +15,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 	"sandbox/core/options"
 	"sandbox/test/leak"
 )
@@ -625,8 +626,8 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.mu.Lock() // as if there had been many more since
-	for i := range keep - 2 {
-		h.known[h.box.ID()] = append(h.known[h.box.ID()], Place{ID: fmt.Sprintf("exec_%020d", 1_000_000_000+i)})
+	for range keep - 2 {
+		h.known[h.box.ID()] = append(h.known[h.box.ID()], Place{ID: ids.Exec.New()})
 	}
 	h.mu.Unlock()
 	h.sh(t, "true")

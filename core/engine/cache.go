@@ -14,6 +14,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
+	"sandbox/core/ids"
 	"sandbox/core/store"
 )
 
@@ -137,7 +138,7 @@ func (c *cache) read(key string) error {
 		closeNumber(old.fd) // leaves the watch with that
 		delete(c.boxes, key)
 	}
-	if !record.ValidID(key) {
+	if !ids.Box.Valid(key) {
 		return nil
 	}
 	b, err := c.dir.Get(key)

@@ -16,6 +16,7 @@ import (
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 	"sandbox/core/store"
 )
 
@@ -148,7 +149,7 @@ func (c *Client) Get(_ context.Context, id string) (core.Record, error) {
 }
 
 func (c *Client) get(id string) (record.Box, error) {
-	if !record.ValidID(id) {
+	if !ids.Box.Valid(id) {
 		return record.Box{}, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	if c.cache != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 	"sandbox/core/options"
 )
 
@@ -40,7 +40,7 @@ func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Pro
 
 // Attach takes over the exec of a reader that has gone; see [core.Execs].
 func (c *Client) Attach(ctx context.Context, id, execID string) (*core.Process, error) {
-	if !validExecID(execID) {
+	if !ids.Exec.Valid(execID) {
 		return nil, errNoExec(id, execID)
 	}
 	conn, err := c.dialInit(id)
@@ -59,7 +59,7 @@ func (c *Client) Attach(ctx context.Context, id, execID string) (*core.Process, 
 func (c *Client) dialInit(id string) (*wire.Conn, error) { return c.dial(id, wire.Dial) }
 
 func (c *Client) dial(id string, dial func(*os.File, string) (*wire.Conn, error)) (*wire.Conn, error) {
-	if !record.ValidID(id) {
+	if !ids.Box.Valid(id) {
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	dir, err := os.OpenFile(record.Dir(c.home, id), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -207,12 +207,6 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	}
 	p.Control.(*control).files = []*os.File{p.Stdout, p.Stderr, p.Stdin}
 	return begun{p, e.Stdin}, nil
-}
-
-// validExecID tells whether id can be an exec's: files are named after it.
-func validExecID(id string) bool {
-	rest, ok := strings.CutPrefix(id, "exec_")
-	return ok && len(rest) == 20 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
 // ptmxMajor and ptmxMinor are the device of a terminal's controlling side.

@@ -10,6 +10,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 )
 
 // maxListing bounds what an init may answer to a question for its execs: more
@@ -82,7 +83,7 @@ func (c *Client) CancelExec(ctx context.Context, id, execID string, grace time.D
 // ask asks init about one exec. But for a Find, the answer is an exec that has
 // ended; of a box that dies meanwhile the exec is lost.
 func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, request any) (core.ExecRecord, error) {
-	if !validExecID(execID) {
+	if !ids.Exec.Valid(execID) {
 		if _, err := c.get(id); err != nil {
 			return core.ExecRecord{}, err
 		}
@@ -144,7 +145,7 @@ func recordOf(f wire.Frame) (core.ExecRecord, error) {
 
 // execRecord takes what an init says of an exec, if it can be so.
 func execRecord(e wire.Exec) (core.ExecRecord, error) {
-	if !validExecID(e.ID) {
+	if !ids.Exec.Valid(e.ID) {
 		return core.ExecRecord{}, fmt.Errorf("%w: %.40q is no exec id", wire.ErrProtocol, e.ID)
 	}
 	rec := core.ExecRecord{

@@ -10,6 +10,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/engine/wire"
+	"sandbox/core/ids"
 )
 
 // FuzzStarted has a hostile init answer a start: with any frame, and any kinds
@@ -72,7 +73,7 @@ func FuzzExecRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !validExecID(rec.ID) || rec.PID != nil && *rec.PID <= 0 || (rec.Status == core.ExecRunning) != (rec.FinishedAt == nil) ||
+		if !ids.Exec.Valid(rec.ID) || rec.PID != nil && *rec.PID <= 0 || (rec.Status == core.ExecRunning) != (rec.FinishedAt == nil) ||
 			rec.DurationMS != nil && *rec.DurationMS < 0 {
 			t.Errorf("took %+v", rec)
 		}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 )
 
 // Check tells everything that is wrong with b at once. Errors:
@@ -183,7 +184,7 @@ func (p *problems) env(field string, env map[string]string) {
 func (p *problems) name(field, s string) {
 	p.when(s != "" && !validName(s), field, "name",
 		fmt.Sprintf("must be 1 to %d letters, digits, _, . or -, and begin with a letter or digit", maxNameLen))
-	p.when(strings.HasPrefix(s, "box_") || strings.HasPrefix(s, "exec_"), field, "reserved", "must not begin with box_ or exec_")
+	p.when(ids.Box.Prefixes(s) || ids.Exec.Prefixes(s), field, "reserved", "must not begin with box_ or exec_")
 }
 
 func validName(s string) bool {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/wire"
+	"sandbox/core/ids"
 )
 
 // timeoutGrace is what a command whose time is over gets between SIGTERM and
@@ -65,12 +66,8 @@ func (f *files) given() []int {
 // start starts a command. A command that can't be started is an exec that has
 // ended, with a line on its stderr.
 func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
-	id, err := newID()
-	if err != nil {
-		return nil, err
-	}
 	e := &exec{
-		id: id, asked: r, created: time.Now(), kills: g.oom.count(), done: make(chan struct{}),
+		id: ids.Exec.New(), asked: r, created: time.Now(), kills: g.oom.count(), done: make(chan struct{}),
 		reader: reader, left: make(chan struct{}),
 	}
 	if e.asked.Env == nil {

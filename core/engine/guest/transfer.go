@@ -9,6 +9,7 @@ import (
 
 	"sandbox/core/engine/transfer"
 	"sandbox/core/engine/wire"
+	"sandbox/core/ids"
 )
 
 // transferGrace is what a child whose host has gone gets to clean up.
@@ -37,10 +38,6 @@ func (g *guest) handleTransfer(conn *wire.Conn, f wire.Frame) error {
 
 // startTransfer returns the child and the ends that its host is to have.
 func (g *guest) startTransfer(in bool) (*exec, []int, error) {
-	id, err := newID()
-	if err != nil {
-		return nil, nil, err
-	}
 	child, ours, err := g.transferFiles(in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the pipes of a transfer: %w", err)
@@ -54,7 +51,7 @@ func (g *guest) startTransfer(in bool) (*exec, []int, error) {
 	// It leads to the program as the shim sealed it, not to a file of the box.
 	plan := plan{path: "/proc/self/exe", dir: root, env: []string{"GOMAXPROCS=1"}, user: user{name: "root", home: "/"}}
 	defer plan.close()
-	e := &exec{id: id, created: time.Now(), done: make(chan struct{}), files: files{out: -1, err: -1, in: -1}}
+	e := &exec{id: ids.Exec.New(), created: time.Now(), done: make(chan struct{}), files: files{out: -1, err: -1, in: -1}}
 	if g.isStopping() {
 		closeAll(ours)
 		return nil, nil, errStopping

@@ -4,7 +4,6 @@ package record
 
 import (
 	"path/filepath"
-	"strings"
 	"time"
 
 	"sandbox/core"
@@ -26,13 +25,7 @@ type Box struct {
 // Open returns the records of a home.
 func Open(home string) store.Dir[Box] { return store.Dir[Box]{Path: filepath.Join(home, "records")} }
 
-// ValidID tells whether id can be a box's: it is used as a file name.
-func ValidID(id string) bool {
-	rest, ok := strings.CutPrefix(id, "box_")
-	return ok && len(rest) == 20 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
-}
-
-// Directory returns the directory of a box's objects.
+// Dir returns the directory of a box's objects.
 func Dir(home, id string) string { return filepath.Join(home, "boxes", id) }
 
 // Correct corrects a record whose box ended while no shim watched: after a

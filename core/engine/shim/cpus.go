@@ -13,6 +13,7 @@ import (
 
 	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
+	"sandbox/core/ids"
 )
 
 // pickCPUs gives, as the kernel writes them, n of the host's CPUs for a box:
@@ -56,9 +57,9 @@ func hasCpusets() bool {
 
 // cpuLists returns the CPUs of each box that there is.
 func cpuLists() []string {
-	every := groups("box_*").dir("cpuset")
+	every := groups(string(ids.Box) + "*").dir("cpuset")
 	if cgroups.IsCgroup2UnifiedMode() {
-		every = groups("box_*").unified()
+		every = groups(string(ids.Box) + "*").unified()
 	}
 	files, _ := filepath.Glob(filepath.Join(every, "cpuset.cpus")) // only a bad pattern fails
 	var lists []string

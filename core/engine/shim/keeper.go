@@ -15,6 +15,7 @@ import (
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/hostpath"
+	"sandbox/core/ids"
 	"sandbox/core/options"
 	"sandbox/core/store"
 )
@@ -55,7 +56,7 @@ func (b *box) record() record.Box {
 
 // create makes a box and starts it, unless whoever asks for it has left.
 func (k *keeper) create(req core.CreateRequest, owner process.Identity, left func() bool) (core.Record, error) {
-	if !record.ValidID(req.ID) {
+	if !ids.Box.Valid(req.ID) {
 		return core.Record{}, fault.New(fault.Engine, "%q is no box id", req.ID)
 	}
 	if len(req.Image.Layers) == 0 {

@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/creack/pty"
 
 	"sandbox/core"
+	"sandbox/core/ids"
 	"sandbox/core/options"
 )
 
@@ -39,8 +39,6 @@ type control struct {
 	ended  bool
 	read   bool // a reader has the copies
 }
-
-var execs atomic.Int64
 
 // start runs o, or makes an exec that has ended because it could not be run.
 func start(b *box, o options.Exec) (*control, error) {
@@ -69,7 +67,7 @@ func start(b *box, o options.Exec) (*control, error) {
 
 func record(b *box, o options.Exec) core.ExecRecord {
 	r := core.ExecRecord{
-		ID: fmt.Sprintf("exec_%020d", execs.Add(1)), BoxID: b.record.ID, Status: core.ExecRunning,
+		ID: ids.Exec.New(), BoxID: b.record.ID, Status: core.ExecRunning,
 		Cmd: o.Cmd, Env: map[string]string{}, WorkingDir: cmp.Or(o.WorkingDir, b.record.Options.WorkingDir, b.image.WorkingDir, "/"),
 		User: cmp.Or(o.User, b.record.Options.User, b.image.User, "root"), TTY: o.TTY, CreatedAt: time.Now().UTC(),
 	}
