@@ -98,11 +98,11 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestScreens keeps the map of the project short.
+// TestScreens keeps the map of the project short: two screens and a glossary.
 func TestScreens(t *testing.T) {
 	t.Parallel()
-	if lines := strings.Count(read(t, "docs/ARCHITECTURE.md"), "\n"); lines > 100 {
-		t.Errorf("docs/ARCHITECTURE.md has %d lines, more than two screens", lines)
+	if lines := strings.Count(read(t, "docs/ARCHITECTURE.md"), "\n"); lines > 108 {
+		t.Errorf("docs/ARCHITECTURE.md has %d lines, more than two screens and a glossary", lines)
 	}
 }
 
@@ -112,7 +112,7 @@ func documents(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs := []string{"README.md", "CONTRIBUTING.md"}
+	docs := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
 	for _, path := range paths {
 		docs = append(docs, strings.TrimPrefix(path, top))
 	}
