@@ -23,8 +23,10 @@ type Engine interface {
 // Boxes is the part of an [Engine] that makes and ends boxes.
 type Boxes interface {
 	// Create makes a box and starts it. Nothing is left of it on failure:
-	// AlreadyExists (name), ResourceExhausted, Engine, Storage, Unsupported,
-	// InvalidArgument (root file system).
+	// AlreadyExists (name), PortInUse, InvalidArgument (root file system, a
+	// volume, a port), PermissionDenied (a path that leads out of its host
+	// root), ResourceExhausted, Unsupported, Upstream (network), Engine,
+	// Storage.
 	Create(ctx context.Context, req CreateRequest) (Record, error)
 	// Start starts a stopped box: BoxNotFound, InvalidState.
 	Start(ctx context.Context, id string) (Record, error)
@@ -121,7 +123,7 @@ type Swept struct {
 	Bytes int64    // that their disks held
 }
 
-// CreateRequest is a box as the engine gets it: the image is already resolved.
+// CreateRequest is a box as the engine gets it: its image is in the store.
 type CreateRequest struct {
 	ID      string
 	Options options.Box
@@ -133,8 +135,9 @@ type CreateRequest struct {
 
 // Images finds the images that boxes start from.
 type Images interface {
-	// Resolve returns the image that ref names: fault.Image when it is not
-	// in the store, saying how to get it there.
+	// Resolve returns the image that ref names, and pulls one that is not in
+	// the store. Errors: Image (it can't be pulled or read), Storage, and
+	// what ended ctx.
 	Resolve(ctx context.Context, ref string) (Image, error)
 }
 

@@ -76,9 +76,9 @@ func New(c Config) *Runtime {
 }
 
 // Create makes a box and starts it. o comes from a Decode function or has
-// passed its Check. Errors: Stopped, Unsupported (ports), Image,
-// InvalidArgument (a limit of the host, the root file system, a volume),
-// AlreadyExists, and those of [Engine].
+// passed its Check. An image that is not in the store is pulled. Errors:
+// Stopped, InvalidArgument (ports without a network, a limit of the host, a
+// volume), Image, and those of [Boxes].Create.
 func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
 	return r.counted(r.create(ctx, o, r.owned))
 }
@@ -102,7 +102,7 @@ func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record
 	if err := r.refuseAfterShutdown(); err != nil {
 		return Record{}, err
 	}
-	if err := checkSupported(o); err != nil {
+	if err := checkPorts(o); err != nil {
 		return Record{}, err
 	}
 	if err := checkHost(o); err != nil {
@@ -288,16 +288,17 @@ func (r *Runtime) find(ctx context.Context, ref string) (Record, error) {
 	return Record{}, fault.New(fault.Ambiguous, "%q is the beginning of %d box ids; give more of it", ref, len(found))
 }
 
-// checkSupported refuses what the engine has no part for yet.
-func checkSupported(o options.Box) error {
+// checkPorts refuses ports of a box that has no network to publish them from.
+func checkPorts(o options.Box) error {
 	if len(o.Ports) > 0 && o.Network == options.NetworkNone {
 		return fault.New(fault.InvalidArgument, "ports: a box of network None publishes none; use Isolated")
 	}
 	return nil
 }
 
-// checkHost refuses what this host can't give. (The engine looks at volumes
-// more closely; one that is missing shall not show only after a long pull.)
+// checkHost refuses what this host does not have. The engine looks at volumes
+// more closely, but only after the image was pulled, which may take long: a
+// volume that is missing is told before that.
 func checkHost(o options.Box) error {
 	for _, v := range o.Volumes {
 		f, err := hostpath.Open(v.Within, v.HostPath)

@@ -39,8 +39,6 @@
  * WHAT THIS VERSION CANNOT DO YET
  *
  *   - A Udp port on an IPv6 host_ip: SANDBOX_UNSUPPORTED.
- *   - An image must already be in the home: `sandbox images import`. One that
- *     is not there is SANDBOX_IMAGE.
  *
  *
  * HOME
@@ -194,8 +192,9 @@ const char *sandbox_version(void);
  * home_dir: NULL for the default (see HOME above).
  * registries_json: NULL, or a JSON array of registry hosts, each a string such
  *   as "docker.io" or an object {"host", "transport": "https" or "http",
- *   "username", "password", "bearer_token"}. Checked now, used by the version
- *   that pulls images.
+ *   "username", "password", "bearer_token"}. Checked now. A create that pulls
+ *   an image looks for a short name in these registries, in this order, and
+ *   logs in with these credentials.
  * *out: release with sandbox_runtime_free.
  *
  * Any thread.
@@ -246,8 +245,9 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *
  * options_json: the box options document, at most 1 MiB:
  *
- *   rootfs        object   required  {"Image": "debian:12"}, or {"RootfsPath": "/directory"},
- *                                    which is used read-only and never changed
+ *   rootfs        object   required  {"Image": "debian:12"}, pulled if the home lacks it (unless
+ *                                    HOME/config.toml says pull = "never"), or {"RootfsPath":
+ *                                    "/directory"}, which is used read-only and never changed
  *   env           array    required  [key, value] pairs (an object works too)
  *   volumes       array    required  {"host_path", "guest_path", "read_only"}: a directory or file of
  *                                    the host, whose owner is the box's root
@@ -266,7 +266,7 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  * Errors: SANDBOX_INVALID_ARGUMENT (the document: the message begins with
  * "invalid box options JSON:", and names everything that is missing or not
  * allowed; the host: a directory that is not there, more CPUs or memory than it
- * has), SANDBOX_IMAGE, SANDBOX_UNSUPPORTED (not root; what the host or
+ * has), SANDBOX_IMAGE (it can't be pulled or read), SANDBOX_UNSUPPORTED (not root; what the host or
  * this version lacks), SANDBOX_RESOURCE_EXHAUSTED, SANDBOX_STOPPED (after
  * sandbox_runtime_shutdown).
  */
