@@ -10,7 +10,7 @@ import (
 	"sandbox/core/options"
 )
 
-// download streams a file out of a box, or a directory as a tar.
+// download streams a file out of a box or, as a tar, a file or a directory.
 func (s *Server) download(w http.ResponseWriter, r *request) error {
 	doc, err := r.document(w, maxBody)
 	if err != nil {
@@ -55,12 +55,13 @@ func (s *Server) download(w http.ResponseWriter, r *request) error {
 	buf := pieces.Get().(*[]byte)
 	defer pieces.Put(buf)
 	if _, err := io.CopyBuffer(into, file.ReadCloser, *buf); err != nil && into.err == nil {
-		return fault.Wrap(fault.Engine, err, "the file broke off") // which breaks the reply off too
+		return fault.Wrap(fault.Engine, err, "the file broke off") // fail then breaks off the reply, too
 	}
 	return nil
 }
 
-// disposition names the file for who saves it.
+// disposition returns the header that proposes the file's name to a client that
+// saves it.
 func disposition(name string) string {
 	if d := mime.FormatMediaType("attachment", map[string]string{"filename": name}); d != "" {
 		return d
@@ -68,8 +69,8 @@ func disposition(name string) string {
 	return "attachment"
 }
 
-// clientWriter tells the failures of a client, who is told no more, from those
-// of what it gets.
+// clientWriter remembers the failure of a write to the client, to tell it from the
+// failure of a read from the box. A client that has gone is told nothing.
 type clientWriter struct {
 	w   http.ResponseWriter
 	err error

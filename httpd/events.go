@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// stalled is how long a client may not take a piece of a stream of
-	// events. One that comes back goes on where it was.
+	// stalled bounds how long a client may take to read one piece of a stream.
+	// Then it is cut off; when it comes back it goes on where it was.
 	stalled = 60 * time.Second
-	// batch is how much is written at once where much has come.
+	// batch is how many bytes of events are written at once when many wait.
 	batch = 32 << 10
 )
 
-// events streams an exec's output as Server-Sent Events: what is stored, then
-// what comes, then the exit.
+// events streams an exec's output as Server-Sent Events: first the stored output,
+// then new output as it comes, and last the exit.
 func (s *Server) events(w http.ResponseWriter, r *request) error {
 	after, err := r.lastEvent()
 	if err != nil {
@@ -46,13 +46,14 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	w.WriteHeader(http.StatusOK)
 	out := eventStream{w: w, control: http.NewResponseController(w), e: e, heartbeat: s.Heartbeat}
 	err = out.run(ctx, reader)
-	if errors.Is(err, errGone) { // there is nobody to tell
+	if errors.Is(err, errGone) { // nobody is left to tell
 		return nil
 	}
 	return err
 }
 
-// streaming returns a context that ends with the request or with the service.
+// streaming returns a context that ends with the request, or when the server
+// begins to close.
 func (s *Server) streaming(r *request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(s.draining, cancel)
@@ -68,8 +69,8 @@ type eventStream struct {
 	heartbeat time.Duration
 }
 
-// eventBuffers are held while there is something to send, and not by the
-// thousands that wait.
+// eventBuffers are held only while there are events to send: thousands of streams
+// may wait, and need none.
 var eventBuffers = sync.Pool{New: func() any {
 	return &eventBuffer{data: make([]byte, spool.MaxEvent)}
 }}
@@ -79,12 +80,13 @@ type eventBuffer struct {
 	text []byte
 }
 
-// run ends with the exit, or with ctx. What is there goes out together: the head
-// with what is stored, the last events with the end of the reply.
+// run writes events until the exit, or until ctx ends. It flushes only before it
+// waits: so the head of the reply goes out together with the stored events, and
+// the last events together with the end of the reply.
 func (o eventStream) run(ctx context.Context, reader *spool.Events) error {
 	err := o.send(ctx, reader)
 	for err == nil && !reader.Done() && ctx.Err() == nil {
-		if o.flush() != nil { // also where there was nothing: the client knows that it is heard
+		if o.flush() != nil { // the head, at least, so that the client knows it is connected
 			return errGone
 		}
 		wait, cancel := context.WithTimeout(ctx, o.heartbeat)
@@ -102,10 +104,10 @@ func (o eventStream) run(ctx context.Context, reader *spool.Events) error {
 	return err
 }
 
-// errGone is the end of a stream whose client does not take it.
+// errGone means that the client no longer reads the stream.
 var errGone = errors.New("the client has gone")
 
-// send writes all events that are there.
+// send writes all events that have come so far.
 func (o eventStream) send(ctx context.Context, reader *spool.Events) error {
 	buf := eventBuffers.Get().(*eventBuffer)
 	defer eventBuffers.Put(buf)
@@ -132,6 +134,7 @@ func (o eventStream) send(ctx context.Context, reader *spool.Events) error {
 	return nil
 }
 
+// write writes to the client. Errors: errGone.
 func (o eventStream) write(p []byte) error {
 	if len(p) == 0 {
 		return nil
@@ -145,7 +148,7 @@ func (o eventStream) write(p []byte) error {
 
 func (o eventStream) flush() error { return o.control.Flush() }
 
-// append writes an event as the contract shows it (section 3).
+// append appends an event to b, in the form of the contract, section 3.
 func (o eventStream) append(b []byte, event *spool.Event) []byte {
 	switch event.Kind {
 	case spool.Gap:
@@ -174,7 +177,7 @@ func appendHead(b []byte, kind string, seq int64) []byte {
 
 func appendData(b, data []byte) []byte {
 	if utf8.Valid(data) {
-		b, _ = jsontext.AppendQuote(b, data) // fails for invalid text only
+		b, _ = jsontext.AppendQuote(b, data) // it fails only for invalid UTF-8
 		return b
 	}
 	b = append(b, '"')
@@ -182,7 +185,7 @@ func appendData(b, data []byte) []byte {
 	return append(b, `","encoding":"base64"`...)
 }
 
-// ending is the data of an exit event.
+// ending is the data of the event exit.
 type ending struct {
 	Seq         int64   `json:"seq"`
 	ExitCode    *int    `json:"exit_code"`
@@ -193,7 +196,7 @@ type ending struct {
 	StderrBytes *int64  `json:"stderr_bytes"`
 }
 
-// appendExit leaves the closing brace to append.
+// appendExit appends the data of the event exit, except for the closing brace.
 func (o eventStream) appendExit(b []byte, seq int64) []byte {
 	rec := o.e.Record()
 	doc, _ := encode(ending{seq, rec.ExitCode, rec.Signal, string(rec.Status), rec.Reason, rec.StdoutBytes, rec.StderrBytes})

@@ -20,7 +20,7 @@ func (s *Server) startExec(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if doc == nil {
-		doc = []byte("{}") // which names what is missing
+		doc = []byte("{}") // its failure names the missing members
 	}
 	asked, err := options.DecodeExec(doc)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) startExec(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	asked.Exec.KeepStdin = asked.Open // it outlives this process, as the exec does
+	asked.Exec.KeepStdin = asked.Open // an open input must outlive this process, as the exec does
 	command, err := box.Exec(r.Context(), asked.Exec)
 	if err != nil {
 		return err
@@ -47,11 +47,11 @@ func (s *Server) startExec(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusCreated, rec)
 }
 
-// endOfInput is what a terminal takes for the end of its input.
+// endOfInput is the character (control-D) that ends the input on a terminal.
 const endOfInput = "\x04"
 
-// feed writes the whole input of a command and closes it. It ends with the
-// command at the latest: its descriptors are closed then.
+// feed writes the whole input of a command and closes it. It returns when the
+// command's descriptors are closed at the latest, so that its goroutine ends.
 func feed(command *core.Exec, input string) {
 	if command.Record().TTY {
 		input += endOfInput
@@ -60,14 +60,14 @@ func feed(command *core.Exec, input string) {
 	_ = command.CloseStdin(context.Background())
 }
 
-// execs is the reply of a listing.
+// execs is the reply to a listing.
 type execs struct {
 	Execs []spool.Record `json:"execs"`
 	Next  *string        `json:"next_page_token"`
 }
 
-// listExecs lists the execs that this service has started, and those that the
-// box's init knows of from other programs.
+// listExecs lists the execs that this service has started, and those that other
+// programs have started, which the box's init knows.
 func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
 	query, err := r.query()
 	if err != nil {
@@ -94,19 +94,19 @@ func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
 	for _, place := range page {
 		rec, err := s.execRecord(box.ID(), place.ID, others)
 		if fault.Is(err, fault.ExecNotFound) {
-			continue // forgotten meanwhile
+			continue // it was forgotten since the places were read
 		}
 		if err != nil {
 			return err
 		}
-		rec.Env = nil // in the view of one exec only
+		rec.Env = nil // only the reply about one exec has it
 		reply.Execs = append(reply.Execs, rec)
 	}
 	return writeJSON(w, http.StatusOK, reply)
 }
 
-// othersExecs returns what the box's init knows, by id; nothing where it does
-// not run.
+// othersExecs returns the execs that the box's init knows, by id. A box that does
+// not run has none.
 func othersExecs(ctx context.Context, box *core.Box) (map[string]core.ExecRecord, error) {
 	recs, err := box.Execs(ctx)
 	if fault.Is(err, fault.InvalidState) {
@@ -140,7 +140,7 @@ func (s *Server) places(box *core.Box, others map[string]core.ExecRecord) []spoo
 	return places
 }
 
-// pageOf returns the execs to show, and where the next page begins.
+// pageOf returns the execs of one page, and the token of the next page or nil.
 func pageOf(places []spool.Place, size int, after pageToken) (page []spool.Place, next *string) {
 	for _, place := range places {
 		if after.id != "" && !after.behind(place.CreatedAt, place.ID) {
@@ -155,6 +155,8 @@ func pageOf(places []spool.Place, size int, after pageToken) (page []spool.Place
 	return page, nil
 }
 
+// execRecord returns the record of an exec: the spool's if it has one, else that
+// of the box's init. Errors: ExecNotFound.
 func (s *Server) execRecord(box, id string, others map[string]core.ExecRecord) (spool.Record, error) {
 	e, err := s.Spool.Get(box, id)
 	if err == nil {
@@ -181,8 +183,8 @@ func (s *Server) getExec(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, spool.Record{ExecRecord: rec})
 }
 
-// exec finds the exec that the path names. One that another program has
-// started is known to the box's init alone: it comes as its record. Errors:
+// exec finds the exec that the path names. If another program has started it, only
+// the box's init knows it: then exec returns nil and the init's record. Errors:
 // ExecNotFound.
 func (s *Server) exec(r *request, box *core.Box) (*spool.Exec, core.ExecRecord, error) {
 	e, err := s.Spool.Get(box.ID(), r.param("eid"))
@@ -190,14 +192,14 @@ func (s *Server) exec(r *request, box *core.Box) (*spool.Exec, core.ExecRecord, 
 		return e, core.ExecRecord{}, err
 	}
 	rec, others := box.ExecRecord(r.Context(), r.param("eid"))
-	if fault.Is(others, fault.InvalidState) { // the box does not run: nobody else knows
+	if fault.Is(others, fault.InvalidState) { // the box does not run, so that only the spool could know
 		return nil, rec, err
 	}
 	return nil, rec, others
 }
 
-// spooled finds an exec whose output this service has. Errors: ExecNotFound,
-// InvalidState.
+// spooled finds the exec that the path names, whose output must be in the spool.
+// Errors: ExecNotFound, InvalidState (another program has started it).
 func (s *Server) spooled(r *request) (*spool.Exec, error) {
 	box, err := s.box(r)
 	if err != nil {
@@ -213,12 +215,13 @@ func (s *Server) spooled(r *request) (*spool.Exec, error) {
 const (
 	cancelGrace = 2 * time.Second
 	maxGraceMS  = maxGrace * 1000
-	// recordTimeout is how long a cancel waits for the rest of the output of a
-	// command that has ended.
+	// recordTimeout bounds how long a cancel or a stop waits until the rest of
+	// the output of an ended command is stored.
 	recordTimeout = 2 * time.Second
 )
 
-// cancelExec ends an exec's whole tree, whoever reads its output.
+// cancelExec ends all processes of an exec, also of one that another program has
+// started.
 func (s *Server) cancelExec(w http.ResponseWriter, r *request) error {
 	grace, err := r.cancelGrace(w)
 	if err != nil {
@@ -246,11 +249,11 @@ func (s *Server) cancelExec(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()
-	_ = e.Wait(ctx) // a client that is attached and does not read may keep it
+	_ = e.Wait(ctx) // an attached client that does not read may hold the rest up
 	return writeJSON(w, http.StatusOK, e.Record())
 }
 
-// cancelGrace returns the time between SIGTERM and SIGKILL, from the body.
+// cancelGrace reads the time between SIGTERM and SIGKILL from the body.
 func (r *request) cancelGrace(w http.ResponseWriter) (time.Duration, error) {
 	doc, err := r.document(w, maxBody)
 	if err != nil || doc == nil {

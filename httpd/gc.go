@@ -7,7 +7,7 @@ import (
 	"sandbox/core/options"
 )
 
-// maxAge bounds what older_than_seconds can be: a hundred years.
+// maxAge is the largest older_than_seconds: a hundred years.
 const maxAge = 100 * 365 * 24 * 60 * 60
 
 // collected is what a garbage collection removed.
@@ -17,7 +17,8 @@ type collected struct {
 	Boxes          []string `json:"boxes"`
 }
 
-// collect removes the boxes that don't run, and what a crash left.
+// collect removes the boxes that have not run for a while, and what a crash left
+// behind.
 func (s *Server) collect(w http.ResponseWriter, r *request) error {
 	doc, err := r.document(w, maxBody)
 	if err != nil {

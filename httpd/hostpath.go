@@ -11,7 +11,7 @@ import (
 	"sandbox/core/options"
 )
 
-// checkRoots refuses host roots that are no directories, and the host's own.
+// checkRoots refuses host roots that are not directories, and the root directory.
 // Errors: Config.
 func checkRoots(dirs []string) error {
 	for _, dir := range dirs {
@@ -29,8 +29,9 @@ func checkRoots(dirs []string) error {
 	return nil
 }
 
-// checkPaths refuses paths of the host that r's client may not name, and ties
-// the others to the directory that lets them: each start opens them again.
+// checkPaths refuses paths of the host that r's client may not name. It sets, for
+// the others, the directory that they must lie in: each start of the box opens
+// them again, and checks it again.
 func (s *Server) checkPaths(r *request, o *options.Box) error {
 	if o.RootfsPath != "" {
 		within, err := s.checkPath(r, "rootfs_path", o.RootfsPath)
@@ -49,8 +50,8 @@ func (s *Server) checkPaths(r *request, o *options.Box) error {
 	return nil
 }
 
-// checkPath returns the directory that path must be opened in; "" for any. Errors:
-// PermissionDenied, InvalidArgument.
+// checkPath returns the directory that path must lie in, or "" if it may lie
+// anywhere. Errors: PermissionDenied, InvalidArgument.
 func (s *Server) checkPath(r *request, field, path string) (within string, err error) {
 	if r.by == ByKey {
 		if within, err = s.hostRoot(field, path); err != nil {
@@ -79,7 +80,7 @@ func (s *Server) checkPath(r *request, field, path string) (within string, err e
 	return within, nil
 }
 
-// hostRoot returns the directory that lets clients over TCP name path.
+// hostRoot returns the host root that path lies in. Errors: PermissionDenied.
 func (s *Server) hostRoot(field, path string) (string, error) {
 	for _, root := range s.HostRoots {
 		if _, in := hostpath.Rel(root, path); in {

@@ -60,8 +60,8 @@ type attempt struct {
 	done chan struct{} // closed at its end
 }
 
-// OpenIdempotency opens the directory of records, which is made when it is
-// missing. Errors: Storage.
+// OpenIdempotency opens the directory of records; it is made with the first
+// record. Errors: Storage.
 func OpenIdempotency(dir string) (*Idempotency, error) {
 	i := &Idempotency{records: store.Dir[keptReply]{Path: dir}, running: map[string]*attempt{}}
 	if err := i.records.Sweep(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"sandbox/core/options"
 )
 
-// serverInfo is what GET /v1/info tells.
+// serverInfo is the reply to GET /v1/info.
 type serverInfo struct {
 	Name       string          `json:"name"`
 	Version    string          `json:"version"`
@@ -26,7 +26,7 @@ type limits struct {
 	MaxBoxes      int `json:"max_boxes"`
 }
 
-// usage is what boxes that run may use, as they were promised it.
+// usage is the sum of what the running boxes were promised, not of what they use.
 type usage struct {
 	Boxes     int `json:"boxes"`
 	Running   int `json:"running"`

@@ -16,7 +16,7 @@ import (
 	"sandbox/logs/ingest"
 )
 
-// ingestRoute is OTLP's over HTTP, whose answers are OTLP's, too.
+// ingestRoute is the route that OTLP prescribes. Its replies have OTLP's form, too.
 const ingestRoute = "/v1/logs"
 
 // exportLogs stores what an OpenTelemetry exporter sends.
@@ -43,7 +43,8 @@ func (s *Server) exportLogs(w http.ResponseWriter, r *request) error {
 
 var otlpTypes = map[ingest.Encoding][]string{ingest.Protobuf: {"application/x-protobuf"}, ingest.JSON: jsonType}
 
-// errMedia is a body in a form that OTLP does not have.
+// errMedia means that a body has a Content-Type or Content-Encoding that OTLP does
+// not have.
 var errMedia = errors.New("unsupported media type")
 
 func (r *request) encoding() (ingest.Encoding, error) {
@@ -58,8 +59,9 @@ func (r *request) encoding() (ingest.Encoding, error) {
 	return ingest.Protobuf, fault.Wrap(fault.Malformed, errMedia, "the Content-Type is %q and must be application/x-protobuf or application/json", brief(header))
 }
 
-// exportBody reads and unpacks a body. What all requests hold together is
-// bounded; free gives the body's share back.
+// exportBody reads and unpacks a body. The bytes that all requests hold at once
+// are bounded. The caller calls free, also after an error, when it no longer uses
+// the body. Errors: Malformed, TooLarge, Timeout, ResourceExhausted.
 func (s *Server) exportBody(w http.ResponseWriter, r *request) (body []byte, free func(), err error) {
 	held := 0
 	free = func() { s.exporting.Release(int64(held)) }
@@ -100,7 +102,8 @@ func exportFault(err error) error {
 	return errBody(err)
 }
 
-// exportResponse is ExportLogsServiceResponse: empty when all is stored.
+// exportResponse returns an ExportLogsServiceResponse. It is empty when all
+// records are stored.
 func exportResponse(e ingest.Encoding, refused int) []byte {
 	const why = "their time is after 2262, which the table can't hold"
 	switch {
@@ -116,8 +119,8 @@ func exportResponse(e ingest.Encoding, refused int) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
 }
 
-// failExport writes a failure as OTLP has it: a google.rpc.Status in the
-// encoding of the request, and a status that tells whether to come again.
+// failExport writes a failure in OTLP's form: a google.rpc.Status in the encoding
+// of the request, with an HTTP status that says whether to try again.
 func (s *Server) failExport(w *reply, r *request, err error) {
 	f := fault.Of(err)
 	status := f.Kind.Row().HTTP

@@ -17,16 +17,16 @@ const (
 	maxPage     = 1000
 )
 
-// filter is which boxes a listing shows.
+// filter says which boxes a listing shows.
 type filter struct {
 	status core.State // "" for all
 	name   string     // "" for all
 	labels map[string]string
 	size   int
-	after  pageToken // the last box of the page before, or the zero value
+	after  pageToken // the last box of the page before; zero for the first page
 }
 
-// pageToken is a place in the order of boxes: newest first, then by id.
+// pageToken is a place in the order of a listing: newest first, then by id.
 type pageToken struct {
 	at time.Time
 	id string
@@ -83,8 +83,8 @@ func parseFilter(query url.Values) (filter, error) {
 	return f, err
 }
 
-// page returns the boxes to show, of recs in their order, and where the next
-// page begins; "" if there is none.
+// page returns the boxes of recs to show, in the same order, and the token of the
+// next page, or "" if this is the last one.
 func (f filter) page(recs []core.Record) (page []*core.Record, next string) {
 	page = make([]*core.Record, 0, min(len(recs), f.size))
 	for i := range recs {
@@ -113,11 +113,11 @@ func (f filter) shows(rec *core.Record) bool {
 	return f.after.id == "" || f.after.before(rec)
 }
 
-// before tells whether rec comes behind t. A box that was removed meanwhile
-// leaves its place known.
+// before reports whether rec comes after the place t. It works also when the box
+// that t was made of has been removed: t holds the time and the id themselves.
 func (t pageToken) before(rec *core.Record) bool { return t.behind(rec.CreatedAt, rec.ID) }
 
-// behind tells whether what was made at a time comes behind t.
+// behind reports whether an entry with this time and id comes after the place t.
 func (t pageToken) behind(at time.Time, id string) bool {
 	if n := at.Compare(t.at); n != 0 {
 		return n < 0
@@ -143,8 +143,8 @@ func parsePageToken(token string) (pageToken, error) {
 	return pageToken{time.Unix(0, nanos), id}, nil
 }
 
-// summaries keeps the JSON of boxes in listings: a box is encoded once a
-// change, and not once a request.
+// summaries caches the JSON of boxes in listings, so that a box is encoded once
+// for each change and not for each request.
 type summaries struct {
 	mu    sync.Mutex
 	boxes map[string]summary
@@ -155,7 +155,7 @@ type summary struct {
 	doc     []byte
 }
 
-// list returns the reply of a listing.
+// list returns the body of a listing's reply.
 func (s *summaries) list(recs []*core.Record, next string) ([]byte, error) {
 	boxes, size, err := s.all(recs)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *summaries) list(recs []*core.Record, next string) ([]byte, error) {
 	return append(append(append(doc, '"'), next...), `"}`...), nil // base64url: nothing to escape
 }
 
-// all returns the JSON of each box, and its size together.
+// all returns the JSON of each box, and the size of all of it in bytes.
 func (s *summaries) all(recs []*core.Record) (boxes [][]byte, size int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,12 +190,12 @@ func (s *summaries) all(recs []*core.Record) (boxes [][]byte, size int, err erro
 	return boxes, size, nil
 }
 
-// maxSummaries bounds what is kept; then all is encoded anew. Boxes that were
-// removed are forgotten that way.
+// maxSummaries bounds the cache. When it is full it is emptied, which also drops
+// the boxes that were removed.
 const maxSummaries = 2 * core.MaxBoxes
 
-// encode returns the box's JSON. Every change of a record has its updated_at. mu
-// is held.
+// encode returns the box's JSON. The cached one is valid while updated_at is the
+// same: every change of a record sets it anew. The caller holds mu.
 func (s *summaries) encode(rec *core.Record) ([]byte, error) {
 	if kept, ok := s.boxes[rec.ID]; ok && kept.updated.Equal(rec.UpdatedAt) {
 		return kept.doc, nil

@@ -7,7 +7,7 @@ import (
 	"sandbox/auth"
 )
 
-// identity is who the server takes a client for.
+// identity is the reply that tells a client its principal.
 type identity struct {
 	Sub           string     `json:"sub"`
 	Name          string     `json:"name"`

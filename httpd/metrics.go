@@ -13,7 +13,7 @@ import (
 	"sandbox/core"
 )
 
-// metrics is what Prometheus reads.
+// metrics counts requests, and serves the page that Prometheus reads.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -37,14 +37,14 @@ func newMetrics(runtime *core.Runtime) *metrics {
 	return m
 }
 
-// count notes a request; route is nil where there was none.
+// count counts a request; route is nil if it had none.
 func (m *metrics) count(route *Route, status int, took time.Duration) {
 	name := "none"
 	if route != nil {
 		name = route.name
 	}
 	m.requests.WithLabelValues(name, strconv.Itoa(status)).Inc()
-	if route != nil && !route.Stream { // how long a stream lasts is its client's business
+	if route != nil && !route.Stream { // how long a stream lasts is up to its client
 		m.duration.WithLabelValues(name).Observe(took.Seconds())
 	}
 }
@@ -54,10 +54,10 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// boxCollector reads the runtime's counters when somebody asks.
+// boxCollector reads the runtime's counters whenever Prometheus asks.
 type boxCollector struct{ runtime *core.Runtime }
 
-// runtimeMetric is one of a runtime's numbers.
+// runtimeMetric is one counter or gauge of a runtime.
 type runtimeMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -78,16 +78,16 @@ func runtimeMetrics() []runtimeMetric {
 	}
 }
 
-// Describe is what package prometheus calls.
+// Describe implements [prometheus.Collector].
 func (c boxCollector) Describe(all chan<- *prometheus.Desc) {
 	for _, m := range runtimeMetrics() {
 		all <- m.desc
 	}
 }
 
-// Collect is what package prometheus calls.
+// Collect implements [prometheus.Collector].
 func (c boxCollector) Collect(all chan<- prometheus.Metric) {
-	now, err := c.runtime.Metrics(context.Background()) // which Prometheus does not hand on
+	now, err := c.runtime.Metrics(context.Background()) // Collect gets no context
 	for _, m := range runtimeMetrics() {
 		if err != nil {
 			all <- prometheus.NewInvalidMetric(m.desc, err)

@@ -17,17 +17,18 @@ import (
 	"sandbox/core/fault"
 )
 
-// handle is a part of a request's way, or its end. It writes a success or
-// returns the failure; only answered writes a failure.
+// handle is one step of the way that a request goes, or its end. It writes the
+// reply if it succeeds and returns the failure if not; only answered writes
+// failures.
 type handle func(w *reply, r *request) error
 
-// way is what every request goes through, outermost first.
+// way returns the steps that every request goes through, outermost first.
 func (s *Server) way() handle {
 	return s.recovered(s.identified(s.logged(s.answered(s.limited(s.authorized(s.handled))))))
 }
 
-// handler is the way in from an entrance. The route is found first, because
-// the rest depends on it, but nobody hears of it before authorized.
+// handler returns the handler of an entrance. It finds the route first, because
+// all steps depend on it. Whether there is one is told to authorized clients only.
 func (s *Server) handler(by Entrance) http.Handler {
 	way := s.way()
 	start := func(w http.ResponseWriter, r *request) {
@@ -41,7 +42,7 @@ func (s *Server) handler(by Entrance) http.Handler {
 		if r.route != nil && r.route.Stream {
 			out.timeout = 0
 		}
-		_ = way(out, r) // answered has written it
+		_ = way(out, r) // answered has written the failure
 	}
 	routes := newTable(s.Prefix, func(n node) httprouter.Handle {
 		return func(w http.ResponseWriter, r *http.Request, params httprouter.Params) {
@@ -62,8 +63,8 @@ func (s *Server) handler(by Entrance) http.Handler {
 	})
 }
 
-// recovered turns a panic into a failure of ours, so that one request can't
-// end the others.
+// recovered answers a panic with an internal error, so that one request can't end
+// the others.
 func (s *Server) recovered(next handle) handle {
 	return func(w *reply, r *request) (err error) {
 		defer func() {
@@ -79,10 +80,12 @@ func (s *Server) recovered(next handle) handle {
 	}
 }
 
-// requestID is in the canonical form of headers.
+// requestID is the name of the header, in the canonical form that [http.Header]
+// uses as its key.
 const requestID = "X-Request-Id"
 
-// identified returns the request its id: the client's if it is a UUID.
+// identified sets the id of the request: the client's if that is a UUID, else a
+// new one.
 func (s *Server) identified(next handle) handle {
 	return func(w *reply, r *request) error {
 		r.id = r.Header.Get(requestID)
@@ -94,15 +97,15 @@ func (s *Server) identified(next handle) handle {
 	}
 }
 
-// logged writes a line for every request, and counts it. What could hold a
-// secret (query, headers, bodies) is left out.
+// logged writes a line to the log for every request, and counts it in the metrics.
+// The query, the headers and the body are left out: they could hold a secret.
 func (s *Server) logged(next handle) handle {
 	return func(w *reply, r *request) error {
 		start := time.Now()
 		defer func() {
 			took := time.Since(start)
 			status := w.status
-			if status == 0 { // a panic, which recovered answers
+			if status == 0 { // a panic, which recovered will answer
 				status = http.StatusInternalServerError
 			}
 			s.metrics.count(r.route, status, took)
@@ -130,7 +133,7 @@ func (s *Server) log(r *request, status int, bytes int64, took time.Duration) {
 		slog.String("principal", who), slog.String("remote", r.RemoteAddr))
 }
 
-// answered writes the failure of what comes behind it.
+// answered writes the failure that the steps behind it return.
 func (s *Server) answered(next handle) handle {
 	return func(w *reply, r *request) error {
 		if err := next(w, r); err != nil {
@@ -140,8 +143,8 @@ func (s *Server) answered(next handle) handle {
 	}
 }
 
-// limited bounds how long a body may take. Without it, net/http would wait for
-// ever for the rest of a body, also of one that nobody reads.
+// limited bounds how long the client may take to send the body. Without a bound
+// net/http would wait for its rest for ever, even if no handler reads it.
 func (s *Server) limited(next handle) handle {
 	return func(w *reply, r *request) error {
 		if r.ContentLength != 0 {
@@ -153,14 +156,14 @@ func (s *Server) limited(next handle) handle {
 	}
 }
 
-// timedBody is a body with a deadline: for the whole of it, or renewed with
-// every piece.
+// timedBody is a body with a deadline, either for the whole of it or, in a stream,
+// for each piece.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	timeout time.Duration
-	renew   bool
-	whole   bool // EOF was read
+	renew   bool // the deadline is for each piece
+	whole   bool // the body was read to its end
 }
 
 func (b *timedBody) extend(d time.Duration) {
@@ -172,27 +175,28 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		b.extend(b.timeout)
 	}
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF { // as it is: readers return it bare
-		// Or the deadline would end the request while it is being answered.
+	if err == io.EOF { // readers return it unwrapped
+		// Otherwise the deadline would end the request while it is answered.
 		b.whole = true
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// lingering is how long net/http may wait for the rest of a body that nobody
-// read: it does so before it sends the answer.
+// lingering bounds how long net/http waits for the rest of a body that no handler
+// has read. It waits before it sends the reply.
 const lingering = time.Second
 
-// giveUp shortens the wait for a body that is answered without being read.
+// giveUp shortens the deadline of a body that is answered before it was read.
 func (b *timedBody) giveUp() {
 	if !b.whole {
 		b.extend(min(lingering, b.timeout/2))
 	}
 }
 
-// authorized lets through who may. Only after it does a client learn whether
-// there is such a route.
+// authorized refuses requests without a live key or without the permission that
+// the route needs. It answers for routes that do not exist, too, so that only a
+// client with a key learns which ones do.
 func (s *Server) authorized(next handle) handle {
 	return func(w *reply, r *request) error {
 		if r.misplaced {
@@ -218,7 +222,7 @@ func (s *Server) authorized(next handle) handle {
 	}
 }
 
-// principal returns who the request comes from. Errors: Unauthenticated.
+// principal returns the principal of the request. Errors: Unauthenticated.
 func (s *Server) principal(r *request) (*auth.Principal, error) {
 	if r.by == ByFile {
 		return s.local, nil
@@ -230,17 +234,17 @@ func (s *Server) principal(r *request) (*auth.Principal, error) {
 	return s.Keys.Verify(strings.TrimSpace(secret))
 }
 
-// handled is the end of the way.
+// handled is the end of the way: the route's own handler.
 func (s *Server) handled(w *reply, r *request) error { return r.route.handle(s, w, r) }
 
-// cut breaks the connection of a reply that can't be finished, so that the
-// client does not take it for whole.
+// cut breaks the connection of a reply that can't be finished, so that the client
+// does not take it for complete.
 func (s *Server) cut(w *reply, r *request) {
 	if conn, _, err := w.control().Hijack(); err == nil {
 		_ = conn.Close()
 		return
 	}
-	// HTTP/2, or a WebSocket that has the connection already.
+	// HTTP/2 can't be hijacked, and a WebSocket has been already.
 	_ = w.control().SetWriteDeadline(time.Unix(1, 0))
 	s.Log.LogAttrs(r.Context(), slog.LevelDebug, "reply cut off", slog.String("request_id", r.id), slog.String("status", fmt.Sprint(w.status)))
 }

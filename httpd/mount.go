@@ -9,9 +9,10 @@ import (
 	"sandbox/core/fault"
 )
 
-// lookUp finds what answers an escaped path. In hosted mode the routes are
-// under /api; a path without it, or with a prefix as self-hosted servers have,
-// is misplaced: its 404 comes before authentication and has a detail of its own.
+// lookUp finds the handler of an escaped path. In hosted mode the routes lie under
+// /api. A path outside of it is misplaced then, and so is one with the prefix of a
+// self-hosted server: a client has the wrong address. Its 404 comes before
+// authentication, and its body has a member detail.
 func (s *Server) lookUp(t *table, path string, by Entrance) (handle httprouter.Handle, params httprouter.Params, misplaced bool) {
 	if !s.Hosted {
 		handle, params = t.find(path)
@@ -22,14 +23,14 @@ func (s *Server) lookUp(t *table, path string, by Entrance) (handle httprouter.H
 		handle, params = t.find("/" + inside)
 		return handle, params, handle == nil && prefixed(t, "/"+inside) && !s.underObservability(path)
 	}
-	// The socket's users are on this host and need not know of the mount.
+	// Clients of the Unix socket are on this host and need not know of /api.
 	if by == ByFile || !strings.HasPrefix(path, "/v1/") {
 		handle, params = t.find(path)
 	}
 	return handle, params, handle == nil
 }
 
-// prefixed tells whether a path would be a route without the segment behind /v1.
+// prefixed reports whether a path would be a route without the segment after /v1.
 func prefixed(t *table, path string) bool {
 	rest, ok := strings.CutPrefix(path, "/v1/")
 	_, rest, behind := strings.Cut(rest, "/")
@@ -40,8 +41,8 @@ func prefixed(t *table, path string) bool {
 	return handle != nil
 }
 
-// mounts says where a path is to be found with a prefix: boxes behind the
-// prefix alone, the rest of /v1 there too.
+// mounts returns the paths that a path is registered under. With a prefix, boxes
+// are found under the prefix alone, and the rest of /v1 with and without it.
 func mounts(path, prefix string) []string {
 	rest, versioned := strings.CutPrefix(path, "/v1/")
 	if prefix == "" || !versioned {
@@ -54,7 +55,8 @@ func mounts(path, prefix string) []string {
 	return []string{path, prefixed}
 }
 
-// checkPrefix refuses a prefix that is no segment, or that a route has already.
+// checkPrefix refuses a prefix that is not one segment of a path, or that is the
+// beginning of a route. Errors: Config.
 func (c Config) checkPrefix() error {
 	switch {
 	case c.Prefix == "":

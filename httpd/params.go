@@ -13,7 +13,7 @@ import (
 // This file reads a request's parameters: the segments of its path, its query
 // string and its headers. Bodies are read in request.go.
 
-// param returns a parameter of the path, without its verb.
+// param returns a parameter of the path, unescaped and without a verb.
 func (r *request) param(name string) string { return r.params.ByName(name) }
 
 // query parses the query string. Errors: Malformed.
@@ -25,7 +25,8 @@ func (r *request) query() (url.Values, error) {
 	return values, fault.Wrap(fault.Malformed, err, "the query string can't be read")
 }
 
-// flag reads a member of the query string that is true or false.
+// flag reads a member of the query string that is true or false; a missing one is
+// false. Errors: InvalidArgument.
 func flag(query url.Values, name string) (bool, error) {
 	switch query.Get(name) {
 	case "", "false":
@@ -50,6 +51,7 @@ func number(query url.Values, name string, n *int, low, high int) error {
 	return within(name, got, low, high)
 }
 
+// within refuses a number that is not from low to high. Errors: InvalidArgument.
 func within(name string, n, low, high int) error {
 	if n < low || n > high {
 		return invalid(name, "range", "must be from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
@@ -92,7 +94,7 @@ func (r *request) skips() (skip [2]int64, err error) {
 	return skip, nil
 }
 
-// count reads a number that is not negative.
+// count parses a number that must not be negative. Errors: InvalidArgument.
 func count(name, value, message string) (int64, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {

@@ -13,19 +13,19 @@ import (
 	"sandbox/core/fault"
 )
 
-// reply is a http.ResponseWriter that knows what was answered.
+// reply is a http.ResponseWriter that counts, and that sets deadlines.
 type reply struct {
 	http.ResponseWriter
 	status int // 0 before the head was written
 	bytes  int64
-	// timeout is what the client has to take the reply; 0 for as long as
-	// it likes.
+	// timeout bounds how long the client may take to read the reply; 0 for no
+	// bound.
 	timeout time.Duration
 	body    *timedBody // of the request, or nil
 }
 
-// WriteHeader writes the head. From here on the client has a bounded time to
-// take a reply that is no stream.
+// WriteHeader writes the head. From here on the client has w.timeout to read the
+// reply.
 func (w *reply) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
@@ -65,16 +65,16 @@ func (w *reply) ReadFrom(src io.Reader) (int64, error) {
 // Flush sends what was written; streams call it.
 func (w *reply) Flush() {
 	w.head()
-	_ = w.control().Flush() // the next Write says what is wrong
+	_ = w.control().Flush() // if it fails, the next Write returns the error
 }
 
-// Hijack hands the connection to a WebSocket.
+// Hijack hands the connection over, to a WebSocket.
 func (w *reply) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.status = http.StatusSwitchingProtocols
 	return w.control().Hijack()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the writer below, for http.ResponseController.
 func (w *reply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *reply) control() *http.ResponseController {
@@ -90,23 +90,23 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	return writeDocument(w, status, doc)
 }
 
-// jsonType is shared by all replies: a slice a reply would be garbage.
+// jsonType is shared by all replies, which saves each one an allocation.
 var jsonType = []string{"application/json"}
 
-// encode returns v as JSON, the same for the same v.
+// encode returns v as JSON. Equal values have equal JSON: maps are sorted.
 func encode(v any) ([]byte, error) {
 	doc, err := json.Marshal(v, json.Deterministic(true))
 	return doc, fault.Wrap(fault.Internal, err, "encode the reply")
 }
 
-// writeDocument writes JSON as the whole reply. A failure is the client's, who
-// has gone: there is nobody to tell.
+// writeDocument writes JSON as the whole reply. It never fails: a write that does
+// means that the client has gone, and there is nobody left to tell.
 func writeDocument(w http.ResponseWriter, status int, doc []byte) error {
 	writePieces(w, status, jsonType, doc)
 	return nil
 }
 
-// writePieces writes a whole reply that is in pieces.
+// writePieces writes the whole reply, whose body is in pieces.
 func writePieces(w http.ResponseWriter, status int, contentType []string, pieces ...[]byte) {
 	size := 0
 	for _, piece := range pieces {

@@ -16,21 +16,21 @@ import (
 // request is one request on its way to its handler.
 type request struct {
 	*http.Request
-	id        string // a UUID
+	id        string // a UUID, ours or the client's
 	by        Entrance
 	route     *Route // nil if there is none
 	allowed   []string
-	missing   error // why there is no route
+	missing   error // the failure to answer with if route is nil
 	misplaced bool  // see Server.lookUp
 	params    httprouter.Params
-	principal *auth.Principal // nil before authorized
-	// observability is for paths of the log queries, whose failures look
-	// differently.
+	principal *auth.Principal // nil until authorized has found it
+	// observability is set for paths of the log queries: their failures have
+	// another body.
 	observability bool
 }
 
-// document reads a whole JSON body of at most most bytes; nil if there is
-// none. Errors: Malformed, TooLarge, Timeout.
+// document reads the whole JSON body, of at most most bytes. It returns nil if
+// there is no body. Errors: Malformed, TooLarge, Timeout.
 func (r *request) document(w http.ResponseWriter, most int64) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return nil, nil
@@ -55,7 +55,7 @@ func errTooLarge(most int64) error {
 	return fault.New(fault.TooLarge, "the body is larger than the %d bytes allowed", most)
 }
 
-// errBody classifies the failure of reading a body: the client's.
+// errBody classifies the failure of reading a body, which is the client's fault.
 func errBody(err error) error {
 	if timeout := interface{ Timeout() bool }(nil); errors.As(err, &timeout) && timeout.Timeout() {
 		return fault.New(fault.Timeout, "the body did not come in time")
@@ -63,7 +63,7 @@ func errBody(err error) error {
 	return fault.Wrap(fault.Malformed, err, "the body can't be read")
 }
 
-// mustBeJSON refuses a body that says it is something else.
+// mustBeJSON refuses a body whose Content-Type is another one. Errors: Malformed.
 func (r *request) mustBeJSON() error {
 	header := r.Header.Get("Content-Type")
 	if header == "" || header == "application/json" {
@@ -76,7 +76,7 @@ func (r *request) mustBeJSON() error {
 	return fault.New(fault.Malformed, "the Content-Type is %q and must be application/json", brief(header))
 }
 
-// secret returns the key of a request, or "".
+// secret returns the key that a request carries, or "".
 func (r *request) secret() string {
 	values := r.Header["Authorization"]
 	if len(values) == 0 && r.route != nil && r.route.WebSocket {
@@ -92,10 +92,11 @@ func (r *request) secret() string {
 	return secret
 }
 
-// bearerProtocol begins the subprotocol by which a browser passes its key.
+// bearerProtocol is the beginning of the subprotocol that carries a browser's key.
 const bearerProtocol = "bearer."
 
-// offered returns the key among the subprotocols that a WebSocket client offers.
+// offered returns the key among the subprotocols that a WebSocket client offers,
+// or "".
 func (r *request) offered() string {
 	for _, header := range r.Header["Sec-Websocket-Protocol"] {
 		for protocol := range strings.SplitSeq(header, ",") {

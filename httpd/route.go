@@ -18,21 +18,22 @@ type Route struct {
 	// Pattern is the path as the contract writes it, without prefix and
 	// without /api: /v1/boxes/{id}:stop.
 	Pattern string
-	// Permission is what the key needs; "" for any live key.
+	// Permission is the one that the key needs; "" if any live key will do.
 	Permission string
-	// Open needs no key at all.
+	// Open marks a route that needs no key at all.
 	Open bool
-	// Stream takes or gives bytes for as long as they come: it has no
-	// deadline for the whole of it.
+	// Stream marks a route whose body or reply goes on for as long as bytes
+	// come: there is no deadline for the whole of it.
 	Stream bool
-	// WebSocket takes the key in a subprotocol too, as browsers send it.
+	// WebSocket marks a route that also takes the key in a subprotocol, since
+	// a browser can't set headers there.
 	WebSocket bool
 
 	handle func(*Server, http.ResponseWriter, *request) error
 	name   string // method and pattern, set by newTable
 }
 
-// Routes returns all routes of the service, in the order of the documentation.
+// Routes returns all routes of the service, in the order of docs/openapi.yaml.
 func Routes() []Route {
 	return []Route{
 		{Method: "POST", Pattern: "/v1/boxes", Permission: auth.Boxes, handle: (*Server).createBox},
@@ -67,14 +68,15 @@ func Routes() []Route {
 	}
 }
 
-// path returns the pattern without its verb, as httprouter writes it, and the verb.
+// path returns the pattern in httprouter's form without its verb, and the verb:
+// /v1/boxes/:id and stop.
 func (r Route) path() (path, verb string) {
 	path, verb = splitVerb(r.Pattern)
 	return strings.NewReplacer("{", ":", "}", "").Replace(path), verb
 }
 
-// splitVerb splits the last segment at its last colon. (httprouter knows no
-// paths like /boxes/:id:stop.)
+// splitVerb splits a path at the last colon of its last segment. It is here
+// because httprouter has no paths like /boxes/:id:stop.
 func splitVerb(path string) (rest, verb string) {
 	at := strings.LastIndexByte(path, ':')
 	if at < 0 || strings.IndexByte(path[at:], '/') >= 0 {
@@ -86,16 +88,16 @@ func splitVerb(path string) (rest, verb string) {
 // node is a path of the service: its routes by verb and method.
 type node map[string]map[string]*Route
 
-// table finds routes. httprouter matches paths alone: a path's methods hang
-// on its verb, which httprouter knows nothing of.
+// table finds routes. httprouter matches the path alone, because which methods a
+// path has depends on its verb.
 type table struct {
 	paths *httprouter.Router
 }
 
-// anyMethod is the method that all paths are kept under.
+// anyMethod is the method that all paths are registered under in httprouter.
 const anyMethod = http.MethodGet
 
-// newTable mounts the routes. enter makes what answers a path.
+// newTable registers the routes. enter returns the handler of one path.
 func newTable(prefix string, enter func(node) httprouter.Handle) *table {
 	t := &table{paths: httprouter.New()}
 	nodes := map[string]node{}
@@ -118,16 +120,16 @@ func newTable(prefix string, enter func(node) httprouter.Handle) *table {
 	return t
 }
 
-// find returns what answers a path, with its parameters still escaped; nil if
-// there is none.
+// find returns the handler of a path, or nil if there is none, and the path's
+// parameters, still escaped.
 func (t *table) find(path string) (httprouter.Handle, httprouter.Params) {
 	handle, params, _ := t.paths.Lookup(anyMethod, path)
 	return handle, params
 }
 
-// route returns the route of a request whose path has led to n, and sets its
-// parameters. Errors: NotFound (also an unknown verb), MethodNotAllowed, which
-// comes with the methods that are.
+// route returns the route of a request whose path has led to n, and sets the
+// request's parameters. Errors: Malformed, NotFound (also for an unknown verb),
+// MethodNotAllowed; then allowed has the methods that the path does have.
 func (n node) route(r *request, params httprouter.Params) (route *Route, allowed []string, err error) {
 	for i := range params {
 		if params[i].Value, err = url.PathUnescape(params[i].Value); err != nil {
@@ -153,7 +155,8 @@ func (n node) route(r *request, params httprouter.Params) (route *Route, allowed
 	return nil, allowed, fault.New(fault.MethodNotAllowed, "%s is no method of %s; it has %s", brief(r.Method), brief(r.URL.Path), strings.Join(allowed, ", "))
 }
 
-// endsInParameter tells whether a verb can stand behind the path.
+// endsInParameter reports whether the path ends in a parameter. Only then can a
+// verb follow it.
 func (n node) endsInParameter() bool {
 	for _, methods := range n {
 		for _, route := range methods {
@@ -168,7 +171,7 @@ func errNoRoute(r *request) error {
 	return fault.New(fault.NotFound, "no route %s %s", brief(r.Method), brief(r.URL.Path))
 }
 
-// brief keeps a message short that quotes what a client sent.
+// brief shortens text that a client sent, so that a message can quote it.
 func brief(s string) string {
 	const most = 100
 	if len(s) <= most {

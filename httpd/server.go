@@ -1,7 +1,8 @@
-// Package httpd is the box service over HTTP: one file per noun, a body in, a
-// call of core, a body out. All routes stand in one table ([Routes]); every
-// request takes the way that middleware.go lays out; every failure is written
-// by errors.go.
+// Package httpd serves boxes, execs, keys and logs over HTTP, as the contract
+// describes it. Each noun has a file with its handlers: a handler decodes the
+// body, calls package core, and encodes the reply. All routes stand in one table,
+// [Routes]. All requests go through the steps in middleware.go, and all failures
+// are written by errors.go.
 package httpd
 
 import (
@@ -24,36 +25,39 @@ import (
 	"sandbox/spool"
 )
 
-// Config is what a server is made of.
+// Config holds the parts and settings of a server. The parts stay the caller's,
+// which closes them after the server.
 type Config struct {
 	Runtime     *core.Runtime
 	Keys        *auth.Store
 	Idempotency *Idempotency
 	Spool       *spool.Store
-	Logs        *logs.Service  // nil for one without an engine
+	Logs        *logs.Service  // nil to answer every query with 503
 	Ingest      *ingest.Writer // nil to store no logs
-	// Held is a directory on a disk, for uploads that have to wait.
+	// Held is a directory for uploads whose file comes before its destination.
 	Held string
 	Log  *slog.Logger
-	// Environment is the one that observability permissions must be for.
+	// Environment is the environment of this server: a key's permissions for
+	// logs must be for the same.
 	Environment string
-	// Prefix is the segment behind /v1 that boxes are under, or "".
+	// Prefix is the segment between /v1 and /boxes, or "".
 	Prefix string
 	// Hosted mounts all routes under /api.
 	Hosted bool
-	// HostRoots are the directories that paths of requests over TCP must lie in.
+	// HostRoots are the directories of this host that requests over TCP may
+	// name paths in.
 	HostRoots []string
-	// Closed are paths of the host that no box may see, whoever asks.
+	// Closed are paths of this host that no box may see, whoever makes it.
 	Closed []string
-	// Publish is the address that ports are published on: 127.0.0.1 if it
-	// is the zero value.
+	// Publish is the address that ports are published on; the zero value means
+	// 127.0.0.1.
 	Publish netip.Addr
-	// Timeout is the time that a client has for the head of a request, for
-	// a JSON body, between two pieces of an upload, and to take a reply that
-	// is no stream; 0 means 30 s.
+	// Timeout bounds how long a client may take for the head of a request, for
+	// a JSON body, between two pieces of an upload, and to read a reply that is
+	// not a stream; 0 means 30 s.
 	Timeout time.Duration
-	// Heartbeat is how often a quiet stream says that it is alive; 0 means
-	// the 15 s of the contract (sections 3 and 5).
+	// Heartbeat is the time between two signs of life on a stream that is
+	// quiet; 0 means the 15 s of the contract (sections 3 and 5).
 	Heartbeat time.Duration
 }
 
@@ -63,7 +67,7 @@ type Entrance int
 // The entrances.
 const (
 	ByKey  Entrance = iota // every request needs a key
-	ByFile                 // who may connect to the Unix socket may do everything
+	ByFile                 // the mode of the Unix socket decides who may connect, and they may do everything
 )
 
 // Server answers requests on any number of listeners.
@@ -73,16 +77,17 @@ type Server struct {
 	summaries summaries
 	metrics   *metrics
 	exporting *semaphore.Weighted // bytes of requests to ingest
-	by        [2]*http.Server     // by entrance
+	by        [2]*http.Server     // one for each entrance
 
-	// draining ends when the server is about to close: a stream must end
-	// itself then.
+	// draining ends when the server begins to close: then streams must end,
+	// which would otherwise go on.
 	draining context.Context
 	drain    context.CancelFunc
-	inFlight sync.WaitGroup // all requests, WebSockets too: http.Server forgets those
+	inFlight sync.WaitGroup // all requests, with the WebSockets that http.Server does not track
 }
 
-// New makes a server. Errors: Config (a prefix or a host root that can't be).
+// New makes a server. It starts nothing before Serve. Errors: Config (the prefix
+// or a host root is not possible).
 func New(c Config) (*Server, error) {
 	if !c.Publish.IsValid() {
 		c.Publish = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -109,14 +114,14 @@ func New(c Config) (*Server, error) {
 			ReadHeaderTimeout: c.Timeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
-			// What it has to say is about clients that break off.
+			// net/http logs only that clients broke off.
 			ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 		}
 	}
 	return s, nil
 }
 
-// Serve answers on l until Close. It closes l.
+// Serve answers requests on l until Close, and closes l.
 func (s *Server) Serve(l net.Listener, e Entrance) error {
 	err := s.by[e].Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -125,8 +130,8 @@ func (s *Server) Serve(l net.Listener, e Entrance) error {
 	return err
 }
 
-// Close tells streams to end, waits for requests in flight until ctx ends, and
-// then cuts them off. Boxes run on.
+// Close tells streams to end and waits for the requests in flight. When ctx ends
+// it breaks off those that are left. Boxes go on running.
 func (s *Server) Close(ctx context.Context) error {
 	s.drain()
 	var errs []error
@@ -149,7 +154,7 @@ func (s *Server) Close(ctx context.Context) error {
 
 const (
 	defaultTimeout = 30 * time.Second
-	idleTimeout    = 120 * time.Second // for the next request on a connection
-	maxHeaderBytes = 56 << 10          // net/http adds 4096, and what it has read ahead
+	idleTimeout    = 120 * time.Second // until the next request on a connection
+	maxHeaderBytes = 56 << 10          // net/http adds 4096 and its read-ahead, 60 KiB and more in all
 	maxBody        = 1 << 20           // of JSON (contract, section 6)
 )

@@ -20,35 +20,35 @@ import (
 	"sandbox/core/options"
 )
 
-// Bounds of a WebSocket. A frame of input goes on in pieces, so its size costs
-// no memory.
+// Bounds of a WebSocket. A frame of input is passed on in pieces, so that a large
+// one needs no memory.
 const (
 	maxFrame    = 16 << 20
 	maxControl  = 64 << 10
 	inputBuffer = 32 << 10
 	// silent is how many pings a client over TCP may leave unanswered while
-	// nothing keeps it from answering.
+	// nothing keeps it from answering. Then it is taken for gone.
 	silent = 4
 	// farewell is how long a client has to take the last frames.
 	farewell = 2 * time.Second
 )
 
-// subprotocol is what a client that speaks this protocol offers.
+// subprotocol is the name that clients of this protocol offer.
 const subprotocol = "sandbox.v1"
 
-// socket is a WebSocket that shows one command. One goroutine writes output,
-// one reads the client's frames, one sends pings.
+// socket is a WebSocket between a client and one command. One goroutine writes
+// output, one reads the client's frames, and one sends pings.
 type socket struct {
 	*websocket.Conn
-	remote bool          // over TCP: an end of the client may go unnoticed
-	beat   time.Duration // between two pings
-	heard  atomic.Int64  // when a frame came last, in ns
-	busy   atomic.Int32  // writes that wait: for the client, or for the command
-	ends   sync.WaitGroup
+	remote bool           // the client came over TCP, where it may vanish unnoticed
+	beat   time.Duration  // between two pings
+	heard  atomic.Int64   // time of the last frame from the client, in Unix ns
+	busy   atomic.Int32   // writes under way, to the client or to the command
+	ends   sync.WaitGroup // the goroutines that serve starts
 }
 
-// mustUpgrade refuses a request that is none for a WebSocket, before anything
-// is begun for it. Errors: Malformed.
+// mustUpgrade refuses a request that does not ask for a WebSocket. Handlers call
+// it before they start anything. Errors: Malformed.
 func (r *request) mustUpgrade() error {
 	if !websocket.IsWebSocketUpgrade(r.Request) {
 		return fault.New(fault.Malformed, "this is a WebSocket: send Connection: Upgrade and Upgrade: websocket")
@@ -56,11 +56,12 @@ func (r *request) mustUpgrade() error {
 	return nil
 }
 
-// upgrade answers with a WebSocket. Errors: Malformed.
+// upgrade turns the request's connection into a WebSocket. Errors: Malformed.
 func (s *Server) upgrade(w http.ResponseWriter, r *request) (*socket, error) {
 	var why error
 	u := websocket.Upgrader{
-		// A page of another site has no key to offer: nothing is sent along by itself.
+		// Any origin may connect: browsers send no key of their own accord, so
+		// that a page of another site has none.
 		CheckOrigin: func(*http.Request) bool { return true },
 		Error:       func(_ http.ResponseWriter, _ *http.Request, _ int, err error) { why = err },
 	}
@@ -75,8 +76,9 @@ func (s *Server) upgrade(w http.ResponseWriter, r *request) (*socket, error) {
 	return c, nil
 }
 
-// chosen returns the subprotocol to select of those that are offered: the one
-// that carries the key only where it is alone.
+// chosen returns the subprotocol to select among the offered ones. A browser
+// breaks off when none is selected, so the one that carries the key is selected
+// if the client offers no other.
 func (r *request) chosen() []string {
 	offers := websocket.Subprotocols(r.Request)
 	for _, offer := range offers {
@@ -90,9 +92,10 @@ func (r *request) chosen() []string {
 	return nil
 }
 
+// listening notes that the client is alive.
 func (c *socket) listening() { c.heard.Store(time.Now().UnixNano()) }
 
-// control is a text frame of a client (contract, section 5).
+// control is a text frame from a client (contract, section 5).
 type control struct {
 	Type   string `json:"type"`
 	Cols   int    `json:"cols"`
@@ -100,7 +103,7 @@ type control struct {
 	Signal string `json:"signal"`
 }
 
-// console is what a client's frames act on.
+// console has the functions that a client's frames call.
 type console struct {
 	input  func([]byte) error
 	resize func(cols, rows int) error
@@ -108,18 +111,20 @@ type console struct {
 	eof    func() error
 }
 
-// errHungUp is the end of a client's frames: it has closed, or has gone.
+// errHungUp means that the client has closed the connection, or has vanished.
 var errHungUp = errors.New("the client has hung up")
 
-// serve reads the client's frames, and pings it, until it goes or sends what
-// is not understood; done gets the reason. show ends with the context that it
-// gets, which ends then too. The connection is closed afterwards.
+// serve calls show, which sends output until the command ends, and meanwhile reads
+// the client's frames and pings it. The context that show gets ends when the client
+// has gone or has sent a frame that is refused. serve then tells the client the
+// end, closes the connection, and returns the reason. The caller waits for c.ends
+// when it has made sure that no write to the command still blocks.
 func (c *socket) serve(ctx context.Context, on console, show func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.ends.Go(func() { cancel(c.receive(on)) })
 	c.ends.Go(func() { c.ping(ctx, cancel) })
-	// A write that waits for the client ends with the connection at the latest.
+	// A write that blocks on the client ends when the connection is closed.
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(farewell, func() { _ = c.Close() }) })
 	err := show(ctx)
 	stop()
@@ -132,7 +137,7 @@ func (c *socket) serve(ctx context.Context, on console, show func(context.Contex
 	return err
 }
 
-// receive reads frames.
+// receive reads the client's frames until one is refused or the client has gone.
 func (c *socket) receive(on console) error {
 	buf := make([]byte, inputBuffer)
 	for {
@@ -152,6 +157,7 @@ func (c *socket) receive(on console) error {
 	}
 }
 
+// input passes a binary frame to the command, in pieces.
 func (c *socket) input(frame io.Reader, buf []byte, to func([]byte) error) error {
 	c.busy.Add(1)
 	defer c.busy.Add(-1)
@@ -171,6 +177,8 @@ func (c *socket) input(frame io.Reader, buf []byte, to func([]byte) error) error
 	}
 }
 
+// control reads a text frame and does what it says. Errors: Malformed,
+// InvalidArgument, TooLarge, and those of the command.
 func (c *socket) control(frame io.Reader, on console) error {
 	doc, err := io.ReadAll(io.LimitReader(frame, maxControl+1))
 	if err != nil {
@@ -200,8 +208,10 @@ func (c *socket) control(frame io.Reader, on console) error {
 // maxSide bounds the columns and rows of a terminal.
 const maxSide = 1<<16 - 1
 
-// consoleOf lets a client act on a command. find gives it while it runs; what
-// comes for one that has ended is dropped: its exit is on its way.
+// consoleOf returns the console of a command. find returns the command while it
+// runs, and InvalidState afterwards. Frames for a command that has ended are
+// dropped, since the client is about to read its exit. tty says whether it has a
+// terminal, open whether it takes input.
 func consoleOf(ctx context.Context, tty, open bool, find func() (*core.Exec, error)) console {
 	on := func(do func(*core.Exec) error) error {
 		command, err := find()
@@ -242,8 +252,8 @@ func consoleOf(ctx context.Context, tty, open bool, find func() (*core.Exec, err
 	}
 }
 
-// send sends a signal to a command. Those that a key of the terminal sends go
-// to what is in its foreground, as by the key.
+// send sends a signal to a command. On a terminal INT, QUIT and TSTP go to its
+// foreground process group, as if the user had pressed the key.
 func send(ctx context.Context, x *core.Exec, tty bool, sig unix.Signal) error {
 	if tty && (sig == unix.SIGINT || sig == unix.SIGQUIT || sig == unix.SIGTSTP) {
 		err := unix.IoctlSetInt(int(x.Stdin().Fd()), unix.TIOCSIG, int(sig))
@@ -252,24 +262,25 @@ func send(ctx context.Context, x *core.Exec, tty bool, sig unix.Signal) error {
 	return x.Signal(ctx, int(sig))
 }
 
-// interrupt ends a write to a command's input that waits, so that its
-// goroutine ends; renew lets the next one write.
+// interrupt ends a write that blocks on a command's input, so that the goroutine
+// of receive can end. The command itself goes on.
 func interrupt(stdin *os.File) {
 	if stdin != nil {
 		_ = stdin.SetWriteDeadline(time.Unix(1, 0))
 	}
 }
 
+// renew undoes interrupt for the next client.
 func renew(stdin *os.File) {
 	if stdin != nil {
 		_ = stdin.SetWriteDeadline(time.Time{})
 	}
 }
 
-// ping keeps the connection alive, and ends that of a client that has gone
-// without a word. One that can't answer, because it takes no output just now
-// or because its command takes no input, is given time: TCP itself tells when
-// such a one has died.
+// ping keeps the connection alive, and cancels when the client has vanished. A
+// client may be unable to answer, because it reads no output just now or because
+// its command reads no input. It is not taken for gone then: TCP itself finds out
+// when its host has died.
 func (c *socket) ping(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(c.beat)
 	defer tick.Stop()
@@ -287,7 +298,7 @@ func (c *socket) ping(ctx context.Context, cancel context.CancelCauseFunc) {
 			cancel(errHungUp)
 			return
 		}
-		// No deadline: what a client takes late, it may take late.
+		// A day is as good as no deadline: the client may read late.
 		if c.WriteControl(websocket.PingMessage, nil, time.Now().Add(24*time.Hour)) != nil {
 			cancel(errHungUp)
 			return
@@ -295,7 +306,8 @@ func (c *socket) ping(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// write sends a binary frame; the client may take its time.
+// write sends a binary frame. There is no deadline: a slow client slows its
+// command down.
 func (c *socket) write(p []byte) error {
 	c.busy.Add(1)
 	defer c.busy.Add(-1)
@@ -305,7 +317,7 @@ func (c *socket) write(p []byte) error {
 	return nil
 }
 
-// tell sends a text frame.
+// tell sends a text frame with v as JSON.
 func (c *socket) tell(v any) error {
 	doc, err := json.Marshal(v)
 	if err != nil {
@@ -319,7 +331,8 @@ func (c *socket) tell(v any) error {
 	return nil
 }
 
-// ready is the first frame of the server. The offsets are an attachment's.
+// ready is the first frame of the server. Only an attachment to an exec has the
+// offsets at which the streams begin.
 type ready struct {
 	Type   string `json:"type"`
 	ExecID string `json:"exec_id"`
@@ -327,22 +340,22 @@ type ready struct {
 	Stderr *int64 `json:"stderr_from,omitempty"`
 }
 
-// exited is the last frame of the server.
+// exited is the last frame of the server when the command has ended.
 type exited struct {
 	Type     string `json:"type"`
 	ExitCode *int   `json:"exit_code"`
 	Signal   *int   `json:"signal"`
 }
 
-// trouble is the last frame where something went wrong.
+// trouble is the last frame of the server when something has failed.
 type trouble struct {
 	Type    string `json:"type"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// leave says the last words: nothing to one that has gone, an error where
-// there is one. Whoever ended well has said its exit.
+// leave sends the error, if there is one, and a close frame. A client that has gone
+// gets nothing. Where all went well, show has sent the exit before.
 func (c *socket) leave(err error) {
 	if errors.Is(err, errHungUp) {
 		return
@@ -360,7 +373,7 @@ func (c *socket) leave(err error) {
 	_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(farewell))
 }
 
-// exit tells the end of a command.
+// exit sends the end of a command.
 func (c *socket) exit(rec core.ExecRecord) error {
 	return c.tell(exited{"exit", rec.ExitCode, rec.Signal})
 }

@@ -9,9 +9,10 @@ import (
 	"sandbox/spool"
 )
 
-// piece is how much output one frame carries at most. Its buffer has a page
-// for the byte before it: the kernel copies to the begin of a page, which is
-// several times faster than to one byte behind it.
+// piece bounds the output in one frame. A frame begins with one byte that names
+// the stream. Its buffer has a whole page before the output for that byte: the
+// kernel copies to the beginning of a page several times faster than to an odd
+// address.
 const (
 	piece = 256 << 10
 	page  = 4096
@@ -19,8 +20,8 @@ const (
 
 var pieces = sync.Pool{New: func() any { b := make([]byte, page+piece); return &b }}
 
-// attachExec attaches a client to an exec: its output byte by byte, its input,
-// its signals. The command waits for the client.
+// attachExec attaches a client to an exec: it reads the output, and writes input
+// and signals. A client that reads slowly slows the command down.
 func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
 	skip, err := r.skips()
 	if err != nil {
@@ -78,7 +79,7 @@ func (c *socket) showExec(ctx context.Context, e *spool.Exec, a *spool.Attached)
 	}
 }
 
-// showPieces sends what there is.
+// showPieces sends the output that there is so far.
 func (c *socket) showPieces(ctx context.Context, a *spool.Attached) error {
 	buf := pieces.Get().(*[]byte)
 	defer pieces.Put(buf)

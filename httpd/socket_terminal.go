@@ -13,14 +13,15 @@ import (
 // The defaults of a terminal (contract, section 5).
 const (
 	defaultShell = "/bin/bash"
-	otherShell   = "/bin/sh" // where an image has not the default one
+	otherShell   = "/bin/sh" // for an image without the default one
 	defaultTerm  = "xterm-256color"
 )
 
-// hangUpGrace is what is left of a shell whose client has gone gets.
+// hangUpGrace is the time between SIGHUP and SIGKILL for the processes of a shell
+// whose client has gone.
 const hangUpGrace = 5 * time.Second
 
-// terminal runs a shell for one client, and hangs it up with it.
+// terminal runs a shell for one client. The shell is hung up when the client goes.
 func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	o, named, err := r.shell()
 	if err != nil {
@@ -59,7 +60,8 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// shell returns what a client asks for, and whether it named the shell.
+// shell returns the command for the shell that a client asks for, and whether the
+// client named the shell itself.
 func (r *request) shell() (o options.Exec, named bool, err error) {
 	query, err := r.query()
 	if err != nil {
@@ -81,8 +83,8 @@ func (r *request) shell() (o options.Exec, named bool, err error) {
 	return o, named, o.Check()
 }
 
-// openShell starts the shell, or the one that every image has where the
-// client did not name one.
+// openShell starts the shell. If it can't be started and the client did not name
+// it, openShell tries the shell that nearly every image has.
 func openShell(ctx context.Context, box *core.Box, o options.Exec, named bool) (*core.Exec, error) {
 	command, err := box.Exec(ctx, o)
 	if err != nil || named || command.Record().PID != nil {
@@ -93,16 +95,16 @@ func openShell(ctx context.Context, box *core.Box, o options.Exec, named bool) (
 	return box.Exec(ctx, o)
 }
 
-// What a terminal shows at length is gathered for a moment, so that many small
-// pieces make one frame. An answer to a key never is.
+// When a terminal shows much at once, its output is collected for a moment, so
+// that many small pieces make one frame. The echo of a key is never delayed.
 const (
 	terminalBuffer = 32 << 10
-	muchShown      = 64 << 10 // without a pause as long as still
+	muchShown      = 64 << 10 // this many bytes without a pause of length still
 	still          = 10 * time.Millisecond
 	moment         = time.Millisecond
 )
 
-// shower sends what a terminal shows.
+// shower sends the output of a terminal.
 type shower struct {
 	c     *socket
 	shown int
@@ -124,7 +126,8 @@ func (s *shower) show(_ bool, p []byte) error {
 	return nil
 }
 
-// showShell sends what the terminal shows until the shell has ended.
+// showShell sends the terminal's output until the shell has ended. ended says
+// whether it has, or its box, so that there is nothing to hang up.
 func (c *socket) showShell(ctx context.Context, command *core.Exec) (ended bool, err error) {
 	if err := c.tell(ready{Type: "ready", ExecID: command.ID()}); err != nil {
 		return false, err

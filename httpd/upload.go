@@ -17,17 +17,18 @@ import (
 	"sandbox/core/store"
 )
 
-// maxField bounds a field of a form that is no file.
+// maxField bounds a field of the form other than file, in bytes.
 const maxField = 64 << 10
 
-// uploaded is the reply of an upload.
+// uploaded is the reply to an upload.
 type uploaded struct {
 	OK bool `json:"ok"`
 	core.Uploaded
 }
 
-// upload puts a file into a box. It streams where dest comes first. A file
-// that comes before dest waits on the disk: there is no place for it yet.
+// upload puts a file into a box. If the field dest comes first, the file streams
+// into the box. A file that comes before dest is kept on the disk until its
+// destination is known.
 func (s *Server) upload(w http.ResponseWriter, r *request) error {
 	box, err := s.box(r)
 	if err != nil {
@@ -37,7 +38,7 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if rec.State != core.Running { // or all of a file would be taken for nothing
+	if rec.State != core.Running { // before the client sends a whole file in vain
 		return fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.State)
 	}
 	r.Body = bufferedBody{bufio.NewReaderSize(r.Body, piece), r.Body}
@@ -57,24 +58,25 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, uploaded{true, made})
 }
 
-// bufferedBody is read in large pieces: package multipart asks for small ones.
+// bufferedBody reads the body in large pieces, although package multipart asks for
+// small ones.
 type bufferedBody struct {
 	io.Reader
 	io.Closer
 }
 
-// form is the fields of an upload.
+// form reads the fields of an upload.
 type form struct {
 	parts   *multipart.Reader
-	held    string // directory of files that wait
+	held    string // directory for a file that comes before dest
 	to      core.Upload
-	content io.Reader // nil before the file came
+	content io.Reader // nil until the file has come
 	waits   *os.File  // the file that came before dest
 	seen    map[string]bool
-	failed  error // of the form, while its file was read
+	failed  error // of the form, found while the file was streamed
 }
 
-// read reads fields until the file can be streamed, or to the end.
+// read reads fields until the file can be streamed, or to the end of the form.
 func (f *form) read() error {
 	for {
 		part, err := f.next()
@@ -90,7 +92,7 @@ func (f *form) read() error {
 			}
 			continue
 		}
-		if name := part.FileName(); name != "" { // Base would make a name of it
+		if name := part.FileName(); name != "" { // Base would turn "" into "."
 			f.to.Name = path.Base(name)
 		}
 		if f.seen["dest"] {
@@ -103,10 +105,11 @@ func (f *form) read() error {
 	}
 }
 
-// next returns the next field, each of which may come once.
+// next returns the next field. Errors: io.EOF at the end of the form, Malformed
+// (also for a field that comes twice), Timeout.
 func (f *form) next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
-	if err == io.EOF { // as it is: one that is wrapped is a part's that broke off
+	if err == io.EOF { // unwrapped: a wrapped one means that a part broke off
 		return nil, err
 	}
 	if err != nil {
@@ -123,7 +126,7 @@ func (f *form) next() (*multipart.Part, error) {
 	return part, nil
 }
 
-// field reads a field that is no file.
+// field reads a field other than file.
 func (f *form) field(part *multipart.Part) error {
 	name := part.FormName()
 	if name != "dest" && name != "mode" && name != "archive" {
@@ -155,8 +158,8 @@ func (f *form) field(part *multipart.Part) error {
 	return nil
 }
 
-// hold keeps a file whose place is not known yet, in one without a name: it
-// goes with the request, or with this process.
+// hold stores a file whose destination is not known yet in a file without a name,
+// which disappears with the request, or with this process.
 func (f *form) hold(part io.Reader) error {
 	fd, err := unix.Open(f.held, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -175,7 +178,7 @@ func (f *form) hold(part io.Reader) error {
 	return store.Fault(err, "hold an upload")
 }
 
-// diskWriter tells the failures of a disk from those of a client.
+// diskWriter remembers the disk's failure, to tell it from a client's.
 type diskWriter struct {
 	f   *os.File
 	err error
@@ -187,7 +190,7 @@ func (d *diskWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// whole looks at a form that has ended.
+// whole checks a form that has been read to its end. Errors: Malformed.
 func (f *form) whole() error {
 	for _, name := range []string{"file", "dest"} {
 		if !f.seen[name] {
@@ -203,7 +206,8 @@ func (f *form) close() {
 	}
 }
 
-// explain returns what went wrong: the form, where it broke off.
+// explain returns the form's own failure, if it had one, in place of the failed
+// upload that came of it.
 func (f *form) explain(err error) error {
 	if f.failed != nil {
 		return f.failed
@@ -211,8 +215,9 @@ func (f *form) explain(err error) error {
 	return err
 }
 
-// lastPart is a file that streams. Its end is the form's: what still comes
-// makes the upload fail before the file is in its place.
+// lastPart is a file that streams. It must be the last field: its reader checks
+// that the form ends with it, and fails if not, before the file gets its name in
+// the box.
 type lastPart struct {
 	form *form
 	part io.Reader
@@ -234,7 +239,7 @@ func (l *lastPart) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// end wants nothing behind the file.
+// end refuses a field that comes after the file. Errors: Malformed, Timeout.
 func (f *form) end() error {
 	part, err := f.next()
 	switch {
@@ -246,7 +251,7 @@ func (f *form) end() error {
 	return malformed(brief(part.FormName()), "order", "must come before file, or dest behind it")
 }
 
-// errForm classifies the failure of reading a form: the client's.
+// errForm classifies the failure of reading a form, which is the client's fault.
 func errForm(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fault.New(fault.Malformed, "the form breaks off before its end")
@@ -254,7 +259,7 @@ func errForm(err error) error {
 	return errBody(err)
 }
 
-// malformed is the failure of one field's form.
+// malformed returns the failure of a field that is not of the right form.
 func malformed(field, code, message string) error {
 	return &fault.Error{
 		Kind: fault.Malformed, Message: field + " " + message,
