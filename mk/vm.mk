@@ -8,5 +8,7 @@ VM_TESTS    ?= .
 test-cgroup2: build ## run the engine's tests on pure cgroup2, in a virtual machine with Debian's kernel
 	@$(MAKE) deps PACKAGES='$(VM_PACKAGES)'
 	@mkdir -p $(BUILD)/vm
-	CGO_ENABLED=1 $(GO) test -c -tags osusergo,netgo -ldflags '-extldflags=-static' -o $(BUILD)/vm/engine.test ./core/engine
+	for suite in engine attack; do \
+	  CGO_ENABLED=1 $(GO) test -c -tags osusergo,netgo -ldflags '-extldflags=-static' -o $(BUILD)/vm/$$suite.test ./test/$$suite; done
+	CGO_ENABLED=0 $(GO) build -o $(BUILD)/vm/intruder ./test/attack/testdata/intruder
 	test/vm/cgroup2.sh $(BUILD) '$(VM_TESTS)'

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"io"
 	"os"
 	"testing"
 
@@ -13,8 +11,6 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/wire"
 	"sandbox/core/options"
-	"sandbox/test/programs"
-	"sandbox/test/rootfs"
 )
 
 func frame(t wire.Type, fds byte, body string) []byte {
@@ -126,72 +122,4 @@ func FuzzAnswer(f *testing.F) {
 			t.Error(err)
 		}
 	})
-}
-
-// FuzzRequest is the init protocol as init reads it, in a real box: commands
-// that the bytes happen to start are the box's.
-func FuzzRequest(f *testing.F) {
-	if os.Geteuid() != 0 {
-		f.Fatal("needs root: boxes are made of mounts, cgroups and namespaces")
-	}
-	c, err := Open(Config{Home: f.TempDir(), HelperDir: programs.Dir()})
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer c.Close()
-	o := options.Defaults()
-	o.RootfsPath, o.CPUs, o.MemoryMiB = rootfs.Busybox(f), 1, 128
-	r := core.New(core.Config{Engine: c})
-	box, err := r.Create(context.Background(), o)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer func() { _ = c.Remove(context.Background(), box.ID(), true) }()
-
-	f.Add(frame(wire.TypeStart, 0, `{"cmd":["true"]}`))
-	f.Add(frame(wire.TypeStart, 0, `{"cmd":[]}`))
-	f.Add(frame(wire.TypeStart, 0, `{"cmd":[""],"env":{"":"="},"working_dir":"x","user":"-1:-1"}`))
-	f.Add(frame(wire.TypeStart, 0, `{"cmd":["cat"],"tty":true,"cols":-1,"rows":99999999}`))
-	f.Add(append(frame(wire.TypeStart, 0, `{"cmd":["cat"],"stdin":true,"timeout_ms":-1}`), frame(wire.TypeSignal, 0, `{"signal":-9}`)...))
-	f.Add(append(frame(wire.TypeStart, 0, `{"cmd":["sleep","9"]}`), frame(wire.TypeCancel, 0, `{"grace_ms":-9}`)...))
-	f.Add(frame(wire.TypeAttach, 0, `{"id":"exec_a"}`))
-	f.Add(frame(wire.TypeConfig, 0, `{}`))
-	f.Add(frame(wire.TypeStats, 4, ``))
-	f.Add(frame(255, 255, "\x00"))
-	f.Add([]byte("\xff\xff\xff\xff\x00\x00"))
-	f.Fuzz(func(t *testing.T, request []byte) {
-		if len(request) > 4 && wire.Type(request[4]) == wire.TypeStop {
-			return // would be obeyed
-		}
-		send(t, c, box.ID(), request)
-		if _, err := c.Usage(context.Background(), box.ID()); err != nil {
-			t.Errorf("init answers no more: %v", err)
-		}
-	})
-}
-
-// send sends the bytes to a box's init and takes its answers to their end.
-func send(t *testing.T, c *Client, id string, request []byte) {
-	t.Helper()
-	conn, err := c.dialInit(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := unix.Write(conn.FD(), request); err != nil && !errors.Is(err, unix.EPIPE) {
-		t.Fatal(err)
-	}
-	if err := unix.Shutdown(conn.FD(), unix.SHUT_WR); err != nil && !errors.Is(err, unix.ENOTCONN) {
-		t.Fatal(err)
-	}
-	for {
-		f, err := conn.Recv()
-		if err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
-				t.Errorf("init's answer: %v", err)
-			}
-			return
-		}
-		f.CloseFDs()
-	}
 }

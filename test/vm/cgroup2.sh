@@ -27,7 +27,7 @@ depmod -b linux "$version"
 rm -rf root initrd disk
 mkdir -p root/{bin,sbin,usr/bin,usr/sbin,etc,dev,proc,sys,tmp,run,root,programs}
 cp /bin/busybox root/bin/
-cp "$build"/sandbox-{shim,init} engine.test root/programs/
+cp "$build"/sandbox-{shim,init} {engine,attack}.test intruder root/programs/
 install "$here/run.sh" root/programs/run
 echo 'root:x:0:0:root:/root:/bin/sh' >root/etc/passwd
 truncate -s 1G disk

@@ -2,7 +2,7 @@
 # shellcheck shell=dash # which busybox's comes from
 # Runs the tests of the pattern $1 as a service would be run, then turns the
 # virtual machine off. This is process 1: whatever happens, it goes on.
-export PATH=/bin:/sbin:/usr/bin:/usr/sbin SANDBOX_HELPER_DIR=/programs
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin SANDBOX_HELPER_DIR=/programs SANDBOX_TEST_INTRUDER=/programs/intruder
 /bin/busybox --install -s
 mkdir -p /dev/pts /dev/shm
 mount -t devpts none /dev/pts
@@ -14,8 +14,10 @@ mkdir /sys/fs/cgroup/service
 echo "Linux $(uname -r), cgroup2 with: $(cat /sys/fs/cgroup/cgroup.controllers)"
 # shellcheck disable=SC2164 # what follows says what is missing
 cd /programs
-sh -c 'echo $$ >/sys/fs/cgroup/service/cgroup.procs; exec ./engine.test -test.timeout 20m -test.v -test.run "$1"' sh "$1"
-code=$?
+code=0
+for suite in engine attack; do
+	sh -c 'echo $$ >/sys/fs/cgroup/service/cgroup.procs; exec "./$2.test" -test.timeout 20m -test.v -test.run "$1"' sh "$1" "$suite" || code=$?
+done
 [ -z "$(find /sys/fs/cgroup/sandbox 2>/dev/null)" ] || { find /sys/fs/cgroup/sandbox -type d; code=left; }
 echo "tests ended: $code"
 poweroff -f

@@ -5,12 +5,13 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
 
 func TestOOMKilled(t *testing.T) {
 	t.Parallel()
-	e := open(t)
+	e := boxes.Open(t, t.TempDir())
 	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) { o.MemoryMiB = 64 })
 	must(t, err)
 	const tooMuch = "dd if=/dev/zero of=/dev/null bs=200M count=1"
@@ -26,7 +27,7 @@ func TestOOMKilled(t *testing.T) {
 		{"kill -9 $$", "signaled", 137},
 		{"exec " + tooMuch, "oom_killed", 137},
 	} {
-		_, status := output(t, e, box, options.Exec{Cmd: []string{"/bin/sh", "-c", test.script}})
+		_, status := boxes.Output(t, e, box, options.Exec{Cmd: []string{"/bin/sh", "-c", test.script}})
 		if status.Reason != test.reason || status.ExitCode != test.code || status.State != core.ExecFailed {
 			t.Errorf("%s: got %+v, want %s", test.script, status, test.reason)
 		}

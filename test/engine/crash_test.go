@@ -2,14 +2,11 @@ package engine_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,69 +16,10 @@ import (
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
+	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
-
-// shimPID asks the shim of a home who it is.
-func shimPID(t *testing.T, home string) int {
-	t.Helper()
-	dir, err := os.Open(filepath.Join(home, "engine"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	conn, err := wire.Dial(dir, wire.ShimSocket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	f, err := conn.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var hello wire.Hello
-	if err := f.Decode(&hello); err != nil {
-		t.Fatal(err)
-	}
-	return hello.PID
-}
-
-func create(ctx context.Context, e core.Engine, id, root string) (core.Record, error) {
-	o := options.Defaults()
-	o.RootfsPath, o.AutoRemove = root, false
-	return e.Create(ctx, core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{root}}})
-}
-
-// boxID returns the n-th id of a home. Homes that are used at the same time have
-// other ones: boxes have their ids as names among the host's cgroups.
-func boxID(home string, n int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", home, n))
-	return "box_" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:20]
-}
-
-// output runs a command and gives its output and end.
-func output(t *testing.T, e core.Engine, box string, o options.Exec) (string, core.ExecStatus) {
-	t.Helper()
-	rt := core.New(core.Config{Engine: e})
-	b, err := rt.Get(t.Context(), box)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := b.Exec(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	var out strings.Builder
-	status, err := x.Stream(t.Context(), make([]byte, core.OutputBuffer), func(_ bool, p []byte) error {
-		out.Write(p)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.String(), status
-}
 
 // The shim is killed at many moments of a create. Other boxes go on, the
 // create either happens or fails as a whole, and the next use of the home
@@ -89,18 +27,18 @@ func output(t *testing.T, e core.Engine, box string, o options.Exec) (string, co
 func TestShimKilledInCreate(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	root := rootfs.Busybox(t)
 	ctx := t.Context()
-	other := boxID(home, 1000)
-	if _, err := create(ctx, e, other, root); err != nil {
+	other := boxes.ID(home, 1000)
+	if _, err := boxes.Create(ctx, e, other, root); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 40 {
-		pid := shimPID(t, home)
+		pid := boxes.ShimPID(t, home)
 		done := make(chan error)
 		go func() {
-			_, err := create(ctx, e, boxID(home, i), root)
+			_, err := boxes.Create(ctx, e, boxes.ID(home, i), root)
 			done <- err
 		}()
 		time.Sleep(time.Duration(i) * time.Millisecond / 2) // where in the create the kill comes
@@ -111,10 +49,10 @@ func TestShimKilledInCreate(t *testing.T) {
 		if err != nil && !fault.Is(err, fault.Engine) {
 			t.Errorf("killed after %d half ms: %v, want engine_error or success", i, err)
 		}
-		if out, _ := output(t, e, other, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
+		if out, _ := boxes.Output(t, e, other, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 			t.Fatalf("the other box says %q", out)
 		}
-		switch removed := e.Remove(ctx, boxID(home, i), true); {
+		switch removed := e.Remove(ctx, boxes.ID(home, i), true); {
 		case err == nil && removed != nil:
 			t.Errorf("created, but: %v", removed)
 		case err != nil && !fault.Is(removed, fault.BoxNotFound):
@@ -135,7 +73,7 @@ func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
 	for _, replaced := range []bool{false, true} {
 		home := t.TempDir()
-		e := openAt(t, home)
+		e := boxes.Open(t, home)
 		owner := exec.Command(os.Args[0])
 		owner.Env = append(os.Environ(), "OWNER_HOME="+home, "OWNER_ROOT="+rootfs.Busybox(t))
 		said, err := owner.StdoutPipe()
@@ -153,17 +91,17 @@ func TestOwnerKilled(t *testing.T) {
 			t.Fatalf("got %v, %v, want an owned and a free box", recs, err)
 		}
 		if replaced {
-			_ = syscall.Kill(shimPID(t, home), syscall.SIGKILL)
+			_ = syscall.Kill(boxes.ShimPID(t, home), syscall.SIGKILL)
 		}
 		_ = owner.Process.Kill()
 		_ = owner.Wait()
 		if replaced { // the next use of the home starts another shim
-			if err := e.Remove(t.Context(), boxID(home, 3), true); !fault.Is(err, fault.BoxNotFound) {
+			if err := e.Remove(t.Context(), boxes.ID(home, 3), true); !fault.Is(err, fault.BoxNotFound) {
 				t.Errorf("got %v", err)
 			}
 		}
-		awaitBoxes(t, e, boxID(home, 2))
-		if err := e.Remove(t.Context(), boxID(home, 2), true); err != nil {
+		awaitBoxes(t, e, boxes.ID(home, 2))
+		if err := e.Remove(t.Context(), boxes.ID(home, 2), true); err != nil {
 			t.Error(err)
 		}
 	}
@@ -172,16 +110,16 @@ func TestOwnerKilled(t *testing.T) {
 // own is a process that makes one box it owns and one it does not, and waits
 // for its death.
 func own(home, root string) {
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: programDir()})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: programs.Dir()})
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := create(context.Background(), e, boxID(home, 2), root); err != nil {
+	if _, err := boxes.Create(context.Background(), e, boxes.ID(home, 2), root); err != nil {
 		log.Fatal(err)
 	}
 	o := options.Defaults()
 	o.RootfsPath = root
-	req := core.CreateRequest{ID: boxID(home, 1), Options: o, Image: core.Image{Layers: []string{root}}, Owned: true}
+	req := core.CreateRequest{ID: boxes.ID(home, 1), Options: o, Image: core.Image{Layers: []string{root}}, Owned: true}
 	if _, err := e.Create(context.Background(), req); err != nil {
 		log.Fatal(err)
 	}
@@ -215,7 +153,7 @@ func awaitBoxes(t *testing.T, e core.Engine, want ...string) {
 func TestShimLeaves(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	if err := os.Mkdir(filepath.Join(home, "engine"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -229,10 +167,10 @@ func TestShimLeaves(t *testing.T) {
 	}
 	root := rootfs.Busybox(t)
 	time.AfterFunc(300*time.Millisecond, func() { _ = old.Close() }) // how long it takes to go
-	if _, err := create(t.Context(), e, boxID(home, 1), root); err != nil {
+	if _, err := boxes.Create(t.Context(), e, boxes.ID(home, 1), root); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Remove(t.Context(), boxID(home, 1), true); err != nil {
+	if err := e.Remove(t.Context(), boxes.ID(home, 1), true); err != nil {
 		t.Error(err)
 	}
 }
@@ -242,8 +180,8 @@ func TestShimLeaves(t *testing.T) {
 func TestInitKilled(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
-	rec, err := create(t.Context(), e, boxID(home, 1), rootfs.Busybox(t))
+	e := boxes.Open(t, home)
+	rec, err := boxes.Create(t.Context(), e, boxes.ID(home, 1), rootfs.Busybox(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +196,7 @@ func TestInitKilled(t *testing.T) {
 	if status, err := p.Exit(); err != nil || status.State != core.ExecLost {
 		t.Errorf("got %v, %v, want a lost command", status, err)
 	}
-	awaitState(t, e, rec.ID, core.Failed)
+	boxes.AwaitState(t, e, rec.ID, core.Failed)
 	_, err = e.Exec(t.Context(), rec.ID, options.Exec{Cmd: []string{"true"}})
 	if !fault.Is(err, fault.InvalidState) {
 		t.Errorf("got %v, want invalid_state", err)
@@ -266,36 +204,10 @@ func TestInitKilled(t *testing.T) {
 	if _, err := e.Start(t.Context(), rec.ID); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := output(t, e, rec.ID, options.Exec{Cmd: []string{"echo", "again"}}); out != "again\n" {
+	if out, _ := boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"echo", "again"}}); out != "again\n" {
 		t.Errorf("got %q", out)
 	}
 	if err := e.Remove(t.Context(), rec.ID, true); err != nil {
 		t.Error(err)
-	}
-}
-
-func awaitState(t *testing.T, e core.Engine, id string, want core.State) core.Record {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		rec, err := e.Get(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rec.State == want {
-			return rec
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("box is %s, want %s", rec.State, want)
-		}
-	}
-}
-
-// await waits until so holds: nothing tells of it.
-func await(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited too long for ", what)
-		}
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
 
 // What counts CPUs in a box counts those that it may use.
 func TestCPUs(t *testing.T) {
 	t.Parallel()
-	e, root := open(t), rootfs.Busybox(t)
+	e, root := boxes.Open(t, t.TempDir()), rootfs.Busybox(t)
 	for _, cpus := range []int{1, runtime.NumCPU()} {
 		box, err := boxWith(t, e, root, func(o *options.Box) { o.CPUs = cpus })
 		must(t, err)

@@ -12,6 +12,7 @@ import (
 	"sandbox/core/engine"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
 
@@ -42,7 +43,7 @@ func oneGB(o *options.Box) { o.DiskSizeGB = 1 }
 func TestDisk(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	box, err := boxWith(t, e, rootfs.Busybox(t), oneGB)
 	must(t, err)
 	if _, used := diskOf(t, home, box); used > 16 {
@@ -95,7 +96,7 @@ func restart(t *testing.T, e *engine.Client, box string) {
 func TestDiskAfterCrash(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	box, err := boxWith(t, e, rootfs.Busybox(t), oneGB)
 	must(t, err)
 	for i := range 5 {
@@ -121,11 +122,11 @@ func TestDiskAfterCrash(t *testing.T) {
 func TestDiskShimKilled(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	root := rootfs.Busybox(t)
 	box, err := boxWith(t, e, root, oneGB)
 	must(t, err)
-	pid := shimPID(t, home)
+	pid := boxes.ShimPID(t, home)
 	done := make(chan error)
 	go func() {
 		_, err := boxWith(t, e, root, oneGB)
@@ -150,7 +151,7 @@ func TestDiskShimKilled(t *testing.T) {
 func TestDiskTooLarge(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	_, err := boxWith(t, openAt(t, home), rootfs.Busybox(t), func(o *options.Box) { o.DiskSizeGB = options.MaxDiskSizeGB })
+	_, err := boxWith(t, boxes.Open(t, home), rootfs.Busybox(t), func(o *options.Box) { o.DiskSizeGB = options.MaxDiskSizeGB })
 	if !fault.Is(err, fault.Unsupported) {
 		t.Errorf("got %v, want unsupported", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +14,8 @@ import (
 
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/test/boxes"
+	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
 
@@ -46,7 +47,7 @@ func TestProgramsReplaced(t *testing.T) {
 			t.Parallel()
 			dir, home := t.TempDir(), t.TempDir()
 			for _, program := range []string{"sandbox-shim", "sandbox-init"} {
-				from := filepath.Join(programDir(), program)
+				from := filepath.Join(programs.Dir(), program)
 				if program == replaced {
 					from = "/bin/true"
 				}
@@ -63,7 +64,7 @@ func TestProgramsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			if _, err := create(t.Context(), e, boxID(home, int(boxes.Add(1))), rootfs.Busybox(t)); !fault.Is(err, fault.Engine) {
+			if _, err := boxes.Create(t.Context(), e, boxes.NextID(home), rootfs.Busybox(t)); !fault.Is(err, fault.Engine) {
 				t.Errorf("got %v", err)
 			}
 			if recs, err := e.List(t.Context()); err != nil || len(recs) != 0 {
@@ -76,56 +77,14 @@ func TestProgramsReplaced(t *testing.T) {
 	}
 }
 
-// fakeShim serves a home in the place of its shim.
-func fakeShim(t *testing.T, home string, serve func(*wire.Conn)) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Join(home, "engine"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	fakeSocket(t, filepath.Join(home, "engine"), wire.ShimSocket, serve)
-}
-
-// fakeSocket serves each connection to a socket until the test ends.
-func fakeSocket(t *testing.T, dir, name string, serve func(*wire.Conn)) {
-	t.Helper()
-	opened, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer opened.Close()
-	fd, err := wire.Bind(opened, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := wire.NewListener(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	t.Cleanup(func() {
-		_ = l.Close()
-		wg.Wait()
-	})
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			defer conn.Close() // at the end of the test
-			serve(conn)
-		}
-	})
-}
-
 func TestShimOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	fakeShim(t, home, func(conn *wire.Conn) {
+	boxes.Serve(t, filepath.Join(home, "engine"), wire.ShimSocket, func(conn *wire.Conn) {
 		_ = conn.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: "0.0.1-other", PID: 1})
 		_ = conn.Close()
 	})
-	_, err := create(t.Context(), openAt(t, home), boxID(home, 1), "/nowhere")
+	_, err := boxes.Create(t.Context(), boxes.Open(t, home), boxes.ID(home, 1), "/nowhere")
 	if !fault.Is(err, fault.Engine) || !strings.Contains(err.Error(), "0.0.1-other") {
 		t.Errorf("got %v", err)
 	}
@@ -147,11 +106,11 @@ func TestShimHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
-			fakeShim(t, home, tt.serve)
+			boxes.Serve(t, filepath.Join(home, "engine"), wire.ShimSocket, tt.serve)
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			e := openAt(t, home)
-			if err := e.Remove(ctx, boxID(home, 1), true); !fault.Is(err, tt.want) {
+			e := boxes.Open(t, home)
+			if err := e.Remove(ctx, boxes.ID(home, 1), true); !fault.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
@@ -162,8 +121,8 @@ func TestShimHangs(t *testing.T) {
 // taken for rubbish by the next shim.
 func TestDamagedRecord(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	record := filepath.Join(b.home, "records", b.ID+".json")
+	b := boxes.New(t)
+	record := filepath.Join(b.Home, "records", b.ID+".json")
 	whole, err := os.ReadFile(record)
 	if err != nil {
 		t.Fatal(err)
@@ -171,26 +130,26 @@ func TestDamagedRecord(t *testing.T) {
 	if err := os.WriteFile(record, whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_ = syscall.Kill(shimPID(t, b.home), syscall.SIGKILL)
-	other := boxID(b.home, int(boxes.Add(1)))
-	if _, err := create(t.Context(), b.e, other, b.root); err != nil {
+	_ = syscall.Kill(boxes.ShimPID(t, b.Home), syscall.SIGKILL)
+	other := boxes.NextID(b.Home)
+	if _, err := boxes.Create(t.Context(), b.Engine, other, b.Root); err != nil {
 		t.Fatal(err)
 	}
-	if recs, err := b.e.List(t.Context()); err != nil || len(recs) != 1 || recs[0].ID != other {
+	if recs, err := b.Engine.List(t.Context()); err != nil || len(recs) != 1 || recs[0].ID != other {
 		t.Errorf("listed: %v, %v", recs, err)
 	}
-	if _, err := b.e.Get(t.Context(), b.ID); !fault.Is(err, fault.Storage) {
+	if _, err := b.Engine.Get(t.Context(), b.ID); !fault.Is(err, fault.Storage) {
 		t.Errorf("got %v", err)
 	}
-	if err := b.e.Remove(t.Context(), other, true); err != nil {
+	if err := b.Engine.Remove(t.Context(), other, true); err != nil {
 		t.Error(err)
 	}
 	// Mended, it is all there.
 	if err := os.WriteFile(record, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_ = syscall.Kill(shimPID(t, b.home), syscall.SIGKILL)
-	b.lives(t)
+	_ = syscall.Kill(boxes.ShimPID(t, b.Home), syscall.SIGKILL)
+	b.Lives(t)
 }
 
 // A shim that was killed, and whose home nobody uses again, leaves its group:
@@ -198,8 +157,8 @@ func TestDamagedRecord(t *testing.T) {
 func TestDeadShimsGroup(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
-	if _, err := create(t.Context(), e, boxID(home, 1), rootfs.Busybox(t)); err != nil {
+	e := boxes.Open(t, home)
+	if _, err := boxes.Create(t.Context(), e, boxes.ID(home, 1), rootfs.Busybox(t)); err != nil {
 		t.Fatal(err)
 	}
 	parents, _ := filepath.Glob("/sys/fs/cgroup/*/sandbox")
@@ -218,8 +177,8 @@ func TestDeadShimsGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := t.TempDir()
-	f := openAt(t, other)
-	if _, err := create(t.Context(), f, boxID(other, 1), rootfs.Busybox(t)); err != nil {
+	f := boxes.Open(t, other)
+	if _, err := boxes.Create(t.Context(), f, boxes.ID(other, 1), rootfs.Busybox(t)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(old); err == nil {
@@ -228,7 +187,7 @@ func TestDeadShimsGroup(t *testing.T) {
 	if _, err := os.Stat(fresh); err != nil {
 		t.Error("the group of a shim that begins has gone: ", err)
 	}
-	for engine, id := range map[core.Engine]string{e: boxID(home, 1), f: boxID(other, 1)} {
+	for engine, id := range map[core.Engine]string{e: boxes.ID(home, 1), f: boxes.ID(other, 1)} {
 		if err := engine.Remove(t.Context(), id, true); err != nil {
 			t.Error(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/image/layer"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
 
@@ -28,7 +29,7 @@ import (
 func TestFlush(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	var b bytes.Buffer
 	must(t, tar.NewWriter(&b).Close())
 	dir := filepath.Join(home, "layers", "one")
@@ -36,12 +37,12 @@ func TestFlush(t *testing.T) {
 	must(t, e.Unpack(t.Context(), &b, dir))
 	must(t, layer.MarkNew(dir))
 	must(t, e.Flush(t.Context()))
-	await(t, "the layer to be on disk", func() bool { return layer.OnDisk(dir) })
+	boxes.Await(t, "the layer to be on disk", func() bool { return layer.OnDisk(dir) })
 
 	must(t, layer.MarkNew(dir))
-	must(t, syscall.Kill(shimPID(t, home), syscall.SIGKILL))
-	awaitState(t, e, newBoxAt(t, e, home, rootfs.Busybox(t)), core.Running) // starts a shim
-	await(t, "the next shim to see to it", func() bool { return layer.OnDisk(dir) })
+	must(t, syscall.Kill(boxes.ShimPID(t, home), syscall.SIGKILL))
+	boxes.AwaitState(t, e, newBoxAt(t, e, home, rootfs.Busybox(t)), core.Running) // starts a shim
+	boxes.Await(t, "the next shim to see to it", func() bool { return layer.OnDisk(dir) })
 }
 
 // No thread of the process that unpacks holds a right but those over files, or
@@ -49,7 +50,7 @@ func TestFlush(t *testing.T) {
 func TestUnpackingHasNoRights(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	must(t, e.Flush(t.Context())) // starts the shim
 	dir := filepath.Join(home, "layers", "one")
 	must(t, os.Mkdir(filepath.Dir(dir), 0o700))
@@ -99,7 +100,7 @@ func newBoxAt(t *testing.T, e core.Engine, home string, layers ...string) string
 	t.Helper()
 	o := options.Defaults()
 	o.Image, o.AutoRemove = "x", false
-	rec, err := e.Create(t.Context(), core.CreateRequest{ID: boxID(home, int(boxes.Add(1))), Options: o, Image: core.Image{Ref: "x", Layers: layers}})
+	rec, err := e.Create(t.Context(), core.CreateRequest{ID: boxes.NextID(home), Options: o, Image: core.Image{Ref: "x", Layers: layers}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func newBoxAt(t *testing.T, e core.Engine, home string, layers ...string) string
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	dir, root := filepath.Join(home, "layers", "one"), rootfs.Busybox(t)
 	must(t, os.Mkdir(filepath.Dir(dir), 0o700))
 	must(t, os.Rename(root, dir))
@@ -119,7 +120,7 @@ func TestPowerCut(t *testing.T) {
 	id := newBoxAt(t, e, home, dir)
 	_, err := e.Stop(t.Context(), id, time.Second)
 	must(t, err)
-	must(t, syscall.Kill(shimPID(t, home), syscall.SIGKILL))
+	must(t, syscall.Kill(boxes.ShimPID(t, home), syscall.SIGKILL))
 	must(t, unix.Setxattr(dir, "trusted.sandbox.boot", []byte("earlier"), 0))
 	if _, err := e.Start(t.Context(), id); !fault.Is(err, fault.Image) || !strings.Contains(err.Error(), "pull or import") {
 		t.Errorf("%v, want image_error", err)
@@ -147,9 +148,9 @@ func TestManyLayers(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, "top"), fmt.Append(nil, i), 0o600))
 		layers = append(layers, dir)
 	}
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	id := newBoxAt(t, e, home, layers...)
-	if out, _ := output(t, e, id, options.Exec{Cmd: []string{"sh", "-c", "cat /top; ls -d /file* | wc -l"}}); out != "127127\n" {
+	if out, _ := boxes.Output(t, e, id, options.Exec{Cmd: []string{"sh", "-c", "cat /top; ls -d /file* | wc -l"}}); out != "127127\n" {
 		t.Errorf("top and number of files: %q", out)
 	}
 }
@@ -186,7 +187,7 @@ func TestLaterLayers(t *testing.T) {
 		return tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to}
 	}
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	layers := []string{rootfs.Busybox(t)}
 	must(t, os.Mkdir(filepath.Join(home, "layers"), 0o700))
 	for i, entries := range [][]tar.Header{
@@ -198,7 +199,7 @@ func TestLaterLayers(t *testing.T) {
 		layers = append(layers, dir)
 	}
 	id := newBoxAt(t, e, home, layers...)
-	out, _ := output(t, e, id, options.Exec{Cmd: []string{"sh", "-c", `cat /d /link/passwd /up/passwd /twice; echo; head -n 1 /etc/passwd; ls -d /x/ /opaque/* /full /nothing 2>/dev/null`}})
+	out, _ := boxes.Output(t, e, id, options.Exec{Cmd: []string{"sh", "-c", `cat /d /link/passwd /up/passwd /twice; echo; head -n 1 /etc/passwd; ls -d /x/ /opaque/* /full /nothing 2>/dev/null`}})
 	if want := "upperupperupper2\nroot:x:0:0:root:/root:/bin/sh\n/x/\n"; out != want {
 		t.Errorf("the box sees %q, want %q", out, want)
 	}

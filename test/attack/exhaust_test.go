@@ -1,4 +1,4 @@
-package engine_test
+package attack_test
 
 import (
 	"os"
@@ -10,18 +10,19 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 )
 
 // A box out of memory loses the command that took it, and nothing else.
 func TestMemoryHog(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
+	b := boxes.New(t)
 	for range 3 {
-		_, s := output(t, b.e, b.ID, options.Exec{Cmd: []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"}})
+		_, s := b.Output(t, options.Exec{Cmd: []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"}})
 		if s.Signal != 9 || s.Reason != core.ReasonOOMKilled {
 			t.Errorf("ended %+v, want it killed", s)
 		}
-		b.lives(t)
+		b.Lives(t)
 	}
 }
 
@@ -29,44 +30,44 @@ func TestMemoryHog(t *testing.T) {
 // not touch another.
 func TestProcessHog(t *testing.T) {
 	t.Parallel()
-	b := newBox(t, func(o *options.Box) { o.MemoryMiB = 2048 })
-	other := newBox(t)
-	p, err := b.e.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"sh", "-c", "while :; do (read x <&3) 2>/dev/null & done 3<&0"}, Stdin: true})
+	b := boxes.New(t, func(o *options.Box) { o.MemoryMiB = 2048 })
+	other := boxes.New(t)
+	p, err := b.Engine.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"sh", "-c", "while :; do (read x <&3) 2>/dev/null & done 3<&0"}, Stdin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Release()
 	// A shell that can't fork ends, and so leaves room for one.
-	await(t, "all processes", func() bool { return pids(t, b.ID) >= options.MaxProcesses-4 })
+	boxes.Await(t, "all processes", func() bool { return pids(t, b.ID) >= options.MaxProcesses-4 })
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			_, s := output(t, b.e, b.ID, options.Exec{Cmd: []string{"true"}})
+			_, s := b.Output(t, options.Exec{Cmd: []string{"true"}})
 			if s.State != core.ExecSucceeded && s.Reason != core.ReasonNotExecutable {
 				t.Errorf("a command at the limit ended %+v", s)
 			}
 		})
 	}
 	wg.Wait()
-	other.lives(t)
-	await(t, "few processes", func() bool {
-		output(t, b.e, b.ID, options.Exec{Cmd: []string{"sh", "-c", "kill -9 -1"}})
+	other.Lives(t)
+	boxes.Await(t, "few processes", func() bool {
+		b.Output(t, options.Exec{Cmd: []string{"sh", "-c", "kill -9 -1"}})
 		return pids(t, b.ID) < 100
 	})
-	b.lives(t)
+	b.Lives(t)
 }
 
 // A fork bomb ends with its box, from outside.
 func TestForkBomb(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	p, err := b.e.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"sh", "-c", "bomb() { bomb | bomb & }; bomb; wait"}})
+	b := boxes.New(t)
+	p, err := b.Engine.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"sh", "-c", "bomb() { bomb | bomb & }; bomb; wait"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Release()
-	await(t, "the bomb", func() bool { return pids(t, b.ID) > 50 })
-	if _, err := b.e.Stop(t.Context(), b.ID, 0); err != nil {
+	boxes.Await(t, "the bomb", func() bool { return pids(t, b.ID) > 50 })
+	if _, err := b.Engine.Stop(t.Context(), b.ID, 0); err != nil {
 		t.Error(err)
 	}
 }
@@ -87,21 +88,21 @@ func pids(t *testing.T, id string) int {
 // More execs than init remembers leave nothing in it.
 func TestManyExecsLeaveNothing(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
+	b := boxes.New(t)
 	run := func(n int) {
 		for range n {
-			if out, s := output(t, b.e, b.ID, options.Exec{Cmd: []string{"echo", "x"}}); out != "x\n" || s.State != core.ExecSucceeded {
+			if out, s := b.Output(t, options.Exec{Cmd: []string{"echo", "x"}}); out != "x\n" || s.State != core.ExecSucceeded {
 				t.Fatalf("got %q, %+v", out, s)
 			}
 		}
 	}
 	run(10)
-	before := b.descriptors(t)
+	before := descriptors(t, b)
 	run(1100)
 	var wg sync.WaitGroup
 	for range 200 {
 		wg.Go(func() {
-			if p, err := b.e.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"true"}}); err != nil {
+			if p, err := b.Engine.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"true"}}); err != nil {
 				t.Error(err)
 			} else if err := p.Release(); err != nil {
 				t.Error(err)
@@ -109,12 +110,12 @@ func TestManyExecsLeaveNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	await(t, "init's descriptors back", func() bool { return b.descriptors(t) <= before+4 })
-	b.lives(t)
+	boxes.Await(t, "init's descriptors back", func() bool { return descriptors(t, b) <= before+4 })
+	b.Lives(t)
 }
 
 // descriptors counts those of the box's init, from outside.
-func (b *box) descriptors(t *testing.T) int {
+func descriptors(t *testing.T, b *boxes.Box) int {
 	t.Helper()
 	fds, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(b.PID), "fd"))
 	if err != nil {

@@ -1,4 +1,4 @@
-package engine_test
+package attack_test
 
 import (
 	"bytes"
@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core"
-	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 )
 
 // Commands that can't be started are execs that have ended, as a shell has it.
 func TestBadCommands(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	b.sh(t, `cd /tmp; echo '#!/no/such/shell' >interpreter; echo 'no format' >format; : >empty; mkfifo fifo; chmod 755 *; echo >plain; ln -s loop loop`)
+	b := boxes.New(t)
+	b.Sh(t, `cd /tmp; echo '#!/no/such/shell' >interpreter; echo 'no format' >format; : >empty; mkfifo fifo; chmod 755 *; echo >plain; ln -s loop loop`)
 	for name, tt := range map[string]struct {
 		exec options.Exec
 		code int
@@ -48,24 +48,24 @@ func TestBadCommands(t *testing.T) {
 		"user out of range":   {options.Exec{Cmd: []string{"true"}, User: "70000"}, 126},
 	} {
 		// Past the checks of the runtime, as another program could.
-		if out, s := b.run(t, tt.exec); s.ExitCode != tt.code || s.State != core.ExecFailed || !strings.HasPrefix(out, "sandbox: ") {
+		if out, s := run(t, b, tt.exec); s.ExitCode != tt.code || s.State != core.ExecFailed || !strings.HasPrefix(out, "sandbox: ") {
 			t.Errorf("%s: %.200q, %+v", name, out, s)
 		}
 	}
-	if out, s := b.run(t, options.Exec{Cmd: []string{"env"}, Env: map[string]string{"A b\t": "\x01\u00ff=\n"}}); s.ExitCode != 0 || !strings.Contains(out, "A b\t=\x01\u00ff=\n") {
+	if out, s := run(t, b, options.Exec{Cmd: []string{"env"}, Env: map[string]string{"A b\t": "\x01\u00ff=\n"}}); s.ExitCode != 0 || !strings.Contains(out, "A b\t=\x01\u00ff=\n") {
 		t.Errorf("odd environment: %q, %+v", out, s)
 	}
-	_, err := b.e.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"echo", strings.Repeat("x", wire.MaxBody)}})
+	_, err := b.Engine.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"echo", strings.Repeat("x", wire.MaxBody)}})
 	if err == nil {
 		t.Error("a command larger than a frame was taken")
 	}
-	b.lives(t)
+	b.Lives(t)
 }
 
 // run runs a command without the checks of the runtime.
-func (b *box) run(t *testing.T, o options.Exec) (string, core.ExecStatus) {
+func run(t *testing.T, b *boxes.Box, o options.Exec) (string, core.ExecStatus) {
 	t.Helper()
-	p, err := b.e.Exec(t.Context(), b.ID, o)
+	p, err := b.Engine.Exec(t.Context(), b.ID, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +97,9 @@ func exit(t *testing.T, p *core.Process) core.ExecStatus {
 // whether it reads or not.
 func TestEndlessOutput(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	before := b.descriptors(t)
-	rt, err := core.New(core.Config{Engine: b.e}).Get(t.Context(), b.ID)
+	b := boxes.New(t)
+	before := descriptors(t, b)
+	rt, err := core.New(core.Config{Engine: b.Engine}).Get(t.Context(), b.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,25 +121,25 @@ func TestEndlessOutput(t *testing.T) {
 	}
 	_ = x.Close()
 	// A reader that goes away leaves the command, whose output is dropped.
-	p, err := b.e.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"sh", "-c", "yes & yes"}})
+	p, err := b.Engine.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"sh", "-c", "yes & yes"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Release(); err != nil {
 		t.Error(err)
 	}
-	b.lives(t)
-	if out := b.sh(t, "pidof yes | wc -w; killall yes"); out != "2\n" {
+	b.Lives(t)
+	if out := b.Sh(t, "pidof yes | wc -w; killall yes"); out != "2\n" {
 		t.Errorf("%q of 2 commands go on", out)
 	}
-	await(t, "init's descriptors back", func() bool { return b.descriptors(t) <= before+4 })
+	boxes.Await(t, "init's descriptors back", func() bool { return descriptors(t, b) <= before+4 })
 }
 
 // Input without end goes to a command that ends without reading it.
 func TestEndlessInput(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	p, err := b.e.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"head", "-c", "1"}, Stdin: true})
+	b := boxes.New(t)
+	p, err := b.Engine.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"head", "-c", "1"}, Stdin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,25 +161,10 @@ func TestEndlessInput(t *testing.T) {
 	}
 }
 
-// dialInit connects to a box's init as a process of its own does.
-func (b *box) dialInit(t *testing.T) *wire.Conn {
-	t.Helper()
-	dir, err := os.Open(record.Dir(b.home, b.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	conn, err := wire.Dial(dir, wire.InitSocket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn
-}
-
 // ask sends one request to a box's init and gives its answer.
-func (b *box) ask(t *testing.T, kind wire.Type, body any) (*wire.Conn, wire.Frame) {
+func ask(t *testing.T, b *boxes.Box, kind wire.Type, body any) (*wire.Conn, wire.Frame) {
 	t.Helper()
-	conn := b.dialInit(t)
+	conn := b.DialInit(t)
 	if err := conn.Send(kind, body); err != nil {
 		t.Fatal(err)
 	}
@@ -194,13 +179,13 @@ func (b *box) ask(t *testing.T, kind wire.Type, body any) (*wire.Conn, wire.Fram
 // bytes and the same end; only one at a time has them.
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	conn, f := b.ask(t, wire.TypeStart, wire.Start{Cmd: []string{"sh", "-c", "echo bytes; read x; echo more; exit 7"}, Stdin: true})
+	b := boxes.New(t)
+	conn, f := ask(t, b, wire.TypeStart, wire.Start{Cmd: []string{"sh", "-c", "echo bytes; read x; echo more; exit 7"}, Stdin: true})
 	var s wire.Exec
 	if err := f.Decode(&s); err != nil || len(f.FDs) != 3 {
 		t.Fatalf("got %+v", f)
 	}
-	second, refused := b.ask(t, wire.TypeAttach, wire.Attach{ID: s.ID})
+	second, refused := ask(t, b, wire.TypeAttach, wire.Attach{ID: s.ID})
 	_ = second.Close()
 	if code := wireCode(refused); code != "invalid_state" {
 		t.Errorf("a second reader: %q", code)
@@ -208,8 +193,8 @@ func TestAttach(t *testing.T) {
 	f.CloseFDs() // the end of its input too
 	_ = conn.Close()
 	var again wire.Frame
-	await(t, "the first reader's end", func() bool {
-		conn, again = b.ask(t, wire.TypeAttach, wire.Attach{ID: s.ID})
+	boxes.Await(t, "the first reader's end", func() bool {
+		conn, again = ask(t, b, wire.TypeAttach, wire.Attach{ID: s.ID})
 		if again.Type == wire.TypeStarted {
 			return true
 		}
@@ -231,7 +216,7 @@ func TestAttach(t *testing.T) {
 			t.Errorf("read %q, %v", got[:n], err)
 		}
 	}
-	third, unknown := b.ask(t, wire.TypeAttach, wire.Attach{ID: "exec_none"})
+	third, unknown := ask(t, b, wire.TypeAttach, wire.Attach{ID: "exec_none"})
 	_ = third.Close()
 	if code := wireCode(unknown); code != "exec_not_found" {
 		t.Errorf("an unknown exec: %q", code)
@@ -249,13 +234,13 @@ func wireCode(f wire.Frame) string {
 // Init takes nonsense from no one, and lives.
 func TestNonsenseToInit(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
+	b := boxes.New(t)
 	for _, data := range [][]byte{
 		[]byte(strings.Repeat("x", 1000)), header(1<<31, wire.TypeStart, 0), header(2<<20+1, wire.TypeStart, 0),
 		append(header(2, wire.TypeStart, 0), "{}"...), append(header(4, wire.TypeStart, 0), "null"...),
 		append(header(2, wire.TypeSignal, 0), "{}"...), header(0, 255, 4), header(10, wire.TypeStart, 0),
 	} {
-		conn := b.dialInit(t)
+		conn := b.DialInit(t)
 		raw(conn, data)
 		_ = unix.Shutdown(conn.FD(), unix.SHUT_WR)
 		if f, err := conn.Recv(); err == nil && f.Type != wire.TypeError {
@@ -263,16 +248,16 @@ func TestNonsenseToInit(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	b.lives(t)
+	b.Lives(t)
 }
 
 // A caller that gives up at once leaves a box that works.
 func TestExecGivenUp(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
+	b := boxes.New(t)
 	for i := range 50 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
-		p, err := b.e.Exec(ctx, b.ID, options.Exec{Cmd: []string{"true"}})
+		p, err := b.Engine.Exec(ctx, b.ID, options.Exec{Cmd: []string{"true"}})
 		cancel()
 		if err == nil {
 			_ = p.Release()
@@ -280,21 +265,21 @@ func TestExecGivenUp(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	b.lives(t)
+	b.Lives(t)
 }
 
 // The rootfs of a box names other boxes' nowhere, and their ids differ.
 func TestBoxesAreApart(t *testing.T) {
 	t.Parallel()
-	a := newBox(t)
-	c := newBox(t)
+	a := boxes.New(t)
+	c := boxes.New(t)
 	maps := [2]string{}
-	for i, b := range []*box{a, c} {
-		maps[i] = b.sh(t, "cat /proc/1/uid_map")
-		if out := b.sh(t, "cat /proc/mounts /proc/self/mountinfo; ls /sys/fs/cgroup"); strings.Contains(out, filepath.Dir(b.home)) || strings.Contains(out, "memory.limit") {
+	for i, b := range []*boxes.Box{a, c} {
+		maps[i] = b.Sh(t, "cat /proc/1/uid_map")
+		if out := b.Sh(t, "cat /proc/mounts /proc/self/mountinfo; ls /sys/fs/cgroup"); strings.Contains(out, filepath.Dir(b.Home)) || strings.Contains(out, "memory.limit") {
 			t.Errorf("the box sees of the host: %s", out)
 		}
-		if out := b.sh(t, "ls /proc | grep -c '^[0-9]'; ls /sys/class/net"); !strings.HasSuffix(out, "\neth0\nlo\n") || len(out) > len("99\neth0\nlo\n") {
+		if out := b.Sh(t, "ls /proc | grep -c '^[0-9]'; ls /sys/class/net"); !strings.HasSuffix(out, "\neth0\nlo\n") || len(out) > len("99\neth0\nlo\n") {
 			t.Errorf("the box sees processes and networks: %q", out)
 		}
 	}

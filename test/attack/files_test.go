@@ -1,4 +1,4 @@
-package engine_test
+package attack_test
 
 import (
 	"archive/tar"
@@ -16,21 +16,22 @@ import (
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 )
 
-func (b *box) upload(t *testing.T, u core.Upload, content io.Reader) (core.Uploaded, error) {
+func upload(t *testing.T, b *boxes.Box, u core.Upload, content io.Reader) (core.Uploaded, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	return b.e.Upload(ctx, b.ID, u, content)
+	return b.Engine.Upload(ctx, b.ID, u, content)
 }
 
 // download opens a file until the test ends.
-func (b *box) download(t *testing.T, path string, asTar bool) (*core.Download, error) {
+func download(t *testing.T, b *boxes.Box, path string, asTar bool) (*core.Download, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	d, err := b.e.Download(ctx, b.ID, path, asTar)
+	d, err := b.Engine.Download(ctx, b.ID, path, asTar)
 	if err == nil {
 		t.Cleanup(func() { _ = d.Close() })
 	}
@@ -40,41 +41,41 @@ func (b *box) download(t *testing.T, path string, asTar bool) (*core.Download, e
 // Links that a box plants lead nowhere but to what its root has.
 func TestFilesLinks(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	b.sh(t, `cd /tmp; for to in self/root 1/root 1/cwd 1/exe self/exe self/fd/0; do ln -s /proc/$to "$(echo $to | tr / -)"; done
+	b := boxes.New(t)
+	b.Sh(t, `cd /tmp; for to in self/root 1/root 1/cwd 1/exe self/exe self/fd/0; do ln -s /proc/$to "$(echo $to | tr / -)"; done
 		ln -s /../../../../../../etc/passwd up; ln -s a b; ln -s b a; mkfifo fifo`)
 	for _, path := range []string{
 		"/tmp/self-root/etc/passwd", "/tmp/1-root/etc/passwd", "/tmp/1-cwd/etc/passwd", "/tmp/1-exe", "/tmp/self-exe", "/tmp/self-fd-0",
 		"/proc/1/root/etc/passwd", "/proc/self/fd/1", "/proc/kcore", "/proc/kmsg", "/sys/kernel/notes", "/tmp/a", "/tmp/fifo", "/dev/zero", "/dev/pts/ptmx",
 	} {
 		for _, asTar := range []bool{false, true} {
-			_, err := b.download(t, path, asTar)
+			_, err := download(t, b, path, asTar)
 			if !fault.Is(err, fault.InvalidArgument) && !fault.Is(err, fault.FileNotFound) {
 				t.Errorf("download of %s: %v", path, err)
 			}
 		}
 		for _, dest := range []string{path, path + "/new"} {
-			_, err := b.upload(t, core.Upload{Dest: dest}, strings.NewReader("x"))
+			_, err := upload(t, b, core.Upload{Dest: dest}, strings.NewReader("x"))
 			if err == nil && !strings.HasPrefix(dest, "/tmp/") || err != nil && !fault.Is(err, fault.InvalidArgument) && !fault.Is(err, fault.Storage) {
 				t.Errorf("upload to %s: %v", dest, err)
 			}
 		}
 	}
-	d, err := b.download(t, "/tmp/up", false)
+	d, err := download(t, b, "/tmp/up", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := io.ReadAll(d); err != nil || string(text) != b.sh(t, "cat /etc/passwd") {
+	if text, err := io.ReadAll(d); err != nil || string(text) != b.Sh(t, "cat /etc/passwd") {
 		t.Errorf("up and up is the box's own: %q, %v", text, err)
 	}
-	b.lives(t)
+	b.Lives(t)
 }
 
 // No entry of a tar leaves the directory that it is for.
 func TestFilesTarEscapes(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	b.sh(t, "mkdir /tmp/in /tmp/out; echo kept >/tmp/out/file; mkfifo /tmp/in/fifo; mkdir /tmp/in/directory; ln -s /tmp/out /tmp/in/there")
+	b := boxes.New(t)
+	b.Sh(t, "mkdir /tmp/in /tmp/out; echo kept >/tmp/out/file; mkfifo /tmp/in/fifo; mkdir /tmp/in/directory; ln -s /tmp/out /tmp/in/there")
 	link := func(kind byte, name, to string) tar.Header {
 		return tar.Header{Typeflag: kind, Name: name, Linkname: to}
 	}
@@ -104,12 +105,12 @@ func TestFilesTarEscapes(t *testing.T) {
 			}
 		}
 		_ = w.Close()
-		_, err := b.upload(t, core.Upload{Dest: "/tmp/in", Tar: true}, &tarred)
+		_, err := upload(t, b, core.Upload{Dest: "/tmp/in", Tar: true}, &tarred)
 		if !fault.Is(err, fault.InvalidArgument) && !fault.Is(err, fault.IsDirectory) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := b.sh(t, "cat /tmp/out/*; ls /tmp/out; find /tmp -name '.sandbox*'"); got != "kept\nfile\n" {
+	if got := b.Sh(t, "cat /tmp/out/*; ls /tmp/out; find /tmp -name '.sandbox*'"); got != "kept\nfile\n" {
 		t.Errorf("outside the directory: %q", got)
 	}
 }
@@ -118,15 +119,15 @@ func TestFilesTarEscapes(t *testing.T) {
 // that shrinks is a failure.
 func TestFilesChange(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
+	b := boxes.New(t)
 	const size = 32 << 20
 	for change, whole := range map[string]bool{"echo more >>": true, "truncate -s 9000000": false, "rm": true} {
-		b.sh(t, "head -c 33554432 /dev/zero >/tmp/file")
-		d, err := b.download(t, "/tmp/file", false)
+		b.Sh(t, "head -c 33554432 /dev/zero >/tmp/file")
+		d, err := download(t, b, "/tmp/file", false)
 		if err != nil || d.Size != size || d.Name != "file" {
 			t.Fatal(d, err)
 		}
-		b.sh(t, change+" /tmp/file")
+		b.Sh(t, change+" /tmp/file")
 		n, err := io.Copy(io.Discard, d)
 		if whole && (n != size || err != nil) || !whole && (n >= size || !fault.Is(err, fault.InvalidArgument)) {
 			t.Errorf("%s: %d bytes, %v", change, n, err)
@@ -137,9 +138,9 @@ func TestFilesChange(t *testing.T) {
 // A file of holes is as large as it says, and can be left at any time.
 func TestFilesSparse(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	b.sh(t, "truncate -s 1099511627776 /tmp/sparse || truncate -s 1T /tmp/sparse")
-	d, err := b.download(t, "/tmp/sparse", false)
+	b := boxes.New(t)
+	b.Sh(t, "truncate -s 1099511627776 /tmp/sparse || truncate -s 1T /tmp/sparse")
+	d, err := download(t, b, "/tmp/sparse", false)
 	if err != nil || d.Size != 1<<40 {
 		t.Fatal(d, err)
 	}
@@ -149,7 +150,7 @@ func TestFilesSparse(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	await(t, "the child to end", func() bool { return pids(t, b.ID) <= 1 })
+	boxes.Await(t, "the child to end", func() bool { return pids(t, b.ID) <= 1 })
 	if _, err := d.Read(make([]byte, 1)); err == nil {
 		t.Error("a closed download is read")
 	}
@@ -162,14 +163,14 @@ func TestFilesMemory(t *testing.T) {
 	// A quarter of the file: where the kernel's limits (cgroup v1) don't slow
 	// down who fills the page cache, a much smaller box can be out of memory
 	// while the disk is busy.
-	b := newBox(t, func(o *options.Box) { o.MemoryMiB = size >> 22 })
+	b := boxes.New(t, func(o *options.Box) { o.MemoryMiB = size >> 22 })
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	done, err := b.upload(t, core.Upload{Dest: "/tmp/large"}, io.LimitReader(zeros{}, size))
+	done, err := upload(t, b, core.Upload{Dest: "/tmp/large"}, io.LimitReader(zeros{}, size))
 	if err != nil || done.Size != size {
 		t.Fatal(done, err)
 	}
-	d, err := b.download(t, "/tmp/large", false)
+	d, err := download(t, b, "/tmp/large", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestFilesMemory(t *testing.T) {
 	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > size/4 {
 		t.Errorf("the heap grew by %d bytes", grown)
 	}
-	if _, s := output(t, b.e, b.ID, options.Exec{Cmd: []string{"true"}}); s.State != core.ExecSucceeded {
+	if _, s := b.Output(t, options.Exec{Cmd: []string{"true"}}); s.State != core.ExecSucceeded {
 		t.Errorf("afterwards: %+v", s)
 	}
 }
@@ -196,22 +197,22 @@ func TestFilesDiskFull(t *testing.T) {
 	if err := os.WriteFile(volume, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := newBox(t, func(o *options.Box) {
+	b := boxes.New(t, func(o *options.Box) {
 		o.Volumes = []options.Volume{{HostPath: volume, GuestPath: "/mounted"}, {HostPath: t.TempDir(), GuestPath: "/fixed", ReadOnly: true}}
 	})
-	before := b.sh(t, "ls -A /dev")
-	_, err := b.upload(t, core.Upload{Dest: "/dev/large"}, io.LimitReader(zeros{}, 1<<30))
+	before := b.Sh(t, "ls -A /dev")
+	_, err := upload(t, b, core.Upload{Dest: "/dev/large"}, io.LimitReader(zeros{}, 1<<30))
 	if !fault.Is(err, fault.Storage) {
 		t.Errorf("full: %v", err)
 	}
-	if after := b.sh(t, "ls -A /dev"); after != before {
+	if after := b.Sh(t, "ls -A /dev"); after != before {
 		t.Errorf("left %q, there was %q", after, before)
 	}
-	_, err = b.upload(t, core.Upload{Dest: "/fixed/file"}, strings.NewReader("x"))
+	_, err = upload(t, b, core.Upload{Dest: "/fixed/file"}, strings.NewReader("x"))
 	if !fault.Is(err, fault.Storage) {
 		t.Errorf("read-only: %v", err)
 	}
-	_, err = b.upload(t, core.Upload{Dest: "/mounted"}, strings.NewReader("x"))
+	_, err = upload(t, b, core.Upload{Dest: "/mounted"}, strings.NewReader("x"))
 	if !fault.Is(err, fault.InvalidArgument) {
 		t.Errorf("a mount point: %v", err)
 	}
@@ -220,21 +221,21 @@ func TestFilesDiskFull(t *testing.T) {
 // A stop in the middle of an upload ends it; nothing is left of it.
 func TestFilesStop(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
+	b := boxes.New(t)
 	r, w := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := b.e.Upload(t.Context(), b.ID, core.Upload{Dest: "/tmp/file"}, r)
+		_, err := b.Engine.Upload(t.Context(), b.ID, core.Upload{Dest: "/tmp/file"}, r)
 		_ = r.CloseWithError(errors.New("no more"))
 		ended <- err
 	}()
 	if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := b.e.Execs(t.Context(), b.ID); err != nil || len(list) != 0 {
+	if list, err := b.Engine.Execs(t.Context(), b.ID); err != nil || len(list) != 0 {
 		t.Errorf("a transfer is listed: %v, %v", list, err)
 	}
-	if _, err := b.e.Stop(t.Context(), b.ID, 5*time.Second); err != nil {
+	if _, err := b.Engine.Stop(t.Context(), b.ID, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -243,10 +244,10 @@ func TestFilesStop(t *testing.T) {
 		}
 	}
 	wantEngine(t, "upload", <-ended)
-	if _, err := b.e.Start(t.Context(), b.ID); err != nil {
+	if _, err := b.Engine.Start(t.Context(), b.ID); err != nil {
 		t.Fatal(err)
 	}
-	if left := b.sh(t, "ls -A /tmp"); left != "" {
+	if left := b.Sh(t, "ls -A /tmp"); left != "" {
 		t.Errorf("left %q", left)
 	}
 }

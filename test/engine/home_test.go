@@ -13,6 +13,8 @@ import (
 
 	"sandbox/core/engine"
 	"sandbox/core/fault"
+	"sandbox/test/boxes"
+	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
 
@@ -35,13 +37,13 @@ func mounted(t *testing.T, fs, data string, flags uintptr) string {
 func openErr(t *testing.T, home string) error {
 	t.Helper()
 	root := rootfs.Busybox(t)
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: programDir()})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: programs.Dir()})
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	id := boxID(home, int(boxes.Add(1)))
-	_, err = create(t.Context(), e, id, root)
+	id := boxes.NextID(home)
+	_, err = boxes.Create(t.Context(), e, id, root)
 	if err == nil {
 		return e.Remove(t.Context(), id, true)
 	}
@@ -106,9 +108,9 @@ func TestHomes(t *testing.T) {
 // refused is a process that says what a home answers it, as TestHomesOfOthers
 // starts it: as another user, or without cgroups.
 func refused(home string) {
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: programDir()})
+	e, err := engine.Open(engine.Config{Home: home, HelperDir: programs.Dir()})
 	if err == nil {
-		_, err = create(context.Background(), e, boxID(home, int(boxes.Add(1))), os.Getenv("REFUSED_ROOT"))
+		_, err = boxes.Create(context.Background(), e, boxes.NextID(home), os.Getenv("REFUSED_ROOT"))
 	}
 	if err != nil {
 		_, _ = os.Stdout.WriteString(fault.Of(err).Kind.String() + ": " + err.Error())

@@ -13,22 +13,8 @@ import (
 	"sandbox/core/engine"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
+	"sandbox/test/boxes"
 )
-
-// cachedAt returns an engine of a home that keeps the records in memory.
-func cachedAt(t testing.TB, home string) *engine.Client {
-	t.Helper()
-	e, err := engine.Open(engine.Config{Home: home, HelperDir: programDir(), Cached: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
-}
 
 // listed returns the ids and states, newest first.
 func listed(t *testing.T, e core.Engine) string {
@@ -49,13 +35,13 @@ func listed(t *testing.T, e core.Engine) string {
 func TestCacheFresh(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e, plain := cachedAt(t, home), openAt(t, home)
+	e, plain := boxes.OpenConfig(t, engine.Config{Home: home, Cached: true}), boxes.Open(t, home)
 	if got := listed(t, e); got != "" {
 		t.Errorf("a new home lists %q", got)
 	}
 	records := record.Open(home)
 	now := time.Now()
-	ids := []string{boxID(home, 1), boxID(home, 2), boxID(home, 3)}
+	ids := []string{boxes.ID(home, 1), boxes.ID(home, 2), boxes.ID(home, 3)}
 	for i := range 1000 {
 		id := ids[i%len(ids)]
 		var err error
@@ -82,7 +68,7 @@ func TestCacheFresh(t *testing.T) {
 func TestCacheInitDied(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := cachedAt(t, home)
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Cached: true})
 	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -91,7 +77,7 @@ func TestCacheInitDied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := record.Box{Record: core.Record{ID: boxID(home, 1)}}
+	b := record.Box{Record: core.Record{ID: boxes.ID(home, 1)}}
 	b.Began(init)
 	if err := record.Open(home).Put(b.ID, b, false); err != nil {
 		t.Fatal(err)
@@ -113,11 +99,11 @@ func TestCacheInitDied(t *testing.T) {
 func TestCacheDisturbed(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e, plain := cachedAt(t, home), openAt(t, home)
+	e, plain := boxes.OpenConfig(t, engine.Config{Home: home, Cached: true}), boxes.Open(t, home)
 	records := record.Open(home)
 	put := func(n int) {
 		t.Helper()
-		b := record.Box{Record: core.Record{ID: boxID(home, n), State: core.Stopped, CreatedAt: time.Unix(int64(n), 0)}}
+		b := record.Box{Record: core.Record{ID: boxes.ID(home, n), State: core.Stopped, CreatedAt: time.Unix(int64(n), 0)}}
 		if err := records.Put(b.ID, b, false); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +116,7 @@ func TestCacheDisturbed(t *testing.T) {
 	}
 	put(1)
 	same("one")
-	damaged := filepath.Join(records.Path, boxID(home, 1)+".json")
+	damaged := filepath.Join(records.Path, boxes.ID(home, 1)+".json")
 	if err := os.WriteFile(damaged, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +152,12 @@ func TestCacheDisturbed(t *testing.T) {
 func TestCacheConcurrent(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := cachedAt(t, home)
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Cached: true})
 	records := record.Open(home)
 	var wg sync.WaitGroup
 	for n := range 4 {
 		wg.Go(func() {
-			id := boxID(home, n)
+			id := boxes.ID(home, n)
 			for i := range 100 {
 				b := record.Box{Record: core.Record{ID: id, State: core.Stopped, Reason: strings.Repeat("x", i)}}
 				if err := records.Put(id, b, false); err != nil {
@@ -193,13 +179,13 @@ func BenchmarkList(b *testing.B) {
 		b.Fatal(err)
 	}
 	for n := range 50 {
-		box := record.Box{Record: core.Record{ID: boxID(home, n)}}
+		box := record.Box{Record: core.Record{ID: boxes.ID(home, n)}}
 		box.Began(self)
 		if err := record.Open(home).Put(box.ID, box, false); err != nil {
 			b.Fatal(err)
 		}
 	}
-	e := cachedAt(b, home)
+	e := boxes.OpenConfig(b, engine.Config{Home: home, Cached: true})
 	for b.Loop() {
 		if recs, err := e.List(b.Context()); err != nil || len(recs) != 50 {
 			b.Fatal(len(recs), err)

@@ -1,4 +1,4 @@
-package engine_test
+package attack_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 )
 
 // Init's own descriptors have names, in /proc/self/fd, while it looks up a
@@ -15,21 +16,21 @@ import (
 // path, nor as the file of accounts.
 func TestNoWayOutByInitsDescriptors(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	b.sh(t, "for n in $(seq 0 24); do ln -s /proc/self/fd/$n /way$n; done")
-	outside := filepath.Join(b.root, "bin/busybox") // a name of the host's
+	b := boxes.New(t)
+	b.Sh(t, "for n in $(seq 0 24); do ln -s /proc/self/fd/$n /way$n; done")
+	outside := filepath.Join(b.Root, "bin/busybox") // a name of the host's
 	up := strings.Repeat("/..", 12)
 	for fd := range 24 {
 		for _, dir := range []string{fmt.Sprintf("/proc/self/fd/%d", fd), fmt.Sprintf("/way%d", fd), fmt.Sprintf("/proc/self/fd/%d%s", fd, up)} {
-			_, s := output(t, b.e, b.ID, options.Exec{Cmd: []string{"/bin/pwd"}, WorkingDir: dir})
+			_, s := b.Output(t, options.Exec{Cmd: []string{"/bin/pwd"}, WorkingDir: dir})
 			if s.ExitCode != 126 {
 				t.Errorf("a command runs in %s: %+v", dir, s)
 			}
-			_, s = output(t, b.e, b.ID, options.Exec{Cmd: []string{dir + up + outside, "true"}})
+			_, s = b.Output(t, options.Exec{Cmd: []string{dir + up + outside, "true"}})
 			if s.ExitCode == 0 {
 				t.Errorf("a program ran by way of %s", dir)
 			}
 		}
 	}
-	b.lives(t)
+	b.Lives(t)
 }

@@ -23,6 +23,8 @@ import (
 	"sandbox/core/engine"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
+	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
 
@@ -183,7 +185,7 @@ func newNetwork(t *testing.T) *network {
 		must(t, netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(worldIP6)}))
 	})
 	var err error
-	n.engine, err = engine.Open(engine.Config{Home: n.home, HelperDir: programDir()})
+	n.engine, err = engine.Open(engine.Config{Home: n.home, HelperDir: programs.Dir()})
 	must(t, err)
 	t.Cleanup(func() { _ = n.engine.Close() })
 	return n
@@ -222,7 +224,7 @@ func (n *network) box(t *testing.T, ports ...options.Port) (core.Record, error) 
 	var rec core.Record
 	var err error
 	n.host.do(t, func() {
-		rec, err = n.engine.Create(context.Background(), core.CreateRequest{ID: boxID(n.home, int(n.made.Add(1))), Options: o, Image: core.Image{Layers: []string{n.root}}})
+		rec, err = n.engine.Create(context.Background(), core.CreateRequest{ID: boxes.ID(n.home, int(n.made.Add(1))), Options: o, Image: core.Image{Layers: []string{n.root}}})
 	})
 	if err == nil {
 		t.Cleanup(func() { n.remove(t, rec.ID) })
@@ -280,7 +282,7 @@ func TestNetworkOut(t *testing.T) {
 		}
 	}
 	say := fmt.Sprintf("echo hello | nc %s %d", worldIP, port)
-	out, status := output(t, n.engine, rec.ID, options.Exec{Cmd: []string{"sh", "-c", say}})
+	out, status := boxes.Output(t, n.engine, rec.ID, options.Exec{Cmd: []string{"sh", "-c", say}})
 	if !strings.HasSuffix(out, hostIP) {
 		t.Errorf("a command of the box came from %q: %+v", out, status)
 	}
@@ -535,7 +537,7 @@ func (n *network) nothingLeft(t *testing.T) {
 			t.Error("left behind: ", left)
 		}
 	}
-	await(t, "the interfaces to go", func() bool { return n.remains(t, false) == nil })
+	boxes.Await(t, "the interfaces to go", func() bool { return n.remains(t, false) == nil })
 }
 
 func TestNetworksLeaveNothing(t *testing.T) {
@@ -567,7 +569,7 @@ func TestNetworksLeaveNothing(t *testing.T) {
 // gone waits for the shim's end, and wants the host as it was.
 func (n *network) gone(t *testing.T) {
 	t.Helper()
-	pid := shimPID(t, n.home)
+	pid := boxes.ShimPID(t, n.home)
 	must(t, n.engine.Close())
 	awaitEnd(t, pid)
 	n.asBefore(t)
@@ -614,7 +616,7 @@ func TestNetworkShimKilled(t *testing.T) {
 	rec := n.mustBox(t, options.Port{GuestPort: 7000, Protocol: options.ProtocolTCP})
 	boxSpace(t, rec).listen(t, "", 7000)
 	port := rec.Options.Ports[0]
-	pid := shimPID(t, n.home)
+	pid := boxes.ShimPID(t, n.home)
 	must(t, unix.Kill(pid, unix.SIGKILL))
 	awaitEnd(t, pid)
 	four, six := fmt.Sprintf("127.0.0.1:%d", port.HostPort), fmt.Sprintf("[::1]:%d", port.HostPort)

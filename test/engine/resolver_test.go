@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 )
 
 // closedIP is in the addresses that no box reaches.
@@ -42,15 +43,15 @@ func TestResolvers(t *testing.T) {
 		must(t, netlink.RouteAdd(&netlink.Route{LinkIndex: wan.Attrs().Index, Dst: netlink.NewIPNet(net.ParseIP(closedIP))}))
 	})
 	const behind = "nameserver " + closedIP + "\nnameserver " + hostIP + "\nsearch lab.example\n"
-	id := boxID(n.home, 1)
+	id := boxes.ID(n.home, 1)
 	n.host.do(t, func() {
 		configure(t, behind, func() {
-			_, err := create(t.Context(), n.engine, id, n.root)
+			_, err := boxes.Create(t.Context(), n.engine, id, n.root)
 			must(t, err)
 		})
 	})
 	t.Cleanup(func() { n.remove(t, id) })
-	if out, _ := output(t, n.engine, id, options.Exec{Cmd: []string{"cat", "/etc/resolv.conf"}}); out != behind {
+	if out, _ := boxes.Output(t, n.engine, id, options.Exec{Cmd: []string{"cat", "/etc/resolv.conf"}}); out != behind {
 		t.Errorf("the box has %q, want %q", out, behind)
 	}
 	rec, err := n.engine.Get(t.Context(), id)

@@ -13,6 +13,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
 
@@ -21,7 +22,7 @@ func createWith(t *testing.T, e core.Engine, home string, memoryMiB int) string 
 	t.Helper()
 	o := options.Defaults()
 	o.RootfsPath, o.AutoRemove, o.MemoryMiB, o.CPUs = rootfs.Busybox(t), false, memoryMiB, 2
-	id := boxID(home, 1)
+	id := boxes.ID(home, 1)
 	_, err := e.Create(t.Context(), core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{o.RootfsPath}}})
 	if err != nil {
 		t.Fatal(err)
@@ -47,18 +48,18 @@ until [ $(ls /tmp/done | wc -l) = 40 ]; do sleep 0.1; done`
 func TestMemoryLimit(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	box := createWith(t, e, home, 64)
 	hog := options.Exec{Cmd: []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"}}
-	if _, status := output(t, e, box, hog); status.Signal != 9 || status.Reason != core.ReasonOOMKilled {
+	if _, status := boxes.Output(t, e, box, hog); status.Signal != 9 || status.Reason != core.ReasonOOMKilled {
 		t.Errorf("a command of 200 MiB ended %+v, want it killed for want of memory", status)
 	}
-	if out, _ := output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
+	if out, _ := boxes.Output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 		t.Errorf("after a large command the box says %q", out)
 	}
-	output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", smallHogs}}) // however that ends
-	output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", "kill -9 -1"}})
-	if out, _ := output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
+	boxes.Output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", smallHogs}}) // however that ends
+	boxes.Output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", "kill -9 -1"}})
+	if out, _ := boxes.Output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 		t.Errorf("after many small commands the box says %q", out)
 	}
 }
@@ -68,7 +69,7 @@ func TestMemoryLimit(t *testing.T) {
 func TestProcessLimit(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	box, err := core.New(core.Config{Engine: e}).Get(t.Context(), createWith(t, e, home, 1024))
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func turnedAway(t *testing.T, e core.Engine, box string, n int) int {
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			if _, status := output(t, e, box, options.Exec{Cmd: []string{"true"}}); status.ExitCode == 126 {
+			if _, status := boxes.Output(t, e, box, options.Exec{Cmd: []string{"true"}}); status.ExitCode == 126 {
 				count.Add(1)
 			}
 		})
@@ -114,7 +115,7 @@ func turnedAway(t *testing.T, e core.Engine, box string, n int) int {
 func awaitOutput(t *testing.T, e core.Engine, box, want string, cmd ...string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		out, status := output(t, e, box, options.Exec{Cmd: cmd})
+		out, status := boxes.Output(t, e, box, options.Exec{Cmd: cmd})
 		if out == want {
 			return
 		}
@@ -129,9 +130,9 @@ func awaitOutput(t *testing.T, e core.Engine, box, want string, cmd ...string) {
 func TestShimGroup(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	createWith(t, e, home, 64)
-	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(shimPID(t, home)), "cgroup"))
+	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(boxes.ShimPID(t, home)), "cgroup"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
+	"sandbox/test/programs"
 )
 
 // second is another home on the same host, with a shim of its own.
@@ -17,7 +19,7 @@ func (n *network) second(t *testing.T) *network {
 	t.Helper()
 	other := &network{host: n.host, world: n.world, home: t.TempDir(), root: n.root}
 	var err error
-	other.engine, err = engine.Open(engine.Config{Home: other.home, HelperDir: programDir()})
+	other.engine, err = engine.Open(engine.Config{Home: other.home, HelperDir: programs.Dir()})
 	must(t, err)
 	t.Cleanup(func() { _ = other.engine.Close() })
 	return other
@@ -42,7 +44,7 @@ func TestTwoHomes(t *testing.T) {
 		t.Errorf("a box of one home reaches one of the other: %q", got)
 	}
 	two.remove(t, second.ID)
-	pid := shimPID(t, two.home)
+	pid := boxes.ShimPID(t, two.home)
 	must(t, two.engine.Close())
 	awaitEnd(t, pid)
 	if got, err := one.host.dial(t, "tcp", "127.0.0.1:18100"); err != nil {
@@ -65,7 +67,7 @@ func TestShimsLeaveTogether(t *testing.T) {
 	var pids []int
 	for _, n := range all {
 		n.remove(t, n.mustBox(t).ID)
-		pids = append(pids, shimPID(t, n.home))
+		pids = append(pids, boxes.ShimPID(t, n.home))
 	}
 	for _, n := range all {
 		must(t, n.engine.Close())

@@ -14,6 +14,7 @@ import (
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
 
@@ -23,7 +24,7 @@ func boxWith(t *testing.T, e *engine.Client, root string, change func(*options.B
 	o := options.Defaults()
 	o.RootfsPath, o.CPUs, o.MemoryMiB, o.AutoRemove = root, 1, 128, false
 	change(&o)
-	id := boxID(t.TempDir(), 1)
+	id := boxes.ID(t.TempDir(), 1)
 	_, err := e.Create(t.Context(), core.CreateRequest{ID: id, Options: o, Image: core.Image{Layers: []string{root}}})
 	t.Cleanup(func() { _ = e.Remove(context.Background(), id, true) })
 	return id, err
@@ -32,7 +33,7 @@ func boxWith(t *testing.T, e *engine.Client, root string, change func(*options.B
 // sh runs a script in a box and gives all it wrote.
 func sh(t *testing.T, e *engine.Client, box, script string) string {
 	t.Helper()
-	out, _ := output(t, e, box, options.Exec{Cmd: []string{"/bin/sh", "-c", script + " 2>&1"}})
+	out, _ := boxes.Output(t, e, box, options.Exec{Cmd: []string{"/bin/sh", "-c", script + " 2>&1"}})
 	return out
 }
 
@@ -63,7 +64,7 @@ func ownerOf(t *testing.T, path string) uint32 {
 
 func TestVolumes(t *testing.T) {
 	t.Parallel()
-	e, root := open(t), rootfs.Busybox(t)
+	e, root := boxes.Open(t, t.TempDir()), rootfs.Busybox(t)
 	must(t, os.Symlink("/etc", filepath.Join(root, "out")))
 	must(t, os.Symlink("../../../../../../etc/deep", filepath.Join(root, "climb")))
 	must(t, os.Mkdir(filepath.Join(root, "etc/deep"), 0o755))
@@ -115,7 +116,7 @@ func TestVolumes(t *testing.T) {
 // the directory.
 func TestVolumeOfOthers(t *testing.T) {
 	t.Parallel()
-	e := open(t)
+	e := boxes.Open(t, t.TempDir())
 	dir := hostDir(t, 1234, "own", "others")
 	must(t, os.Chown(filepath.Join(dir, "others"), 4321, 4321))
 	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
@@ -130,7 +131,7 @@ func TestVolumeOfOthers(t *testing.T) {
 
 func TestNestedVolumes(t *testing.T) {
 	t.Parallel()
-	e := open(t)
+	e := boxes.Open(t, t.TempDir())
 	outer, inner := hostDir(t, 1234, "outer", "in/hidden"), hostDir(t, 0, "inner")
 	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
 		o.Volumes = []options.Volume{{HostPath: inner, GuestPath: "/data/in"}, {HostPath: outer, GuestPath: "/data"}}
@@ -144,7 +145,7 @@ func TestNestedVolumes(t *testing.T) {
 func TestBadVolumes(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e, root := openAt(t, home), rootfs.Busybox(t)
+	e, root := boxes.Open(t, home), rootfs.Busybox(t)
 	must(t, os.Symlink("/proc", filepath.Join(root, "intoproc")))
 	must(t, os.Symlink("/", filepath.Join(root, "intoroot")))
 	must(t, os.Symlink("/nowhere", filepath.Join(root, "dangling")))
@@ -200,7 +201,7 @@ func TestBadVolumes(t *testing.T) {
 // box's paths must lie in: the box does not start on it.
 func TestWithin(t *testing.T) {
 	t.Parallel()
-	e := open(t)
+	e := boxes.Open(t, t.TempDir())
 	dir, outside := hostDir(t, 0), hostDir(t, 0, "secret")
 	for _, name := range []string{"volume", "root"} {
 		inside := filepath.Join(dir, name)

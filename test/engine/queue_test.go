@@ -13,6 +13,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
 
@@ -41,7 +42,7 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%d of %d were made", made, asked)
 	}
 	one := slices.IndexFunc(errs, func(err error) bool { return err == nil })
-	if out, _ := output(t, n.engine, recs[one].ID, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
+	if out, _ := boxes.Output(t, n.engine, recs[one].ID, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 		t.Errorf("one of them says %q", out)
 	}
 	for i := range recs {
@@ -60,16 +61,16 @@ func TestManyAtOnce(t *testing.T) {
 func TestLeaveLine(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	root := rootfs.Busybox(t)
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*5*time.Millisecond) // some are there by then
 			defer cancel()
-			_, err := create(ctx, e, boxID(home, i), root)
+			_, err := boxes.Create(ctx, e, boxes.ID(home, i), root)
 			if err == nil {
-				err = e.Remove(t.Context(), boxID(home, i), true)
+				err = e.Remove(t.Context(), boxes.ID(home, i), true)
 			}
 			if err != nil && !fault.Is(err, fault.Timeout) {
 				t.Errorf("box %d: %v", i, err)
@@ -87,17 +88,17 @@ func TestLeaveLine(t *testing.T) {
 func TestCreateAgain(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
-	id, root := boxID(home, 1), rootfs.Busybox(t)
-	first, err := create(t.Context(), e, id, root)
-	again, err2 := create(t.Context(), e, id, root)
+	e := boxes.Open(t, home)
+	id, root := boxes.ID(home, 1), rootfs.Busybox(t)
+	first, err := boxes.Create(t.Context(), e, id, root)
+	again, err2 := boxes.Create(t.Context(), e, id, root)
 	if err := errors.Join(err, err2); err != nil || again.PID != first.PID {
 		t.Fatalf("got %+v, then %+v, %v", first, again, err)
 	}
 	for name, end := range map[string]func(pid int){
 		"its init was killed": func(pid int) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
-			awaitState(t, e, id, core.Failed)
+			boxes.AwaitState(t, e, id, core.Failed)
 		},
 		"it was stopped": func(int) {
 			if _, err := e.Stop(t.Context(), id, time.Second); err != nil {
@@ -105,13 +106,13 @@ func TestCreateAgain(t *testing.T) {
 			}
 		},
 	} {
-		output(t, e, id, options.Exec{Cmd: []string{"touch", "/mark"}})
+		boxes.Output(t, e, id, options.Exec{Cmd: []string{"touch", "/mark"}})
 		end(again.PID)
 		before := again.PID
-		if again, err = create(t.Context(), e, id, root); err != nil || again.State != core.Running || again.PID == before {
+		if again, err = boxes.Create(t.Context(), e, id, root); err != nil || again.State != core.Running || again.PID == before {
 			t.Fatalf("%s: got %+v, %v, want a running box", name, again, err)
 		}
-		if out, _ := output(t, e, id, options.Exec{Cmd: []string{"ls", "/mark"}}); out == "/mark\n" {
+		if out, _ := boxes.Output(t, e, id, options.Exec{Cmd: []string{"ls", "/mark"}}); out == "/mark\n" {
 			t.Errorf("%s: the new box has the old one's files", name)
 		}
 	}

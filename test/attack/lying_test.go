@@ -1,4 +1,4 @@
-package engine_test
+package attack_test
 
 import (
 	"context"
@@ -18,12 +18,13 @@ import (
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 )
 
 // hostileInit makes the record of a box that runs, whose init is serve.
 func hostileInit(t *testing.T, serve func(*wire.Conn)) (home, id string) {
 	t.Helper()
-	home, id = t.TempDir(), boxID(home, 1)
+	home, id = t.TempDir(), boxes.ID(home, 1)
 	self, err := process.Of(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func hostileInit(t *testing.T, serve func(*wire.Conn)) (home, id string) {
 	if err := os.MkdirAll(record.Dir(home, id), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	fakeSocket(t, record.Dir(home, id), wire.InitSocket, serve)
+	boxes.Serve(t, record.Dir(home, id), wire.InitSocket, serve)
 	return home, id
 }
 
@@ -82,7 +83,7 @@ func TestLyingInit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home, box := hostileInit(t, serve)
-			p, err := openAt(t, home).Exec(t.Context(), box, options.Exec{Cmd: []string{"true"}})
+			p, err := boxes.Open(t, home).Exec(t.Context(), box, options.Exec{Cmd: []string{"true"}})
 			if err == nil {
 				_ = p.Release()
 			}
@@ -99,7 +100,7 @@ func TestSilentInit(t *testing.T) {
 	home, id := hostileInit(t, func(*wire.Conn) {})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	if _, err := e.Exec(ctx, id, options.Exec{Cmd: []string{"true"}}); !fault.Is(err, fault.Timeout) {
 		t.Errorf("exec: %v", err)
 	}
@@ -133,7 +134,7 @@ func TestLyingRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home, box := hostileInit(t, func(c *wire.Conn) { serve(c); _ = c.Close() })
-			e := openAt(t, home)
+			e := boxes.Open(t, home)
 			if name != "no end" {
 				_, err := e.FindExec(t.Context(), box, id)
 				wantEngine(t, "find", err)
@@ -164,7 +165,7 @@ func TestLostExec(t *testing.T) {
 		_ = c.Send(wire.TypeExec, wire.Exec{ID: id, PID: 2})
 		_ = c.Close()
 	})
-	rec, err := openAt(t, home).AwaitExec(t.Context(), box, id)
+	rec, err := boxes.Open(t, home).AwaitExec(t.Context(), box, id)
 	if err != nil || rec.Status != core.ExecLost || rec.FinishedAt == nil || rec.ExitCode != nil || rec.BoxID != box {
 		t.Errorf("got %+v, %v", rec, err)
 	}
@@ -219,7 +220,7 @@ func TestLyingTransfer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home, box := hostileInit(t, func(c *wire.Conn) { serve(c); _ = c.Close() })
-			d, err := openAt(t, home).Download(t.Context(), box, "/file", false)
+			d, err := boxes.Open(t, home).Download(t.Context(), box, "/file", false)
 			if err == nil {
 				_, err = io.Copy(io.Discard, d)
 				_ = d.Close()
@@ -247,7 +248,7 @@ func TestSilentTransfer(t *testing.T) {
 		}
 		_ = c.Close()
 	})
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := e.Upload(ctx, box, core.Upload{Dest: "/x"}, strings.NewReader(strings.Repeat("x", 1<<20))); !fault.Is(err, fault.Timeout) {
@@ -276,7 +277,7 @@ func TestLyingEnd(t *testing.T) {
 				<-release
 				end(c)
 			})
-			p, err := openAt(t, home).Exec(t.Context(), id, options.Exec{Cmd: []string{"true"}})
+			p, err := boxes.Open(t, home).Exec(t.Context(), id, options.Exec{Cmd: []string{"true"}})
 			close(release)
 			if err != nil {
 				t.Fatal(err)

@@ -1,7 +1,8 @@
-package engine_test
+package attack_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
 
@@ -50,14 +52,14 @@ func tree(t *testing.T, root string) string {
 // directory that it stands on.
 func TestRootfsStaysAsItIs(t *testing.T) {
 	t.Parallel()
-	b := newBox(t)
-	before := tree(t, b.root)
-	b.sh(t, `for f in /etc/* /bin/* /home/* /root /tmp; do chown 1000:1000 $f; chmod 777 $f; touch $f; done
+	b := boxes.New(t)
+	before := tree(t, b.Root)
+	b.Sh(t, `for f in /etc/* /bin/* /home/* /root /tmp; do chown 1000:1000 $f; chmod 777 $f; touch $f; done
 		echo more >>/etc/passwd; ln /etc/group /etc/again; mv /etc/hosts /etc/moved; mkdir /new; rm -rf /home /var /usr; rm /bin/vi`)
-	if out := b.sh(t, "ls -d /new /home /etc/moved 2>/dev/null"); out != "/etc/moved\n/new\n" {
+	if out := b.Sh(t, "ls -d /new /home /etc/moved 2>/dev/null"); out != "/etc/moved\n/new\n" {
 		t.Errorf("the box did not change its own: %q", out)
 	}
-	if after := tree(t, b.root); after != before {
+	if after := tree(t, b.Root); after != before {
 		t.Error("the directory has changed")
 	}
 }
@@ -86,14 +88,14 @@ func TestRootfsLinksOut(t *testing.T) {
 				if err := os.Symlink(target, link); err != nil {
 					t.Fatal(err)
 				}
-				e := open(t)
-				rec, err := create(t.Context(), e, boxID(root, int(boxes.Add(1))), root)
+				e := boxes.Open(t, t.TempDir())
+				rec, err := boxes.Create(t.Context(), e, boxes.NextID(root), root)
 				if err != nil && !fault.Is(err, fault.InvalidArgument) {
 					t.Errorf("got %v", err)
 				}
 				if err == nil {
-					b := &box{Record: rec, e: e}
-					if out := b.sh(t, "ls /"+name+"/; echo x >/"+name+"/x; cat /"+name+"/passwd; id outside"); strings.Contains(out, "outside:x") || strings.Contains(out, "uid=7") {
+					b := &boxes.Box{Record: rec, Engine: e}
+					if out := b.Sh(t, "ls /"+name+"/; echo x >/"+name+"/x; cat /"+name+"/passwd; id outside"); strings.Contains(out, "outside:x") || strings.Contains(out, "uid=7") {
 						t.Errorf("the box sees the host's: %q", out)
 					}
 					if err := e.Remove(t.Context(), rec.ID, true); err != nil {
@@ -111,20 +113,20 @@ func TestRootfsLinksOut(t *testing.T) {
 // Devices in the tree open nothing, and set-user-id programs change nobody.
 func TestRootfsDevicesAndSetuid(t *testing.T) {
 	t.Parallel()
-	b := &box{home: t.TempDir(), root: rootfs.Busybox(t)}
+	root := rootfs.Busybox(t)
 	for name, node := range map[string]struct{ mode, major, minor uint32 }{
 		"null": {unix.S_IFCHR, 1, 3}, "disk": {unix.S_IFBLK, 8, 0}, "mem": {unix.S_IFCHR, 1, 1},
 	} {
-		path := filepath.Join(b.root, "tmp", name)
+		path := filepath.Join(root, "tmp", name)
 		if err := unix.Mknod(path, node.mode|0o666, int(unix.Mkdev(node.major, node.minor))); err != nil {
 			t.Fatal("needs root: ", err)
 		}
 	}
-	data, err := os.ReadFile(filepath.Join(b.root, "bin/busybox"))
+	data, err := os.ReadFile(filepath.Join(root, "bin/busybox"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := filepath.Join(b.root, "bin/id")
+	id := filepath.Join(root, "bin/id")
 	_ = os.Remove(id)
 	if err := os.WriteFile(id, data, 0o755); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
@@ -132,18 +134,17 @@ func TestRootfsDevicesAndSetuid(t *testing.T) {
 	if err := syscall.Chmod(id, 0o4755); err != nil {
 		t.Fatal(err)
 	}
-	b.e = openAt(t, b.home)
-	b.create(t)
+	b := boxes.On(t, root)
 	for _, name := range []string{"null", "disk", "mem"} {
-		if out := b.sh(t, "head -c 1 /tmp/"+name+" && echo read; echo x >/tmp/"+name+" && echo written"); !strings.Contains(out, "Permission denied") || strings.Contains(out, "read\n") || strings.Contains(out, "written") {
+		if out := b.Sh(t, "head -c 1 /tmp/"+name+" && echo read; echo x >/tmp/"+name+" && echo written"); !strings.Contains(out, "Permission denied") || strings.Contains(out, "read\n") || strings.Contains(out, "written") {
 			t.Errorf("%s: %q", name, out)
 		}
 	}
-	if out, _ := output(t, b.e, b.ID, options.Exec{Cmd: []string{"id", "-u"}, User: "user"}); out != "1000\n" {
+	if out, _ := b.Output(t, options.Exec{Cmd: []string{"id", "-u"}, User: "user"}); out != "1000\n" {
 		t.Errorf("a set-user-id program of the tree changed its user to %q", out)
 	}
-	b.sh(t, "cp /bin/busybox /tmp/id; chmod 4755 /tmp/id")
-	if out, _ := output(t, b.e, b.ID, options.Exec{Cmd: []string{"/tmp/id", "-u"}, User: "user"}); out != "1000\n" {
+	b.Sh(t, "cp /bin/busybox /tmp/id; chmod 4755 /tmp/id")
+	if out, _ := b.Output(t, options.Exec{Cmd: []string{"/tmp/id", "-u"}, User: "user"}); out != "1000\n" {
 		t.Errorf("a set-user-id program of the box changed its user to %q", out)
 	}
 }
@@ -152,7 +153,7 @@ func TestRootfsDevicesAndSetuid(t *testing.T) {
 func TestRootfsRefused(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	e := openAt(t, home)
+	e := boxes.Open(t, home)
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -162,7 +163,7 @@ func TestRootfsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, root := range []string{"/", "/../", "/nosuchfolder", file, home, filepath.Dir(home), filepath.Join(home, "engine"), link, filepath.Join(file, "x")} {
-		if _, err := create(t.Context(), e, boxID(root, int(boxes.Add(1))), root); !fault.Is(err, fault.InvalidArgument) {
+		if _, err := boxes.Create(t.Context(), e, boxes.NextID(root), root); !fault.Is(err, fault.InvalidArgument) {
 			t.Errorf("%s: got %v", root, err)
 		}
 	}
@@ -177,25 +178,30 @@ func TestGiantAccounts(t *testing.T) {
 	t.Parallel()
 	root := rootfs.Busybox(t)
 	for name, last := range map[string]string{"etc/passwd": "late:x:7:7::/:/bin/sh\n", "etc/group": "late:x:7:user\n"} {
-		f, err := os.OpenFile(filepath.Join(root, name), os.O_RDWR, 0)
-		must(t, err)
-		_, err = f.WriteAt([]byte("\n"+last), 1<<30)
-		must(t, err)
-		must(t, f.Close())
+		if err := writeAt(filepath.Join(root, name), "\n"+last, 1<<30); err != nil {
+			t.Fatal(err)
+		}
 	}
-	b := &box{home: t.TempDir(), root: root}
-	b.e = openAt(t, b.home)
-	b.create(t)
+	b := boxes.On(t, root)
 	for user, want := range map[string]string{"user": "1000:1000 \n", "user:nogroup": "1000:65534 \n", "1000:7": "1000:7 \n"} {
-		out, _ := output(t, b.e, b.ID, options.Exec{Cmd: []string{"sh", "-c", "grep -E '^(Uid|Gid)' /proc/self/status | awk '{printf \"%s%s\", s, $2; s=\":\"} END {print \" \"}'"}, User: user})
+		out, _ := b.Output(t, options.Exec{Cmd: []string{"sh", "-c", "grep -E '^(Uid|Gid)' /proc/self/status | awk '{printf \"%s%s\", s, $2; s=\":\"} END {print \" \"}'"}, User: user})
 		if out != want {
 			t.Errorf("%s is %q, want %q", user, out, want)
 		}
 	}
 	for _, user := range []string{"late", "user:late"} {
-		if _, s := output(t, b.e, b.ID, options.Exec{Cmd: []string{"true"}, User: user}); s.State == core.ExecSucceeded {
+		if _, s := b.Output(t, options.Exec{Cmd: []string{"true"}, User: user}); s.State == core.ExecSucceeded {
 			t.Errorf("%s, a gigabyte down, is known", user)
 		}
 	}
-	b.lives(t)
+	b.Lives(t)
+}
+
+func writeAt(path, text string, at int64) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte(text), at)
+	return errors.Join(err, f.Close())
 }
