@@ -35,8 +35,6 @@ var allowed = map[string][]string{
 	"core/enginetest":  {"core", "core/fault", "core/ids", "core/options"},
 	"daemon":           {"auth", "core", "core/fault", "core/local", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
 	"httpd":            {"auth", "core", "core/fault", "core/hostpath", "core/options", "core/store", "logs", "logs/ingest", "spool"},
-	"bench":            {"client", "core/...", "profile", "test/..."},
-	"bench/logs":       {},
 	"logs":             {"core/fault", "core/options", "logs/clickhouse", "logs/sql"},
 	"logs/boxlog":      {"core", "core/fault", "logs/ingest", "spool"},
 	"logs/ingest":      {"core/fault", "logs/clickhouse"},
@@ -50,6 +48,12 @@ var allowed = map[string][]string{
 	"profile":          {"core/fault"},
 	"spool":            {"core", "core/fault", "core/ids", "core/store"},
 	"test":             {"core/..."},
+
+	"bench":             {"bench/contestants", "bench/harness", "bench/measures"},
+	"bench/contestants": {"bench/harness", "client", "core/...", "profile"},
+	"bench/harness":     {},
+	"bench/logs":        {},
+	"bench/measures":    {"bench/contestants", "bench/harness", "client", "core", "core/local", "core/options", "test/registry"},
 
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.
@@ -72,11 +76,11 @@ var importers = map[string]struct {
 		"it runs /proc/self/exe again and has a C constructor: in a library that would be the host program"},
 	"github.com/opencontainers/cgroups": {[]string{"core/engine/shim"},
 		"the shim alone makes, limits and removes the cgroups of boxes"},
-	"github.com/vishvananda/netlink": {[]string{"core/engine/shim/network", "bench"},
+	"github.com/vishvananda/netlink": {[]string{"core/engine/shim/network", "bench/contestants", "bench/measures"},
 		"the shim alone changes the host's network, and takes back what a dead one left"},
 	"github.com/vishvananda/netns": {[]string{"core/engine/shim/network"},
 		"a thread that enters another network namespace must be the shim's, never one of the host program"},
-	"github.com/google/nftables": {[]string{"core/engine/shim/network", "core/doctor", "bench"},
+	"github.com/google/nftables": {[]string{"core/engine/shim/network", "core/doctor", "bench/measures"},
 		"the shim alone changes the host's rules; the doctor reads them"},
 	"sandbox/logs/embedded/chdb": {[]string{"cmd/sandbox-logs"},
 		"it loads a library at run time, which a static program can't"},

@@ -1,0 +1,212 @@
+package contestants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sandbox/bench/harness"
+	"sandbox/core"
+	"sandbox/core/local"
+	"sandbox/core/options"
+)
+
+// Ours is the library in this process, with a home of its own.
+type Ours struct {
+	host         *local.Host
+	Home, rootfs string
+	Why          string
+	Shim         Shim // known from the first box on
+}
+
+const ourIsolation = "user mount pid net ipc uts cgroup ns, cgroup, caps, masked paths, id-mapped overlay, seccomp"
+
+func openOurs(b *Field, home string) *Ours {
+	o := &Ours{Home: home, rootfs: b.Rootfs}
+	host, err := local.Open(local.Config{Home: o.Home, Beside: b.Tools, Owned: true})
+	if err != nil {
+		o.Why = err.Error()
+	}
+	o.host = host
+	return o
+}
+
+// Contestant returns the library as a contestant that does run.
+func (o *Ours) Contestant(run func(context.Context) (time.Duration, error)) harness.Contestant {
+	return harness.Contestant{Name: "ours", Version: core.Version, Isolation: ourIsolation, Why: o.Why, Run: run}
+}
+
+// Alone makes the one row of a measurement that has no peers. measure fills in
+// what it found.
+func (o *Ours) Alone(unit string, n int, measure func(*harness.Row) error) []harness.Row {
+	r := harness.Row{Contestant: "ours", Version: core.Version, Isolation: ourIsolation, Unit: unit, N: n, DidNotRun: o.Why}
+	if r.DidNotRun == "" {
+		if err := measure(&r); err != nil {
+			r.DidNotRun = err.Error()
+		}
+	}
+	return []harness.Row{r}
+}
+
+// Create makes a box with all isolation on.
+func (o *Ours) Create(ctx context.Context) (*core.Box, error) {
+	opts := options.Defaults()
+	opts.RootfsPath = o.rootfs
+	opts.CPUs = 1
+	return o.CreateWith(ctx, opts)
+}
+
+// CreateWith makes a box with these options. The first one tells which process
+// the shim is.
+func (o *Ours) CreateWith(ctx context.Context, opts options.Box) (*core.Box, error) {
+	box, err := o.host.Create(ctx, opts)
+	if err == nil && o.Shim.pid == 0 {
+		o.Shim, err = parentOf(ctx, box)
+	}
+	return box, err
+}
+
+// Remove removes a box by force, also when ctx has ended.
+func (o *Ours) Remove(ctx context.Context, box *core.Box) error {
+	return o.host.Remove(context.WithoutCancel(ctx), box.ID(), true)
+}
+
+// Exec runs args in box to the exit status, reading on this thread.
+func (o *Ours) Exec(ctx context.Context, box *core.Box, args ...string) (harness.Timing, error) {
+	var t harness.Timing
+	buf := make([]byte, harness.BufferSize)
+	start := time.Now()
+	e, err := box.Exec(ctx, options.Exec{Cmd: args})
+	if err != nil {
+		return t, err
+	}
+	defer e.Close()
+	status, err := e.Stream(ctx, buf, func(_ bool, p []byte) error {
+		if t.Bytes == 0 {
+			t.First = time.Since(start)
+		}
+		t.Bytes += int64(len(p))
+		return nil
+	})
+	t.End = time.Since(start)
+	if err == nil && (status.ExitCode != 0 || t.Bytes == 0) {
+		err = fmt.Errorf("%v in %s: %+v after %d bytes", args, box.ID(), status, t.Bytes)
+	}
+	return t, err
+}
+
+// Steps makes, uses and removes a box and times each step: create, the first
+// exec to its first byte, to its exit status, and the removal.
+func (o *Ours) Steps(ctx context.Context) (took [4]time.Duration, err error) {
+	if o.Why != "" {
+		return took, errors.New(o.Why)
+	}
+	start := time.Now()
+	box, err := o.Create(ctx)
+	if err != nil {
+		return took, err
+	}
+	took[0] = time.Since(start)
+	t, err := o.Exec(ctx, box, Hello...)
+	took[1], took[2] = t.First, t.End
+	start = time.Now()
+	err = errors.Join(err, o.Remove(ctx, box))
+	took[3] = time.Since(start)
+	return took, err
+}
+
+// CreateToOutput makes a box and runs a command in it, to the first byte. The
+// box's removal is not in the time.
+func (o *Ours) CreateToOutput(ctx context.Context) (time.Duration, error) {
+	took, err := o.Steps(ctx)
+	return took[0] + took[1], err
+}
+
+// close lets go of the home and waits until its shim has left.
+func (o *Ours) close(ctx context.Context) error {
+	if o == nil || o.host == nil {
+		return nil
+	}
+	if err := o.host.Close(ctx); err != nil {
+		return err
+	}
+	return o.Shim.wait(30 * time.Second)
+}
+
+// Hello is the command of most measurements.
+var Hello = []string{"/bin/echo", "hi"}
+
+// Batch makes boxes to their first output; they are removed afterwards, untimed.
+func (o *Ours) Batch(ctx context.Context, n int) (time.Duration, error) {
+	boxes := make([]*core.Box, n)
+	took, err := harness.AtOnce(n, func(i int) error {
+		box, err := o.Create(ctx)
+		if err != nil {
+			return err
+		}
+		boxes[i] = box
+		_, err = o.Exec(ctx, box, Hello...)
+		return err
+	})
+	for _, box := range boxes {
+		if box != nil {
+			err = errors.Join(err, o.Remove(ctx, box))
+		}
+	}
+	return took, err
+}
+
+// Idle makes n boxes and uses each once: memory that init needs for its first
+// exec counts. What was made is given also on failure.
+func (o *Ours) Idle(ctx context.Context, n int) ([]*core.Box, error) {
+	var boxes []*core.Box
+	for range n {
+		box, err := o.Create(ctx)
+		if err != nil {
+			return boxes, err
+		}
+		boxes = append(boxes, box)
+		if _, err := o.Exec(ctx, box, Hello...); err != nil {
+			return boxes, err
+		}
+	}
+	return boxes, nil
+}
+
+// Leftovers looks for what bears one of the ids: directories of the home, cgroups,
+// and mounts of this process and of the shim.
+func (o *Ours) Leftovers(ids []string) ([]string, error) {
+	var left []string
+	for _, root := range []string{o.Home, "/sys/fs/cgroup"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // went while we looked
+			}
+			if err == nil && slices.Contains(ids, d.Name()) {
+				left = append(left, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, pid := range []int{os.Getpid(), o.Shim.pid} {
+		mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(mounts)) {
+			if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(line, id) }) {
+				left = append(left, strings.TrimSpace(line))
+			}
+		}
+	}
+	return left, nil
+}

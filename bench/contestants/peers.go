@@ -1,0 +1,94 @@
+package contestants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sandbox/bench/harness"
+)
+
+// Peers are the tools that ours is measured beside. One that isn't installed
+// says so in its row.
+type Peers struct {
+	Runc, Crun *OCI
+	Bwrap      Bwrap
+}
+
+// runcVersion is the runc whose figures the bars name, the one whose
+// libcontainer ours is made of.
+const runcVersion = "1.5.2"
+
+func findPeers(ctx context.Context, b *Field) Peers {
+	p := Peers{Runc: newOCI(ctx, b, "runc"), Crun: newOCI(ctx, b, "crun"), Bwrap: newBwrap(ctx, b)}
+	if p.Runc.why == "" && p.Runc.version != runcVersion {
+		p.Runc.why = fmt.Sprintf("is not version %s (make bench-peers builds it)", runcVersion)
+	}
+	if p.Crun.why == "" && harness.Hybrid() {
+		ns, err := harness.WithoutUnified()
+		if err != nil {
+			p.Crun.why = "refuses this host's hybrid cgroups: " + err.Error()
+		}
+		p.Crun.ns = ns
+	}
+	return p
+}
+
+func (p Peers) close(ctx context.Context) error {
+	return errors.Join(p.Runc.close(ctx), p.Crun.close(ctx))
+}
+
+func newOCI(ctx context.Context, b *Field, name string) *OCI {
+	o := &OCI{
+		name: name, rootfs: b.Rootfs,
+		root:    filepath.Join("/run", filepath.Base(b.Dir)+"-"+name), // where both keep their state by default
+		bundles: filepath.Join(b.Dir, name),
+	}
+	o.path, o.version, o.why = FindTool(ctx, b, name)
+	return o
+}
+
+// FindTool looks for a peer among the built ones, then on PATH, and asks for
+// its version: the last word of the first line.
+func FindTool(ctx context.Context, b *Field, name string) (path, version, why string) {
+	path = filepath.Join(b.Tools, "peers", name)
+	if _, err := os.Stat(path); err != nil {
+		if path, err = exec.LookPath(name); err != nil {
+			return "", "", "is not installed (make bench-peers)"
+		}
+	}
+	said, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return "", "", err.Error()
+	}
+	line, _, _ := strings.Cut(string(said), "\n")
+	return path, line[strings.LastIndex(line, " ")+1:], ""
+}
+
+// Bwrap is bubblewrap: it has no cgroups and no exec.
+type Bwrap struct{ path, version, why, rootfs string }
+
+func newBwrap(ctx context.Context, b *Field) Bwrap {
+	w := Bwrap{rootfs: b.Rootfs}
+	w.path, w.version, w.why = FindTool(ctx, b, "bwrap")
+	return w
+}
+
+// Contestant returns bubblewrap as a contestant that does run.
+func (w Bwrap) Contestant(run func(context.Context) (time.Duration, error)) harness.Contestant {
+	return harness.Contestant{
+		Name: "bwrap", Version: w.version, Why: w.why, Run: run,
+		Isolation: "user mount pid net ipc uts cgroup ns, caps; no cgroup, overlay, seccomp, masked paths",
+	}
+}
+
+// Run runs args in a new sandbox of its own.
+func (w Bwrap) Run(ctx context.Context, args ...string) (harness.Timing, error) {
+	flags := []string{w.path, "--unshare-all", "--die-with-parent", "--ro-bind", w.rootfs, "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--"}
+	return harness.Command{Args: append(flags, args...)}.Run(ctx)
+}

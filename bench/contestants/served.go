@@ -1,0 +1,35 @@
+package contestants
+
+import (
+	"fmt"
+	"os"
+
+	"sandbox/bench/harness"
+)
+
+// Resident is the memory of the daemon: of all its pages, as the bars say.
+func (s *Service) Resident() (int64, error) { return harness.StatusBytes(s.cmd.Process.Pid, "VmRSS:") }
+
+// Growth tells by how much the daemon's memory grew at most while f ran, beyond
+// what it was before.
+func (s *Service) Growth(f func() error) (before, peak int64, err error) {
+	pid := s.cmd.Process.Pid
+	if before, err = s.Resident(); err != nil {
+		return 0, 0, err
+	}
+	// 5 makes the peak what is in use now (proc(5)).
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		return 0, 0, err
+	}
+	if err := f(); err != nil {
+		return 0, 0, err
+	}
+	peak, err = harness.StatusBytes(pid, "VmHWM:")
+	return before, peak, err
+}
+
+// Alone makes a row without peers.
+func (s *Service) Alone(what, unit string, n int) harness.Row {
+	c := s.As(what, nil)
+	return harness.Row{Contestant: c.Name, Version: c.Version, Isolation: c.Isolation, Unit: unit, N: n}
+}

@@ -1,0 +1,31 @@
+package harness
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// boxesAtOnce is how many boxes are made at the same time where many are.
+const boxesAtOnce = 8
+
+// AtOnce calls one for 0 to n-1, boxesAtOnce at a time.
+func AtOnce(n int, one func(i int) error) (time.Duration, error) {
+	errs := make([]error, n)
+	work := make(chan int)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for range boxesAtOnce {
+		wg.Go(func() {
+			for i := range work {
+				errs[i] = one(i)
+			}
+		})
+	}
+	for i := range n {
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	return time.Since(start), errors.Join(errs...)
+}

@@ -1,0 +1,41 @@
+// Package measures holds the measurements: what is done, by which contestants, how
+// often, and which bars ours is held to. [All] is the list that command bench
+// chooses from.
+package measures
+
+import (
+	"context"
+
+	"sandbox/bench/contestants"
+	"sandbox/bench/harness"
+)
+
+// All are what the command line can choose from, in running order.
+var All = []Measurement{
+	{"create", "create + start + first output, no pool: from before the request to the first byte of `echo hi`", measureCreate},
+	{"steps", "the steps of ours", measureSteps},
+	{"exec", "exec `echo hi` to its exit status, in a running box", measureExec},
+	{"stream", "1 GiB of text on stdout, read 64 KiB at a time", measureStream},
+	{"memory", "50 idle boxes, each used once: proportional set size of all processes of ours / 50", measureMemory},
+	{"unpack", "import + unpack of Debian as one gzip layer of 69 MiB, into an empty store: wall time", measureUnpack},
+	{"pull", "pull of an image of 1 GiB in 8 layers from a registry on loopback: peak memory of all processes of ours, above idle", measurePull},
+	{"batch", "100 creates, 8 at once, each to its first output: wall time", measureBatch},
+	{"network", "create + start + first output: image of 5 layers, network with a way out, one volume, one port", measureNetwork},
+	{"tcp", "TCP between a box and a server behind a veth pair: 1 GiB over 2 connections, out, and in through a published port", measureTCP},
+	{"traces", "50 boxes with network, port, volume and disk made and removed, 8 at once: wall time, and what is left", measureTraces},
+	{"hammer", "200 boxes created, used and removed from 8 threads of one C program: wall time", measureHammer},
+	{"rest-exec", "exec `echo hi` over REST in a running box: POST, events to the exit, through the Unix socket", measureRestExec},
+	{"rest-run", "`POST /v1/run` of `echo hi` with a cached image of 5 layers, and the same life in process: create, exec, removal", measureRestRun},
+	{"rest-reads", "GET /v1/boxes with 50 boxes, and GET /v1/boxes/{id}: 4 connections over TCP, with a key", measureRestReads},
+	{"rest-stream", "512 MiB out of a box and into one over TCP, with a key, read 64 KiB at a time", measureRestStream},
+	{"rest-terminal", "32 MiB of text on a terminal over TCP, with a key", measureRestTerminal},
+	{"rest-files", "upload and download of 4 GiB: growth of the daemon's resident memory at its peak", measureRestFiles},
+	{"rest-crowd", "500 readers of events and 200 terminals at once, 256 KiB for each: peak of the daemon's resident memory", measureRestCrowd},
+	{"rest-idle", "100 boxes made over REST, each used once: resident memory of the daemon", measureRestIdle},
+}
+
+// Measurement is one part of the report.
+type Measurement struct {
+	Name, What string
+	Run        func(context.Context, *contestants.Field) ([]harness.Row, error)
+}

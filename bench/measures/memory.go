@@ -1,0 +1,49 @@
+package measures
+
+import (
+	"context"
+	"errors"
+
+	"sandbox/bench/contestants"
+	"sandbox/bench/harness"
+)
+
+const idleBoxes = 50
+
+// measureMemory keeps boxes idle and measures all processes of ours.
+func measureMemory(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
+	return b.Ours.Alone("MiB", idleBoxes, func(r *harness.Row) error {
+		boxes, err := b.Ours.Idle(ctx, idleBoxes)
+		if err == nil {
+			err = weigh(b.Ours.Shim, r)
+		}
+		for _, box := range boxes {
+			err = errors.Join(err, b.Ours.Remove(ctx, box))
+		}
+		return err
+	}), nil
+}
+
+// weigh fills in the row: one shim and one init a box is all there may be.
+func weigh(shim contestants.Shim, r *harness.Row) error {
+	pids, err := shim.Family()
+	if err != nil {
+		return err
+	}
+	var sum int64
+	for _, pid := range pids {
+		bytes, err := harness.PSS(pid)
+		if err != nil {
+			return err
+		}
+		sum += bytes
+	}
+	r.P50 = float64(sum) / idleBoxes / (1 << 20)
+	r.P99 = r.P50
+	extra := len(pids) - idleBoxes - 1
+	r.Bars = []harness.Verdict{
+		{Bar: "<= 2.5 MiB a box", Value: r.P50, Met: r.P50 <= 2.5},
+		harness.None("no process but a shim and an init a box", extra),
+	}
+	return nil
+}
