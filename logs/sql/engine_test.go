@@ -42,8 +42,8 @@ func TestEngine(t *testing.T) {
 	t.Run("texts", e.testTexts)
 }
 
-// testAnswers wants each statement of the corpus to give what the caller's own
-// text gives: values, names and types.
+// testAnswers wants each statement of the corpus to have the answer that the
+// caller's own text has: the same values, names and types.
 func (e *engine) testAnswers(t *testing.T) {
 	t.Parallel()
 	for _, entry := range corpus(t, "legit") {

@@ -1,7 +1,7 @@
-// Package sql is the gate through which a caller's SQL reaches an engine. The
-// engine can read files, connect to hosts and change data, and its own limits
-// for a user have had gaps; so no text of a caller is ever sent to it. Three
-// walls stand in the way, one behind the other:
+// Package sql is the gate through which a caller's SQL reaches an engine. An
+// engine can read files, connect to hosts and change data, and it may read a text
+// otherwise than we do. So no text of a caller's is ever sent to one. Three walls
+// stand between them, one behind the other:
 //
 //   - Package parse reads the statement with a complete parser of our own for
 //     SELECT. What it can't read as the engine would is refused, and so is every

@@ -62,8 +62,8 @@ type (
 		L, R Expr
 	}
 
-	// A Chain is AND, OR or || between two or more operands: one function
-	// for the engine.
+	// A Chain is AND, OR or || between two or more operands. The engine makes one
+	// function of them all.
 	Chain struct {
 		Op    string
 		Items []Expr
@@ -183,7 +183,7 @@ func (n *Name) Names() []string {
 	return all
 }
 
-// IsConstant reports literals, and tuples and arrays of constants.
+// IsConstant reports whether x is a literal, or a tuple or array of constants.
 func IsConstant(x Expr) bool {
 	switch x := x.(type) {
 	case *Literal:
@@ -199,7 +199,7 @@ func IsConstant(x Expr) bool {
 	}
 }
 
-// IsVariable reports what is no constant.
+// IsVariable reports whether x is no constant.
 func IsVariable(x Expr) bool { return !IsConstant(x) }
 
 func (*Literal) expr()     {}

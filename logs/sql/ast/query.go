@@ -1,3 +1,9 @@
+// Package ast holds the tree of a SELECT statement, which package parse makes,
+// package check resolves and package print writes.
+//
+// Pos is the place of a node, in bytes from the beginning of the statement. What
+// is absent from a statement has the zero value in the tree. A keyword that a node
+// keeps as a string is in upper case.
 package ast
 
 // A Query is one SELECT, or several joined by UNION, INTERSECT and EXCEPT.

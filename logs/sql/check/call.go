@@ -35,7 +35,7 @@ func (c *checker) call(f *ast.Call, s *scope) {
 // their names in lower case.
 var specials = map[string]func(*checker, *ast.Call, *scope){}
 
-func init() { // the functions refer to the map
+func init() { // and not in the declaration: reference looks into the map
 	for _, name := range []string{"in", "notIn", "globalIn", "globalNotIn", "nullIn", "notNullIn", "globalNullIn", "globalNotNullIn"} {
 		specials[strings.ToLower(name)] = (*checker).inCall
 	}
@@ -68,8 +68,8 @@ const higherOrder = `arrayAll arrayAvg arrayCompact arrayCount arrayCumSum array
 	arrayPartialReverseSort arrayPartialSort arrayProduct arrayReverseFill arrayReverseSort arrayReverseSplit arraySort arraySplit arraySum
 	mapAll mapApply mapExists mapFilter mapPartialReverseSort mapPartialSort mapReverseSort mapSort`
 
-// reference checks the first of several arguments of such a function. The
-// engine takes a name there for a function's, unless a column has it.
+// reference checks the first argument of such a function, if it has several. The
+// engine takes a bare name there for a function, unless a column has that name.
 func (c *checker) reference(f *ast.Call, s *scope) {
 	if len(f.Args) < 2 {
 		return
@@ -87,7 +87,7 @@ func (c *checker) reference(f *ast.Call, s *scope) {
 	}
 }
 
-// aggregateName checks an aggregate function that is named by a string.
+// aggregateName checks the aggregate function that a string names.
 func (c *checker) aggregateName(f *ast.Call, _ *scope) {
 	text, ok := textArgument(f, 0)
 	if !ok {
@@ -100,7 +100,7 @@ func (c *checker) aggregateName(f *ast.Call, _ *scope) {
 	}
 }
 
-// typeName checks a type that is named by a string.
+// typeName checks the type that a string names.
 func (c *checker) typeName(f *ast.Call, at int) {
 	text, ok := textArgument(f, at)
 	if !ok {
@@ -139,8 +139,8 @@ func textArgument(f *ast.Call, at int) (string, bool) {
 	return l.Value, true
 }
 
-// values checks the columns that values('a UInt8, b String', ...) names. So
-// its first argument must be known here.
+// values checks the columns that values('a UInt8, b String', ...) names. The first
+// argument must be a constant, as nothing else can be read here.
 func (c *checker) values(f *ast.Call) {
 	if f.Name != "values" || len(f.Args) < 2 {
 		return
@@ -150,7 +150,7 @@ func (c *checker) values(f *ast.Call) {
 	}
 	text, ok := textArgument(f, 0)
 	if !ok {
-		return // a value
+		return // a value, not a list of columns
 	}
 	columns, err := parse.Columns(text)
 	if err != nil || !c.columns(f.Pos, columns) {

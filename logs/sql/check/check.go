@@ -1,3 +1,9 @@
+// Package check decides whether a statement may be answered. It walks the tree
+// against lists of what is allowed: one table, functions that compute from their
+// arguments alone, plain types. What is not on a list is refused. It also
+// resolves the names that the engine might resolve otherwise than we do, in the
+// tree itself: whether a name is a table, a query named WITH or a constant, and
+// whether a function is a lambda's alias.
 package check
 
 import (
@@ -15,11 +21,11 @@ const (
 // A checker walks a statement and resolves its names in place. It keeps the
 // first thing that is not allowed.
 type checker struct {
-	text    string
+	text    string // the statement, for the places of errors
 	err     *ast.Error
-	count   int  // of names that were made
-	inlined int  // length of the constants that were put in
-	named   bool // something got another name than the caller's
+	count   int  // how many names were made
+	inlined int  // the length of the constants that took the place of aliases
+	named   bool // something in this item got another name than the caller's
 }
 
 // Query walks the query, which was read from source: each table must be
@@ -43,7 +49,7 @@ func (c *checker) refuse(pos int, format string, args ...any) {
 	}
 }
 
-// query checks each part. What the first one names WITH the others see, too.
+// query checks each part. What the first part names in WITH, the others see too.
 func (c *checker) query(q *ast.Query, outer *scope) {
 	for i := range q.Parts {
 		part := &q.Parts[i]
@@ -58,9 +64,9 @@ func (c *checker) query(q *ast.Query, outer *scope) {
 	}
 }
 
-// selectQuery returns the scope of what is named WITH.
+// selectQuery checks one SELECT, and returns the scope of what its WITH names.
 func (c *checker) selectQuery(s *ast.Select, outer *scope) *scope {
-	named := c.named // is the outer item's own
+	named := c.named // belongs to an item of the query around this one
 	defer func() { c.named = named }()
 	with := newScope(outer)
 	for i := range s.With {
@@ -68,11 +74,11 @@ func (c *checker) selectQuery(s *ast.Select, outer *scope) *scope {
 	}
 	from := newScope(with)
 	from.top = true
-	from.giveColumns(s.From)
+	from.addColumns(s.From)
 	inner := newScope(from)
-	inner.giveAliases(s.Items)
+	inner.addAliases(s.Items)
 	for i := range s.With {
-		inner.giveAliases([]ast.Expr{s.With[i].Expr})
+		inner.addAliases([]ast.Expr{s.With[i].Expr})
 	}
 	rest := *s
 	rest.With = nil
@@ -87,6 +93,7 @@ func (c *checker) selectQuery(s *ast.Select, outer *scope) *scope {
 	return with
 }
 
+// declare adds what an entry of WITH names.
 func (c *checker) declare(with *scope, w *ast.With) {
 	if w.Query == nil {
 		c.aliases(with, w.Expr)
@@ -98,6 +105,7 @@ func (c *checker) declare(with *scope, w *ast.With) {
 	with.queries[w.Name] = namedQuery{printed: c.unique(w.Name), columns: w.Columns, query: w.Query}
 }
 
+// with checks an entry of WITH, and gives a query its printed name.
 func (c *checker) with(w *ast.With, recursive bool, with, inner *scope) {
 	if w.Query == nil {
 		c.walk(w.Expr, inner)
@@ -112,8 +120,9 @@ func (c *checker) with(w *ast.With, recursive bool, with, inner *scope) {
 	w.Name = with.queries[w.Name].printed
 }
 
-// items checks what is selected. Where that is printed under other names than
-// the caller's, its column keeps the caller's text for a name.
+// items checks what is selected. The engine names a column by its expression. So
+// where that is printed with other names than the caller's, the caller's text
+// becomes its alias.
 func (c *checker) items(s *ast.Select, inner *scope) {
 	for i := range s.Items {
 		c.named = false
@@ -125,13 +134,13 @@ func (c *checker) items(s *ast.Select, inner *scope) {
 	}
 }
 
-// unique makes a name that no table and no function has.
+// unique returns a name that no table and no function has.
 func (c *checker) unique(name string) string {
 	c.count++
 	return fmt.Sprintf("%s/%d", name, c.count)
 }
 
-// walk checks everything below and at x.
+// walk checks x and everything below it.
 func (c *checker) walk(x any, s *scope) {
 	ast.Inspect(x, func(node any) bool {
 		if c.err != nil {
@@ -143,7 +152,7 @@ func (c *checker) walk(x any, s *scope) {
 			return false
 		case *ast.Table:
 			c.table(node, s)
-			if node.Func != nil { // no function of the list
+			if node.Func != nil { // its name is not one of the functions': only the arguments are walked
 				args := newScope(s)
 				args.top = true
 				c.walk(node.Func.Args, args)

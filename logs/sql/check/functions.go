@@ -14,10 +14,10 @@ type group struct {
 
 // functions are all that may be called. They compute from their arguments
 // alone: none reads a file, a table, a dictionary, a setting or a fact of the
-// host, connects anywhere, waits, or runs text as a query. So those are left
-// out that look a character set or, in a text, a time zone up by its name:
-// the engine opens a file of that name. Left out, too, are those that only an
-// old or experimental setting enables.
+// host, connects anywhere, waits, or runs text as a query. Functions that look
+// up a character set, or a time zone which stands in a text, are left out,
+// because the engine opens a file of that name. So are those that only an old
+// or experimental setting enables.
 var functions = []group{
 	{"Arithmetic", `plus minus multiply divide intDiv intDivOrZero intDivOrNull modulo moduloOrZero moduloOrNull mod* positiveModulo*
 		positive_modulo* pmod* negate abs* gcd lcm divideOrNull divideDecimal multiplyDecimal max2* min2* avg2* midpoint* isFinite isInfinite
@@ -195,15 +195,18 @@ var aggregates = []group{
 		nonNegativeDerivative`},
 }
 
-// combinators are the endings that aggregates may have, any number of them.
+// combinators are the endings that names of aggregate functions may have, any
+// number of them.
 const combinators = `If Array Map ForEach Distinct OrDefault OrNull Resample ArgMin ArgMax Tuple State Merge`
 
 // tableFunctions make rows from their arguments.
 const tableFunctions = `numbers numbers_mt zeros zeros_mt generateSeries generate_series values`
 
-// names looks a group's names up. Those of any case are kept in lower case.
+// names is a set of names. In folded, which are taken in any case, they are in
+// lower case.
 type names struct{ exact, folded map[string]bool }
 
+// gather returns the names of all groups.
 func gather(groups []group) names {
 	n := names{map[string]bool{}, map[string]bool{}}
 	for _, g := range groups {
@@ -238,10 +241,12 @@ func Functions() []string {
 	return all
 }
 
-// isAllowed reports a function of the list, with any combinators.
+// isAllowed reports whether a function is on the list. An aggregate function may
+// have combinators.
 func isAllowed(name string) bool { return allowedFunctions.has(name) || isAggregate(name) }
 
-// isAggregate reports an aggregate with any combinators.
+// isAggregate reports whether a function is an aggregate function of the list, with
+// or without combinators.
 func isAggregate(name string) bool {
 	if allowedAggregates.has(name) {
 		return true

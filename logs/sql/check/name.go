@@ -25,8 +25,8 @@ func title(t *ast.Table) string {
 	return t.Database + "." + t.Name
 }
 
-// name resolves a lambda that is handed to a function by its name, and wants
-// the names that are calls to be columns.
+// name resolves a lambda that is handed to a function by its name, and refuses the
+// name of a niladic function, unless the SELECT has a column or an alias of it.
 func (c *checker) name(n *ast.Name, s *scope) {
 	if len(n.Parts) != 1 {
 		c.path(n)
@@ -37,7 +37,7 @@ func (c *checker) name(n *ast.Name, s *scope) {
 		n.Parts[0].Name = printed
 		c.named = true
 	}
-	if niladic.has(name) && !s.gives(name) {
+	if niladic.has(name) && !s.owns(name) {
 		c.refuse(n.Pos, "the function %s is not allowed: write %s.%[1]s for a column of that name", ast.Short(name), table)
 	}
 }
@@ -46,7 +46,7 @@ func (c *checker) name(n *ast.Name, s *scope) {
 func (c *checker) lambda(l *ast.Lambda, s *scope) {
 	body := newScope(s)
 	for _, name := range l.Params {
-		body.given[name] = true
+		body.own[name] = true
 	}
 	c.walk(l.Body, body)
 }
@@ -60,7 +60,7 @@ func (c *checker) path(n *ast.Name) {
 	}
 }
 
-// maxPlaceholder is the longest name that a value can be given for.
+// maxPlaceholder is the longest name, in bytes, that a value can be given for.
 const maxPlaceholder = 64
 
 func (c *checker) placeholder(h *ast.Placeholder) {

@@ -8,29 +8,30 @@ import (
 // A scope holds what the names of a SELECT mean, besides columns.
 type scope struct {
 	outer   *scope
-	top     bool                  // of a SELECT: what is further out is another's
-	queries map[string]namedQuery // by the caller's name
-	lambdas map[string]string     // named lambdas: what each is printed as
-	consts  map[string]constant   // aliases
-	given   map[string]bool       // parameters of a lambda; at the top, the niladic names that are columns
-	hidden  string                // a named query that outer's own may not be seen as
+	top     bool                  // the outermost scope of a SELECT: those further out are of the query around it
+	queries map[string]namedQuery // by the caller's names
+	lambdas map[string]string     // the printed names of named lambdas, by the caller's
+	consts  map[string]constant   // by their aliases
+	own     map[string]bool       // parameters of a lambda; at the top, the niladic names that are columns
+	hidden  string                // the named query whose body this is: it does not see itself in outer
 }
 
-// A namedQuery is a query named WITH.
+// A namedQuery is a query that WITH names.
 type namedQuery struct {
 	printed string
 	columns []string
 	query   *ast.Query
 }
 
-// A constant is what an alias stands for, and its length when printed. It is
-// nil where the alias is something else, or there are two of the name.
+// A constant is what an alias stands for, and its length when printed. The value
+// is nil where the alias stands for something else, or where two have the name.
 type constant struct {
 	value  ast.Expr
 	length int
 }
 
-// query returns a named query.
+// query returns the named query that a table's name means, and reports whether it
+// means one.
 func (s *scope) query(name string) (namedQuery, bool) {
 	for ; s != nil; s = s.outer {
 		if named, ok := s.queries[name]; ok {
@@ -43,10 +44,11 @@ func (s *scope) query(name string) (namedQuery, bool) {
 	return namedQuery{}, false
 }
 
-// lambda returns the printed name of a named lambda.
+// lambda returns the printed name of a named lambda, and reports whether the name
+// means one.
 func (s *scope) lambda(name string) (string, bool) {
 	for ; s != nil; s = s.outer {
-		if s.given[name] && !s.top {
+		if s.own[name] && !s.top {
 			return "", false // a parameter
 		}
 		if printed, ok := s.lambdas[name]; ok {
@@ -56,16 +58,17 @@ func (s *scope) lambda(name string) (string, bool) {
 	return "", false
 }
 
-// means reports a name that is an alias or a parameter of a lambda.
+// means reports whether a name is an alias or a parameter of a lambda.
 func (s *scope) means(name string) bool {
 	for ; s != nil; s = s.outer {
-		if _, ok := s.consts[name]; ok || s.given[name] {
+		if _, ok := s.consts[name]; ok || s.own[name] {
 			return true
 		}
 	}
 	return false
 }
 
+// constant returns what an alias stands for. Its value may be nil.
 func (s *scope) constant(name string) constant {
 	for ; s != nil; s = s.outer {
 		if x, ok := s.consts[name]; ok {
@@ -107,5 +110,5 @@ func (c *checker) alias(s *scope, a *ast.Alias) {
 }
 
 func newScope(outer *scope) *scope {
-	return &scope{outer: outer, queries: map[string]namedQuery{}, lambdas: map[string]string{}, consts: map[string]constant{}, given: map[string]bool{}}
+	return &scope{outer: outer, queries: map[string]namedQuery{}, lambdas: map[string]string{}, consts: map[string]constant{}, own: map[string]bool{}}
 }

@@ -10,7 +10,7 @@ import (
 // inOperators are those whose right side the engine may take for a table.
 var inOperators = map[string]bool{"IN": true, "NOT IN": true, "GLOBAL IN": true, "GLOBAL NOT IN": true}
 
-// set resolves what stands right of IN. The engine would take a name there
+// set resolves what stands right of IN. The engine would take a bare name there
 // for a table.
 func (c *checker) set(pos int, x *ast.Expr, s *scope) {
 	switch right := bare(*x).(type) {
@@ -50,7 +50,7 @@ func (c *checker) inline(pos int, x *ast.Expr, found constant) {
 	}
 }
 
-// bare takes aliases and brackets off.
+// bare returns an expression without its aliases and brackets.
 func bare(x ast.Expr) ast.Expr {
 	for {
 		switch y := x.(type) {

@@ -32,4 +32,5 @@ func foldedNames(all []string) string {
 	return b.String()
 }
 
+// isAllowedType reports whether a statement may name a type, in any case.
 func isAllowedType(name string) bool { return allowedTypes.has(strings.ReplaceAll(name, " ", "_")) }

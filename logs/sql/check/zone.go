@@ -49,8 +49,8 @@ func zonesAt(lists map[int]string) map[string][]int {
 	return all
 }
 
-// zones wants every argument that may be a time zone to be the name of
-// one, in a plain string: the engine reads file:/any/path for one.
+// zones refuses every argument that may be a time zone, unless it is the name of
+// one in a plain string: the engine takes file:/any/path for a zone, and opens it.
 func (c *checker) zones(f *ast.Call) {
 	for _, at := range zoneArguments[strings.ToLower(f.Name)] {
 		if at >= len(f.Args) || mayStandForZone(f, at) {
@@ -62,7 +62,8 @@ func (c *checker) zones(f *ast.Call) {
 	}
 }
 
-// takesZone reports a function that n arguments may give a time zone.
+// takesZone reports whether one of the first n arguments of a function may be a
+// time zone.
 func takesZone(function string, n int) bool {
 	return slices.ContainsFunc(zoneArguments[strings.ToLower(function)], func(at int) bool { return at < n })
 }
@@ -74,8 +75,8 @@ func isZone(name string) bool {
 	return ast.IsPlain(plain) && plain[0] == name[0]
 }
 
-// mayStandForZone reports an argument that is a number, an interval or a time
-// by its very form, in a function that takes such a one in the zone's place.
+// mayStandForZone reports whether an argument is a number, an interval or a time by
+// its form alone. A function takes such a one in the place of a zone.
 func mayStandForZone(f *ast.Call, at int) bool {
 	switch x := bare(f.Args[at]).(type) {
 	case *ast.Literal:

@@ -26,7 +26,8 @@ func (p *parser) datePart(pos int) ast.Expr {
 	return p.datePartOf(pos, part)
 }
 
-// datePartOf reads x and the bracket, and gives the function of the unit.
+// datePartOf reads x and the closing bracket, and returns the function that the
+// engine calls for the unit.
 func (p *parser) datePartOf(pos int, part string) ast.Expr {
 	x := p.item(false)
 	p.expectSymbol(")")
@@ -82,7 +83,8 @@ func (p *parser) dateDiff(pos int) ast.Expr {
 	return c
 }
 
-// leadingUnit passes a unit and its comma.
+// leadingUnit passes a unit and its comma, and returns the unit, or nil where
+// something else stands.
 func (p *parser) leadingUnit() *unit {
 	if p.peek().kind != word || !p.ahead(1).isSymbol(",") {
 		return nil

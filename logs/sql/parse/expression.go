@@ -7,8 +7,9 @@ func (p *parser) items() []ast.Expr {
 	return list(p, func() ast.Expr { return p.item(false) })
 }
 
-// item is an expression with an alias; with bare, AS may be missing.
-func (p *parser) item(bare bool) ast.Expr { return p.aliased(p.expression(weakest), bare) }
+// item is an expression, maybe with an alias. Where bare is true, the alias may
+// stand without AS.
+func (p *parser) item(bare bool) ast.Expr { return p.aliased(p.expression(lowest), bare) }
 
 func (p *parser) aliased(x ast.Expr, bare bool) ast.Expr {
 	switch {
@@ -21,17 +22,19 @@ func (p *parser) aliased(x ast.Expr, bare bool) ast.Expr {
 	}
 }
 
-// expression reads operators stronger than the given strength.
+// expression is an operand and what follows it, as far as operators have a higher
+// precedence than above.
 func (p *parser) expression(above int) ast.Expr {
 	defer p.enter()()
 	x := p.operand()
-	if above == weakest && p.peek().isSymbol("->") {
+	if above == lowest && p.peek().isSymbol("->") {
 		return p.lambda(x)
 	}
 	return p.operators(x, above)
 }
 
-// operators goes on behind the first operand.
+// operators is what follows the operand x: operators of a higher precedence than
+// above, with their operands.
 func (p *parser) operators(x ast.Expr, above int) ast.Expr {
 	for height := p.depth; ; {
 		bigger, ok := p.extend(x, above)
@@ -46,37 +49,38 @@ func (p *parser) operators(x ast.Expr, above int) ast.Expr {
 	}
 }
 
-// extend reads one operator after x, and its right side.
+// extend reads one operator behind x with what stands right of it, and reports
+// whether there was one.
 func (p *parser) extend(x ast.Expr, above int) (ast.Expr, bool) {
 	if y, ok := p.postfix(x); ok {
 		return y, true
 	}
 	t := p.peek()
 	switch {
-	case above < strengthIs && t.is("IS") && !p.follows("IS", "DISTINCT") && !p.follows("IS", "NOT", "DISTINCT"):
+	case above < precedenceIs && t.is("IS") && !p.follows("IS", "DISTINCT") && !p.follows("IS", "NOT", "DISTINCT"):
 		return p.truthTest(x), true
-	case above < strengthBetween && (t.is("BETWEEN") || p.follows("NOT", "BETWEEN")):
+	case above < precedenceBetween && (t.is("BETWEEN") || p.follows("NOT", "BETWEEN")):
 		return p.between(x), true
-	case above < strengthTernary && t.isSymbol("?"):
+	case above < precedenceTernary && t.isSymbol("?"):
 		return p.ternary(x), true
-	case above < strengthZone && p.follows("AT", "TIME", "ZONE"):
+	case above < precedenceZone && p.follows("AT", "TIME", "ZONE"):
 		return p.atTimeZone(x), true
 	}
-	j := p.followsJoint()
-	if j == nil || j.strength <= above {
+	j := p.nextInfix()
+	if j == nil || j.precedence <= above {
 		return nil, false
 	}
 	return p.binary(x, j), true
 }
 
-func (p *parser) binary(left ast.Expr, j *joint) ast.Expr {
+func (p *parser) binary(left ast.Expr, j *infix) ast.Expr {
 	pos := p.peek().from
-	p.passJoint(j)
+	p.passInfix(j)
 	if chained[j.op] {
-		c := &ast.Chain{Op: j.op, Items: []ast.Expr{left, p.expression(j.strength)}}
-		for next := p.followsJoint(); next == j; next = p.followsJoint() {
-			p.passJoint(j)
-			c.Items = append(c.Items, p.expression(j.strength))
+		c := &ast.Chain{Op: j.op, Items: []ast.Expr{left, p.expression(j.precedence)}}
+		for next := p.nextInfix(); next == j; next = p.nextInfix() {
+			p.passInfix(j)
+			c.Items = append(c.Items, p.expression(j.precedence))
 		}
 		return c
 	}
@@ -85,7 +89,7 @@ func (p *parser) binary(left ast.Expr, j *joint) ast.Expr {
 			return &ast.Binary{Pos: pos, Op: j.op, L: left, R: right}
 		}
 	}
-	right := p.expression(j.strength)
+	right := p.expression(j.precedence)
 	if f := likes[j.op]; f != "" && p.follows("ESCAPE") && p.ahead(1).kind == text {
 		p.expect("ESCAPE")
 		return &ast.Call{Pos: pos, Name: f, Args: []ast.Expr{left, right, p.textLiteral()}}
@@ -96,16 +100,17 @@ func (p *parser) binary(left ast.Expr, j *joint) ast.Expr {
 func (p *parser) atTimeZone(x ast.Expr) ast.Expr {
 	pos := p.peek().from
 	p.expect("AT", "TIME", "ZONE")
-	return &ast.Call{Pos: pos, Name: "toTimeZone", Args: []ast.Expr{x, p.expression(strengthZone)}}
+	return &ast.Call{Pos: pos, Name: "toTimeZone", Args: []ast.Expr{x, p.expression(precedenceZone)}}
 }
 
-func (p *parser) passJoint(j *joint) {
+func (p *parser) passInfix(j *infix) {
 	for range j.words {
 		p.next()
 	}
 }
 
-// quantified is ANY (query), which SOME is too, or ALL (query).
+// quantified is ALL (query) or ANY (query), which may be written SOME (query). It
+// returns nil where something else stands.
 func (p *parser) quantified() ast.Expr {
 	if !p.ahead(1).isSymbol("(") {
 		return nil
@@ -145,28 +150,29 @@ func (p *parser) truthTest(x ast.Expr) ast.Expr {
 func (p *parser) between(x ast.Expr) ast.Expr {
 	b := &ast.Between{X: x, Not: p.accept("NOT")}
 	p.expect("BETWEEN")
-	b.Low = p.expression(strengthBetween)
+	b.Low = p.expression(precedenceBetween)
 	p.expect("AND")
-	b.High = p.expression(strengthBetween)
+	b.High = p.expression(precedenceBetween)
 	return b
 }
 
 func (p *parser) ternary(x ast.Expr) ast.Expr {
 	p.expectSymbol("?")
-	t := &ast.Ternary{If: x, Then: p.expression(strengthTernary)}
+	t := &ast.Ternary{If: x, Then: p.expression(precedenceTernary)}
 	p.expectSymbol(":")
-	t.Else = p.expression(strengthTernary)
+	t.Else = p.expression(precedenceTernary)
 	return t
 }
 
-// lambda takes what stands before the arrow as its parameters.
+// lambda is x -> body or (x, y) -> body. Its parameters have been read as the
+// expression x.
 func (p *parser) lambda(x ast.Expr) ast.Expr {
 	params, ok := lambdaParams(x)
 	if !ok {
 		p.fail("before -> stand names: x, or (x, y)")
 	}
 	p.expectSymbol("->")
-	return &ast.Lambda{Params: params, Body: p.expression(weakest)}
+	return &ast.Lambda{Params: params, Body: p.expression(lowest)}
 }
 
 func lambdaParams(x ast.Expr) ([]string, bool) {
@@ -207,7 +213,7 @@ func (p *parser) postfix(x ast.Expr) (ast.Expr, bool) {
 
 func (p *parser) member(x ast.Expr) ast.Expr {
 	if _, ok := x.(*ast.Literal); ok {
-		x = &ast.Paren{X: x} // as it must be written: the dot would be the number's
+		x = &ast.Paren{X: x} // or the dot would be printed as a part of the number
 	}
 	switch t := p.peek(); t.kind {
 	case number:

@@ -44,7 +44,7 @@ func (p *parser) plainCall(pos int, name string) ast.Expr {
 
 // cast is CAST(x AS T), CAST(x, 'T'), and both with an alias for x.
 func (p *parser) cast(pos int) ast.Expr {
-	x := p.expression(weakest)
+	x := p.expression(lowest)
 	if p.accept("AS") {
 		alias := ""
 		aliased, _ := p.try(func() { alias = p.castAlias() })
@@ -65,7 +65,8 @@ func (p *parser) cast(pos int) ast.Expr {
 	return c
 }
 
-// castAlias is a name before a further AS or a comma; else it is the type.
+// castAlias is the alias in CAST(x AS alias AS T) and CAST(x AS alias, T). It fails
+// where the name is the type.
 func (p *parser) castAlias() string {
 	alias := p.name("an alias")
 	if !p.follows("AS") && !p.peek().isSymbol(",") {
@@ -74,6 +75,7 @@ func (p *parser) castAlias() string {
 	return alias
 }
 
+// exists is EXISTS(query).
 func (p *parser) exists() ast.Expr {
 	s := &ast.Subquery{Exists: true, Query: p.queryToBracket()}
 	if len(s.Query.Parts) == 1 && s.Query.Parts[0].Nested != nil {
@@ -88,13 +90,13 @@ func (p *parser) position(pos int) ast.Expr {
 	if p.acceptSymbol(")") {
 		return c
 	}
-	first := p.expression(strengthCompare)
+	first := p.expression(precedenceCompare)
 	if p.accept("IN") {
 		c.Args = []ast.Expr{p.item(false), first}
 		p.expectSymbol(")")
 		return c
 	}
-	c.Args = []ast.Expr{p.aliased(p.operators(first, weakest), false)}
+	c.Args = []ast.Expr{p.aliased(p.operators(first, lowest), false)}
 	if p.acceptSymbol(",") {
 		c.Args = append(c.Args, p.items()...)
 	}

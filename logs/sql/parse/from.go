@@ -6,7 +6,8 @@ import (
 	"sandbox/logs/sql/ast"
 )
 
-// from is the tables of a SELECT. Before the selection, SELECT is no alias.
+// from is the tables of a SELECT. Where they stand before the selection (selected
+// is false), the word SELECT behind a table is not its alias.
 func (p *parser) from(selected bool) *ast.From {
 	f := &ast.From{First: p.table(selected)}
 	for {
@@ -51,7 +52,7 @@ func (p *parser) arrayJoin() (ast.Join, bool) {
 var strictnesses = []string{"ANY", "ALL", "ASOF", "SEMI", "ANTI"}
 
 // joinWords are GLOBAL, strictness and kind in the orders that are allowed,
-// and JOIN. What a setting would choose is written out.
+// and JOIN. What a setting of the engine would choose is filled in.
 func (p *parser) joinWords() (j ast.Join, ok bool) {
 	at := p.at
 	j.Natural = p.accept("NATURAL")
@@ -77,6 +78,7 @@ func (p *parser) joinWords() (j ast.Join, ok bool) {
 	return j, true
 }
 
+// defaultJoin fills in the strictness and the kind that are not written.
 func (p *parser) defaultJoin(j *ast.Join) {
 	switch {
 	case j.Kind == "CROSS", j.Kind == "PASTE", j.Natural:
@@ -183,7 +185,7 @@ func (p *parser) numberText() string {
 	return p.next().value
 }
 
-// notAliases are the words that are no aliases without AS.
+// notAliases are the words that can be an alias only behind AS.
 var notAliases = []string{
 	"ALL", "ANTI", "ANY", "ARRAY", "AS", "ASOF", "BETWEEN", "CROSS", "ELSE", "EXCEPT", "FETCH", "FINAL", "FORMAT", "FROM",
 	"FULL", "GLOBAL", "GROUP", "HAVING", "ILIKE", "INNER", "INTERSECT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT",

@@ -7,7 +7,8 @@ import (
 	"sandbox/logs/sql/ast"
 )
 
-// A unit of time with its spellings. Function is what EXTRACT becomes.
+// A unit is a unit of time with its spellings, and the function that EXTRACT
+// becomes for it.
 type unit struct {
 	name      string
 	function  string
@@ -71,7 +72,7 @@ func (p *parser) interval() ast.Expr {
 			return &ast.Tuple{Items: parts}
 		}
 	}
-	x := p.expression(weakest)
+	x := p.expression(lowest)
 	return intervalCall(pos, p.unit(), x)
 }
 
@@ -100,7 +101,7 @@ func intervalParts(pos int, s string) []ast.Expr {
 }
 
 // intervalFields reads the units of INTERVAL '5 12:30' DAY TO MINUTE, and the
-// fields of its string. A sign is that of them all.
+// fields of its string. A sign before the first field holds for all.
 func (p *parser) intervalFields(pos int, s string) []ast.Expr {
 	first := p.unit()
 	p.expect("TO")
@@ -129,7 +130,7 @@ func (p *parser) intervalFields(pos int, s string) []ast.Expr {
 	return nil
 }
 
-// A field of an interval, and what stands behind it before the next.
+// A field is one unit of an interval, and the character between it and the next.
 type field struct {
 	unit *unit
 	end  byte

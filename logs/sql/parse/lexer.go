@@ -7,15 +7,16 @@ import (
 	"sandbox/logs/sql/ast"
 )
 
-// A lexer cuts a statement into tokens as ClickHouse does. What it cannot
-// place it refuses.
+// A lexer cuts a statement into tokens as ClickHouse does. What it does not know
+// is an error.
 type lexer struct {
 	source string
 	at     int
-	last   token // a dot after it, or digits after a dot, mean something else
+	last   token // decides what a dot, or digits behind a dot, mean
 }
 
-// symbols of more than one byte, before those that they begin with.
+// symbols are the operators and brackets. A longer one stands before those that
+// it begins with.
 var symbols = []string{
 	"<=>", "->", "==", "!=", "<=", "<>", "<", ">=", ">", "::", ":", "||",
 	"=", "+", "-", "−", "*", "/", "%", "(", ")", "[", "]", "{", "}", ",", ";", ".", "?", "^",

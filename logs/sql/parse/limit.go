@@ -48,7 +48,7 @@ func (p *parser) limit() (limit, offset ast.Expr, ties bool) {
 	return limit, offset, p.accept("WITH", "TIES")
 }
 
-// fetch is the standard's LIMIT.
+// fetch is FETCH, the LIMIT of the SQL standard.
 func (p *parser) fetch(s *ast.Select) {
 	if s.Limit != nil || !p.accept("FETCH") {
 		return

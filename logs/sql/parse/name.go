@@ -19,7 +19,7 @@ func (p *parser) named() ast.Expr {
 			p.expectSymbol(".")
 			return p.columns(n.Names())
 		case after.kind == number:
-			return n // a member, for the loop of operators
+			return n // a member such as x.1, which operators reads
 		case after.kind == word || after.kind == quoted:
 			p.expectSymbol(".")
 			n.Parts = append(n.Parts, ast.NamePart{Name: p.name("a name")})

@@ -56,7 +56,8 @@ func (l *lexer) passFloat(digit func(byte) bool, exponents string) {
 	}
 }
 
-// passDigits passes digits with single underscores between them.
+// passDigits passes digits with single underscores between them, and reports
+// whether there were any.
 func (l *lexer) passDigits(digit func(byte) bool) bool {
 	from := l.at
 	for ; l.at < len(l.source); l.at++ {

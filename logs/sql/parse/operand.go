@@ -6,7 +6,7 @@ import (
 	"sandbox/logs/sql/ast"
 )
 
-// operand is what stands between operators.
+// operand is what operators stand between.
 func (p *parser) operand() ast.Expr {
 	for p.acceptSymbol("+") { // a leading plus means nothing
 	}
@@ -50,11 +50,11 @@ func (p *parser) negative() ast.Expr {
 	if t := p.peek(); t.kind == number || isFloatWord(t) && !p.ahead(1).isSymbol("(") {
 		return p.literal("-")
 	}
-	return &ast.Unary{Op: "-", X: p.expression(strengthNegate)}
+	return &ast.Unary{Op: "-", X: p.expression(precedenceNegate)}
 }
 
-// literal is a number or a string, behind its sign. Cast by ::, its text is
-// what is cast.
+// literal is a number, a string or a keyword such as NULL; its sign has been
+// passed. Where :: follows a number or a string, its text is cast.
 func (p *parser) literal(sign string) ast.Expr {
 	from := p.at - len(sign)
 	t := p.next()
@@ -70,8 +70,8 @@ func (p *parser) literal(sign string) ast.Expr {
 	}
 }
 
-// castText makes CAST('text', 'T') of a literal before ::, as the engine does:
-// so no digit of a number is lost.
+// castText makes CAST('text' AS T) of x::T, where value is the text of x. The
+// engine does the same, so that no digit of a number is lost.
 func (p *parser) castText(x ast.Expr, value string) ast.Expr {
 	if !p.acceptSymbol("::") {
 		return x
@@ -109,7 +109,7 @@ func (p *parser) wordOperand() ast.Expr {
 	switch {
 	case t.is("NOT") && !after.isSymbol(",") && !after.isSymbol(".") && !after.isSymbol(")") && after.kind != end:
 		p.next()
-		return &ast.Unary{Op: "NOT", X: p.expression(strengthNot)}
+		return &ast.Unary{Op: "NOT", X: p.expression(precedenceNot)}
 	case after.isSymbol("("):
 		return p.wordBracket()
 	case after.isSymbol("."):
@@ -147,7 +147,9 @@ func (p *parser) wordBracket() ast.Expr {
 
 func (p *parser) textLiteral() ast.Expr { return &ast.Literal{Form: ast.Text, Value: p.next().value} }
 
-// either tries a form that begins with a word that may also be a name.
+// either reads a form that begins with a keyword. If that fails, the keyword is
+// taken for a name. If that fails too, the error is that of the reading which got
+// further.
 func (p *parser) either(form, name func() ast.Expr) ast.Expr {
 	var x ast.Expr
 	ok, fault := p.try(func() { x = form() })

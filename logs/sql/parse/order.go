@@ -19,7 +19,8 @@ func (p *parser) ordering() *ast.Ordering {
 	return o
 }
 
-// orderByAll is ALL, unless that is the first of several keys.
+// orderByAll is ALL. It fails where ALL is a column: the caller then reads it as
+// one, so nobody sees the message.
 func (p *parser) orderByAll(o *ast.Ordering) {
 	p.expect("ALL")
 	if isOperator(p.peek()) || p.peek().isSymbol("(") {
@@ -85,7 +86,7 @@ func (p *parser) interpolate(o *ast.Ordering) {
 		o.Interpolate = list(p, func() ast.Interpolation {
 			i := ast.Interpolation{Column: p.name("a column")}
 			if p.accept("AS") {
-				i.Expr = p.expression(weakest)
+				i.Expr = p.expression(lowest)
 			}
 			return i
 		})

@@ -17,12 +17,13 @@ const (
 	// MaxLength is the longest statement, in characters.
 	MaxLength = 32768
 
-	// maxNesting bounds the depth of the tree: the engine's own limits (1000
-	// levels of its parser and of its tree) lie above what this gives.
+	// maxNesting is the greatest depth of a tree. What is printed from such a
+	// tree stays below the engine's own limits, which are 1000 levels of its
+	// parser and of its tree.
 	maxNesting = 150
 
-	// stepsPerToken bounds the work of taking back what was tried: no
-	// statement costs more than so many looks at each of its tokens.
+	// stepsPerToken bounds the work of trying one reading after another: a
+	// parser passes so many tokens at most for each token of the statement.
 	stepsPerToken = 50
 )
 
@@ -38,7 +39,7 @@ func Query(source string) (*ast.Query, error) {
 	return read(source, (*parser).statement)
 }
 
-// statement is the whole text: a query, one semicolon at most, nothing more.
+// statement is the whole text: one query, and one semicolon at most.
 func (p *parser) statement() *ast.Query {
 	if t := p.peek(); t.kind == end {
 		p.fail("the statement is empty")

@@ -2,8 +2,10 @@ package parse
 
 import "sandbox/logs/sql/ast"
 
-// A parser goes over the tokens of a statement. Its first error makes every
-// further token the end, so that callers need not look at it at each step.
+// A parser reads the tokens of a statement. A method is named for the part of
+// the grammar that it reads, and its comment shows that part. After the first
+// error every further token is the end of the statement: so loops end, and no
+// method has to look for an error after each step.
 type parser struct {
 	source string
 	tokens []token
@@ -11,7 +13,7 @@ type parser struct {
 	depth  int
 	steps  int
 	err    *ast.Error
-	fatal  bool // the error is one of size, which no other reading helps
+	fatal  bool // the statement is too large or too deep: no other reading is tried
 }
 
 // fail keeps the first error, at the next token.
@@ -44,7 +46,7 @@ func (p *parser) next() token {
 	return t
 }
 
-// accept passes the keywords if they are next.
+// accept passes the keywords if they are next, and reports whether they were.
 func (p *parser) accept(keywords ...string) bool {
 	if !p.follows(keywords...) {
 		return false
@@ -65,7 +67,8 @@ func (p *parser) follows(keywords ...string) bool {
 	return true
 }
 
-// acceptAny passes one of the keywords and gives it, or gives "".
+// acceptAny passes the keyword that is next, if it is one of these, and returns
+// it. Otherwise it returns "".
 func (p *parser) acceptAny(keywords ...string) string {
 	for _, k := range keywords {
 		if p.accept(k) {
@@ -97,7 +100,7 @@ func (p *parser) expectSymbol(s string) {
 	}
 }
 
-// name passes an identifier of one part.
+// name passes an identifier of one part. An error says that what was expected.
 func (p *parser) name(what string) string {
 	t := p.peek()
 	if t.kind != word && t.kind != quoted || t.value == "" {
@@ -121,7 +124,8 @@ func list[T any](p *parser, element func() T) []T {
 	return all
 }
 
-// enter counts a level of nesting; the function it gives leaves it.
+// enter counts a level of nesting. The returned function must be called when the
+// level is left.
 func (p *parser) enter() func() {
 	if p.depth++; p.depth > maxNesting {
 		p.fail("the statement is nested too deeply: %d levels are allowed", maxNesting)
@@ -130,8 +134,8 @@ func (p *parser) enter() func() {
 	return func() { p.depth-- }
 }
 
-// try parses with f. If that fails the parser is as before, f's error is
-// given, and the result is false.
+// try reads with f and reports whether that worked. If not, it returns f's error,
+// and the parser is where it was before; unless the error is fatal, which stays.
 func (p *parser) try(f func()) (bool, *ast.Error) {
 	if p.err != nil {
 		return false, p.err

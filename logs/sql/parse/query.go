@@ -53,7 +53,8 @@ func (p *parser) queryToBracket() *ast.Query {
 	return q
 }
 
-// setOperator writes out what the engine would take from its settings.
+// setOperator is UNION, EXCEPT or INTERSECT with ALL or DISTINCT. The engine takes
+// a missing word from its settings. Here it means ALL, and UNION needs one.
 func (p *parser) setOperator() string {
 	op := p.acceptAny("UNION", "EXCEPT", "INTERSECT")
 	if op == "" {
@@ -158,7 +159,7 @@ func (p *parser) selection(s *ast.Select) {
 	}
 }
 
-// selected is one item, which is kept with its text.
+// selected is one item of a selection. Its text is kept beside it.
 func (p *parser) selected(s *ast.Select) {
 	from := p.peek().from
 	s.Items = append(s.Items, p.item(true))
@@ -177,7 +178,8 @@ func (p *parser) acceptModifier(keyword string) bool {
 	}
 }
 
-// trailingComma reports a comma before FROM or the end.
+// trailingComma reports whether a comma is next behind which nothing is selected,
+// as it stands before FROM or the end.
 func (p *parser) trailingComma() bool {
 	if !p.peek().isSymbol(",") {
 		return false

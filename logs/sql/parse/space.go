@@ -27,8 +27,8 @@ func (l *lexer) skip() *ast.Error {
 	}
 }
 
-// isSpace reports what the engine passes over, found by trying every character
-// of the basic plane.
+// isSpace reports whether the engine takes a character for white space. The list
+// was found by trying every character of Unicode's basic plane.
 func isSpace(r rune) bool {
 	switch {
 	case '\t' <= r && r <= '\r', r == ' ', r == 0x85, r == 0xA0, r == 0x180E,
@@ -49,7 +49,8 @@ func startsLineComment(s string) bool {
 	return false
 }
 
-// skipLine ends at a line feed; a carriage return does not end a comment.
+// skipLine passes a comment up to its line feed. A carriage return does not end
+// it.
 func (l *lexer) skipLine() {
 	if n := strings.IndexByte(l.source[l.at:], '\n'); n >= 0 {
 		l.at += n
@@ -58,7 +59,7 @@ func (l *lexer) skipLine() {
 	l.at = len(l.source)
 }
 
-// skipComment passes a comment and those nested in it.
+// skipComment passes a comment in /* */ and those nested in it.
 func (l *lexer) skipComment() *ast.Error {
 	depth, at := 0, l.at
 	for at < len(l.source) {

@@ -58,7 +58,7 @@ func (p *parser) apply() ast.Transformer {
 	t := ast.Transformer{Kind: "APPLY"}
 	bracket := p.acceptSymbol("(")
 	if bracket && (p.ahead(1).isSymbol("->") || p.peek().isSymbol("(")) {
-		t.Func = p.expression(weakest)
+		t.Func = p.expression(lowest)
 		if _, ok := t.Func.(*ast.Lambda); !ok {
 			p.fail("expected a lambda")
 		}

@@ -40,7 +40,8 @@ var escapes = map[byte]string{
 	'\\': `\`, '\'': "'", '"': `"`, '`': "`", '/': "/", 'N': "",
 }
 
-// unescape returns the meaning of the escape that s begins with, and its length.
+// unescape returns the meaning of the escape that s begins with, and its length,
+// which is 0 if the escape is not complete.
 // An unknown escape means itself with its backslash, so that patterns of LIKE
 // and regular expressions need no doubling.
 func unescape(s string) (value string, size int) {

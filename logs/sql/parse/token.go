@@ -6,6 +6,7 @@ import (
 	"sandbox/logs/sql/ast"
 )
 
+// A kind tells tokens apart.
 type kind uint8
 
 const (

@@ -49,7 +49,8 @@ func (p *parser) tuple() ast.Expr {
 	}
 }
 
-// bracketedName keeps (a).b apart from a.b, and (x) -> y for x -> y.
+// bracketedName is what follows (x), which is not the same as x before a dot: a
+// member of x, (x).y, is not the column x.y. Before an arrow it is.
 func (p *parser) bracketedName(x *ast.Name) ast.Expr {
 	if p.peek().isSymbol("->") {
 		return x
@@ -72,8 +73,9 @@ func (p *parser) array() ast.Expr {
 	return p.castCollection(a, from)
 }
 
-// castCollection casts the very text of a number, or of a tuple or array of
-// numbers and strings.
+// castCollection is x::T, where x is a number, or a tuple or array of numbers and
+// strings that began at the token from. The text of x is cast, as the engine does
+// it. Anything else is returned as it is.
 func (p *parser) castCollection(x ast.Expr, from int) ast.Expr {
 	if p.err != nil || !p.peek().isSymbol("::") || !ast.IsConstant(x) || !p.isPlainCollection(p.tokens[from:p.at]) {
 		return x
@@ -81,8 +83,9 @@ func (p *parser) castCollection(x ast.Expr, from int) ast.Expr {
 	return p.castText(x, p.source[p.tokens[from].from:p.tokens[p.at-1].to])
 }
 
-// isPlainCollection reports what the engine takes by its text: no words, no
-// strings in other than straight quotes, no comma at the end.
+// isPlainCollection reports whether the engine casts the text of these tokens, and
+// not their value: they have no words, no strings in other than straight quotes,
+// and no comma at the end.
 func (p *parser) isPlainCollection(tokens []token) bool {
 	for i, t := range tokens {
 		switch {

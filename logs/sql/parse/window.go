@@ -61,7 +61,7 @@ func (p *parser) bound() *ast.Bound {
 	}
 	b := &ast.Bound{}
 	if !p.accept("UNBOUNDED") {
-		b.Value = p.expression(strengthAnd)
+		b.Value = p.expression(precedenceAnd)
 	}
 	if b.Side = p.acceptAny("PRECEDING", "FOLLOWING"); b.Side == "" {
 		p.fail("expected PRECEDING or FOLLOWING, found %s", p.peek())

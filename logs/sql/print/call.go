@@ -66,7 +66,7 @@ func (w *printer) call(c *ast.Call) {
 	}
 	w.flag(c.Distinct, "DISTINCT ")
 	if ast.CallForm(c.Name) != "" {
-		several(w, c.Args, w.operand) // a word in them might be the form's
+		several(w, c.Args, w.operand) // in brackets: a word in them could be one of the form's
 	} else {
 		w.items(c.Args)
 	}
@@ -83,7 +83,8 @@ func (w *printer) call(c *ast.Call) {
 	}
 }
 
-// functionName leaves plain names bare: the engine names columns by them.
+// functionName returns a plain name without quotes, because the engine names
+// columns by what it reads here.
 func functionName(name string) string {
 	if ast.IsPlain(name) && !isReserved(name) {
 		return name
@@ -91,7 +92,8 @@ func functionName(name string) string {
 	return ast.QuoteName(name)
 }
 
-// isReserved reports the words that mean something else before a bracket.
+// isReserved reports whether a word means something else than a function before a
+// bracket.
 func isReserved(name string) bool {
 	switch strings.ToUpper(name) {
 	case "NOT", "INTERVAL", "CASE", "COLUMNS", "SELECT", "WITH", "FROM", "DISTINCT", "ALL", "TOP", "ROLLUP", "CUBE":
@@ -101,7 +103,8 @@ func isReserved(name string) bool {
 	}
 }
 
-// isQuantifier reports the words that mean something else after a comparison.
+// isQuantifier reports whether a word means something else than a function behind a
+// comparison.
 func isQuantifier(name string) bool {
 	switch strings.ToUpper(name) {
 	case "ANY", "ALL", "SOME":

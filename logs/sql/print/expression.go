@@ -28,7 +28,7 @@ func isCompound(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.Unary, *ast.Binary, *ast.Chain, *ast.NullTest, *ast.Between, *ast.Ternary, *ast.Lambda, *ast.Case, *ast.Alias, *ast.Star:
 		return true
-	case *ast.Call: // a bare name at its end, or a quantifier for its name
+	case *ast.Call: // it ends with a bare word, or begins with one that may be a quantifier
 		return x.Over != nil || x.OverName != "" || x.Nulls != "" || x.Filter != nil || isQuantifier(x.Name)
 	default:
 		return false
@@ -129,8 +129,8 @@ func (w *printer) name(n *ast.Name) {
 	}
 }
 
-// member keeps (a).b apart from a.b, and a dot off what would take it for a
-// number's.
+// member puts its operand in brackets where the dot would be read otherwise: (a).b
+// is not the column a.b, and behind a number the dot would be a part of it.
 func (w *printer) member(m *ast.Member) {
 	bracket := true
 	switch x := m.X.(type) {
