@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // maxConns bounds the connections over TCP. Anyone may open one before sending a
@@ -119,18 +118,18 @@ func (l *unixListener) Close() error {
 func lock(home string) (*os.File, error) {
 	dir := filepath.Join(home, "daemon")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, store.Fault(err, "make the home")
+		return nil, fault.Disk(err, "make the home")
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, store.Fault(err, "lock the home")
+		return nil, fault.Disk(err, "lock the home")
 	}
 	if err := lockSoon(f); err != nil {
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fault.New(fault.InvalidState, "a daemon runs on the home %s already: stop it, or set SANDBOX_HOME", home)
 		}
-		return nil, store.Fault(err, "lock the home")
+		return nil, fault.Disk(err, "lock the home")
 	}
 	return f, nil
 }

@@ -14,7 +14,6 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // maxField bounds a field of the form other than file, in bytes.
@@ -163,19 +162,19 @@ func (f *form) field(part *multipart.Part) error {
 func (f *form) hold(part io.Reader) error {
 	fd, err := unix.Open(f.held, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return store.Fault(err, "hold an upload")
+		return fault.Disk(err, "hold an upload")
 	}
 	f.waits = os.NewFile(uintptr(fd), "upload")
 	into := &diskWriter{f: f.waits}
 	if _, err := io.Copy(into, part); err != nil {
 		if into.err != nil {
-			return store.Fault(into.err, "hold an upload: send dest before file, and it is not held")
+			return fault.Disk(into.err, "hold an upload: send dest before file, and it is not held")
 		}
 		return errForm(err)
 	}
 	_, err = f.waits.Seek(0, io.SeekStart)
 	f.content = f.waits
-	return store.Fault(err, "hold an upload")
+	return fault.Disk(err, "hold an upload")
 }
 
 // diskWriter remembers the disk's failure, to tell it from a client's.

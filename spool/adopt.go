@@ -27,7 +27,7 @@ type Boxes interface {
 func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fault.Wrap(fault.Storage, err, "read the directory of outputs")
+		return fault.Disk(err, "read the directory of outputs")
 	}
 	for _, entry := range entries {
 		box := entry.Name()
@@ -51,7 +51,7 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 func (s *Store) Sweep(ctx context.Context, boxes Boxes) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fault.Wrap(fault.Storage, err, "read the directory of outputs")
+		return fault.Disk(err, "read the directory of outputs")
 	}
 	for _, entry := range entries {
 		if _, err := boxes.State(ctx, entry.Name()); fault.Is(err, fault.BoxNotFound) {

@@ -2,13 +2,11 @@ package spool
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"sandbox/core"
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // Exec is a command whose output is spooled: one that runs, or one that is
@@ -127,8 +125,5 @@ func abandon(command *core.Exec) {
 
 // storage says what went wrong with an exec's files.
 func (e *Exec) storage(err error) error {
-	if errors.Is(err, errDamaged) {
-		return fault.Wrap(fault.Storage, err, "the output of exec %s", e.rec.ID)
-	}
-	return store.Fault(err, "the output of exec %s", e.rec.ID)
+	return fault.Disk(err, "the output of exec %s", e.rec.ID)
 }

@@ -61,10 +61,10 @@ func Open(c Config) (*Client, error) {
 
 func checkHome(home string) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return store.Fault(err, "make the home %s", home)
+		return fault.Disk(err, "make the home %s", home)
 	}
 	if err := unix.Access(home, unix.W_OK|unix.X_OK); err != nil {
-		return store.Fault(err, "use the home %s", home)
+		return fault.Disk(err, "use the home %s", home)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // Removals calls gone each time that boxes of the home were removed, by
@@ -28,7 +27,7 @@ func (c *Client) Changes(ctx context.Context, changed func()) error {
 // follow calls call for events of the directory of records.
 func (c *Client) follow(ctx context.Context, events uint32, call func()) error {
 	if err := os.MkdirAll(c.records.Path, 0o700); err != nil {
-		return store.Fault(err, "make the directory of boxes")
+		return fault.Disk(err, "make the directory of boxes")
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // shim is this process's way to the shim of a home. It keeps idle
@@ -209,11 +208,11 @@ func (s *shim) start(ctx context.Context) (*wire.Conn, error) {
 		return nil, fault.New(fault.Unsupported, "boxes need root: run this as root, for example with sudo")
 	}
 	if err := os.MkdirAll(filepath.Join(s.home, "engine"), 0o700); err != nil {
-		return nil, store.Fault(err, "make the home")
+		return nil, fault.Disk(err, "make the home")
 	}
 	unlock, err := lockFile(filepath.Join(s.home, "engine", wire.StartLock))
 	if err != nil {
-		return nil, store.Fault(err, "lock the home")
+		return nil, fault.Disk(err, "lock the home")
 	}
 	defer unlock()
 	if err := ctx.Err(); err != nil {
@@ -245,7 +244,7 @@ func (s *shim) spawn() error {
 	defer program.Close()
 	home, err := os.OpenFile(s.home, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return store.Fault(err, "open the home")
+		return fault.Disk(err, "open the home")
 	}
 	defer home.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

@@ -85,7 +85,7 @@ func openArchive(ctx context.Context, f *os.File) (content, error) {
 func indexTar(f *os.File) (tarFiles, error) {
 	t := tarFiles{f, map[string]extent{}}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return t, fault.Wrap(fault.Storage, err, "read the image source")
+		return t, fault.Disk(err, "read the image source")
 	}
 	tr := tar.NewReader(f) // reads no further than it must, and seeks over contents
 	for {
@@ -101,7 +101,7 @@ func indexTar(f *os.File) (tarFiles, error) {
 		}
 		at, err := f.Seek(0, io.SeekCurrent)
 		if err != nil {
-			return t, fault.Wrap(fault.Storage, err, "read the image source")
+			return t, fault.Disk(err, "read the image source")
 		}
 		name := path.Clean(h.Name)
 		switch h.Typeflag {

@@ -17,7 +17,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // maxBlob bounds a packed layer.
@@ -40,7 +39,7 @@ func (r *repository) fetch(ctx context.Context, d v1.Descriptor, fetched func(in
 		return nil, fault.New(fault.Image, "layer %s of %d bytes, want 1 to %d", d.Digest, d.Size, int64(maxBlob))
 	}
 	if err := os.MkdirAll(r.blobs, 0o700); err != nil {
-		return nil, store.Fault(err, "make the directory of blobs")
+		return nil, fault.Disk(err, "make the directory of blobs")
 	}
 	f, err := lock(ctx, filepath.Join(r.blobs, "partial-"+d.Digest.Hex))
 	if err != nil {
@@ -56,7 +55,7 @@ func (r *repository) fetch(ctx context.Context, d v1.Descriptor, fetched func(in
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, store.Fault(err, "fetch a layer")
+		return nil, fault.Disk(err, "fetch a layer")
 	}
 	return f, nil
 }
@@ -148,7 +147,7 @@ func (p *partial) Write(b []byte) (int, error) {
 	p.n += int64(n)
 	p.sum.Write(b[:n])
 	p.fetched(p.n)
-	return n, store.Fault(err, "fetch a layer")
+	return n, fault.Disk(err, "fetch a layer")
 }
 
 // resume takes over what is in the file.
@@ -159,7 +158,7 @@ func (p *partial) resume(ctx context.Context) error {
 	if err == nil && p.n > p.d.Size {
 		err = p.restart()
 	}
-	return store.Fault(err, "read a half-fetched layer")
+	return fault.Disk(err, "read a half-fetched layer")
 }
 
 // restart throws away what is there.
@@ -169,5 +168,5 @@ func (p *partial) restart() error {
 	if err == nil {
 		_, err = p.f.Seek(0, io.SeekStart)
 	}
-	return store.Fault(err, "fetch a layer anew")
+	return fault.Disk(err, "fetch a layer anew")
 }

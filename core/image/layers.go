@@ -14,8 +14,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
 
+	"sandbox/core/fault"
 	"sandbox/core/image/layer"
-	"sandbox/core/store"
 )
 
 const gone = layer.Temporary + "gone-" // collected, to be deleted
@@ -44,7 +44,7 @@ func (s *Store) claim(ctx context.Context, key string) (*claim, error) {
 	c := &claim{dir, f}
 	if err := os.RemoveAll(dir); err != nil { // of one who died
 		c.release()
-		return nil, store.Fault(err, "clear a half-made layer")
+		return nil, fault.Disk(err, "clear a half-made layer")
 	}
 	return c, nil
 }
@@ -125,7 +125,7 @@ func (s *Store) publish(ctx context.Context, diffID v1.Hash, info layerInfo, dir
 	defer held.Close()
 	err = unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, s.layer(diffID.Hex), unix.RENAME_NOREPLACE)
 	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return store.Fault(err, "keep a layer")
+		return fault.Disk(err, "keep a layer")
 	}
 	return s.layers.Put(diffID.Hex, info, false)
 }
@@ -142,7 +142,7 @@ func (s *Store) sweep(ctx context.Context) error {
 	}
 	left, err := os.ReadDir(s.layers.Path)
 	if err != nil {
-		return store.Fault(err, "sweep the image store")
+		return fault.Disk(err, "sweep the image store")
 	}
 	for _, e := range left {
 		key, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), ".lock"), layer.Temporary)
@@ -171,7 +171,7 @@ const keepPartial = 24 * time.Hour
 func (s *Store) dropPartials(age time.Duration) (int64, error) {
 	left, err := os.ReadDir(s.blobs())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, store.Fault(err, "sweep the image store")
+		return 0, fault.Disk(err, "sweep the image store")
 	}
 	freed := int64(0)
 	for _, e := range left {
@@ -196,7 +196,7 @@ func (s *Store) dropPartials(age time.Duration) (int64, error) {
 // that is being made needs them, and nothing says so yet.
 func (s *Store) adding() (*locked, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
-		return nil, store.Fault(err, "make the image store")
+		return nil, fault.Disk(err, "make the image store")
 	}
 	return lockFile(context.Background(), s.addingLock(), unix.LOCK_SH) // collect has it for an instant
 }
@@ -227,7 +227,7 @@ func (s *Store) collect() ([]string, error) {
 	for _, dir := range orphans {
 		away := filepath.Join(s.layers.Path, gone+filepath.Base(dir))
 		if err := os.Rename(dir, away); err != nil {
-			return taken, store.Fault(err, "delete a layer")
+			return taken, fault.Disk(err, "delete a layer")
 		}
 		taken = append(taken, away)
 	}
@@ -246,7 +246,7 @@ func (s *Store) restore(taken []string) ([]string, error) {
 			continue
 		}
 		if backErr := os.Rename(away, dir); err == nil {
-			err = store.Fault(backErr, "keep a layer")
+			err = fault.Disk(backErr, "keep a layer")
 		}
 	}
 	return kept, err
@@ -269,7 +269,7 @@ func (s *Store) orphans() ([]string, error) {
 	}
 	all, err := os.ReadDir(s.layers.Path)
 	if err != nil {
-		return nil, store.Fault(err, "list layers")
+		return nil, fault.Disk(err, "list layers")
 	}
 	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool {
 		return !e.IsDir() || strings.HasPrefix(e.Name(), layer.Temporary) || slices.Contains(needed, s.layer(e.Name()))

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // locked is a file that holds a lock.
@@ -72,7 +71,7 @@ func lockFile(ctx context.Context, path string, how int) (*locked, error) {
 		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
-			return nil, store.Fault(err, "lock the image store")
+			return nil, fault.Disk(err, "lock the image store")
 		}
 		err = flock(f, how)
 		l := &locked{f}
@@ -81,7 +80,7 @@ func lockFile(ctx context.Context, path string, how int) (*locked, error) {
 		}
 		_ = l.Close()
 		if err != nil {
-			return nil, store.Fault(err, "lock the image store")
+			return nil, fault.Disk(err, "lock the image store")
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"sandbox/core/store"
+	"sandbox/core/fault"
 )
 
 // Pruned is what a Prune has removed.
@@ -62,7 +62,7 @@ func (s *Store) sizes() (map[string]int64, error) {
 			sizes[gone+hex] = info.Size
 		}
 	}
-	return sizes, store.Fault(err, "list layers")
+	return sizes, fault.Disk(err, "list layers")
 }
 
 // forgetUnused forgets the images that no box stands on, and gives their names.
@@ -103,7 +103,7 @@ func (s *Store) Aliases() map[string]string { return maps.Clone(s.c.Sources.Alia
 func discard(dirs []string) error {
 	var failed error
 	for _, dir := range dirs {
-		failed = cmp.Or(failed, store.Fault(os.RemoveAll(dir), "delete a layer"))
+		failed = cmp.Or(failed, fault.Disk(os.RemoveAll(dir), "delete a layer"))
 	}
 	return failed
 }

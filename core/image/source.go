@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // open finds out what source is.
@@ -75,7 +74,7 @@ func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, e
 	}
 	system := rootfs(func(context.Context, func(int64)) (io.ReadCloser, error) {
 		_, err := f.Seek(0, io.SeekStart)
-		return io.NopCloser(f), store.Fault(err, "read the image source")
+		return io.NopCloser(f), fault.Disk(err, "read the image source")
 	}, size, func() { _ = f.Close() })
 	if !fromArchive(first) {
 		return system, nil
@@ -114,7 +113,7 @@ func firstName(ctx context.Context, f *os.File) (name string, packed bool, err e
 		name = path.Clean(h.Name)
 	}
 	_, err = f.Seek(0, io.SeekStart)
-	return name, st.packed, store.Fault(err, "read the image source")
+	return name, st.packed, fault.Disk(err, "read the image source")
 }
 
 // fromArchive tells by a tar's first name whether it may be the tar of an
@@ -142,11 +141,11 @@ func (s *Store) spool(ctx context.Context, f *os.File) (*os.File, error) {
 	defer st.close()
 	file, err := os.OpenFile(s.layers.Path, os.O_RDWR|unix.O_TMPFILE, 0o600)
 	if err != nil {
-		return nil, store.Fault(err, "unpack the image source")
+		return nil, fault.Disk(err, "unpack the image source")
 	}
 	if _, err := io.Copy(file, st); err != nil {
 		_ = file.Close()
-		return nil, store.Fault(st.cause(err), "unpack the image source")
+		return nil, fault.Disk(st.cause(err), "unpack the image source")
 	}
 	return file, nil
 }

@@ -197,7 +197,7 @@ func (s *Store) blobs() string { return filepath.Join(s.c.Home, "blobs") }
 // Closing the file lets go.
 func (s *Store) hold(ctx context.Context) (*locked, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
-		return nil, store.Fault(err, "make the image store")
+		return nil, fault.Disk(err, "make the image store")
 	}
 	f, err := lock(ctx, filepath.Join(s.layers.Path, "lock"))
 	if err != nil {

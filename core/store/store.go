@@ -16,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"sandbox/core/fault"
 )
@@ -46,9 +45,9 @@ func (d Dir[T]) Put(key string, v T, durable bool) error {
 		return fault.Wrap(fault.Internal, err, "encode record %q", key)
 	}
 	if err := os.MkdirAll(d.Path, 0o700); err != nil {
-		return Fault(err, "make the directory of record %q", key)
+		return fault.Disk(err, "make the directory of record %q", key)
 	}
-	return Fault(replace(name, data, durable), "write record %q", key)
+	return fault.Disk(replace(name, data, durable), "write record %q", key)
 }
 
 // Get reads the record under key. Errors: one that errors.Is os.ErrNotExist,
@@ -72,7 +71,7 @@ func (d Dir[T]) List() ([]T, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, Fault(err, "list records")
+		return nil, fault.Disk(err, "list records")
 	}
 	var all []T
 	var damaged []error
@@ -99,14 +98,14 @@ func (d Dir[T]) Delete(key string) error {
 		return err
 	}
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Fault(err, "delete record %q", key)
+		return fault.Disk(err, "delete record %q", key)
 	}
 	return nil
 }
 
 // Sync makes what was deleted until now stay so after a power cut. Errors:
 // Storage.
-func (d Dir[T]) Sync() error { return Fault(syncDir(d.Path), "delete a record for good") }
+func (d Dir[T]) Sync() error { return fault.Disk(syncDir(d.Path), "delete a record for good") }
 
 // Sweep removes what killed writers left behind. Only for a time when nobody
 // else writes to the directory: it can't tell a dead writer's file from a live
@@ -118,26 +117,10 @@ func (d Dir[T]) Sweep() error {
 	}
 	for _, name := range left {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return Fault(err, "sweep records")
+			return fault.Disk(err, "sweep records")
 		}
 	}
 	return nil
-}
-
-// Fault classifies what the file system said as Storage and adds what to do
-// where the user can help. A failure that has its class keeps it; nil is nil.
-func Fault(err error, format string, args ...any) error {
-	if err == nil || fault.Classified(err) {
-		return err
-	}
-	what := fmt.Sprintf(format, args...)
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		what += ": the disk is full, free some space or set SANDBOX_HOME to another disk"
-	case errors.Is(err, syscall.EROFS):
-		what += ": the disk is read-only, set SANDBOX_HOME to another one"
-	}
-	return fault.Wrap(fault.Storage, err, "%s", what)
 }
 
 func (d Dir[T]) file(key string) (string, error) {
@@ -159,7 +142,7 @@ func read[T any](name string) (T, error) {
 		return v, fmt.Errorf("no record: %w", err)
 	}
 	if err != nil {
-		return v, Fault(err, "read record")
+		return v, fault.Disk(err, "read record")
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
 		return v, fault.Wrap(fault.Storage, err, "record %s is damaged, mend or remove the file", name)

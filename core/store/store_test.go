@@ -2,13 +2,11 @@ package store_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"sandbox/core/fault"
@@ -119,29 +117,6 @@ func TestKeys(t *testing.T) {
 				t.Errorf("key %q: %v, want invalid_argument", k, err)
 			}
 		}
-	}
-}
-
-func TestFaultSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		err  error
-		kind fault.Kind
-		want string
-	}{
-		{&os.PathError{Op: "write", Path: "/x", Err: syscall.ENOSPC}, fault.Storage, "full"},
-		{syscall.EDQUOT, fault.Storage, "full"},
-		{syscall.EROFS, fault.Storage, "read-only"},
-		{syscall.EIO, fault.Storage, "input/output error"},
-		{fmt.Errorf("y: %w", fault.New(fault.Image, "bad")), fault.Image, "bad"},
-	} {
-		err := store.Fault(c.err, "write %s", "it")
-		if !fault.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Fault(%v) = %v, want %v with %q", c.err, err, c.kind, c.want)
-		}
-	}
-	if err := store.Fault(nil, "x"); err != nil {
-		t.Errorf("Fault(nil) = %v", err)
 	}
 }
 

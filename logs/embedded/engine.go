@@ -91,10 +91,10 @@ var errStarting = fault.New(fault.Unavailable, "the log engine is starting")
 // openDir makes and opens the engine's directory.
 func openDir(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
-		return nil, fault.Wrap(fault.Storage, err, "make the directory of the log engine")
+		return nil, fault.Disk(err, "make the directory of the log engine")
 	}
 	dir, err := os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	return dir, fault.Wrap(fault.Storage, err, "open the directory of the log engine")
+	return dir, fault.Disk(err, "open the directory of the log engine")
 }
 
 // Close ends the engine. Rows that were acknowledged are there at the next

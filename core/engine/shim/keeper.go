@@ -202,7 +202,7 @@ func (k *keeper) noteEnd(b *box, f *life) {
 func (k *keeper) forget(b *box) error {
 	id := b.rec.ID
 	if err := os.RemoveAll(record.Dir(k.home, id)); err != nil {
-		return store.Fault(err, "remove box %s", id)
+		return fault.Disk(err, "remove box %s", id)
 	}
 	if err := k.records.Delete(id); err != nil {
 		return err
@@ -384,7 +384,7 @@ func (k *keeper) checkRootfs(o options.Box) error {
 	}
 	home, err := filepath.EvalSymlinks(k.home)
 	if err != nil {
-		return store.Fault(err, "find the home")
+		return fault.Disk(err, "find the home")
 	}
 	if overlap(home, real) {
 		return fault.New(fault.InvalidArgument, "rootfs_path %s holds the home, or lies in it", o.RootfsPath)

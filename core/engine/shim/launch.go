@@ -19,7 +19,6 @@ import (
 	"sandbox/core/engine/shim/network"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // initTimeout bounds what a new init may take to answer.
@@ -94,7 +93,7 @@ func (l launcher) mount(t *tree, b record.Box) error {
 		layers = []string{fdPath(root)}
 	}
 	if err := t.mount(record.Dir(l.home, b.ID), layers, b.UIDBase, b.Options.DiskSizeGB, b.Options.AutoRemove); err != nil {
-		return store.Fault(err, "make the box's root file system")
+		return fault.Disk(err, "make the box's root file system")
 	}
 	if err := checkMountPoints(t.root); err != nil {
 		return err
@@ -289,13 +288,14 @@ func socketPair() (*wire.Conn, *os.File, error) {
 
 // engineFault classifies what libcontainer and init answer.
 func engineFault(err error) error {
-	switch {
-	case fault.Classified(err):
+	if fault.Classified(err) {
 		return err
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EROFS), errors.Is(err, unix.EDQUOT):
-		return store.Fault(err, "make the box")
-	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		return fault.Wrap(fault.ResourceExhausted, err, "the host is out of processes, memory or descriptors")
+	}
+	switch kind, _ := fault.Host(err); kind {
+	case fault.Storage:
+		return fault.Disk(err, "make the box")
+	case fault.ResourceExhausted:
+		return fault.Wrap(kind, err, "the host is out of processes, memory or descriptors")
 	}
 	return fault.Wrap(fault.Engine, err, "make the box")
 }

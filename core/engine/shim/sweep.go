@@ -16,7 +16,6 @@ import (
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/image/layer"
-	"sandbox/core/store"
 )
 
 // load takes over the boxes of an earlier shim: it adopts those that run,
@@ -75,7 +74,7 @@ func (k *keeper) sweepDirs() error {
 	for _, parent := range []string{filepath.Join(k.home, "boxes"), k.state} {
 		entries, err := os.ReadDir(parent)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return store.Fault(err, "sweep the home")
+			return fault.Disk(err, "sweep the home")
 		}
 		for _, e := range entries {
 			if _, err := k.records.Get(e.Name()); !errors.Is(err, os.ErrNotExist) {
@@ -84,7 +83,7 @@ func (k *keeper) sweepDirs() error {
 			groups(e.Name()).kill()
 			k.clean(e.Name())
 			if err := os.RemoveAll(record.Dir(k.home, e.Name())); err != nil {
-				return store.Fault(err, "sweep the home")
+				return fault.Disk(err, "sweep the home")
 			}
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/hostpath"
 	"sandbox/core/options"
-	"sandbox/core/store"
 )
 
 // checkVolumes refuses host paths that no box may see, before anything is made.
@@ -70,7 +69,7 @@ func checkVolume(f *os.File, home string, v options.Volume) error {
 		return err
 	}
 	if home, err = filepath.EvalSymlinks(home); err != nil {
-		return store.Fault(err, "find the home")
+		return fault.Disk(err, "find the home")
 	}
 	for _, closed := range []string{home, stage} {
 		if overlap(real, closed) {

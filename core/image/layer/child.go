@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // The descriptors of a child, beside the tar on its standard input.
@@ -35,7 +34,7 @@ type failure struct {
 // Errors: Image, Storage, Engine (the child died).
 func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return store.Fault(err, "make a layer's directory")
+		return fault.Disk(err, "make a layer's directory")
 	}
 	defer func() {
 		if err != nil {
@@ -44,7 +43,7 @@ func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err 
 	}()
 	root, err := os.Open(dir)
 	if err != nil {
-		return store.Fault(err, "open a layer's directory")
+		return fault.Disk(err, "open a layer's directory")
 	}
 	defer root.Close()
 	answer, tell, err := os.Pipe()

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandbox/core/store"
+	"sandbox/core/fault"
 )
 
 // Nobody waits for the disk to take a layer: [Flush] has it do so afterwards.
@@ -75,7 +75,7 @@ func Flush(dir string) error {
 			continue
 		}
 		if err != nil {
-			return store.Fault(err, "write a layer to disk")
+			return fault.Disk(err, "write a layer to disk")
 		}
 		open = append(open, f)
 	}
@@ -87,7 +87,7 @@ func Flush(dir string) error {
 			err = unix.Fsetxattr(int(f.Fd()), bootMark, []byte(onDisk), unix.XATTR_REPLACE)
 		}
 		if err != nil {
-			return store.Fault(err, "write layer %s to disk", filepath.Base(f.Name()))
+			return fault.Disk(err, "write layer %s to disk", filepath.Base(f.Name()))
 		}
 	}
 	return nil
@@ -103,7 +103,7 @@ func Sweep(dir string) error {
 	for _, path := range damaged {
 		err := os.Rename(path, filepath.Join(dir, Temporary+"damaged-"+rand.Text()))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return store.Fault(err, "take a damaged layer away")
+			return fault.Disk(err, "take a damaged layer away")
 		}
 	}
 	return nil
@@ -113,7 +113,7 @@ func Sweep(dir string) error {
 func layers(dir string, ok func(dir string) bool) ([]string, error) {
 	all, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, store.Fault(err, "list layers")
+		return nil, fault.Disk(err, "list layers")
 	}
 	var dirs []string
 	for _, e := range all {
@@ -139,7 +139,7 @@ func readMark(dir string) string {
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", store.Fault(err, "tell which boot this is")
+		return "", fault.Disk(err, "tell which boot this is")
 	}
 	return string(bytes.TrimSpace(id)), nil
 }

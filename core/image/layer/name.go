@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // clean returns a tar's name without its ornaments ("./", a slash at the end,
@@ -79,10 +78,8 @@ func failed(name string, err error) error {
 	case errors.Is(err, unix.EXDEV):
 		return refused(name, "its way leads through a symlink out of the layer")
 	}
-	for _, ours := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO, unix.ENOMEM, unix.EMFILE, unix.ENFILE} {
-		if errors.Is(err, ours) {
-			return store.Fault(err, "unpack %s", quote(name))
-		}
+	if _, ours := fault.Host(err); ours {
+		return fault.Disk(err, "unpack %s", quote(name))
 	}
 	return fault.Wrap(fault.Image, err, "tar entry %s can't be made", quote(name))
 }

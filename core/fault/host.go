@@ -1,0 +1,55 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// answers are what the kernel says of the host itself, whatever it was asked
+// for, with what the user can do about it.
+var answers = []struct {
+	errno syscall.Errno
+	kind  Kind
+	hint  string
+}{
+	{syscall.ENOSPC, Storage, "the disk is full, free some space or set SANDBOX_HOME to another disk"},
+	{syscall.EDQUOT, Storage, "the disk is full, free some space or set SANDBOX_HOME to another disk"},
+	{syscall.EROFS, Storage, "the disk is read-only, set SANDBOX_HOME to another one"},
+	{syscall.EIO, Storage, "the disk fails or is damaged, the kernel's log (dmesg) tells more"},
+	{syscall.EAGAIN, ResourceExhausted, ""},
+	{syscall.ENOMEM, ResourceExhausted, ""},
+	{syscall.EMFILE, ResourceExhausted, ""},
+	{syscall.ENFILE, ResourceExhausted, ""},
+}
+
+// Host returns the kind of what the kernel said of the host itself: Storage of
+// a disk that is full, read-only or damaged, and ResourceExhausted if memory,
+// processes or descriptors have run out. Every other answer depends on what
+// was asked for, so that only the caller can classify it; ok is false then.
+func Host(err error) (k Kind, ok bool) {
+	for _, a := range answers {
+		if errors.Is(err, a.errno) {
+			return a.kind, true
+		}
+	}
+	return Internal, false
+}
+
+// Disk classifies a failure of the home's file system as Storage. The text
+// says what was being done, and Disk adds what the user can do if the disk is
+// full, read-only or damaged. A failure that is classified already stays as it
+// is. Disk of nil is nil.
+func Disk(err error, format string, args ...any) error {
+	if err == nil || Classified(err) {
+		return err
+	}
+	what := fmt.Sprintf(format, args...)
+	for _, a := range answers {
+		if a.hint != "" && errors.Is(err, a.errno) {
+			what += ": " + a.hint
+			break
+		}
+	}
+	return Wrap(Storage, err, "%s", what)
+}
