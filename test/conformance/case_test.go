@@ -39,6 +39,7 @@ func (c *testCase) run(t *testing.T, h *host) {
 				"long": strings.Repeat("x", options.MaxCmdBytes), "mebibyte": strings.Repeat("x", 1<<20),
 				"URL": h.url, "HOME": os.Getenv("HOME"),
 			}}
+			maps.Copy(r.vars, days())
 			t.Cleanup(r.clean)
 			for i, s := range c.Do {
 				r.step(i+1, s)

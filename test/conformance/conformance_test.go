@@ -17,6 +17,8 @@
 // exec, <name> a name of this case alone, <ROOTFS> a root file system and
 // <SHARE> a directory of the host that boxes may see, <long> 128 KiB of text, <mebibyte> more of it,
 // <URL> the daemon, <HOME> the directory of profiles; <65 volumes> is so many.
+// Cases of the log queries store rows of the service <name> with log, from the
+// midnight <from> of <day> to a day later, <to>, which is where searches look.
 package conformance_test
 
 import (
@@ -33,7 +35,7 @@ import (
 func TestMain(m *testing.M) { leak.Main(m) }
 
 // fewest is how many cases there are at least.
-const fewest = 150
+const fewest = 220
 
 func TestConformance(t *testing.T) {
 	if testing.Short() {

@@ -15,7 +15,8 @@ var surfaceNames = []string{"core", "c", "rest", "socket", "cli"}
 
 // surfaces gives the verbs of each surface.
 var surfaces = map[string]map[string]func(*running, object) result{
-	"core": inCore(), "c": inC(), "rest": overREST(true), "socket": overREST(false), "cli": onCommandLine(),
+	"core": inCore(), "c": inC(), "rest": overLogs(true, overREST(true)), "socket": overLogs(false, overREST(false)),
+	"cli": onLogsCommandLine(onCommandLine()),
 }
 
 // box returns the box that a verb is about: the last one if it names none.

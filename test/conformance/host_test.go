@@ -57,10 +57,13 @@ func newHost(t *testing.T) *host {
 	_, err = h.core.Images.Import(t.Context(), "default", image, nil)
 	must(t, err)
 	roots := []string{h.share, filepath.Dir(h.rootfs)}
-	h.server = serve(t, h.document, home, daemon.Config{HostRoots: roots})
+	h.server = serve(t, h.document, home, daemon.Config{HostRoots: roots, Logs: generous})
 	h.others = map[string]func() *server{
 		"hosted": sync.OnceValue(func() *server { return serve(t, h.document, short(t), daemon.Config{Hosted: true}) }),
 		"prefix": sync.OnceValue(func() *server { return serve(t, h.document, short(t), daemon.Config{Prefix: "lab", HostRoots: roots}) }),
+	}
+	for name, c := range logServers(t, h) {
+		h.others[name] = sync.OnceValue(func() *server { return serve(t, h.document, short(t), c) })
 	}
 	t.Cleanup(func() { must(t, h.core.Close(context.Background())) })
 	return h
@@ -116,6 +119,9 @@ func serve(t *testing.T, document *openapi.Document, home string, c daemon.Confi
 		end()
 		must(t, <-done)
 	})
+	if c.ClickHouseDSN == "" && c.ChdbLib == "" {
+		s.awaitEngine(t)
+	}
 	return s
 }
 
@@ -135,7 +141,7 @@ func (s *server) newKey(t *testing.T) string {
 func compile(t *testing.T) string {
 	t.Helper()
 	const root = "../.."
-	out, err := exec.Command("make", "-C", root, "programs", "build/libsandbox.so").CombinedOutput()
+	out, err := exec.Command("make", "-C", root, "programs", "sandbox-logs", "build/libsandbox.so").CombinedOutput()
 	if err != nil {
 		t.Fatalf("make: %v\n%s", err, out)
 	}

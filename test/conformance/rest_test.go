@@ -86,7 +86,10 @@ func (a reply) result(r *running) result {
 	if a.status < 300 {
 		return result{value: v}
 	}
-	code, _ := at(v, "error.code").(string)
+	code, isEnvelope := at(v, "error.code").(string)
+	if !isEnvelope { // a problem of the log queries
+		code, _ = v["code"].(string)
+	}
 	return result{fail: &failure{
 		is:   func(row fault.Row) bool { return row.Code == code && row.HTTP == a.status },
 		text: fmt.Sprintf("%d %s", a.status, a.body),
