@@ -33,15 +33,23 @@ type box struct {
 	usage  core.Usage
 }
 
-// NewEngine makes an engine whose commands are ended with the test.
+// NewEngine makes an engine whose boxes are removed, and whose commands are ended,
+// with the test.
 func NewEngine(t testing.TB) *Engine {
-	e := &Engine{boxes: map[string]*box{}}
-	t.Cleanup(func() {
-		for _, id := range slices.Clone(e.order) {
-			_ = e.Remove(context.Background(), id, true)
-		}
-	})
+	e := New()
+	t.Cleanup(e.Clear)
 	return e
+}
+
+// New makes an engine for an example, which has no test to end with: the caller
+// calls Clear.
+func New() *Engine { return &Engine{boxes: map[string]*box{}} }
+
+// Clear removes all boxes and ends their commands.
+func (e *Engine) Clear() {
+	for _, id := range slices.Clone(e.order) {
+		_ = e.Remove(context.Background(), id, true)
+	}
 }
 
 // Create takes any directory for a root file system.
