@@ -206,8 +206,8 @@ func is(fd int, kind uint32) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == kind
 }
 
-// codes are the failures that a child may tell of.
-var codes = []fault.Kind{fault.FileNotFound, fault.IsDirectory, fault.InvalidArgument, fault.Storage, fault.ResourceExhausted}
+// told are the failures that a child may tell of.
+var told = []fault.Kind{fault.FileNotFound, fault.IsDirectory, fault.InvalidArgument, fault.Storage, fault.ResourceExhausted}
 
 // answer waits for the child's next line.
 func (t *transfer) answer() (wire.Moved, error) {
@@ -221,9 +221,8 @@ func (t *transfer) answer() (wire.Moved, error) {
 	if m.Error == nil {
 		return m, nil
 	}
-	kind := fault.Engine
-	_ = kind.UnmarshalText([]byte(m.Error.Code)) // never fails
-	if !slices.Contains(codes, kind) {
+	kind := m.Error.Kind
+	if !slices.Contains(told, kind) {
 		kind = fault.Engine
 	}
 	return m, fault.New(kind, "%.1000s", m.Error.Message)

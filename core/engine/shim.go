@@ -102,9 +102,7 @@ func failure(f wire.Frame) error {
 }
 
 func classify(e wire.Error) error {
-	var kind fault.Kind
-	_ = kind.UnmarshalText([]byte(e.Code)) // never fails
-	return fault.New(kind, "%s", e.Message)
+	return fault.New(e.Kind, "%s", e.Message)
 }
 
 // connection returns a kept connection or makes one, starting the shim when

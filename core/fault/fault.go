@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind is one row of the table of failures.
@@ -23,6 +24,7 @@ type Row struct {
 	HTTP  int    // status
 	Exit  int    // exit code of the command line
 	Class string // one line for the documentation
+	Title string // of a problem object of the log queries; "" if they never answer with it
 }
 
 // Error is a classified failure.
@@ -30,7 +32,15 @@ type Error struct {
 	Kind    Kind
 	Message string  // lower case, names the thing and what to do; no secrets
 	Fields  []Field // what is wrong with which member, for documents
-	Err     error   // the cause, or nil
+
+	Prerequisite string        // what must be done before it can work, or ""
+	RetryAfter   time.Duration // when another try may help; 0 if nobody knows
+
+	Err error // the cause, or nil
+	// Hidden is a cause that no client may read, such as the answer of a server
+	// behind this one: Error does not tell it, but our own log does. It counts
+	// where Err is nil.
+	Hidden error
 }
 
 // Field names one member of a document and what is wrong with it.
@@ -64,10 +74,16 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Err.Error()
 }
 
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
+// Unwrap returns the cause, also a hidden one.
+func (e *Error) Unwrap() error {
+	if e.Err == nil {
+		return e.Hidden
+	}
+	return e.Err
+}
 
-// Of returns err as a classified failure whose Message is err's whole text.
+// Of returns err as a classified failure whose Message is err's whole text;
+// the only cause that it keeps is a hidden one.
 // What nobody classified is Canceled or Timeout where a context ended it, and
 // Internal otherwise. Of nil is nil.
 func Of(err error) *Error {
@@ -76,7 +92,9 @@ func Of(err error) *Error {
 	}
 	var e *Error
 	if errors.As(err, &e) {
-		return &Error{Kind: e.Kind, Message: err.Error(), Fields: e.Fields}
+		f := *e
+		f.Message, f.Err = err.Error(), nil
+		return &f
 	}
 	kind := Internal
 	switch {

@@ -35,9 +35,9 @@ func TestDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Failures\n\nWritten by `make docs` from the table in `core/fault/table.go`.\n\n" +
 		"A code is never renamed and a number never changed. Treat one that you don't know as `internal`.\n\n" +
-		"| code | C | HTTP | exit | means |\n|---|---|---|---|---|\n")
+		"| code | C | HTTP | exit | means | title of a log query's problem |\n|---|---|---|---|---|---|\n")
 	for _, row := range fault.Table() {
-		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %s |\n", row.Code, row.C, row.HTTP, row.Exit, row.Class)
+		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %s | %s |\n", row.Code, row.C, row.HTTP, row.Exit, row.Class, row.Title)
 	}
 	b.WriteString("\nThe exit code of `sandbox exec` and `sandbox run` is the command's own: 128 and the number of the signal\n" +
 		"after death by one, 127 for a command that is not there, 126 for one that can't be executed; our own failure there is 125.\n")

@@ -228,7 +228,7 @@ func wireCode(f wire.Frame) string {
 	if f.Type != wire.TypeError || f.Decode(&e) != nil {
 		return ""
 	}
-	return e.Code
+	return e.Kind.String()
 }
 
 // Init takes nonsense from no one, and lives.

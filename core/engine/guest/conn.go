@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
 )
 
 // handle serves one connection: one request, and the life of its exec.
@@ -41,21 +42,21 @@ func (g *guest) handle(conn *wire.Conn) {
 		err = wire.ErrProtocol
 	}
 	if err != nil {
-		_ = conn.Send(wire.TypeError, wire.Error{Code: code(err), Message: err.Error()})
+		_ = conn.Send(wire.TypeError, wire.Error{Kind: kindOf(err), Message: err.Error()})
 	}
 }
 
-// code returns the class of a failure of init's, as package fault names it.
-func code(err error) string {
+// kindOf classifies a failure of init's.
+func kindOf(err error) fault.Kind {
 	switch {
 	case errors.Is(err, errStopping), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded):
-		return "invalid_state"
+		return fault.InvalidState
 	case errors.Is(err, errUnknown):
-		return "exec_not_found"
+		return fault.ExecNotFound
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		return "resource_exhausted"
+		return fault.ResourceExhausted
 	}
-	return "engine_error"
+	return fault.Engine
 }
 
 func (g *guest) handleStart(conn *wire.Conn, f wire.Frame) error {

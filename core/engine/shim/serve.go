@@ -136,7 +136,7 @@ func (k *keeper) handle(conn *wire.Conn) {
 		f.CloseFDs()
 		if err != nil {
 			e := fault.Of(err)
-			t, reply = wire.TypeError, wire.Error{Code: e.Kind.String(), Message: e.Message}
+			t, reply = wire.TypeError, wire.Error{Kind: e.Kind, Message: e.Message}
 			k.log.Info("request failed", "type", f.Type, "error", err)
 		}
 		if conn.Send(t, reply) != nil {
@@ -186,7 +186,7 @@ func (k *keeper) answerSweep(f wire.Frame) (wire.Type, any, error) {
 	swept, err := k.sweep(time.Duration(min(max(r.OlderMS, 0), maxOlderMS)) * time.Millisecond)
 	if err != nil {
 		e := fault.Of(err)
-		swept.Error = &wire.Error{Code: e.Kind.String(), Message: e.Message}
+		swept.Error = &wire.Error{Kind: e.Kind, Message: e.Message}
 		k.log.Error("sweep", "error", err)
 	}
 	return wire.TypeSwept, swept, nil

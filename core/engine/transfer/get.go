@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
 )
 
 // get sends a regular file: as many bytes as it has when it is opened. One
@@ -23,12 +24,12 @@ func get(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, err
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 	case unix.S_IFDIR:
-		return wire.Moved{}, refuse(isDirectory, "%s is a directory: ask for it as a tar", m.Path)
+		return wire.Moved{}, fault.New(fault.IsDirectory, "%s is a directory: ask for it as a tar", m.Path)
 	default:
-		return wire.Moved{}, refuse(invalid, "%s is no regular file", m.Path)
+		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s is no regular file", m.Path)
 	}
 	if made(fd) {
-		return wire.Moved{}, refuse(invalid, "%s is made by the kernel as it is read, and has no size: read it with a command", m.Path)
+		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s is made by the kernel as it is read, and has no size: read it with a command", m.Path)
 	}
 	f, err := reopen(fd, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
@@ -40,7 +41,7 @@ func get(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, err
 	}
 	n, err := move(int(out.Fd()), int(f.Fd()), st.Size)
 	if err == nil && n < st.Size {
-		err = refuse(invalid, "%s became shorter while it was read", m.Path)
+		err = fault.New(fault.InvalidArgument, "%s became shorter while it was read", m.Path)
 	}
 	return wire.Moved{Size: n}, errors.Join(err, out.Close())
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
 )
 
 const (
@@ -31,7 +32,7 @@ func pack(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, er
 	}
 	defer unix.Close(fd)
 	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR || made(fd) {
-		return wire.Moved{}, refuse(invalid, "%s is neither a regular file nor a directory of files", m.Path)
+		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s is neither a regular file nor a directory of files", m.Path)
 	}
 	if err := announce(-1); err != nil {
 		return wire.Moved{}, err
@@ -138,7 +139,7 @@ func (p *packer) file(fd int, name string) error {
 	n, err := io.CopyBuffer(p.tw, onlyReader{io.LimitReader(f, st.Size)}, p.buf)
 	p.size += n
 	if err == nil && n < st.Size {
-		err = refuse(invalid, "%s became shorter while it was read", name)
+		err = fault.New(fault.InvalidArgument, "%s became shorter while it was read", name)
 	}
 	return err
 }

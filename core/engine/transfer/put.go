@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
 )
 
 // newMode is the mode of a file that was not there and that none is given for.
@@ -27,7 +28,7 @@ func put(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
 		file, names = names[len(names)-1], names[:len(names)-1]
 	}
 	if file == "" || file == "." || file == ".." || strings.Contains(file, "/") {
-		return wire.Moved{}, refuse(invalid, "%q can't be the name of a file", file)
+		return wire.Moved{}, fault.New(fault.InvalidArgument, "%q can't be the name of a file", file)
 	}
 	at, err := find(names)
 	if err != nil {
@@ -35,10 +36,10 @@ func put(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
 	}
 	defer at.close()
 	if slices.Contains(at.missing, "..") {
-		return wire.Moved{}, refuse(notFound, "%s: a directory before .. is missing", m.Path)
+		return wire.Moved{}, fault.New(fault.FileNotFound, "%s: a directory before .. is missing", m.Path)
 	}
 	if made(at.dir) {
-		return wire.Moved{}, refuse(invalid, "%s: no files can be made there", m.Path)
+		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s: no files can be made there", m.Path)
 	}
 	if len(at.missing) == 0 { // before gigabytes come
 		if _, err := replaced(at.dir, file); err != nil {
@@ -118,7 +119,7 @@ func (p *part) become(dir int, name string, mode *int) error {
 		err = unix.Renameat(p.dir, p.name, dir, name)
 	}
 	if errors.Is(err, unix.EBUSY) {
-		return refuse(invalid, "%s is a mount point, which can't be replaced", name)
+		return fault.New(fault.InvalidArgument, "%s is a mount point, which can't be replaced", name)
 	}
 	if err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
@@ -138,9 +139,9 @@ func replaced(dir int, name string) (unix.Stat_t, error) {
 	case err != nil:
 		return st, fmt.Errorf("%s: %w", name, err)
 	case kind == unix.S_IFDIR:
-		return st, refuse(isDirectory, "%s is a directory", name)
+		return st, fault.New(fault.IsDirectory, "%s is a directory", name)
 	case kind != unix.S_IFREG:
-		return st, refuse(invalid, "%s is no regular file, and is not replaced", name)
+		return st, fault.New(fault.InvalidArgument, "%s is no regular file, and is not replaced", name)
 	}
 	return st, nil
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
 )
 
 // Argument makes sandbox-init such a child.
@@ -80,28 +81,16 @@ func (t talk) committed() error {
 // announce tells the host of the size of what is to come.
 func (t talk) announce(size int64) error { return t.to.Encode(wire.Moved{Size: size}) }
 
-// refusal is a failure whose class is not plain from the kernel's answer.
-type refusal struct{ code, message string }
-
-func (r refusal) Error() string { return r.message }
-
-func refuse(code, format string, args ...any) error {
-	return refusal{code, fmt.Sprintf(format, args...)}
-}
-
-// Codes of package fault, which a box's programs do without.
+// Classes of the kernel's answers, by the names that kinds has room for.
 const (
-	notFound    = "file_not_found"
-	isDirectory = "is_directory"
-	invalid     = "invalid_argument"
-	storage     = "storage_error"
-	exhausted   = "resource_exhausted"
-	broken      = "engine_error"
+	invalid   = fault.InvalidArgument
+	storage   = fault.Storage
+	exhausted = fault.ResourceExhausted
 )
 
-// codes are the classes of the kernel's answers.
-var codes = map[unix.Errno]string{
-	unix.ENOENT: notFound, unix.EISDIR: isDirectory,
+// kinds are the classes of the kernel's answers.
+var kinds = map[unix.Errno]fault.Kind{
+	unix.ENOENT: fault.FileNotFound, unix.EISDIR: fault.IsDirectory,
 	unix.ENOSPC: storage, unix.EDQUOT: storage, unix.EROFS: storage, unix.EIO: storage, unix.EFBIG: storage,
 	unix.EMFILE: exhausted, unix.ENFILE: exhausted, unix.ENOMEM: exhausted, unix.EAGAIN: exhausted,
 	unix.ENOTDIR: invalid, unix.ELOOP: invalid, unix.ENAMETOOLONG: invalid, unix.EINVAL: invalid, unix.EACCES: invalid,
@@ -111,16 +100,16 @@ var codes = map[unix.Errno]string{
 
 // answer classifies a failure for the host.
 func answer(err error) *wire.Error {
-	var r refusal
+	var known *fault.Error
 	var errno unix.Errno
-	code := broken
+	kind := fault.Engine
 	switch {
-	case errors.As(err, &r):
-		code = r.code
+	case errors.As(err, &known):
+		kind = known.Kind
 	case errors.As(err, &errno):
-		if c, ok := codes[errno]; ok {
-			code = c
+		if k, ok := kinds[errno]; ok {
+			kind = k
 		}
 	}
-	return &wire.Error{Code: code, Message: fmt.Sprintf("%.900s", strings.ToValidUTF8(err.Error(), "?"))}
+	return &wire.Error{Kind: kind, Message: fmt.Sprintf("%.900s", strings.ToValidUTF8(err.Error(), "?"))}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
 )
 
 // unpack extracts a tar into a directory, which it makes if it has to. No entry
@@ -63,15 +64,15 @@ func (u *unpacker) entries(tr *tar.Reader) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // the root looks itself
-			return refuse(invalid, "read the tar: %v", err)
+			return fault.New(fault.InvalidArgument, "read the tar: %v", err)
 		case h.Typeflag == tar.TypeXGlobalHeader:
 			continue // a comment, as git writes it
 		}
 		if err := u.entry(h, tr); err != nil {
 			var errno unix.Errno
-			var r refusal
-			if !errors.As(err, &errno) && !errors.As(err, &r) { // of os.Root: a path that leaves it
-				err = refuse(invalid, "%v", err)
+			var known *fault.Error
+			if !errors.As(err, &errno) && !errors.As(err, &known) { // of os.Root: a path that leaves it
+				err = fault.New(fault.InvalidArgument, "%v", err)
 			}
 			return fmt.Errorf("entry %.200q: %w", h.Name, err)
 		}
@@ -97,7 +98,7 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	case tar.TypeLink:
 		return u.instead(name, func() error { return u.root.Link(path.Clean(h.Linkname), name) })
 	}
-	return refuse(invalid, "neither a file, a directory nor a link")
+	return fault.New(fault.InvalidArgument, "neither a file, a directory nor a link")
 }
 
 func (u *unpacker) dir(h *tar.Header, name string) error {
@@ -158,9 +159,9 @@ func (u *unpacker) replaceable(name string) error {
 	case err != nil:
 		return err
 	case st.IsDir():
-		return refuse(isDirectory, "a directory is there")
+		return fault.New(fault.IsDirectory, "a directory is there")
 	case !st.Mode().IsRegular() && st.Mode()&os.ModeSymlink == 0:
-		return refuse(invalid, "what is there is no regular file")
+		return fault.New(fault.InvalidArgument, "what is there is no regular file")
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"sandbox/core/fault"
+)
 
 // Frames between a host process and the init of a box. A connection serves
 // one request. After Start or Attach it stands for the exec's reader: init
@@ -134,8 +138,8 @@ type Stats struct {
 
 // Error answers a request that was refused: Code is a code of package fault.
 type Error struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Kind    fault.Kind `json:"code"`
+	Message string     `json:"message"`
 }
 
 // Reasons and states as the contract names them (section 3).
