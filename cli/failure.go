@@ -61,7 +61,7 @@ func (a *app) finish(ctx context.Context, cmd *cobra.Command, err error) int {
 func (a *app) report(cmd *cobra.Command, err error) {
 	f := fault.Of(err)
 	if a.asJSON() {
-		_ = writeJSON(a.Err, map[string]any{"error": failure{f.Kind.String(), f.Message, requestID(err), f.Fields}})
+		_ = writeJSON(a.Err, map[string]any{"error": failure{f.Kind.String(), f.Message, f.Prerequisite, requestID(err), f.Fields}})
 		return
 	}
 	for _, err := range apart(err) {
@@ -70,6 +70,9 @@ func (a *app) report(cmd *cobra.Command, err error) {
 			lines[i] = printable(lines[i])
 		}
 		fmt.Fprintf(a.Err, "sandbox: %s\n", strings.Join(lines, "\n  "))
+	}
+	if f.Prerequisite != "" {
+		fmt.Fprintf(a.Err, "  %s\n", printable(f.Prerequisite))
 	}
 	if id := requestID(err); id != "" && f.Kind.Row().HTTP >= http.StatusInternalServerError {
 		fmt.Fprintf(a.Err, "  the server's log calls the request %s\n", printable(id))
@@ -81,10 +84,11 @@ func (a *app) report(cmd *cobra.Command, err error) {
 
 // failure is a failure in JSON.
 type failure struct {
-	Code      string        `json:"code"`
-	Message   string        `json:"message"`
-	RequestID string        `json:"request_id,omitempty"`
-	Fields    []fault.Field `json:"fields,omitempty"`
+	Code         string        `json:"code"`
+	Message      string        `json:"message"`
+	Prerequisite string        `json:"prerequisite,omitempty"`
+	RequestID    string        `json:"request_id,omitempty"`
+	Fields       []fault.Field `json:"fields,omitempty"`
 }
 
 // requestID is what a server calls the request that failed, or "".
@@ -99,7 +103,7 @@ func requestID(err error) string {
 // nextStep is what to try after a failure of kind k.
 func nextStep(cmd *cobra.Command, k fault.Kind) string {
 	switch k {
-	case fault.InvalidArgument, fault.Malformed:
+	case fault.InvalidArgument, fault.Malformed, fault.InvalidInterval, fault.SQLRejected, fault.SQLError:
 		return fmt.Sprintf("see '%s --help'", cmd.CommandPath())
 	case fault.BoxNotFound, fault.Ambiguous:
 		return "'sandbox ls' lists the boxes"

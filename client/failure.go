@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -28,33 +29,36 @@ func (e *Error) Unwrap() error { return e.Err }
 // maxFailure bounds what is read of a reply that tells of a failure.
 const maxFailure = 1 << 20
 
+// failure is what a service tells of a failure: in the member error, or, as the
+// log queries do, as the document.
+type failure struct {
+	Code          *fault.Kind   `json:"code"`
+	Message       string        `json:"message"`
+	RequestID     string        `json:"request_id"`
+	CorrelationID string        `json:"correlationId"`
+	Prerequisite  string        `json:"prerequisite"`
+	Fields        []fault.Field `json:"fields"`
+}
+
 // refused makes a failure of a reply.
 func (c *Client) refused(resp *http.Response) error {
 	e := &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), RetryAfter: retryAfter(resp.Header)}
 	doc, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure)) // what came of it is judged by itself
 	var d struct {
-		Error *struct {
-			Code      fault.Kind    `json:"code"`
-			Message   string        `json:"message"`
-			RequestID string        `json:"request_id"`
-			Fields    []fault.Field `json:"fields"`
-		} `json:"error"`
-		problem
+		Error *failure `json:"error"`
+		failure
 	}
 	err := json.Unmarshal(doc, &d)
-	if failed := d.classified(e.Status); err == nil && failed != nil {
-		e.Err = failed
-		return e
+	if d.Error == nil {
+		d.Error = &d.failure
 	}
-	if err != nil || d.Error == nil || d.Error.Message == "" {
+	if err != nil || d.Error.Code == nil || d.Error.Message == "" {
 		e.Err = fault.New(kindOf(resp.StatusCode), "%s answered %s, not as a sandbox service does; is that its address? (a hosted one ends in /api)",
 			c.url, resp.Status)
 		return e
 	}
-	if e.RequestID == "" {
-		e.RequestID = d.Error.RequestID
-	}
-	e.Err = &fault.Error{Kind: d.Error.Code, Message: d.Error.Message, Fields: d.Error.Fields}
+	e.RequestID = cmp.Or(e.RequestID, d.Error.RequestID, d.Error.CorrelationID)
+	e.Err = &fault.Error{Kind: *d.Error.Code, Message: d.Error.Message, Fields: d.Error.Fields, Prerequisite: d.Error.Prerequisite}
 	return e
 }
 

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
-
-	"sandbox/core/fault"
 )
 
 // QueryResult is the whole answer of a log query. Its JSON is the service's.
@@ -56,9 +54,9 @@ func (c *Client) LogSchema(ctx context.Context) (r QueryResult, err error) {
 	return r, err
 }
 
-// QueryLogs runs one SELECT over otel.otel_logs. Errors: InvalidArgument (what
-// is wrong with it, or more than it may cost), RateLimited, Unavailable,
-// Upstream, Timeout, Unauthenticated, PermissionDenied.
+// QueryLogs runs one SELECT over otel.otel_logs. Errors: Malformed,
+// TooLarge, SQLRejected, SQLError, ResultTooLarge, BudgetExceeded, RateLimited,
+// Unavailable, Upstream, Timeout, Unauthenticated, PermissionDenied.
 func (c *Client) QueryLogs(ctx context.Context, sql string, parameters map[string]any) (r QueryResult, err error) {
 	body := map[string]any{"sql": sql}
 	if parameters != nil {
@@ -68,42 +66,15 @@ func (c *Client) QueryLogs(ctx context.Context, sql string, parameters map[strin
 	return r, err
 }
 
-// SearchLogs returns the newest rows that a filter lets through. Errors: as
-// QueryLogs.
+// SearchLogs returns the newest rows that a filter lets through. Errors:
+// InvalidInterval, and as QueryLogs.
 func (c *Client) SearchLogs(ctx context.Context, f LogFilter) (r QueryResult, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: logRoutes + "/logs/search", body: f, again: true}, &r)
 	return r, err
 }
 
-// CountLogs counts the rows that a filter lets through. Errors: as QueryLogs.
+// CountLogs counts the rows that a filter lets through. Errors: as SearchLogs.
 func (c *Client) CountLogs(ctx context.Context, g LogGrouping) (r QueryResult, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: logRoutes + "/logs/aggregate", body: g, again: true}, &r)
 	return r, err
-}
-
-// problem is how the log queries tell of a failure.
-type problem struct {
-	Code          string        `json:"code"`
-	Message       string        `json:"message"`
-	CorrelationID string        `json:"correlationId"`
-	Prerequisite  string        `json:"prerequisite"`
-	Fields        []fault.Field `json:"fields"`
-}
-
-// classified returns the failure; nil if the document told of none.
-func (p problem) classified(status int) error {
-	if p.Code == "" || p.Message == "" {
-		return nil
-	}
-	var kind fault.Kind
-	if _ = kind.UnmarshalText([]byte(p.Code)); kind == fault.Internal { // a code of the log queries alone
-		if kind = kindOf(status); status == http.StatusUnprocessableEntity {
-			kind = fault.InvalidArgument
-		}
-	}
-	message := p.Message
-	if p.Prerequisite != "" {
-		message += ": " + p.Prerequisite
-	}
-	return &fault.Error{Kind: kind, Message: message, Fields: p.Fields}
 }

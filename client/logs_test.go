@@ -3,7 +3,6 @@ package client
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"sandbox/core/fault"
@@ -17,7 +16,7 @@ func TestProblems(t *testing.T) {
 		kind   fault.Kind
 	}{
 		"malformed": {400, fault.Malformed}, "unauthenticated": {401, fault.Unauthenticated}, "permission_denied": {403, fault.PermissionDenied},
-		"too_large": {413, fault.TooLarge}, "sql_rejected": {422, fault.InvalidArgument}, "budget_exceeded": {422, fault.InvalidArgument},
+		"too_large": {413, fault.TooLarge}, "sql_rejected": {422, fault.SQLRejected}, "budget_exceeded": {422, fault.BudgetExceeded},
 		"rate_limited": {429, fault.RateLimited}, "upstream_error": {502, fault.Upstream}, "unavailable": {503, fault.Unavailable}, "timeout": {504, fault.Timeout},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -29,7 +28,7 @@ func TestProblems(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.QueryLogs(t.Context(), "SELECT 1", nil)
-		if f := fault.Of(err); err == nil || f.Kind != tt.kind || !strings.Contains(f.Message, "what is wrong: do this") || len(f.Fields) != 1 {
+		if f := fault.Of(err); err == nil || f.Kind != tt.kind || f.Message != "what is wrong" || f.Prerequisite != "do this" || len(f.Fields) != 1 {
 			t.Errorf("%s: got %+v", code, f)
 		}
 		server.CloseClientConnections()

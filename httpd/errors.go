@@ -4,12 +4,84 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"sandbox/core/fault"
 )
 
-// failure is the body of every error (contract, section 6). Detail is set for
-// one of them alone: see Server.lookUp.
+// rendering is how the failures of a route look: a property of the route.
+type rendering interface {
+	// told returns the failure as the route's clients may read it, and its
+	// status.
+	told(r *request, err error) (f *fault.Error, status int)
+	// document returns the body that tells of it, and the body's media type.
+	document(r *request, f *fault.Error, status int) (doc []byte, mediaType []string, err error)
+}
+
+// rendering returns how r's failures look. A path under observability/ that is
+// no route has problem objects, too.
+func (r *request) rendering() rendering {
+	switch {
+	case r.route != nil && r.route.failures != nil:
+		return r.route.failures
+	case r.route == nil && r.observability && !r.misplaced:
+		return problems{}
+	}
+	return envelope{}
+}
+
+// fail writes err: the one place where a failure becomes a reply.
+func (s *Server) fail(w *reply, r *request, err error) {
+	look := r.rendering()
+	f, status := look.told(r, err)
+	if status >= http.StatusInternalServerError {
+		s.logFailure(r, fault.Of(err))
+	}
+	if w.status != 0 { // in mid-reply: only a broken connection can tell
+		s.cut(w, r)
+		return
+	}
+	header := w.Header()
+	switch {
+	case status == http.StatusUnauthorized:
+		header.Set("WWW-Authenticate", "Bearer")
+	case status == http.StatusMethodNotAllowed:
+		header.Set("Allow", strings.Join(r.allowed, ", "))
+	case f.RetryAfter > 0:
+		header.Set("Retry-After", seconds(f.RetryAfter))
+	}
+	doc, mediaType, err := look.document(r, f, status)
+	if err != nil {
+		s.Log.LogAttrs(r.Context(), slog.LevelError, "a failure can't be told", slog.String("request_id", r.id), slog.Any("error", err))
+	}
+	writePieces(w, status, mediaType, doc)
+}
+
+// logFailure writes all that is known of a failure, which its client may not
+// read whole.
+func (s *Server) logFailure(r *request, f *fault.Error) {
+	attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("code", f.Kind.String()), slog.String("error", f.Message)}
+	if f.Hidden != nil {
+		attrs = append(attrs, slog.Any("cause", f.Hidden))
+	}
+	s.Log.LogAttrs(r.Context(), slog.LevelError, "request failed", attrs...)
+}
+
+// ours hides what a fault of ours is about: id is what the clients of a route
+// call the number of their request.
+func ours(f *fault.Error, id string) *fault.Error {
+	if f.Kind == fault.Internal {
+		f.Message = "internal error; the server's log tells more under this " + id
+	}
+	return f
+}
+
+// envelope is how failures look on all routes that name nothing else
+// (contract, section 6).
+type envelope struct{}
+
+// failure is the body of an envelope. Detail is set for one failure alone: see
+// Server.lookUp.
 type failure struct {
 	Detail string  `json:"detail,omitzero"`
 	Error  problem `json:"error"`
@@ -23,49 +95,24 @@ type problem struct {
 	Fields    []fault.Field `json:"fields,omitempty"`
 }
 
-// fail writes err: the one place where a failure becomes a reply. The problem
-// objects of the log queries, and what OTLP wants, branch off here.
-func (s *Server) fail(w *reply, r *request, err error) {
-	if r.observability && !r.misplaced {
-		s.failQuery(w, r, err)
-		return
+func (envelope) told(_ *request, err error) (*fault.Error, int) {
+	f := ours(fault.Of(err), "request id")
+	status := f.Kind.Row().HTTP
+	if status == http.StatusTooManyRequests && f.RetryAfter == 0 {
+		f.RetryAfter = time.Second
 	}
-	f := fault.Of(err)
-	if r.route != nil && r.route.Pattern == ingestRoute && f.Kind != fault.Unauthenticated && f.Kind != fault.PermissionDenied {
-		s.failExport(w, r, err)
-		return
-	}
-	row := f.Kind.Row()
-	if row.HTTP >= http.StatusInternalServerError {
-		s.Log.LogAttrs(r.Context(), slog.LevelError, "request failed",
-			slog.String("request_id", r.id), slog.String("code", row.Code), slog.String("error", f.Message))
-	}
-	if w.status != 0 { // in mid-reply: only a broken connection can tell
-		s.cut(w, r)
-		return
-	}
-	if f.Kind == fault.Internal {
-		f.Message = "internal error; the server's log tells more under this request id"
-	}
+	return f, status
+}
+
+func (envelope) document(r *request, f *fault.Error, status int) ([]byte, []string, error) {
 	body := failure{Error: problem{
-		Code: row.Code, Message: f.Message, Type: family(row.HTTP), RequestID: r.id, Fields: f.Fields,
+		Code: f.Kind.String(), Message: f.Message, Type: family(status), RequestID: r.id, Fields: f.Fields,
 	}}
 	if r.misplaced {
 		body.Detail = "Not Found"
 	}
-	switch row.HTTP {
-	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	case http.StatusMethodNotAllowed:
-		w.Header().Set("Allow", strings.Join(r.allowed, ", "))
-	case http.StatusTooManyRequests:
-		if w.Header().Get("Retry-After") == "" {
-			w.Header().Set("Retry-After", "1")
-		}
-	}
-	if err := writeJSON(w, row.HTTP, body); err != nil {
-		s.Log.LogAttrs(r.Context(), slog.LevelError, "a failure can't be told", slog.String("request_id", r.id), slog.Any("error", err))
-	}
+	doc, err := encode(body)
+	return doc, jsonType, err
 }
 
 // family is the type of an error: what a client that does not know the code

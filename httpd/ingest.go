@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"mime"
 	"net/http"
 
@@ -15,9 +14,6 @@ import (
 	"sandbox/core/fault"
 	"sandbox/logs/ingest"
 )
-
-// ingestRoute is the route that OTLP prescribes. Its replies have OTLP's form, too.
-const ingestRoute = "/v1/logs"
 
 // exportLogs stores what an OpenTelemetry exporter sends.
 func (s *Server) exportLogs(w http.ResponseWriter, r *request) error {
@@ -117,37 +113,4 @@ func exportResponse(e ingest.Encoding, refused int) []byte {
 	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(refused))
 	partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType), why)
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
-}
-
-// failExport writes a failure in OTLP's form: a google.rpc.Status in the encoding
-// of the request, with an HTTP status that says whether to try again.
-func (s *Server) failExport(w *reply, r *request, err error) {
-	f := fault.Of(err)
-	status := f.Kind.Row().HTTP
-	switch f.Kind {
-	case fault.Internal, fault.Canceled, fault.Upstream, fault.Storage:
-		status = http.StatusServiceUnavailable
-	case fault.Malformed:
-		if errors.Is(err, errMedia) {
-			status = http.StatusUnsupportedMediaType
-		}
-	}
-	message := f.Message
-	if status >= http.StatusInternalServerError {
-		s.Log.LogAttrs(r.Context(), slog.LevelError, "logs are not stored", slog.String("request_id", r.id), slog.String("error", f.Message))
-	}
-	if f.Kind == fault.Internal {
-		message = "internal error; the server's log tells more under this request id"
-	}
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
-	encoding, _ := r.encoding()
-	doc := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), message)
-	if encoding == ingest.JSON {
-		if doc, err = encode(map[string]string{"message": message}); err != nil {
-			doc = []byte("{}")
-		}
-	}
-	writePieces(w, status, otlpTypes[encoding], doc)
 }

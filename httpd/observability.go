@@ -2,8 +2,6 @@ package httpd
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
@@ -13,9 +11,6 @@ import (
 	"sandbox/core/fault"
 	"sandbox/logs"
 )
-
-// queryRoute is the one operation that may answer 413.
-const queryRoute = "/v1/observability/query"
 
 // underObservability tells whether an escaped path belongs to the log queries,
 // also one that is no route.
@@ -94,73 +89,4 @@ func writeResult(w http.ResponseWriter) func(logs.Result, error) error {
 		writePieces(w, http.StatusOK, jsonType, pieces...)
 		return nil
 	}
-}
-
-// problemObject is the body of every failure of the log queries: these members
-// and no others (spec, "Problem object").
-type problemObject struct {
-	Type          string        `json:"type"`
-	Title         string        `json:"title"`
-	Status        int           `json:"status"`
-	Code          logs.Code     `json:"code"`
-	Message       string        `json:"message"`
-	CorrelationID string        `json:"correlationId"`
-	Prerequisite  string        `json:"prerequisite,omitzero"`
-	Fields        []fault.Field `json:"fields,omitempty"`
-}
-
-var problemType = []string{"application/problem+json"}
-
-// failQuery writes a failure as a problem object.
-func (s *Server) failQuery(w *reply, r *request, err error) {
-	p := problemOf(r, err)
-	row := p.Code.Row()
-	if row.Status >= http.StatusInternalServerError {
-		s.Log.LogAttrs(r.Context(), slog.LevelError, "log query failed", slog.String("request_id", r.id),
-			slog.String("code", string(p.Code)), slog.String("error", p.Message), slog.Any("cause", p.Err))
-	}
-	if w.status != 0 {
-		s.cut(w, r)
-		return
-	}
-	switch {
-	case row.Status == http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	case row.Status == http.StatusMethodNotAllowed:
-		w.Header().Set("Allow", strings.Join(r.allowed, ", "))
-	case p.RetryAfter > 0:
-		w.Header().Set("Retry-After", seconds(p.RetryAfter))
-	}
-	doc, err := encode(problemObject{
-		Type: "urn:sandbox:problem:" + string(row.Code), Title: row.Title, Status: row.Status, Code: row.Code,
-		Message: p.Message, CorrelationID: r.id, Prerequisite: p.Prerequisite, Fields: p.Fields,
-	})
-	if err != nil {
-		s.Log.LogAttrs(r.Context(), slog.LevelError, "a problem can't be told", slog.String("request_id", r.id), slog.Any("error", err))
-	}
-	writePieces(w, row.Status, problemType, doc)
-}
-
-// codes are those of failures on the way to the log service. What is not among
-// them is a fault of ours, which here is one of availability.
-var codes = map[fault.Kind]logs.Code{
-	fault.Malformed: logs.Malformed, fault.InvalidArgument: logs.Malformed, fault.TooLarge: logs.TooLarge,
-	fault.Unauthenticated: logs.Unauthenticated, fault.PermissionDenied: logs.PermissionDenied,
-	fault.NotFound: logs.NotFound, fault.MethodNotAllowed: logs.MethodNotAllowed, fault.Timeout: logs.Timeout,
-}
-
-func problemOf(r *request, err error) *logs.Problem {
-	var p *logs.Problem
-	if errors.As(err, &p) {
-		return p
-	}
-	f := fault.Of(err)
-	code, known := codes[f.Kind]
-	if !known {
-		return &logs.Problem{Code: logs.Unavailable, Message: "internal error; the server's log tells more under this correlation id", Err: err}
-	}
-	if code == logs.TooLarge && (r.route == nil || r.route.Pattern != queryRoute) {
-		code = logs.Malformed
-	}
-	return &logs.Problem{Code: code, Message: f.Message, Fields: f.Fields}
 }

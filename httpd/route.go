@@ -29,8 +29,9 @@ type Route struct {
 	// a browser can't set headers there.
 	WebSocket bool
 
-	handle func(*Server, http.ResponseWriter, *request) error
-	name   string // method and pattern, set by newTable
+	handle   func(*Server, http.ResponseWriter, *request) error
+	failures rendering // how its failures look; nil for envelope
+	name     string    // method and pattern, set by newTable
 }
 
 // Routes returns all routes of the service, in the order of docs/openapi.yaml.
@@ -58,11 +59,11 @@ func Routes() []Route {
 		{Method: "GET", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).listKeys},
 		{Method: "POST", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).createKey},
 		{Method: "DELETE", Pattern: "/v1/keys/{id}", Permission: auth.Keys, handle: (*Server).deleteKey},
-		{Method: "GET", Pattern: "/v1/observability/schema", Permission: auth.LogsQuery, handle: (*Server).describeLogs},
-		{Method: "POST", Pattern: "/v1/observability/query", Permission: auth.LogsQuery, handle: (*Server).queryLogs},
-		{Method: "POST", Pattern: "/v1/observability/logs/search", Permission: auth.LogsQuery, handle: (*Server).searchLogs},
-		{Method: "POST", Pattern: "/v1/observability/logs/aggregate", Permission: auth.LogsQuery, handle: (*Server).aggregateLogs},
-		{Method: "POST", Pattern: ingestRoute, Permission: auth.LogsWrite, handle: (*Server).exportLogs},
+		{Method: "GET", Pattern: "/v1/observability/schema", Permission: auth.LogsQuery, failures: problems{}, handle: (*Server).describeLogs},
+		{Method: "POST", Pattern: "/v1/observability/query", Permission: auth.LogsQuery, failures: problems{largeStatement: true}, handle: (*Server).queryLogs},
+		{Method: "POST", Pattern: "/v1/observability/logs/search", Permission: auth.LogsQuery, failures: problems{}, handle: (*Server).searchLogs},
+		{Method: "POST", Pattern: "/v1/observability/logs/aggregate", Permission: auth.LogsQuery, failures: problems{}, handle: (*Server).aggregateLogs},
+		{Method: "POST", Pattern: "/v1/logs", Permission: auth.LogsWrite, failures: otlp{}, handle: (*Server).exportLogs},
 		{Method: "GET", Pattern: "/healthz", Open: true, handle: (*Server).health},
 		{Method: "GET", Pattern: "/metrics", handle: (*Server).showMetrics},
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/core/fault"
 	"sandbox/logs"
 	"sandbox/logs/clickhouse"
 )
@@ -161,33 +162,33 @@ func TestProblems(t *testing.T) {
 	for name, tt := range map[string]struct {
 		service *logs.Service
 		sql     string
-		code    logs.Code // "" for a result
+		kind    fault.Kind // 0 for a result
 		says    string
 	}{
-		"10,000 rows":          {s.Service, "SELECT number FROM numbers(10000)", "", ""},
-		"10,001 rows":          {s.Service, "SELECT number FROM numbers(10001)", logs.ResultTooLarge, ""},
-		"an unknown column":    {s.Service, "SELECT Bdy FROM otel_logs", logs.SQLError, "Bdy"},
-		"a wrong type":         {s.Service, "SELECT Body + 1 FROM otel_logs", logs.SQLError, ""},
-		"a name twice":         {s.Service, "SELECT 1 AS a, 2 AS a", logs.SQLError, ""},
-		"a name twice, unlike": {s.Service, "SELECT * FROM (SELECT 1 AS a) AS x, (SELECT 2 AS a) AS y", "", ""},
-		"a missing value":      {s.Service, "SELECT {a:String}", logs.SQLError, "a"},
-		"a wrong value":        {s.Service, "SELECT {p:UInt8}", logs.SQLError, ""},
-		"a late failure":       {s.Service, "SELECT throwIf(number = 9000) FROM numbers(9001) SETTINGS max_block_size = 10", logs.SQLRejected, "SETTINGS"},
-		"a late one":           {s.Service, "SELECT count() FROM numbers(3000001) WHERE intDiv(1, 3000000 - number) = 7", logs.SQLError, "zero"},
-		"rows to read":         {tight, "SELECT sum(number) FROM numbers(20001)", logs.BudgetExceeded, ""},
-		"bytes of a result":    {tight, "SELECT repeat('x', 1000000) AS c, number FROM numbers(10)", logs.ResultTooLarge, ""},
-		"memory":               {s.Service, "SELECT length(groupArray(number)) FROM numbers(900000000)", logs.BudgetExceeded, "emory"},
-		"time":                 {tight, "SELECT count() FROM numbers(10000) AS a, numbers(10000) AS b WHERE sipHash64(a.number, b.number) = 1", logs.Timeout, ""},
-		"totals":               {s.Service, "SELECT number % 2 AS n, count() FROM numbers(10) GROUP BY n WITH TOTALS", "", ""},
+		"10,000 rows":          {s.Service, "SELECT number FROM numbers(10000)", 0, ""},
+		"10,001 rows":          {s.Service, "SELECT number FROM numbers(10001)", fault.ResultTooLarge, ""},
+		"an unknown column":    {s.Service, "SELECT Bdy FROM otel_logs", fault.SQLError, "Bdy"},
+		"a wrong type":         {s.Service, "SELECT Body + 1 FROM otel_logs", fault.SQLError, ""},
+		"a name twice":         {s.Service, "SELECT 1 AS a, 2 AS a", fault.SQLError, ""},
+		"a name twice, unlike": {s.Service, "SELECT * FROM (SELECT 1 AS a) AS x, (SELECT 2 AS a) AS y", 0, ""},
+		"a missing value":      {s.Service, "SELECT {a:String}", fault.SQLError, "a"},
+		"a wrong value":        {s.Service, "SELECT {p:UInt8}", fault.SQLError, ""},
+		"a late failure":       {s.Service, "SELECT throwIf(number = 9000) FROM numbers(9001) SETTINGS max_block_size = 10", fault.SQLRejected, "SETTINGS"},
+		"a late one":           {s.Service, "SELECT count() FROM numbers(3000001) WHERE intDiv(1, 3000000 - number) = 7", fault.SQLError, "zero"},
+		"rows to read":         {tight, "SELECT sum(number) FROM numbers(20001)", fault.BudgetExceeded, ""},
+		"bytes of a result":    {tight, "SELECT repeat('x', 1000000) AS c, number FROM numbers(10)", fault.ResultTooLarge, ""},
+		"memory":               {s.Service, "SELECT length(groupArray(number)) FROM numbers(900000000)", fault.BudgetExceeded, "emory"},
+		"time":                 {tight, "SELECT count() FROM numbers(10000) AS a, numbers(10000) AS b WHERE sipHash64(a.number, b.number) = 1", fault.Timeout, ""},
+		"totals":               {s.Service, "SELECT number % 2 AS n, count() FROM numbers(10) GROUP BY n WITH TOTALS", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, err := tt.service.Query(t.Context(), body(t, map[string]any{"sql": tt.sql, "parameters": map[string]any{"p": "x"}}))
-			if tt.code == "" {
+			if tt.kind == 0 {
 				rows(t, r, err)
 				return
 			}
-			if p := code(t, err, tt.code); !strings.Contains(p.Message, tt.says) || strings.Contains(p.Message, "DB::") {
+			if p := failed(t, err, tt.kind); !strings.Contains(p.Message, tt.says) || strings.Contains(p.Message, "DB::") {
 				t.Errorf("got %q", p.Message)
 			}
 		})
@@ -214,7 +215,7 @@ func TestChangedTable(t *testing.T) {
 	}
 	s.exec(t, "ALTER TABLE otel.otel_logs DROP COLUMN SeverityText")
 	_, err = s.Aggregate(t.Context(), body(t, map[string]any{"from": "2026-03-01T00:00:00Z", "to": "2026-03-02T00:00:00Z", "severity": "INFO"}))
-	code(t, err, logs.UpstreamError)
+	failed(t, err, fault.Upstream)
 	s.exec(t, "DROP TABLE otel.otel_logs SYNC")
 	for name, run := range map[string]func(context.Context, []byte) (logs.Result, error){
 		"search": s.Search, "aggregate": s.Aggregate, "describe": func(ctx context.Context, _ []byte) (logs.Result, error) { return s.Describe(ctx) },
@@ -222,7 +223,7 @@ func TestChangedTable(t *testing.T) {
 		if _, err := run(t.Context(), day); err == nil {
 			t.Errorf("%s: a table that is gone was read", name)
 		} else {
-			code(t, err, logs.Unavailable)
+			failed(t, err, fault.Unavailable)
 		}
 	}
 }

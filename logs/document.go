@@ -18,14 +18,9 @@ import (
 )
 
 // read reads a body into a wire struct, whose members are raw values: absent,
-// null and each wrong type are told apart by the checks. Errors: *Problem.
+// null and each wrong type are told apart by the checks. Errors: Malformed, with fields.
 func read(doc []byte, wire any) error {
-	err := options.Strict(doc, wire)
-	if err == nil {
-		return nil
-	}
-	f := fault.Of(err)
-	return &Problem{Code: Malformed, Message: f.Message, Fields: f.Fields}
+	return options.Strict(doc, wire)
 }
 
 // checks collects what is wrong with a document, so that its sender sees all
@@ -43,15 +38,15 @@ func (c *checks) problem() error {
 	if len(c.fields) == 0 {
 		return nil
 	}
-	return problemWith(Malformed, c.fields...)
+	return problemWith(fault.Malformed, c.fields...)
 }
 
-func problemWith(code Code, fields ...fault.Field) *Problem {
+func problemWith(kind fault.Kind, fields ...fault.Field) error {
 	parts := make([]string, len(fields))
 	for i, f := range fields {
 		parts[i] = f.Field + " " + f.Message
 	}
-	return &Problem{Code: code, Message: strings.Join(parts, "; "), Fields: fields}
+	return &fault.Error{Kind: kind, Message: strings.Join(parts, "; "), Fields: fields}
 }
 
 func absent(v jsontext.Value) bool { return v == nil }

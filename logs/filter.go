@@ -68,14 +68,15 @@ func (d filterDocument) read(c *checks) Filter {
 func (f Filter) checkInterval() error {
 	switch {
 	case !f.From.Before(f.To):
-		return problemWith(InvalidInterval, fault.Field{Field: "from", Code: "interval", Message: "must be before to"})
+		return problemWith(fault.InvalidInterval, fault.Field{Field: "from", Code: "interval", Message: "must be before to"})
 	case f.To.Sub(f.From) > MaxInterval: // it saturates above
-		return problemWith(InvalidInterval, fault.Field{Field: "to", Code: "interval", Message: "must be at most seven days after from"})
+		return problemWith(fault.InvalidInterval, fault.Field{Field: "to", Code: "interval", Message: "must be at most seven days after from"})
 	}
 	return nil
 }
 
-// decodeSearch reads the body of a search. Errors: *Problem.
+// decodeSearch reads the body of a search. Errors: Malformed and
+// InvalidInterval, with fields.
 func decodeSearch(doc []byte) (Filter, error) {
 	var d filterDocument
 	if err := read(doc, &d); err != nil {
@@ -104,7 +105,8 @@ type groupingDocument struct {
 
 const defaultBucket = 300
 
-// decodeAggregate reads the body of an aggregate. Errors: *Problem.
+// decodeAggregate reads the body of an aggregate. Errors: Malformed and
+// InvalidInterval, with fields.
 func decodeAggregate(doc []byte) (Grouping, error) {
 	var d groupingDocument
 	if err := read(doc, &d); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/core/fault"
 	"sandbox/logs"
 	"sandbox/logs/clickhouse"
 )
@@ -28,7 +29,7 @@ func TestRate(t *testing.T) {
 		}
 	}
 	a, err := s.Admit("one")
-	if p := code(t, err, logs.RateLimited); p.RetryAfter <= 0 || p.RetryAfter > time.Minute || a.Remaining != 0 {
+	if p := failed(t, err, fault.RateLimited); p.RetryAfter <= 0 || p.RetryAfter > time.Minute || a.Remaining != 0 {
 		t.Errorf("got %+v, %+v", a, p)
 	}
 	if _, err := s.Admit("another"); err != nil {
@@ -78,12 +79,12 @@ func TestPlaces(t *testing.T) {
 	for st.running(t, mark) != "2" { // nothing tells of it but the engine
 	}
 	_, err = s.Query(t.Context(), body(t, map[string]any{"sql": "SELECT 1"}))
-	if p := code(t, err, logs.RateLimited); p.RetryAfter <= 0 {
+	if p := failed(t, err, fault.RateLimited); p.RetryAfter <= 0 {
 		t.Errorf("got %+v", p)
 	}
 	leave()
 	for range 2 {
-		code(t, <-ended, logs.Unavailable)
+		failed(t, <-ended, fault.Canceled)
 	}
 	left := time.Now()
 	for st.running(t, mark) != "0" {
@@ -114,7 +115,7 @@ func TestDeath(t *testing.T) {
 	if err := syscall.Kill(<-s.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	code(t, <-ended, logs.Unavailable)
+	failed(t, <-ended, fault.Unavailable)
 	pid := <-s.pid
 	if err := s.engine.Wait(t.Context()); err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestDeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = hasty.Query(t.Context(), body(t, map[string]any{"sql": "SELECT 1"}))
-	code(t, err, logs.Timeout)
+	failed(t, err, fault.Timeout)
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -145,16 +146,16 @@ func TestLiars(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
-		code   logs.Code
+		kind   fault.Kind
 	}{
-		"a page":   {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, logs.Unavailable},
-		"an error": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, logs.UpstreamError},
+		"a page":   {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, fault.Unavailable},
+		"an error": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, fault.Upstream},
 		"no rights": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-ClickHouse-Exception-Code", "516")
 			w.WriteHeader(403)
 			fmt.Fprint(w, "Code: 516. DB::Exception: default: Authentication failed. (AUTHENTICATION_FAILED)")
-		}, logs.UpstreamError},
-		"too busy": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, logs.Unavailable},
+		}, fault.Upstream},
+		"too busy": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, fault.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,9 +171,9 @@ func TestLiars(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = s.Describe(t.Context())
-			code(t, err, tt.code)
+			failed(t, err, tt.kind)
 			_, err = s.Search(t.Context(), []byte(member("")))
-			code(t, err, tt.code)
+			failed(t, err, tt.kind)
 		})
 	}
 }

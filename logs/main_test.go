@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/core/fault"
 	"sandbox/logs"
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
@@ -217,12 +218,11 @@ func body(t testing.TB, members map[string]any) []byte {
 	return doc
 }
 
-// code wants err to be a problem of a code.
-func code(t testing.TB, err error, want logs.Code) *logs.Problem {
+// failed wants err to be a failure of a kind.
+func failed(t testing.TB, err error, want fault.Kind) *fault.Error {
 	t.Helper()
-	var p *logs.Problem
-	if !errors.As(err, &p) || p.Code != want {
+	if !fault.Is(err, want) {
 		t.Fatalf("got %v, want %s", err, want)
 	}
-	return p
+	return fault.Of(err)
 }

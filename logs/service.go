@@ -2,12 +2,12 @@ package logs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
+	"sandbox/core/fault"
 	"sandbox/logs/clickhouse"
 )
 
@@ -20,7 +20,7 @@ type Config struct {
 }
 
 // Service answers the four operations. Its methods may be called from any
-// goroutine; each gives a whole result or a *Problem.
+// goroutine; each returns a whole result or a classified failure.
 type Service struct {
 	Config
 	meter   meter
@@ -40,7 +40,7 @@ func New(c Config) (*Service, error) {
 func (s *Service) Admit(key string) (Allowance, error) {
 	a, ok := s.meter.take(key, s.Budget.PerMinute, time.Now())
 	if !ok {
-		return a, &Problem{Code: RateLimited, RetryAfter: a.Reset,
+		return a, &fault.Error{Kind: fault.RateLimited, RetryAfter: a.Reset,
 			Message: fmt.Sprintf("the key has had its %d queries of this minute", a.Limit)}
 	}
 	return a, nil
@@ -57,9 +57,8 @@ func (s *Service) Describe(ctx context.Context) (Result, error) {
 // overBudget words that a description costs more than allowed, which no client
 // can help.
 func overBudget(err error) error {
-	var e *clickhouse.Error
-	if errors.As(err, &e) && (e.Class == clickhouse.BudgetExceeded || e.Class == clickhouse.ResultTooLarge) {
-		return &Problem{Code: Unavailable, Message: "the budget is too small to describe the table: " + e.Message, Err: err}
+	if fault.Is(err, fault.BudgetExceeded) || fault.Is(err, fault.ResultTooLarge) {
+		return fault.Wrap(fault.Unavailable, err, "the budget is too small to describe the table")
 	}
 	return err
 }
@@ -114,8 +113,7 @@ func withSchema(ctx context.Context, engine *clickhouse.Client, run func(clickho
 			return Result{}, err
 		}
 		res, err := run(schema)
-		var e *clickhouse.Error
-		if again || !errors.As(err, &e) || !e.UnknownColumn() {
+		if again || !clickhouse.UnknownColumn(err) {
 			return res, notTheirs(err)
 		}
 	}
@@ -124,15 +122,13 @@ func withSchema(ctx context.Context, engine *clickhouse.Client, run func(clickho
 // notTheirs words the failure of a statement that is not the caller's: that it
 // is wrong means that the table is not as the service needs it.
 func notTheirs(err error) error {
-	var e *clickhouse.Error
-	if !errors.As(err, &e) || e.Class != clickhouse.SQLError {
+	if !fault.Is(err, fault.SQLError) {
 		return err
 	}
-	return &clickhouse.Error{Class: clickhouse.UpstreamError, Message: "the log table is not as OpenTelemetry makes it: " + e.Message, Err: err}
+	return fault.Wrap(fault.Upstream, err, "the log table is not as OpenTelemetry makes it")
 }
 
-// run takes a place among the running queries, runs one with the budget, and
-// words its failure for the client.
+// run takes a place among the running queries, and runs one with the budget.
 func (s *Service) run(ctx context.Context, query func(context.Context, *purse) (Result, error)) (Result, error) {
 	if s.Engine == nil {
 		return Result{}, missing(s.Missing)
@@ -141,41 +137,16 @@ func (s *Service) run(ctx context.Context, query func(context.Context, *purse) (
 	case s.running <- struct{}{}:
 		defer func() { <-s.running }()
 	default:
-		return Result{}, &Problem{Code: RateLimited, RetryAfter: time.Second,
+		return Result{}, &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Second,
 			Message: fmt.Sprintf("%d queries run already, which is the most at once", s.Budget.Queries)}
 	}
-	r, err := query(ctx, s.Budget.purse())
-	if err != nil {
-		return Result{}, problem(err)
-	}
-	return r, nil
+	return query(ctx, s.Budget.purse())
 }
 
 // prerequisite says both ways to an engine.
 const prerequisite = "run `make deps-logs` to fetch the embedded engine, or start the server with --chdb-lib PATH; " +
 	"or name a ClickHouse server with --clickhouse-dsn http://USER:PASSWORD@HOST:8123"
 
-func missing(err error) *Problem {
-	return &Problem{Code: Unavailable, Message: "the server has no log engine", Prerequisite: prerequisite, Err: err}
-}
-
-// problem words the failure of a query. What nobody understands is a fault of
-// ours, which is told to the server's log alone.
-func problem(err error) *Problem {
-	var p *Problem
-	if errors.As(err, &p) {
-		return p
-	}
-	var e *clickhouse.Error
-	if !errors.As(err, &e) {
-		return &Problem{Code: Unavailable, Message: "internal error; the server's log tells more under this correlation id", Err: err}
-	}
-	p = &Problem{Code: Code(e.Class), Message: e.Message, Err: e.Err}
-	switch e.Class {
-	case clickhouse.Canceled:
-		p.Code = Unavailable
-	case clickhouse.Unavailable:
-		p.RetryAfter = time.Second
-	}
-	return p
+func missing(err error) error {
+	return &fault.Error{Kind: fault.Unavailable, Message: "the server has no log engine", Prerequisite: prerequisite, Hidden: err}
 }

@@ -39,7 +39,7 @@ var paramName = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // decodeStatement reads the body of a query and lets its statement through or
-// not. Errors: *Problem.
+// not. Errors: Malformed, TooLarge and SQLRejected, with fields.
 func decodeStatement(doc []byte) (statement, error) {
 	var d statementDocument
 	if err := read(doc, &d); err != nil {
@@ -53,7 +53,7 @@ func decodeStatement(doc []byte) (statement, error) {
 		return statement{}, err
 	}
 	if n := utf8.RuneCountInString(text); n > MaxSQL {
-		return statement{}, &Problem{Code: TooLarge, Message: "sql is longer than the 32768 characters allowed",
+		return statement{}, &fault.Error{Kind: fault.TooLarge, Message: "sql is longer than the 32768 characters allowed",
 			Fields: []fault.Field{{Field: "sql", Code: "length", Message: "is longer than the 32768 characters allowed"}}}
 	}
 	ours, err := sql.Read(text)
@@ -81,8 +81,8 @@ func composite(kind string) bool {
 	return slices.Contains([]string{"Array", "Tuple", "Map", "Nested"}, outer)
 }
 
-func rejected(err error) *Problem {
-	p := &Problem{Code: SQLRejected, Message: err.Error()}
+func rejected(err error) error {
+	p := &fault.Error{Kind: fault.SQLRejected, Message: err.Error()}
 	if e := (*sql.Error)(nil); errors.As(err, &e) {
 		p.Fields = []fault.Field{{Field: "sql", Code: "rejected", Message: e.Error()}}
 	}

@@ -93,7 +93,7 @@ func Of(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		f := *e
-		f.Message, f.Err = err.Error(), nil
+		f.Message, f.Err, f.Hidden = err.Error(), nil, e.hidden()
 		return &f
 	}
 	kind := Internal
@@ -111,6 +111,18 @@ func Of(err error) *Error {
 func Classified(err error) bool {
 	var e *Error
 	return errors.As(err, &e)
+}
+
+// hidden returns the first hidden cause of e and its causes, or nil.
+func (e *Error) hidden() error {
+	if e.Hidden != nil {
+		return e.Hidden
+	}
+	var cause *Error
+	if errors.As(e.Err, &cause) {
+		return cause.hidden()
+	}
+	return nil
 }
 
 // Is tells whether err is a failure of kind k.

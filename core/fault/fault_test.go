@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
+	"time"
 
 	"sandbox/core/fault"
 )
@@ -89,5 +91,25 @@ func TestKindAsText(t *testing.T) {
 	}
 	if fault.Kind(255).String() != "internal" {
 		t.Error("an unknown kind is not internal")
+	}
+}
+
+// TestHidden wants a hidden cause to be found, by whoever writes our own log,
+// and told to nobody else.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	inner := &fault.Error{Kind: fault.SQLError, Message: "no such column", Hidden: io.ErrNoProgress, RetryAfter: time.Second, Prerequisite: "do this"}
+	for name, err := range map[string]error{
+		"itself":       inner,
+		"behind words": fmt.Errorf("query: %w", inner),
+		"wrapped":      fault.Wrap(fault.Upstream, inner, "query"),
+	} {
+		f := fault.Of(err)
+		if !errors.Is(err, io.ErrNoProgress) || !errors.Is(f.Hidden, io.ErrNoProgress) || strings.Contains(f.Error(), io.ErrNoProgress.Error()) {
+			t.Errorf("%s: got %q with the hidden cause %v", name, f, f.Hidden)
+		}
+	}
+	if f := fault.Of(fmt.Errorf("query: %w", inner)); f.RetryAfter != time.Second || f.Prerequisite != "do this" {
+		t.Errorf("got %+v", f)
 	}
 }

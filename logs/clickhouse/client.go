@@ -1,6 +1,6 @@
 // Package clickhouse asks a ClickHouse server, a cluster, or the embedded
 // engine, which answers the same HTTP interface. It alone imports the driver.
-// An answer is complete or it is an error: see [Error].
+// An answer is complete or it is an error, which is classified here, once.
 package clickhouse
 
 import (

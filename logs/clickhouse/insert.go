@@ -18,7 +18,7 @@ type Insertion struct {
 }
 
 // Insert stores rows. When it returns nil the engine has them on its disk.
-// Errors: *Error.
+// Errors: as Query.
 func (c *Client) Insert(ctx context.Context, i Insertion) error {
 	settings := clickhouse.Settings{"async_insert": 0}
 	for name, value := range i.Settings {
@@ -29,11 +29,10 @@ func (c *Client) Insert(ctx context.Context, i Insertion) error {
 	if err == nil {
 		return nil
 	}
-	e := classify(ctx, ctx, err)
-	if e.UnknownColumn() {
+	if UnknownColumn(err) {
 		c.Forget()
 	}
-	return e
+	return classify(ctx, ctx, err)
 }
 
 // list returns the columns as they stand in an INSERT.

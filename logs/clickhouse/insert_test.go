@@ -10,6 +10,7 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 
+	"sandbox/core/fault"
 	"sandbox/logs/clickhouse"
 )
 
@@ -101,21 +102,21 @@ func TestBadInserts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		column, format string
 		body           func(service string) io.Reader
-		class          clickhouse.Class
+		kind           fault.Kind
 	}{
-		"no such column":      {"nope", "JSONEachRow", func(s string) io.Reader { return strings.NewReader(good(s)) }, clickhouse.SQLError},
-		"a hostile column":    {"x`) VALUES (1) -- ", "JSONEachRow", func(s string) io.Reader { return strings.NewReader(good(s)) }, clickhouse.SQLError},
-		"no such format":      {"ServiceName", "Nonsense", func(s string) io.Reader { return strings.NewReader(good(s)) }, clickhouse.SQLError},
-		"no data":             {"ServiceName", "JSONEachRow", func(string) io.Reader { return strings.NewReader("") }, ""},
-		"garbage behind":      {"ServiceName", "JSONEachRow", func(s string) io.Reader { return strings.NewReader(good(s) + "garbage") }, clickhouse.SQLError},
-		"cut off":             {"ServiceName", "JSONEachRow", func(s string) io.Reader { return strings.NewReader(good(s) + good(s)[:20]) }, clickhouse.SQLError},
-		"a source that fails": {"ServiceName", "JSONEachRow", func(s string) io.Reader { return broken(good(s)) }, clickhouse.Unavailable},
+		"no such column":      {"nope", "JSONEachRow", func(s string) io.Reader { return strings.NewReader(good(s)) }, fault.SQLError},
+		"a hostile column":    {"x`) VALUES (1) -- ", "JSONEachRow", func(s string) io.Reader { return strings.NewReader(good(s)) }, fault.SQLError},
+		"no such format":      {"ServiceName", "Nonsense", func(s string) io.Reader { return strings.NewReader(good(s)) }, fault.SQLError},
+		"no data":             {"ServiceName", "JSONEachRow", func(string) io.Reader { return strings.NewReader("") }, 0},
+		"garbage behind":      {"ServiceName", "JSONEachRow", func(s string) io.Reader { return strings.NewReader(good(s) + "garbage") }, fault.SQLError},
+		"cut off":             {"ServiceName", "JSONEachRow", func(s string) io.Reader { return strings.NewReader(good(s) + good(s)[:20]) }, fault.SQLError},
+		"a source that fails": {"ServiceName", "JSONEachRow", func(s string) io.Reader { return broken(good(s)) }, fault.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := service(t)
 			err := engine.Insert(t.Context(), clickhouse.Insertion{Columns: []string{"Timestamp", tt.column}, Format: tt.format, Body: tt.body(s)})
-			check(t, tt.class, err)
+			check(t, tt.kind, err)
 			if n := count(t, s); n != "0" {
 				t.Errorf("%s rows of it are stored", n)
 			}

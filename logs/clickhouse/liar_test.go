@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 
+	"sandbox/core/fault"
 	"sandbox/logs/clickhouse"
 )
 
@@ -80,58 +80,55 @@ func TestLiars(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
-		class  clickhouse.Class // "" for a good answer
+		kind   fault.Kind // 0 for a good answer
 	}{
-		"the truth":              {page(200, whole), ""},
-		"nothing":                {page(200, ""), clickhouse.UpstreamError},
-		"a page":                 {page(200, "<html>welcome</html>"), clickhouse.UpstreamError},
-		"another document":       {page(200, `{"hello":"world"}`), clickhouse.UpstreamError},
-		"an array":               {page(200, `[1,2]`), clickhouse.UpstreamError},
-		"a cut document":         {page(200, whole[:60]), clickhouse.UpstreamError},
-		"no data":                {page(200, strings.Replace(whole, `"data":[{"v":1}],`, "", 1)), clickhouse.UpstreamError},
-		"data that are no rows":  {page(200, strings.Replace(whole, `[{"v":1}]`, `{}`, 1)), clickhouse.UpstreamError},
-		"no count":               {page(200, strings.Replace(whole, `"rows":1,`, "", 1)), clickhouse.UpstreamError},
-		"two documents":          {page(200, whole+whole), clickhouse.UpstreamError},
-		"bytes that are no text": {page(200, strings.Replace(whole, `"v":1`, "\"v\":\"\xff\"", 1)), clickhouse.UpstreamError},
-		"an error page":          {page(500, "<html>sorry</html>"), clickhouse.UpstreamError},
-		"a gateway's 502":        {page(502, "bad gateway"), clickhouse.UpstreamError},
-		"a gateway's 503":        {page(503, "try later"), clickhouse.Unavailable},
+		"the truth":              {page(200, whole), 0},
+		"nothing":                {page(200, ""), fault.Upstream},
+		"a page":                 {page(200, "<html>welcome</html>"), fault.Upstream},
+		"another document":       {page(200, `{"hello":"world"}`), fault.Upstream},
+		"an array":               {page(200, `[1,2]`), fault.Upstream},
+		"a cut document":         {page(200, whole[:60]), fault.Upstream},
+		"no data":                {page(200, strings.Replace(whole, `"data":[{"v":1}],`, "", 1)), fault.Upstream},
+		"data that are no rows":  {page(200, strings.Replace(whole, `[{"v":1}]`, `{}`, 1)), fault.Upstream},
+		"no count":               {page(200, strings.Replace(whole, `"rows":1,`, "", 1)), fault.Upstream},
+		"two documents":          {page(200, whole+whole), fault.Upstream},
+		"bytes that are no text": {page(200, strings.Replace(whole, `"v":1`, "\"v\":\"\xff\"", 1)), fault.Upstream},
+		"an error page":          {page(500, "<html>sorry</html>"), fault.Upstream},
+		"a gateway's 502":        {page(502, "bad gateway"), fault.Upstream},
+		"a gateway's 503":        {page(503, "try later"), fault.Unavailable},
 		"a redirect to nowhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/again", http.StatusTemporaryRedirect)
-		}, clickhouse.Unavailable},
-		"an exception":            {page(404, "Code: 47. DB::Exception: Unknown identifier x. (UNKNOWN_IDENTIFIER) (version 26.7.1.1)"), clickhouse.SQLError},
-		"an exception with 200":   {page(200, "Code: 47. DB::Exception: Unknown identifier x. (UNKNOWN_IDENTIFIER) (version 26.7.1.1)"), clickhouse.UpstreamError},
-		"an exception's tail":     {page(200, whole[:60]+"\r\n__exception__\r\nCode: 241. DB::Exception: oh (MEMORY_LIMIT_EXCEEDED)"), clickhouse.UpstreamError},
-		"hangs up at once":        {raw(""), clickhouse.Unavailable},
-		"half a header":           {raw("HTTP/1.1 200 OK\r\nContent-Le"), clickhouse.Unavailable},
-		"no HTTP":                 {raw("\x00\x01\x02\x03 what?\r\n\r\n"), clickhouse.Unavailable},
-		"half a body":             {raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + whole), clickhouse.Unavailable},
-		"half of its chunks":      {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3c\r\n" + whole[:60] + "\r\n"), clickhouse.Unavailable},
-		"whole but for the chunk": {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n79\r\n" + whole + "\r\n"), clickhouse.Unavailable},
+		}, fault.Unavailable},
+		"an exception":            {page(404, "Code: 47. DB::Exception: Unknown identifier x. (UNKNOWN_IDENTIFIER) (version 26.7.1.1)"), fault.SQLError},
+		"an exception with 200":   {page(200, "Code: 47. DB::Exception: Unknown identifier x. (UNKNOWN_IDENTIFIER) (version 26.7.1.1)"), fault.Upstream},
+		"an exception's tail":     {page(200, whole[:60]+"\r\n__exception__\r\nCode: 241. DB::Exception: oh (MEMORY_LIMIT_EXCEEDED)"), fault.Upstream},
+		"hangs up at once":        {raw(""), fault.Unavailable},
+		"half a header":           {raw("HTTP/1.1 200 OK\r\nContent-Le"), fault.Unavailable},
+		"no HTTP":                 {raw("\x00\x01\x02\x03 what?\r\n\r\n"), fault.Unavailable},
+		"half a body":             {raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + whole), fault.Unavailable},
+		"half of its chunks":      {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3c\r\n" + whole[:60] + "\r\n"), fault.Unavailable},
+		"whole but for the chunk": {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n79\r\n" + whole + "\r\n"), fault.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := liar(t, tt.answer)
 			r, err := c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1 AS v"})
-			check(t, tt.class, err)
-			if tt.class == "" && (r.Count != 1 || string(r.Rows) != `[{"v":1}]`) {
+			check(t, tt.kind, err)
+			if tt.kind == 0 && (r.Count != 1 || string(r.Rows) != `[{"v":1}]`) {
 				t.Errorf("got %+v", r)
 			}
-			if tt.class != clickhouse.UpstreamError { // the body of an insert's answer is not read for more than an exception
+			if tt.kind != fault.Upstream { // the body of an insert's answer is not read for more than an exception
 				err = c.Insert(t.Context(), clickhouse.Insertion{Format: "JSONEachRow", Body: strings.NewReader("{}")})
-				check(t, tt.class, err)
+				check(t, tt.kind, err)
 			}
 		})
 	}
 }
 
-func check(t *testing.T, want clickhouse.Class, err error) {
+// check wants err to be of kind want; none for 0.
+func check(t *testing.T, want fault.Kind, err error) {
 	t.Helper()
-	var e *clickhouse.Error
-	switch {
-	case want == "" && err != nil:
-		t.Errorf("got %v", err)
-	case want != "" && (!errors.As(err, &e) || e.Class != want):
+	if want == 0 && err != nil || want != 0 && !fault.Is(err, want) {
 		t.Errorf("got %+v, want %s", err, want)
 	}
 }
@@ -147,7 +144,7 @@ func TestSilence(t *testing.T) {
 		gone <- true
 	})
 	_, err := c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1", Limits: clickhouse.Limits{Time: time.Millisecond}})
-	check(t, clickhouse.Timeout, err)
+	check(t, fault.Timeout, err)
 	<-asked
 	<-gone // the server was told
 }
@@ -163,7 +160,7 @@ func TestEndlessAnswer(t *testing.T) {
 		}
 	})
 	_, err := c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1", Limits: clickhouse.Limits{ResultBytes: 1 << 20}})
-	check(t, clickhouse.ResultTooLarge, err)
+	check(t, fault.ResultTooLarge, err)
 }
 
 func TestNobodyThere(t *testing.T) {
@@ -180,7 +177,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 	defer c.Close()
 	_, err = c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1"})
-	check(t, clickhouse.Unavailable, err)
+	check(t, fault.Unavailable, err)
 }
 
 func TestDSN(t *testing.T) {

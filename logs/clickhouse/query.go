@@ -15,6 +15,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
+
+	"sandbox/core/fault"
 )
 
 // Request is one SELECT.
@@ -75,7 +77,8 @@ type Statistics struct {
 const grace = 2 * time.Second
 
 // Query runs a statement that only reads. When ctx ends, so does the query on
-// the engine. Errors: *Error.
+// the engine. Errors: SQLError, BudgetExceeded, ResultTooLarge, Timeout,
+// Unavailable, Upstream, Canceled.
 func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
 	if r.QueryID == "" {
 		r.QueryID = uuid.NewString()
@@ -88,11 +91,10 @@ func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
 	}
 	res, err := c.query(whole, r)
 	if err != nil {
-		e := classify(ctx, whole, err)
-		if e.UnknownColumn() {
+		if UnknownColumn(err) {
 			c.Forget()
 		}
-		return Result{}, e
+		return Result{}, classify(ctx, whole, err)
 	}
 	res.QueryID = r.QueryID
 	return res, nil
@@ -152,7 +154,7 @@ func readAll(b *bytes.Buffer, r io.Reader, limit int64) error {
 		return err
 	}
 	if limit > 0 && int64(b.Len()) > limit {
-		return &Error{Class: ResultTooLarge, Message: "the result has more than " + strconv.FormatInt(limit, 10) + " bytes"}
+		return failure(fault.ResultTooLarge, nil, "the result has more than "+strconv.FormatInt(limit, 10)+" bytes")
 	}
 	return nil
 }
@@ -186,10 +188,10 @@ func (r *Result) decode(text []byte) error {
 		return d.SkipValue()
 	})
 	if err != nil || rows == nil || r.Rows.Kind() != '[' {
-		return &Error{Class: UpstreamError, Message: "the engine's answer can't be read", Err: err}
+		return failure(fault.Upstream, err, "the engine's answer can't be read")
 	}
 	if name, twice := duplicate(r.Columns); twice {
-		return &Error{Class: SQLError, Message: "two columns of the result are called " + strconv.Quote(name) + ": give one another name with AS"}
+		return failure(fault.SQLError, nil, "two columns of the result are called "+strconv.Quote(name)+": give one another name with AS")
 	}
 	r.Count = *rows
 	r.Statistics = Statistics{

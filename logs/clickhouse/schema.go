@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"sandbox/core/fault"
 )
 
 // Schema is the log table as the engine has it now.
@@ -61,7 +63,7 @@ FROM system.columns WHERE database = 'otel' AND table = 'otel_logs' ORDER BY pos
 const sortingKey = `SELECT sorting_key FROM system.tables WHERE database = 'otel' AND name = 'otel_logs'`
 
 // Schema returns the log table's columns and key, as they were at most ten
-// seconds ago. Errors: *Error; a missing table is Unavailable.
+// seconds ago. Errors: as Query; a missing table is Unavailable.
 func (c *Client) Schema(ctx context.Context) (Schema, error) {
 	c.mu.Lock()
 	s, good := c.schema, time.Now().Before(c.until)
@@ -108,10 +110,10 @@ func (c *Client) Describe(ctx context.Context, l Limits) (Schema, error) {
 		Key string `json:"sorting_key"`
 	}
 	if err := unmarshalAll([]byte(s.Result.Rows), &s.Columns, []byte(key.Rows), &keys); err != nil {
-		return Schema{}, &Error{Class: UpstreamError, Message: "the engine's description of the log table can't be read", Err: err}
+		return Schema{}, failure(fault.Upstream, err, "the engine's description of the log table can't be read")
 	}
 	if len(s.Columns) == 0 || len(keys) == 0 {
-		return Schema{}, &Error{Class: Unavailable, Message: "the engine has no table otel.otel_logs, or its user may not see it"}
+		return Schema{}, failure(fault.Unavailable, nil, "the engine has no table otel.otel_logs, or its user may not see it")
 	}
 	s.SortingKey = keys[0].Key
 	c.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -86,8 +85,7 @@ func TestKilled(t *testing.T) {
 		return list
 	}
 	failure := func(err error) {
-		var f *clickhouse.Error
-		if !errors.As(err, &f) || f.Class != clickhouse.Unavailable {
+		if !fault.Is(err, fault.Unavailable) {
 			t.Errorf("got %v, want the engine unavailable", err)
 		}
 		refusals.Add(1)
