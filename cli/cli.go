@@ -15,16 +15,16 @@ import (
 	"sandbox/core/local"
 )
 
-// Stdio is what a run of the command line reads and writes. Where In and Out
-// are *os.File of a terminal, -t makes use of it.
+// Stdio are the standard streams of a run. -t needs an In or Out that is an
+// *os.File of a terminal.
 type Stdio struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// Run runs one command line (args without the program's name) and gives its
-// exit code. It ends early when ctx does: with a [Signal] as the cause the
-// exit code is that signal's.
+// Run runs one command line (args without the program's name) and returns its exit
+// code. It ends early when ctx ends. If the cause of that is a [Signal], the exit
+// code is that signal's.
 func Run(ctx context.Context, args []string, std Stdio) int {
 	return (&app{Stdio: std, open: openHost}).run(ctx, args)
 }
@@ -32,13 +32,13 @@ func Run(ctx context.Context, args []string, std Stdio) int {
 // app is one run of the command line.
 type app struct {
 	Stdio
-	// open gives this host's home; owned: the boxes that this command makes
-	// end with it. Tests put another one here.
+	// open opens this host's home. With owned, the boxes that this run makes
+	// end with it. Tests replace it.
 	open func(owned bool) (*local.Host, error)
 
-	output  string // of -o
+	output  string // value of -o
 	target  target
-	running bool // flags and arguments were fine: a failure is the verb's
+	running bool // flags and arguments were accepted: any failure is the verb's own
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
@@ -63,7 +63,7 @@ a server or to this host's boxes in process, 'sandbox help servers' says.`,
 		Version:       core.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs, // or cobra words the error itself
+		Args:          cobra.ArbitraryArgs, // so that noVerb words the error
 		RunE:          noVerb,
 
 		SuggestionsMinimumDistance: 2,
@@ -85,9 +85,9 @@ a server or to this host's boxes in process, 'sandbox help servers' says.`,
 	return root
 }
 
-// mark makes every verb note that it was reached.
+// mark makes every verb set a.running when it is reached.
 func (a *app) mark(cmd *cobra.Command) {
-	cmd.DisableFlagsInUseLine = true // or "[flags]" comes behind the arguments
+	cmd.DisableFlagsInUseLine = true // otherwise cobra adds "[flags]" behind the arguments
 	if verb := cmd.RunE; verb != nil && cmd.HasParent() {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			a.running = true
@@ -99,7 +99,7 @@ func (a *app) mark(cmd *cobra.Command) {
 	}
 }
 
-// noVerb is the program without a verb, or with one it does not have.
+// noVerb prints the help if there is no verb, and refuses an unknown one.
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -111,10 +111,10 @@ func noVerb(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// asJSON tells whether -o json was given.
+// asJSON reports whether -o json was given.
 func (a *app) asJSON() bool { return a.output == "json" }
 
-// with returns do the boxes to work on; see [app.boxes] for owned.
+// with calls do with the boxes to work on; see [app.boxes] for owned.
 func (a *app) with(ctx context.Context, owned bool, do func(boxes) error) error {
 	on, err := a.boxes(ctx, owned)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *app) with(ctx context.Context, owned bool, do func(boxes) error) error 
 	return joined(do(on), closed(ctx, on))
 }
 
-// withHost returns do this host's home, for verbs that no server has.
+// withHost calls do with this host's home. It is for verbs that no server has.
 func (a *app) withHost(ctx context.Context, do func(*local.Host) error) error {
 	if a.target.url != "" || a.target.profile != "" {
 		return fault.New(fault.InvalidArgument, "this is about the host's own store: --url and --profile have no part in it")
@@ -135,10 +135,10 @@ func (a *app) withHost(ctx context.Context, do func(*local.Host) error) error {
 	return joined(do(host), closed(ctx, host))
 }
 
-// closing is how long the end of a command may take after a signal.
+// closing bounds how long it takes to clean up after a signal.
 const closing = 15 * time.Second
 
-// closed removes what this command has to remove, also when ctx has ended.
+// closed closes c, even if ctx has ended.
 func closed(ctx context.Context, c interface{ Close(context.Context) error }) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
@@ -150,7 +150,8 @@ func openHost(owned bool) (*local.Host, error) {
 	return local.Open(local.Config{Beside: programDir(), Owned: owned})
 }
 
-// programDir is where this program lies, links resolved; "" if unknown.
+// programDir returns the directory of this program, with links resolved, or "" if
+// it is not known.
 func programDir() string {
 	self, err := os.Executable()
 	if err != nil {

@@ -35,7 +35,7 @@ changed.`,
 	}
 }
 
-// printChecks prints the checks and gives the exit code as an [exit].
+// printChecks prints the checks. If one has failed it returns an [exit].
 func (a *app) printChecks(checks []doctor.Check) error {
 	fit := doctor.Fit(checks)
 	var err error
@@ -45,12 +45,12 @@ func (a *app) printChecks(checks []doctor.Check) error {
 		_, err = fmt.Fprint(a.Out, checkList(checks))
 	}
 	if err == nil && !fit {
-		return exit(fault.Unsupported.Row().Exit) // the list has said it all
+		return exit(fault.Unsupported.Row().Exit) // the list has told the failures already
 	}
 	return err
 }
 
-// checkList is the checks for people: a line each, and what to do below it.
+// checkList prints the checks as text, each on a line with what to do below it.
 func checkList(checks []doctor.Check) string {
 	var b strings.Builder
 	for _, c := range checks {

@@ -17,14 +17,14 @@ import (
 	"sandbox/core/options"
 )
 
-// boxFlags are the flags that say how a box shall be: those of run and create.
+// boxFlags are the flags of run and create that describe the new box.
 type boxFlags struct {
 	options.Box
 	env, labels    []string
 	volumes, ports []string
 }
 
-// register adds the flags. What is not given keeps the default.
+// register adds the flags. A flag that is not given has the default.
 func (f *boxFlags) register(fs *pflag.FlagSet) {
 	f.Box = options.Defaults()
 	fs.StringVarP(&f.Name, "name", "n", "", "name of the box")
@@ -41,7 +41,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.RootfsPath, "rootfs", "", "use the root file system in `DIR`, read-only, in place of an image")
 }
 
-// box is the box that the flags and the image ask for.
+// box returns the options of the box that the flags and the image ask for.
 func (f *boxFlags) box(image string) (options.Box, error) {
 	b := f.Box
 	if err := f.root(&b, image); err != nil {
@@ -63,7 +63,7 @@ func (f *boxFlags) box(image string) (options.Box, error) {
 	return b, b.Check()
 }
 
-// root sets where the box's files come from.
+// root sets the image or directory that the box's files come from.
 func (f *boxFlags) root(b *options.Box, image string) error {
 	if b.RootfsPath == "" {
 		b.Image = image
@@ -80,7 +80,7 @@ func (f *boxFlags) root(b *options.Box, image string) error {
 	return fault.Wrap(fault.InvalidArgument, err, "--rootfs %q", b.RootfsPath)
 }
 
-// keepFlags are --rm and --keep; byDefault is what a verb does without them.
+// keepFlags adds --rm and --keep. Without them auto_remove is as byDefault says.
 func keepFlags(cmd *cobra.Command, autoRemove *bool, byDefault bool) {
 	rm := cmd.Flags().Bool("rm", byDefault, "remove the box when it stops")
 	keep := cmd.Flags().Bool("keep", !byDefault, "keep the box when it stops")
@@ -97,7 +97,8 @@ func keepFlags(cmd *cobra.Command, autoRemove *bool, byDefault bool) {
 	}
 }
 
-// pairs reads KEY=VALUE arguments of a flag; the last of a key counts.
+// pairs parses the KEY=VALUE arguments of a flag. If a key comes twice the last
+// one counts.
 func pairs(flag string, args []string) (map[string]string, error) {
 	m := make(map[string]string, len(args))
 	for _, arg := range args {
@@ -110,7 +111,7 @@ func pairs(flag string, args []string) (map[string]string, error) {
 	return m, nil
 }
 
-// all reads every argument of a flag.
+// all parses every argument of a flag.
 func all[T any](args []string, read func(string) (T, error)) ([]T, error) {
 	var ts []T
 	for _, arg := range args {
@@ -123,7 +124,8 @@ func all[T any](args []string, read func(string) (T, error)) ([]T, error) {
 	return ts, nil
 }
 
-// volume reads HOST:GUEST[:ro]. A relative HOST is relative to where we are.
+// volume parses HOST:GUEST[:ro]. A relative HOST is relative to the working
+// directory.
 func volume(arg string) (options.Volume, error) {
 	parts := strings.Split(arg, ":")
 	readOnly := len(parts) == 3 && parts[2] == "ro"
@@ -135,7 +137,7 @@ func volume(arg string) (options.Volume, error) {
 		fault.Wrap(fault.InvalidArgument, err, "-v %q", arg)
 }
 
-// port reads [IP:]HOST:GUEST[/udp]; an IPv6 address stands in brackets.
+// port parses [IP:]HOST:GUEST[/udp]. An IPv6 address stands in brackets.
 func port(arg string) (options.Port, error) {
 	bad := fault.New(fault.InvalidArgument, "-p %q: want [IP:]HOST:GUEST, with /udp if wanted", arg)
 	p := options.Port{Protocol: "Tcp"}
@@ -175,18 +177,19 @@ func cutLast(s string) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// seconds is a flag's value: a number of seconds, parts of one too.
+// seconds is the value of a flag that takes a number of seconds, with a fraction
+// if wanted.
 type seconds time.Duration
 
-// String returns the number.
+// String returns the number of seconds.
 func (s *seconds) String() string {
 	return strconv.FormatFloat(time.Duration(*s).Seconds(), 'g', -1, 64)
 }
 
-// Type is what --help calls the value.
+// Type returns the name of the value in --help.
 func (s *seconds) Type() string { return "SECONDS" }
 
-// Set reads the number.
+// Set parses the number of seconds.
 func (s *seconds) Set(arg string) error {
 	f, err := strconv.ParseFloat(arg, 64)
 	if err != nil || !(f >= 0 && f <= math.MaxInt32) {
@@ -196,7 +199,7 @@ func (s *seconds) Set(arg string) error {
 	return nil
 }
 
-// choice is a flag's value: one of a few words.
+// choice is the value of a flag that takes one of a few words.
 type choice struct {
 	value   *string
 	allowed []string
@@ -210,10 +213,10 @@ func (c *choice) String() string {
 	return *c.value
 }
 
-// Type is what --help calls the value.
+// Type returns the name of the value in --help.
 func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
 
-// Set takes one of the words.
+// Set refuses a word that is not allowed.
 func (c *choice) Set(arg string) error {
 	if !slices.Contains(c.allowed, arg) {
 		return fmt.Errorf("want %s", strings.Join(c.allowed, " or "))

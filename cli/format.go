@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// writeJSON writes one document.
+// writeJSON writes one JSON document, indented.
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -17,7 +17,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// writeTable writes rows in aligned columns; a row's cells are any values.
+// writeTable writes rows in aligned columns. A cell may be any value.
 func writeTable(w io.Writer, rows ...[]any) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -30,8 +30,8 @@ func writeTable(w io.Writer, rows ...[]any) error {
 	return t.Flush()
 }
 
-// printable keeps what others wrote (an image's name, a label) from moving
-// the reader's cursor.
+// printable replaces control characters, so that text of others (an image's name,
+// a label) can't control the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -41,7 +41,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// rows makes a table's row of each thing.
+// rows returns a table with one row for each thing.
 func rows[T any](things []T, row func(T) []any) [][]any {
 	all := make([][]any, len(things))
 	for i, thing := range things {
@@ -50,7 +50,7 @@ func rows[T any](things []T, row func(T) []any) [][]any {
 	return all
 }
 
-// age says how long ago t was, in its largest unit.
+// age returns how long ago t was, in the largest unit.
 func age(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -64,7 +64,7 @@ func age(t, now time.Time) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// size says how many bytes n is, with three digits or so.
+// size returns n bytes for people to read: 1.5 GiB.
 func size(n int64) string {
 	const unit = 1024
 	if n < unit {

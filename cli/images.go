@@ -15,7 +15,7 @@ func (a *app) imagesCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images",
 		Short: "List, pull, import and remove images",
-		Args:  cobra.ArbitraryArgs, // or cobra words the error itself
+		Args:  cobra.ArbitraryArgs, // so that noVerb words the error
 		RunE:  noVerb,
 	}
 	cmd.AddCommand(a.imagesLsCmd(), a.imagesPullCmd(), a.imagesImportCmd(), a.imagesInspectCmd(), a.imagesRmCmd(), a.imagesPruneCmd())
@@ -46,7 +46,8 @@ under the name of an alias comes first.`,
 	return cmd
 }
 
-// printAliases lists aliases with the image of the store that each names now.
+// printAliases prints the aliases, each with the image of the store that it names
+// now.
 func (a *app) printAliases(images *image.Store) error {
 	aliases := images.Aliases()
 	if a.asJSON() {
@@ -74,7 +75,7 @@ func (a *app) printImages(images []image.Info) error {
 	return writeTable(a.Out, append([][]any{{"NAME", "ID", "SIZE", "CREATED"}}, table...)...)
 }
 
-// shortID is as much of a digest as people compare.
+// shortID shortens a digest to what people compare.
 func shortID(id string) string { return id[:min(len(id), len("sha256:")+12)] }
 
 func (a *app) imagesRmCmd() *cobra.Command {

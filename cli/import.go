@@ -34,7 +34,7 @@ a docker-archive (what docker save writes), an OCI layout, or a tar of one.`,
 	}
 }
 
-// printMade prints an image that has come into the store.
+// printMade prints an image that was added to the store.
 func (a *app) printMade(info image.Info) error {
 	if a.asJSON() {
 		return writeJSON(a.Out, info)

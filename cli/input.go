@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endOfInput is what a terminal takes for the end of input: once for what is
-// left of a line, once for the end.
+// endOfInput ends the input on a terminal: the first control-D sends what is left
+// of a line, the second one is the end.
 const endOfInput = "\x04\x04"
 
-// feed copies in to a command's input and closes that at the end of in; a
-// terminal is told the end and stays open. stop ends the copying: of a file or
-// terminal no byte is taken after it, and any other reader's goroutine lives
-// until its Read returns.
+// feed copies in to a command's input, and closes the input at the end of in. A
+// terminal gets endOfInput instead and stays open. stop ends the copying. If in is
+// a file or a terminal, no byte is read from it after stop; with any other reader
+// the goroutine lives until its Read returns.
 func feed(in io.Reader, to io.WriteCloser, tty bool) (stop func()) {
 	finish := to.Close
 	if tty {
@@ -28,19 +28,19 @@ func feed(in io.Reader, to io.WriteCloser, tty bool) (stop func()) {
 		}
 	}
 	go func() {
-		// A failure means that the command has closed its input: its right.
+		// A failure means that the command has closed its input, as it may.
 		_, _ = io.Copy(writerOnly{to}, in)
 		_ = finish()
 	}()
 	return stop
 }
 
-// writerOnly keeps io.Copy from handing the work to the file, which would
-// read past a stop.
+// writerOnly hides the writer's ReadFrom from io.Copy, which would go on reading
+// after stop.
 type writerOnly struct{ io.Writer }
 
-// waitableFile reads a file only when there is something to read, so that the
-// wait can be ended.
+// waitableFile is a file whose Read can be ended while it waits: it reads only
+// when poll(2) says that there is something to read.
 type waitableFile struct {
 	fd         int
 	wait, wake *os.File // ends of a pipe: closing wake ends the wait

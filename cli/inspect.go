@@ -23,7 +23,8 @@ func (a *app) imagesInspectCmd() *cobra.Command {
 	}
 }
 
-// describeImage is an image for people: what is not set is left out.
+// describeImage returns an image as a table. Members that are not set are left
+// out.
 func describeImage(i image.Info) [][]any {
 	table := [][]any{
 		{"name", i.Name}, {"id", i.ID}, {"digest", i.Digest}, {"size", size(i.Size)}, {"architecture", i.Architecture},

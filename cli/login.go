@@ -64,8 +64,8 @@ hosted service ends in /api.`,
 	return cmd
 }
 
-// address sets the profile's URL and route prefix. Those of another server go
-// together.
+// address sets the profile's URL and route prefix. With another URL the prefix
+// changes too, since it belongs to the server.
 func (a *app) address(p *profile.Profile, prefix string, given bool) {
 	address := a.target.url
 	if address == "" && p.URL == "" {
@@ -79,7 +79,7 @@ func (a *app) address(p *profile.Profile, prefix string, given bool) {
 	}
 }
 
-// maxKey bounds what is read for a key.
+// maxKey bounds how many bytes are read for a key.
 const maxKey = 4096
 
 // readKey reads a key from standard input, or asks for one on a terminal.
@@ -106,8 +106,8 @@ func (a *app) readKey(ctx context.Context, fromStdin bool) (string, error) {
 	return string(text), nil
 }
 
-// askKey asks on a terminal, which does not show what is typed. The terminal
-// is itself again when ctx ends.
+// askKey asks for the key on a terminal, which does not show what is typed. When
+// ctx ends the terminal is put back into its former mode.
 func (a *app) askKey(ctx context.Context, tty *os.File) ([]byte, error) {
 	fd := int(tty.Fd())
 	mode, err := term.GetState(fd)

@@ -58,7 +58,7 @@ func (a *app) logsCountCmd() *cobra.Command {
 	return cmd
 }
 
-// askLogs asks the server and prints the result.
+// askLogs runs a query on the server and prints the result.
 func (a *app) askLogs(ctx context.Context, ask func(*client.Client) (client.QueryResult, error)) error {
 	return a.withServer(ctx, func(c *client.Client) error {
 		r, err := ask(c)
@@ -69,7 +69,7 @@ func (a *app) askLogs(ctx context.Context, ask func(*client.Client) (client.Quer
 	})
 }
 
-// resultTable is a result as a table, under the names of its columns.
+// resultTable returns a result as a table, with the names of its columns on top.
 func resultTable(r client.QueryResult) [][]any {
 	var head []any
 	for _, c := range r.Columns {
@@ -84,7 +84,7 @@ func resultTable(r client.QueryResult) [][]any {
 	})...)
 }
 
-// cell is a value for people: text without quotes, the rest as JSON.
+// cell returns a value for a table: text without quotes, the rest as JSON.
 func cell(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil && !bytes.Equal(v, []byte("null")) {

@@ -14,7 +14,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// logFlags are those of the verbs that filter rows.
+// logFlags are the flags of the verbs that filter rows.
 type logFlags struct {
 	from, to string
 	client.LogFilter
@@ -30,7 +30,8 @@ func (f *logFlags) add(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.Limit, "limit", "n", 100, "the most rows, 10000 at most")
 }
 
-// filter reads the times. Errors: InvalidArgument.
+// filter parses the times of the flags and returns the filter. Errors:
+// InvalidArgument.
 func (f *logFlags) filter() (client.LogFilter, error) {
 	now := time.Now()
 	var err error
@@ -83,16 +84,15 @@ func (a *app) logsSearchCmd() *cobra.Command {
 	return cmd
 }
 
-// Following asks again and again: the log table tells nobody that it grows.
+// To follow means to ask again and again: the log table notifies nobody.
 const (
 	followEvery = 2 * time.Second
-	// followLag is how long rows have to arrive: what comes later than that
-	// is not seen.
+	// followLag is how late a row may arrive and still be printed.
 	followLag = 3 * time.Second
-	followMax = 10000 // rows of one question
+	followMax = 10000 // rows that one query returns
 )
 
-// followLogs prints the rows there are, and then those that come.
+// followLogs prints the rows that are there, and then new ones as they come.
 func (a *app) followLogs(ctx context.Context, c *client.Client, f client.LogFilter) error {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
@@ -119,7 +119,7 @@ func (a *app) followLogs(ctx context.Context, c *client.Client, f client.LogFilt
 	}
 }
 
-// printRows prints rows, the oldest first: a line each, or a document with -o
+// printRows prints rows, oldest first, each on a line, or as a document with -o
 // json.
 func (a *app) printRows(r client.QueryResult) error {
 	for _, row := range slices.Backward(r.Rows) {

@@ -12,10 +12,10 @@ import (
 	"sandbox/core/image"
 )
 
-// meter shows the layers that are being worked on, a bar each, on a terminal;
-// elsewhere it is silent.
+// meter shows the progress of an image's layers on a terminal, a bar for each. If
+// its writer is no terminal, it shows nothing.
 type meter struct {
-	w      io.Writer // nil: silent
+	w      io.Writer // nil: show nothing
 	last   time.Time
 	lines  int // on the terminal now
 	layers map[int]image.Progress
@@ -35,13 +35,12 @@ func newMeter(w io.Writer) *meter {
 	return m
 }
 
-// watch has what is pulled under the context shown.
+// watch returns a context; layers that are pulled with it are shown.
 func (m *meter) watch(ctx context.Context) context.Context {
 	return image.WithProgress(ctx, m.show)
 }
 
-// show takes how far a layer has come, and draws not more often than one can
-// see.
+// show notes the progress of a layer. It draws at most as often as one can see.
 func (m *meter) show(p image.Progress) {
 	if m.w == nil {
 		return
@@ -65,7 +64,7 @@ func (m *meter) show(p image.Progress) {
 	m.lines = len(frame)
 }
 
-// bar is the line of one layer.
+// bar returns the line of one layer.
 func bar(p image.Progress) string {
 	line := fmt.Sprintf("  layer %-3d %-6s ", p.Layer, p.Stage)
 	if p.Total <= 0 {
@@ -75,7 +74,7 @@ func bar(p image.Progress) string {
 	return fmt.Sprintf("%s[%s%s] %s of %s", line, strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), size(p.Done), size(p.Total))
 }
 
-// erase takes the last frame away.
+// erase removes what was drawn last.
 func (m *meter) erase() {
 	if m.lines > 1 {
 		fmt.Fprintf(m.w, "\x1b[%dA", m.lines-1)
@@ -86,7 +85,7 @@ func (m *meter) erase() {
 	m.lines = 0
 }
 
-// clear takes all of it away, at the end.
+// clear removes all bars, at the end.
 func (m *meter) clear() {
 	if m.w != nil {
 		m.erase()

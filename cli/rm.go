@@ -23,10 +23,10 @@ func (a *app) rmCmd() *cobra.Command {
 	return a.completeBoxes(cmd, 0, "")
 }
 
-// eachRemoved removes each thing that is named and prints the names, or in
-// JSON what remove gave for them.
+// eachRemoved removes each thing that is named and prints the names, or in JSON
+// the ids that remove returned.
 func (a *app) eachRemoved(refs []string, remove func(ref string) (string, error)) error {
-	removed := []string{} // [] in JSON, also when there are none
+	removed := []string{} // not nil, so that JSON shows [] and not null
 	err := each(refs, func(ref string) error {
 		id, err := remove(ref)
 		if err != nil {

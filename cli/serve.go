@@ -61,12 +61,12 @@ func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.ChdbLib, "chdb-lib", os.Getenv("SANDBOX_CHDB_LIB"), "`PATH` of libchdb, the embedded engine (default SANDBOX_CHDB_LIB)")
 	fs.BoolVar(&c.LogOutput, "log-output", false, "with --clickhouse-dsn too, write events and output of boxes as logs")
 	fs.StringVar(file, "config", "", "TOML `FILE` with these flags, and aliases")
-	for _, name := range []string{"clickhouse-dsn", "chdb-lib"} { // --help is no place for a password
+	for _, name := range []string{"clickhouse-dsn", "chdb-lib"} { // --help must not show a password from the environment
 		fs.Lookup(name).DefValue = ""
 	}
 }
 
-// logHandler writes text for people and JSON for programs.
+// logHandler returns a handler that writes text to a terminal, and JSON otherwise.
 func logHandler(w io.Writer) slog.Handler {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return slog.NewTextHandler(w, nil)
@@ -74,7 +74,8 @@ func logHandler(w io.Writer) slog.Handler {
 	return slog.NewJSONHandler(w, nil)
 }
 
-// readConfig sets the flags that stand in file and were not given. Errors: Config.
+// readConfig sets the flags that the file has and the command line has not.
+// Errors: Config.
 func readConfig(file string, flags *pflag.FlagSet, c *daemon.Config) error {
 	if file == "" {
 		return nil
@@ -122,7 +123,8 @@ func form(repeatable bool) string {
 	return "one value"
 }
 
-// setFlag returns a flag the value of the file, unless it was given.
+// setFlag sets a flag to the file's value, unless it was given on the command
+// line.
 func setFlag(flags *pflag.FlagSet, name string, v any) error {
 	flag := flags.Lookup(name)
 	if flag == nil || name == "config" || name == "help" {

@@ -34,10 +34,10 @@ func pack(w io.Writer, dir string) error {
 	return t.Close()
 }
 
-// unpack writes what a box gave as a tar: one file or directory, which goes into
-// dest where that is a directory, and becomes dest otherwise. It gives the path
-// of what was made. The box is hostile: nothing is made outside of that, and no
-// link leads out of it, whatever the names in the tar are.
+// unpack unpacks a tar from a box with one file or directory in it. That goes into
+// dest if dest is a directory, and becomes dest otherwise. unpack returns the path
+// of what it made. The box is hostile: whatever the names in the tar are, nothing
+// is made outside of that path, and no link in it leads out.
 func unpack(r io.Reader, dest string) (string, error) {
 	t := tar.NewReader(r)
 	first, err := t.Next()
@@ -66,8 +66,8 @@ func unpack(r io.Reader, dest string) (string, error) {
 	return filepath.Join(parent, name), err
 }
 
-// landing returns the directory of this host that a copy to dest goes into, and its
-// name there. top is the name that it has in the box.
+// landing returns the directory of this host that a copy to dest goes into, and the
+// copy's name there. top is its name in the box.
 func landing(dest, top string) (parent, name string, err error) {
 	if st, err := os.Stat(dest); err == nil && st.IsDir() || strings.HasSuffix(dest, "/") {
 		return dest, top, nil
@@ -82,10 +82,10 @@ func landing(dest, top string) (parent, name string, err error) {
 // extraction is the unpacking of one tar into root.
 type extraction struct {
 	root  *os.Root
-	modes map[string]fs.FileMode // of directories, set at the end: they may forbid writing
+	modes map[string]fs.FileMode // of directories; set at the end, since they may forbid writing
 }
 
-// single makes the one entry of a tar.
+// single makes the only entry of a tar.
 func (x *extraction) single(name string, first *tar.Header, t *tar.Reader) error {
 	if err := x.entry(name, first, t); err != nil {
 		return err
@@ -96,8 +96,9 @@ func (x *extraction) single(name string, first *tar.Header, t *tar.Reader) error
 	return nil
 }
 
-// tree makes a directory called name with all entries of a tar, whose names lie
-// below top. Links lead nowhere outside of it: it becomes the root.
+// tree makes a directory called name with all entries of a tar, whose names must
+// lie below top. The directory becomes the root, so that no entry and no link is
+// followed out of it.
 func (x *extraction) tree(name, top string, first *tar.Header, t *tar.Reader) error {
 	if err := x.dir(name, 0o700); err != nil {
 		return hostFailure(err)
@@ -126,8 +127,8 @@ func (x *extraction) tree(name, top string, first *tar.Header, t *tar.Reader) er
 	}
 }
 
-// below returns the place of an entry in the directory top, and the place that it
-// links to.
+// below returns the path of an entry relative to top, and makes the target of a
+// hard link relative to top, too. Errors: Upstream (it is not below top).
 func below(top string, h *tar.Header) (string, error) {
 	rest, ok := strings.CutPrefix(path.Clean(h.Name), top+"/")
 	if !ok || !fs.ValidPath(rest) || rest == "." {
@@ -143,11 +144,11 @@ func below(top string, h *tar.Header) (string, error) {
 	return rest, nil
 }
 
-// permissions leaves out what would be ours: setuid and setgid.
+// permissions leaves out setuid and setgid: on this host the file is ours.
 func permissions(h *tar.Header) fs.FileMode { return fs.FileMode(h.Mode) & fs.ModePerm }
 
-// entry makes one entry. Devices, FIFOs and sockets mean nothing outside their
-// box and are left out.
+// entry makes one entry. Devices, FIFOs and sockets are left out: they mean
+// nothing outside of their box.
 func (x *extraction) entry(name string, h *tar.Header, content io.Reader) error {
 	var err error
 	switch h.Typeflag {
@@ -166,7 +167,7 @@ func (x *extraction) entry(name string, h *tar.Header, content io.Reader) error 
 	return err
 }
 
-// dir makes a directory; one that is there stays.
+// dir makes a directory, or uses the one that is there.
 func (x *extraction) dir(name string, mode fs.FileMode) error {
 	st, err := x.root.Lstat(name)
 	switch {
@@ -179,7 +180,7 @@ func (x *extraction) dir(name string, mode fs.FileMode) error {
 	return err
 }
 
-// file makes a file in place of what is there.
+// file makes a file, in place of one that is there.
 func (x *extraction) file(name string, mode fs.FileMode, content io.Reader) error {
 	if err := x.clear(name); err != nil {
 		return err
@@ -194,7 +195,7 @@ func (x *extraction) file(name string, mode fs.FileMode, content io.Reader) erro
 	return joined(f.Chmod(mode), f.Close())
 }
 
-// link makes a link in place of what is there.
+// link makes a link, in place of a file that is there.
 func (x *extraction) link(name string, make func() error) error {
 	if err := x.clear(name); err != nil {
 		return err
@@ -202,7 +203,7 @@ func (x *extraction) link(name string, make func() error) error {
 	return make()
 }
 
-// clear removes a file or link that is in the way.
+// clear removes the file or link of that name, if there is one.
 func (x *extraction) clear(name string) error {
 	delete(x.modes, name)
 	if err := x.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -211,7 +212,7 @@ func (x *extraction) clear(name string) error {
 	return nil
 }
 
-// finish returns the directories their modes.
+// finish sets the modes of the directories.
 func (x *extraction) finish() error {
 	var errs []error
 	for name, mode := range x.modes {

@@ -18,17 +18,17 @@ import (
 	"sandbox/profile"
 )
 
-// envProfile names the profile in use.
+// envProfile is the environment variable that names the profile in use.
 const envProfile = "SANDBOX_PROFILE"
 
-// target is what the flags say of where a command goes.
+// target holds the flags that say where a command goes.
 type target struct {
 	local        bool
 	url, profile string
 }
 
-// boxes returns the boxes that a verb works on. Those that it makes with
-// auto_remove end with it when they are owned.
+// boxes returns the boxes that a verb works on. With owned, boxes that it makes
+// with auto_remove end with this run.
 func (a *app) boxes(ctx context.Context, owned bool) (boxes, error) {
 	o, remote, err := a.server(ctx)
 	if err != nil {
@@ -48,8 +48,8 @@ func (a *app) boxes(ctx context.Context, owned bool) (boxes, error) {
 	return &serverBoxes{Client: c, owned: owned}, nil
 }
 
-// withServer returns do the server that commands go to, for verbs that only a
-// server has.
+// withServer calls do with the server that commands go to. It is for verbs that
+// only a server has.
 func (a *app) withServer(ctx context.Context, do func(*client.Client) error) error {
 	o, remote, err := a.server(ctx)
 	if err != nil {
@@ -66,10 +66,10 @@ func (a *app) withServer(ctx context.Context, do func(*client.Client) error) err
 	return do(c)
 }
 
-// server returns the server that commands go to; remote is false when they go to
-// this host's boxes in process. The first that applies counts: the flags, the
-// environment, the default profile unless it is that of this home's own
-// daemon, that daemon's socket when it listens, this process when it is root's.
+// server returns the server that commands go to; remote is false if they go to this
+// host's boxes, in process. The first of these that applies counts: the flags, the
+// environment, the default profile unless it is that of this home's own daemon,
+// that daemon's socket if it listens, this process if it runs as root.
 func (a *app) server(ctx context.Context) (o client.Options, remote bool, err error) {
 	t := a.target
 	switch {
@@ -94,7 +94,7 @@ func (a *app) server(ctx context.Context) (o client.Options, remote bool, err er
 	return ambient(ctx)
 }
 
-// ambient is where commands go that nobody sent anywhere.
+// ambient returns where commands go if neither flags nor environment say it.
 func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
 	home, err := local.Home("")
 	if err != nil {
@@ -131,7 +131,8 @@ func storedProfile(name string) (profile.Profile, bool, error) {
 	return profiles.Get(name)
 }
 
-// profileOptions returns the server of a profile that has to be there.
+// profileOptions returns the server of a profile. Errors: Config (there is no such
+// profile).
 func profileOptions(name string) (client.Options, error) {
 	p, ok, err := storedProfile(name)
 	switch {
@@ -143,8 +144,8 @@ func profileOptions(name string) (client.Options, error) {
 	return optionsOf(p), nil
 }
 
-// optionsOf returns the server of a profile. A key of the environment takes the
-// place of the stored one; nothing else does.
+// optionsOf returns the server of a profile. A key in the environment replaces the
+// stored one, and nothing else does.
 func optionsOf(p profile.Profile) client.Options {
 	key := p.APIKey
 	if env := os.Getenv(client.EnvAPIKey); env != "" {

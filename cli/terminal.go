@@ -13,15 +13,15 @@ import (
 	"sandbox/core/options"
 )
 
-// terminal is our side of a command's terminal: the one we run on, or none.
+// terminal is the terminal that we run on, if we and the command have one.
 type terminal struct {
-	screen  *os.File // nil: we have none or the command has none
-	restore func()   // gives our terminal its mode back; may be called twice
+	screen  *os.File // nil if we have none, or the command has none
+	restore func()   // puts our terminal back into its former mode; may be called twice
 }
 
-// openTerminal makes our terminal pass every key on to a command that has a
-// terminal and our input. Without those it stays as it is, so that Ctrl-C
-// ends us and thereby the command.
+// openTerminal puts our terminal into raw mode if the command has a terminal and
+// gets our input, so that it gets every key. Otherwise the mode stays: control-C
+// ends us then, and we end the command.
 func (a *app) openTerminal(o options.Exec) (*terminal, error) {
 	t := &terminal{restore: func() {}}
 	if !o.TTY {
@@ -51,7 +51,7 @@ func asTerminal(stream any) *os.File {
 	return f
 }
 
-// describe lets the command's terminal be as large as ours and of its kind.
+// describe makes the command's terminal as large as ours and of the same type.
 func (t *terminal) describe(o *options.Exec) {
 	if t.screen == nil {
 		return
@@ -68,7 +68,7 @@ func (t *terminal) describe(o *options.Exec) {
 	}
 }
 
-// follow passes every new size of our terminal on until stop is called.
+// follow passes each new size of our terminal to the command until stop is called.
 func (t *terminal) follow(ctx context.Context, e command) (stop func()) {
 	if t.screen == nil {
 		return func() {}

@@ -1,19 +1,19 @@
-// Package client speaks with a sandbox daemon, or with the hosted service,
-// over REST, Server-Sent Events and WebSockets.
+// Package client talks to a sandbox daemon, or to the hosted service, over REST,
+// Server-Sent Events and WebSockets.
 //
 //	o, err := client.OptionsFromEnv()
 //	c, err := client.New(o)
 //	box, err := c.CreateBox(ctx, options.Box{...})
 //
-// Methods wait for as long as their context lets them; nothing else bounds
-// them. Failures are those of package fault, by the code that the server gave;
-// [Error] has the rest of its answer. A server that can't be reached is
+// Methods wait until their context ends; there is no other timeout. A failure is
+// a fault of package fault, of the kind that the server's code names, and [Error]
+// has the rest of the server's reply. A server that can't be reached is
 // fault.Unavailable.
 //
-// What may safely be sent twice is: reading, removing, and creating a box
-// (which carries an Idempotency-Key) are tried again after a connection that
-// was refused or lost before the answer, and when the server says Retry-After.
-// Commands are never started twice.
+// Requests that are safe to send twice are sent again if the connection was
+// refused, or lost before the reply, or if the server says Retry-After: those that
+// read, those that remove, and the one that creates a box, which carries an
+// Idempotency-Key. Commands are never started twice.
 package client
 
 import (
@@ -34,16 +34,16 @@ const (
 	EnvPathPrefix = "SANDBOX_REST_PATH_PREFIX"
 )
 
-// Options say which server to speak with, and as whom.
+// Options say which server to talk to, and with which key.
 type Options struct {
-	// URL is http://HOST:PORT or https://HOST, that of the hosted service
-	// ending in /api, or unix:///PATH of a daemon's socket.
+	// URL is http://HOST:PORT, https://HOST, or unix:///PATH with the path of
+	// a daemon's socket. The URL of the hosted service ends in /api.
 	URL string
-	// Credential is sent with every request; the zero value sends none, which
+	// Credential is sent with every request. The zero value sends none, which
 	// is enough for a Unix socket.
 	Credential ApiKeyCredential
-	// PathPrefix is the route prefix of a self-hosted server (its --prefix);
-	// "" for none, and always for the hosted service.
+	// PathPrefix is the route prefix of a self-hosted server (its --prefix), or
+	// "". The hosted service has none.
 	PathPrefix string
 }
 
@@ -61,18 +61,19 @@ func OptionsFromEnv() (Options, error) {
 	return o, nil
 }
 
-// Client speaks with one server. It is safe for concurrent use, and keeps
-// connections open until Close.
+// Client talks to one server. It is safe for concurrent use, and keeps connections
+// open until Close.
 type Client struct {
-	url        string // as the options have it, for messages
-	base       string // what requests begin with
-	boxes      string // path below which boxes are
+	url        string // as in the options, for messages
+	base       string // scheme, host and path that the URLs of requests begin with
+	boxes      string // path of the boxes
 	credential ApiKeyCredential
 	http       *http.Client
 	ws         websocket.Dialer
 }
 
-// New checks the options; it connects to nothing. Errors: Config.
+// New makes a client. It checks the options but does not connect yet. Errors:
+// Config.
 func New(o Options) (*Client, error) {
 	base, socket, err := parseURL(o.URL)
 	if err != nil {
@@ -96,11 +97,11 @@ func New(o Options) (*Client, error) {
 	}, nil
 }
 
-// Close returns up the connections that are not in use.
+// Close closes the connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// parseURL returns what requests to the server begin with, and the path of its
-// socket if it is one.
+// parseURL returns the beginning of the URLs of requests, and the path of the
+// server's Unix socket, or "" if it has none. Errors: Config.
 func parseURL(address string) (base, socket string, err error) {
 	u, err := url.Parse(address)
 	switch {
@@ -116,7 +117,7 @@ func parseURL(address string) (base, socket string, err error) {
 	return "", "", fault.New(fault.Config, "URL %q: want http://HOST:PORT, https://HOST/api or unix:///PATH", address)
 }
 
-// escape joins segments of a path.
+// escape escapes segments and joins them to a path.
 func escape(segments ...string) string {
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)

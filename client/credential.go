@@ -7,12 +7,12 @@ import (
 	"sandbox/core/fault"
 )
 
-// ApiKeyCredential is an API key. It never shows more of it than its masked
-// form, however it is printed.
+// ApiKeyCredential is an API key. However it is printed, it shows only the masked
+// form of the key.
 //
 //nolint:revive // the service's documents call it so
 type ApiKeyCredential struct {
-	key *string // fmt prints a field that it can't ask as it is: here an address
+	key *string // a pointer, because fmt prints an unexported string field as it is
 }
 
 // NewApiKeyCredential wraps a key; "" is no credential.
@@ -25,11 +25,11 @@ func NewApiKeyCredential(key string) ApiKeyCredential {
 	return ApiKeyCredential{&key}
 }
 
-// IsZero tells whether there is no key.
+// IsZero reports whether there is no key.
 func (a ApiKeyCredential) IsZero() bool { return a.key == nil }
 
-// String returns the masked form: prefix and class, asterisks, and the last
-// three characters. Of what is not formed like a key nothing is shown.
+// String returns the masked form: the key's prefix, asterisks, and its last three
+// characters. Text that does not look like a key is hidden completely.
 func (a ApiKeyCredential) String() string {
 	const class, shown, hidden = "_live_", 3, 12
 	if a.IsZero() {
@@ -45,7 +45,8 @@ func (a ApiKeyCredential) String() string {
 // GoString returns the masked form.
 func (a ApiKeyCredential) GoString() string { return a.String() }
 
-// check refuses what no header can carry, without repeating it.
+// check refuses a key with characters that no header can carry. Its error does not
+// quote the key. Errors: Config.
 func (a ApiKeyCredential) check() error {
 	if a.IsZero() {
 		return nil

@@ -9,11 +9,12 @@ import (
 	"sandbox/core/fault"
 )
 
-// pageSize is how many entries a request of a listing asks for: the most there are.
+// pageSize is how many entries one request asks for, the most that the service
+// allows.
 const pageSize = 1000
 
-// pages reads a listing to its end. member is where the entries are. An entry
-// that changes between two pages is there once.
+// pages reads all pages of a listing, whose entries are in member. An entry that is
+// on two pages, because others were made in between, is returned once.
 func pages[T any](ctx context.Context, c *Client, path string, query url.Values, member string, id func(T) string) ([]T, error) {
 	all, seen := []T{}, map[string]bool{}
 	for {

@@ -17,17 +17,17 @@ import (
 	"sandbox/core/fault"
 )
 
-// How often a request is sent that may be sent again, and for how long the
-// next time is waited for: that after a lost connection, and at most what a
-// server may ask for.
+// A request that may be sent again is sent up to tries times. The pause is
+// afterLost after a lost connection, or what the server asks for if that is at most
+// maxRetryAfter.
 const (
 	tries         = 3
 	afterLost     = 100 * time.Millisecond
 	maxRetryAfter = time.Minute
 )
 
-// maxReply bounds a reply that is one JSON document: the output of a run, 10
-// MiB a stream, can take six times as much room in JSON.
+// maxReply bounds a reply that is one JSON document. The largest is that of a run:
+// 10 MiB of each stream, which JSON can make six times as large.
 const maxReply = 128 << 20
 
 // request is one request of the API.
@@ -36,11 +36,11 @@ type request struct {
 	query        url.Values
 	header       http.Header
 	body         any       // sent as JSON; nil for none
-	stream       io.Reader // sent as it is, in place of body; once
+	stream       io.Reader // sent as it is in place of body, and only once
 	again        bool      // may be sent a second time
 }
 
-// call sends a request and reads the JSON reply into out.
+// call sends a request and decodes the JSON reply into out; nil ignores it.
 func (c *Client) call(ctx context.Context, r request, out any) error {
 	resp, err := c.send(ctx, r)
 	if err != nil {
@@ -63,8 +63,8 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 	return nil
 }
 
-// send sends a request, again if it may be, until there is a reply that tells
-// of success. Its body is the caller's to close.
+// send sends a request, more than once if it may, until a reply says that it has
+// succeeded. The caller closes the reply's body.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	doc, err := json.Marshal(r.body)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		case err == nil:
 			return resp, nil
 		case lost && r.method == http.MethodDelete && isNotFound(err):
-			return done(), nil // the time before, whose answer was lost
+			return done(), nil // the time before has removed it, and its reply was lost
 		}
 		lost = lost || fault.Is(err, fault.Unavailable)
 		wait, again := pause(err)
@@ -87,7 +87,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 }
 
-// once sends a request a single time.
+// once sends a request one time.
 func (c *Client) once(ctx context.Context, r request, doc []byte) (*http.Response, error) {
 	address := c.base + r.path
 	if len(r.query) > 0 {
@@ -125,19 +125,19 @@ func (c *Client) once(ctx context.Context, r request, doc []byte) (*http.Respons
 	return resp, nil
 }
 
-// isNotFound tells whether the server has nothing of that name.
+// isNotFound reports whether err is the server's reply that there is no such thing.
 func isNotFound(err error) bool {
 	var answer *Error
 	return errors.As(err, &answer) && answer.Status == http.StatusNotFound
 }
 
-// done is a reply that says no more than that.
+// done returns a reply of success with an empty document.
 func done() *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("{}"))}
 }
 
-// source is a body that remembers its own failure, which is not the
-// connection's.
+// source is a body that remembers the failure of its own reader, to tell it from
+// that of the connection.
 type source struct {
 	io.Reader
 	failure atomic.Pointer[error]
@@ -157,7 +157,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 		return fmt.Errorf("waiting for %s: %w", c.url, ctx.Err())
 	}
 	var outer *url.Error
-	if errors.As(err, &outer) { // it repeats the method and all of the URL
+	if errors.As(err, &outer) { // its message repeats the method and the URL
 		err = outer.Err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -166,8 +166,8 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "can't reach %s", c.url)
 }
 
-// pause tells whether a request that failed with err can be expected to
-// succeed when sent again, and when.
+// pause reports whether a request that failed with err may succeed when it is sent
+// again, and after which pause.
 func pause(err error) (time.Duration, bool) {
 	var answer *Error
 	if errors.As(err, &answer) {
@@ -181,7 +181,8 @@ func pause(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// sleep waits; it tells false at once where ctx would not last that long.
+// sleep waits for d and returns true. It returns false when ctx ends, and at once
+// if ctx would end before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
 		return false

@@ -18,41 +18,40 @@ import (
 )
 
 const (
-	// frame is how much of input or output is passed on at once: what a pipe
-	// holds. Frames of output may be larger: they are read in pieces.
+	// frame is how many bytes of input or output are passed on at once: as many
+	// as a pipe holds. Larger frames of output are read in pieces.
 	frame = 64 << 10
-	// maxControl bounds the text frames of a server.
+	// maxControl bounds a text frame of the server.
 	maxControl = 1 << 20
 )
 
-// farewell is how long a closing waits for its close frame to go out.
+// farewell bounds how long Close waits until its close frame is sent.
 const farewell = time.Second
 
-// Session is a conversation with a running command. One goroutine calls
-// Stream; the other methods may be called beside it, by any. It has to be
-// closed.
+// Session is a connection to a running command. One goroutine calls Stream; the
+// other methods may be called from any goroutine meanwhile. Its owner closes it.
 type Session struct {
 	ws     *websocket.Conn
-	tagged bool   // output begins with the number of its stream
+	tagged bool   // frames of output begin with the number of their stream
 	server string // for messages
 
 	writing sync.Mutex // gorilla allows one writer
 }
 
-// Ended is how a command ended, as far as a session tells: [Client.Exec] has
+// Ended says how a command ended, as far as a session knows it; [Client.Exec] has
 // the rest.
 type Ended struct {
-	ExitCode *int `json:"exit_code"` // nil: nobody knows, its box died under it
+	ExitCode *int `json:"exit_code"` // nil if the box died, so that nobody knows it
 	Signal   *int `json:"signal"`
 }
 
-// AttachOptions say where a session begins: behind as many bytes of each
-// stream, or at the oldest that are kept.
+// AttachOptions say how many bytes of each stream to leave out. If older output was
+// dropped, the session begins at the oldest output that is kept.
 type AttachOptions struct {
 	AfterStdout, AfterStderr int64
 }
 
-// Attach joins a command of a box. Errors: BoxNotFound, ExecNotFound,
+// Attach connects to a command in a box. Errors: BoxNotFound, ExecNotFound,
 // InvalidState (another client is attached).
 func (c *Client) Attach(ctx context.Context, box, id string, o AttachOptions) (*Session, error) {
 	if err := checkExec(id); err != nil {
@@ -71,17 +70,17 @@ func (c *Client) Attach(ctx context.Context, box, id string, o AttachOptions) (*
 	return c.session(ctx, path, query, true)
 }
 
-// TerminalOptions say which shell to start, and on what terminal. What is
-// empty is the server's default: /bin/bash (/bin/sh where there is none), 80
-// columns, 24 rows, xterm-256color.
+// TerminalOptions say which shell to start, and on what terminal. Empty members
+// mean the server's default: /bin/bash, or /bin/sh if there is none, 80 columns, 24
+// rows, and xterm-256color.
 type TerminalOptions struct {
 	Shell      string
 	Cols, Rows int
 	Term       string
 }
 
-// Terminal starts a shell in a box, on a terminal. The shell ends with the
-// session. Errors: BoxNotFound, InvalidState.
+// Terminal starts a shell on a terminal in a box. Closing the session ends the
+// shell. Errors: BoxNotFound, InvalidState.
 func (c *Client) Terminal(ctx context.Context, box string, o TerminalOptions) (*Session, error) {
 	path, err := c.boxPath(box, "", "attach")
 	if err != nil {
@@ -101,7 +100,7 @@ func (c *Client) Terminal(ctx context.Context, box string, o TerminalOptions) (*
 	return c.session(ctx, path, query, false)
 }
 
-// session opens a WebSocket.
+// session opens the WebSocket of a session.
 func (c *Client) session(ctx context.Context, path string, query url.Values, tagged bool) (*Session, error) {
 	address := "ws" + strings.TrimPrefix(c.base, "http") + path + "?" + query.Encode()
 	header := http.Header{}
@@ -116,10 +115,10 @@ func (c *Client) session(ctx context.Context, path string, query url.Values, tag
 	return &Session{ws: ws, tagged: tagged, server: c.url}, nil
 }
 
-// Stream hands each piece of output to sink, and gives the end of the command.
-// p is valid until sink returns; a slow sink makes the command wait. It ends
-// early with sink's error, or with ctx's; the command then goes on. Errors:
-// those of the service, Unavailable (the connection was lost).
+// Stream passes each piece of output to sink, and returns how the command ended. p
+// is valid until sink returns; a slow sink makes the command wait. Stream returns
+// early when sink returns an error or ctx ends; the command then goes on. Errors:
+// sink's, ctx's, those of the service, Unavailable (the connection was lost).
 func (s *Session) Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (Ended, error) {
 	defer context.AfterFunc(ctx, func() { _ = s.ws.SetReadDeadline(time.Unix(1, 0)) })()
 	buf := make([]byte, frame)
@@ -144,7 +143,7 @@ func (s *Session) Stream(ctx context.Context, sink func(stderr bool, p []byte) e
 	}
 }
 
-// output passes a binary frame on.
+// output passes a binary frame to sink.
 func (s *Session) output(ctx context.Context, r io.Reader, buf []byte, sink func(bool, []byte) error) error {
 	stderr := false
 	if s.tagged {
@@ -171,7 +170,7 @@ func (s *Session) output(ctx context.Context, r io.Reader, buf []byte, sink func
 	}
 }
 
-// control reads a text frame; last tells that the command has ended.
+// control decodes a text frame. last says that it was the command's end.
 func (s *Session) control(p []byte) (end Ended, last bool, err error) {
 	var m struct {
 		Type string `json:"type"`
@@ -188,7 +187,7 @@ func (s *Session) control(p []byte) (end Ended, last bool, err error) {
 	case "error":
 		return Ended{}, false, &fault.Error{Kind: m.Code, Message: m.Message}
 	}
-	return Ended{}, false, nil // ready, and what may come later
+	return Ended{}, false, nil // ready, or a type that this client does not know
 }
 
 // lost classifies the failure of a session.
@@ -199,7 +198,7 @@ func (s *Session) lost(ctx context.Context, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "the connection to %s was lost", s.server)
 }
 
-// Write returns the command input.
+// Write sends input to the command.
 func (s *Session) Write(p []byte) (n int, err error) {
 	for n < len(p) {
 		piece := p[n:min(len(p), n+frame)]
@@ -211,7 +210,7 @@ func (s *Session) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// CloseInput returns the command the end of its input.
+// CloseInput ends the command's input.
 func (s *Session) CloseInput() error { return s.message(map[string]any{"type": "eof"}) }
 
 // Resize sets the size of the command's terminal.
@@ -219,7 +218,8 @@ func (s *Session) Resize(cols, rows int) error {
 	return s.message(map[string]any{"type": "resize", "cols": cols, "rows": rows})
 }
 
-// Signal sends a signal to the command's own process: "INT", "TERM", ...
+// Signal sends a signal to the command by its name: "INT", "TERM", ... On a
+// terminal INT, QUIT and TSTP go to its foreground process group.
 func (s *Session) Signal(name string) error {
 	return s.message(map[string]any{"type": "signal", "signal": name})
 }
@@ -238,8 +238,8 @@ func (s *Session) send(kind int, p []byte) error {
 	return fault.Wrap(fault.Unavailable, s.ws.WriteMessage(kind, p), "the connection to %s was lost", s.server)
 }
 
-// Close ends the session. A command that was attached to goes on, a terminal's
-// shell is hung up.
+// Close ends the session. A command from [Client.Attach] goes on; the shell of
+// [Client.Terminal] is hung up.
 func (s *Session) Close() error {
 	_ = s.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(farewell))
 	return s.ws.Close()

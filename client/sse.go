@@ -9,7 +9,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// maxLine bounds a line of a stream of events.
+// maxLine bounds a line of the stream, and a message, in bytes.
 const maxLine = 4 << 20
 
 // message is one message of a stream of Server-Sent Events.
@@ -18,7 +18,7 @@ type message struct {
 	data []byte
 }
 
-// sse reads such a stream.
+// sse reads a stream of Server-Sent Events.
 type sse struct{ lines *bufio.Scanner }
 
 func newSSE(r io.Reader) sse {
@@ -27,9 +27,9 @@ func newSSE(r io.Reader) sse {
 	return sse{s}
 }
 
-// next returns the next message with data. At the end of the stream, also in the
-// middle of a message, it gives io.ErrUnexpectedEOF: streams of ours end with
-// their last event.
+// next returns the next message with data. At the end of the stream it returns
+// io.ErrUnexpectedEOF, even between two messages: a complete stream ends with the
+// event exit, after which nobody calls next. Errors: also Upstream (too long).
 func (s sse) next() (message, error) {
 	var m message
 	for size := 0; s.lines.Scan(); {
@@ -39,7 +39,7 @@ func (s sse) next() (message, error) {
 		}
 		if len(line) == 0 {
 			if m.data != nil {
-				m.data = m.data[:len(m.data)-1] // the last line's end
+				m.data = m.data[:len(m.data)-1] // the line feed of the last line
 				return m, nil
 			}
 			m, size = message{}, 0
@@ -60,7 +60,8 @@ func errTooLong() error {
 	return fault.New(fault.Upstream, "an event of more than %d MiB", maxLine>>20)
 }
 
-// add takes a line with a field, or with a comment, which begins with a colon.
+// add adds a line with a field to the message. A comment, which begins with a
+// colon, is ignored.
 func (m *message) add(line []byte) {
 	field, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

@@ -17,8 +17,9 @@ const maxSocketPath = 107
 // Servers of ours always do, or refuse; something between them and us may not.
 const expectContinue = 5 * time.Second
 
-// newTransport makes connections to the hosts that requests name, or to a Unix
-// socket alone. Each client has its own: the default one is the whole host's.
+// newTransport returns a transport that connects to the hosts of requests, or only
+// to the Unix socket if that is not "". Each client has its own, because the default
+// one is shared by the whole program.
 func newTransport(socket string) *http.Transport {
 	t := &http.Transport{MaxIdleConnsPerHost: 8, ForceAttemptHTTP2: true, ExpectContinueTimeout: expectContinue}
 	if socket == "" {
@@ -55,6 +56,6 @@ func Listens(ctx context.Context, socket string) bool {
 	return true
 }
 
-// noRedirect lets a redirect come back as the answer that it is: following it
-// could carry the key to somebody else.
+// noRedirect makes the client return a redirect as a reply. To follow it could
+// carry the key to somebody else.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
