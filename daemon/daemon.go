@@ -40,14 +40,13 @@ type Daemon struct {
 	runtime *core.Runtime
 	keys    *auth.Store
 	spool   *spool.Store
-	// removals calls back after boxes were removed, by this process or another;
-	// it is nil where no other process can remove boxes.
-	removals func(context.Context, func()) error
-	changes  func(context.Context, func()) error // the same for every change of a box
-	logs     logEngine
-	server   *httpd.Server
-	tcp      net.Listener // nil if Listen is NoListen
-	unix     *unixListener
+	// changes calls back after boxes have changed, by this process or another; it is
+	// nil where no other process can change boxes.
+	changes func(ctx context.Context, changed func(removed bool)) error
+	logs    logEngine
+	server  *httpd.Server
+	tcp     net.Listener // nil if Listen is NoListen
+	unix    *unixListener
 }
 
 // shutdownTime bounds how long Serve waits for requests in flight when it ends.
@@ -78,7 +77,7 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	}
 	d, err := start(ctx, s, host.Runtime, streams)
 	if err == nil {
-		d.removals, d.changes = host.Engine.Removals, host.Engine.Changes
+		d.changes = host.Engine.Changes
 	}
 	return d, err
 }
@@ -157,12 +156,8 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	if d.tcp != nil {
 		group.Go(func() error { return d.server.Serve(d.tcp, httpd.ByKey) })
 	}
-	if d.removals != nil {
-		group.Go(func() error { return d.removals(ctx, func() { d.sweep(ctx) }) })
-	}
-	if d.changes != nil && d.logs.boxes != nil {
-		d.recordBoxes(ctx)
-		group.Go(func() error { return d.changes(ctx, func() { d.recordBoxes(ctx) }) })
+	if d.changes != nil {
+		group.Go(func() error { return d.changes(ctx, func(removed bool) { d.follow(ctx, removed) }) })
 	}
 	<-ctx.Done()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)

@@ -29,6 +29,16 @@ func (s spooled) State(ctx context.Context, box string) (core.State, error) {
 	return rec.State, err
 }
 
+// follow brings the spool and the log table up to date after boxes have changed.
+func (d *Daemon) follow(ctx context.Context, removed bool) {
+	if removed {
+		d.sweep(ctx)
+	}
+	if d.logs.boxes != nil {
+		d.recordBoxes(ctx)
+	}
+}
+
 // sweep removes the output of boxes that no longer exist.
 func (d *Daemon) sweep(ctx context.Context) {
 	if err := d.spool.Sweep(ctx, spooled{d.runtime}); err != nil {

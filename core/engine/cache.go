@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"errors"
 	"maps"
 	"os"
@@ -9,10 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"sandbox/core"
-	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
 	"sandbox/core/ids"
 	"sandbox/core/store"
@@ -165,115 +161,4 @@ func (c *cache) sort() {
 		}
 	}
 	slices.SortFunc(c.list, newestFirst)
-}
-
-// watch tells of changes in a directory of records and of the ends of processes.
-type watch struct {
-	epoll, inotify int
-	keys           map[int]string // of the processes' records
-}
-
-func newWatch(dir string) (*watch, error) {
-	w := &watch{epoll: -1, inotify: -1, keys: map[int]string{}}
-	var err error
-	if w.inotify, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK); err == nil {
-		_, err = unix.InotifyAddWatch(w.inotify, dir, unix.IN_MOVED_TO|unix.IN_MOVED_FROM|unix.IN_DELETE|unix.IN_CLOSE_WRITE|
-			unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR)
-	}
-	if err == nil {
-		w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	}
-	if err == nil {
-		err = w.add(w.inotify)
-	}
-	if err != nil {
-		w.close()
-		return nil, err
-	}
-	return w, nil
-}
-
-func (w *watch) add(fd int) error {
-	return unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
-}
-
-// process watches for the end of a process; -1 for one that has ended.
-func (w *watch) process(p process.Identity, key string) (int, error) {
-	fd, err := unix.PidfdOpen(p.PID, 0)
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
-		return -1, nil
-	}
-	if err != nil {
-		return -1, err
-	}
-	if !p.Alive() { // the number is another's
-		closeNumber(fd)
-		return -1, nil
-	}
-	if err := w.add(fd); err != nil {
-		closeNumber(fd)
-		return -1, err
-	}
-	w.keys[fd] = key
-	return fd, nil
-}
-
-// changes returns the keys of what has changed since the last call; whole means
-// that anything may have.
-func (w *watch) changes() (keys []string, whole bool, err error) {
-	var events [64]unix.EpollEvent
-	n, err := unix.EpollWait(w.epoll, events[:], 0)
-	if errors.Is(err, unix.EINTR) || n == len(events) {
-		return nil, true, nil
-	}
-	for _, e := range events[:max(n, 0)] {
-		if fd := int(e.Fd); fd != w.inotify {
-			keys = append(keys, w.keys[fd])
-			continue
-		}
-		names, all, err := w.names()
-		if err != nil || all {
-			return nil, all, err
-		}
-		keys = append(keys, names...)
-	}
-	return keys, false, err
-}
-
-// names reads what inotify has queued.
-func (w *watch) names() (keys []string, whole bool, err error) {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := unix.Read(w.inotify, buf)
-		switch {
-		case errors.Is(err, unix.EAGAIN):
-			return keys, false, nil
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return nil, false, err
-		}
-		for rest := buf[:n]; len(rest) >= unix.SizeofInotifyEvent; {
-			mask, size := binary.NativeEndian.Uint32(rest[4:]), int(binary.NativeEndian.Uint32(rest[12:]))
-			if mask&(unix.IN_Q_OVERFLOW|unix.IN_IGNORED|unix.IN_UNMOUNT|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0 {
-				return nil, true, nil
-			}
-			name := unix.ByteSliceToString(rest[unix.SizeofInotifyEvent : unix.SizeofInotifyEvent+size])
-			if key, ok := strings.CutSuffix(name, ".json"); ok {
-				keys = append(keys, key)
-			}
-			rest = rest[unix.SizeofInotifyEvent+size:]
-		}
-	}
-}
-
-func (w *watch) close() {
-	closeNumber(w.epoll)
-	closeNumber(w.inotify)
-}
-
-func closeNumber(fd int) {
-	if fd >= 0 {
-		_ = unix.Close(fd)
-	}
 }
