@@ -2,6 +2,7 @@ package shim
 
 import (
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -26,11 +27,13 @@ const firstID = 0x70000000
 
 // keeper owns the boxes of a home. It alone writes their records.
 type keeper struct {
-	launcher
-	records store.Dir[record.Box]
-	idle    *idle
-	flushes atomic.Int64 // asked for, and not done
-	queue   queue
+	home     string
+	log      *slog.Logger
+	launcher launcher
+	records  store.Dir[record.Box]
+	idle     *idle
+	flushes  atomic.Int64 // asked for, and not done
+	queue    queue
 
 	mu     sync.Mutex
 	boxes  map[string]*box
@@ -104,7 +107,7 @@ func (k *keeper) again(id string) (core.Record, error) {
 	return core.Record{}, k.forget(b)
 }
 
-// reserve returns a box its name and its range of ids, and writes its record.
+// reserve makes a box with a name and a range of ids of its own, and writes its record.
 // b.change is held, and the caller gives it back.
 func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, error) {
 	now := time.Now().UTC()
@@ -141,7 +144,7 @@ func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, 
 
 // bringUp starts a box and writes that it runs. b.change is held.
 func (k *keeper) bringUp(b *box) error {
-	life, err := k.launch(b.record())
+	life, err := k.launcher.launch(b.record())
 	if err != nil {
 		return err
 	}
@@ -153,7 +156,7 @@ func (k *keeper) bringUp(b *box) error {
 	rec := b.rec
 	b.mu.Unlock()
 	if err := k.records.Put(rec.ID, rec, true); err != nil {
-		k.end(rec.ID, life)
+		k.launcher.end(rec.ID, life)
 		return err
 	}
 	k.adopt(b, life)
@@ -175,7 +178,7 @@ func (k *keeper) adopt(b *box, f *life) {
 
 // noteEnd takes note of the end of a box's init, expected or not.
 func (k *keeper) noteEnd(b *box, f *life) {
-	k.cleanUp(b.rec.ID, f)
+	k.launcher.cleanUp(b.rec.ID, f)
 	b.mu.Lock()
 	if b.stopping {
 		b.rec.Ended(core.Stopped, "stopped")

@@ -47,7 +47,7 @@ type life struct {
 
 // launch brings a box up, all of it or nothing.
 func (l launcher) launch(b record.Box) (f *life, err error) {
-	net, err := l.reserve(b.Options)
+	net, err := l.reservePorts(b.Options)
 	if err != nil {
 		return nil, err
 	}

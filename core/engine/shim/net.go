@@ -8,8 +8,8 @@ import (
 	"sandbox/core/options"
 )
 
-// reserve takes the ports of a new box; nil for one without a network.
-func (l launcher) reserve(o options.Box) (*network.Box, error) {
+// reservePorts takes the ports of a new box; nil for one without a network.
+func (l launcher) reservePorts(o options.Box) (*network.Box, error) {
 	if o.Network == options.NetworkNone {
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func (k *keeper) takeOverNetwork(rec *record.Box) *network.Box {
 	if rec.Link == "" {
 		return nil
 	}
-	net, err := k.network.Adopt(rec.Link, rec.Options.Ports)
+	net, err := k.launcher.network.Adopt(rec.Link, rec.Options.Ports)
 	if err != nil {
 		k.log.Error("take over a box's network", "box", rec.ID, "error", err)
 	}

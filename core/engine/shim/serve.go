@@ -71,6 +71,7 @@ func serve(home string) error {
 		return err
 	}
 	k := &keeper{
+		home: home, log: log,
 		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), network: &network.Host{}, log: log},
 		records:  record.Open(home), idle: newIdle(lingering), queue: newQueue(),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
@@ -80,7 +81,7 @@ func serve(home string) error {
 	}
 	k.flush() // what an earlier shim did not come to
 	err = k.serve(dir)
-	return errors.Join(err, k.network.Leave())
+	return errors.Join(err, k.launcher.network.Leave())
 }
 
 // serve answers clients until there is nobody left to serve.

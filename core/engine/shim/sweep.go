@@ -57,7 +57,7 @@ func (k *keeper) takeOver(b *box) error {
 	}
 	if rec.State == core.Created || rec.State == core.Running {
 		groups(rec.ID).kill()
-		k.clean(rec.ID)
+		k.launcher.clean(rec.ID)
 	}
 	switch {
 	case rec.State == core.Created, rec.Correct() && rec.Options.AutoRemove:
@@ -71,7 +71,7 @@ func (k *keeper) takeOver(b *box) error {
 // sweepDirs removes directories of boxes that have no record any more; a record
 // that is damaged is one.
 func (k *keeper) sweepDirs() error {
-	for _, parent := range []string{filepath.Join(k.home, "boxes"), k.state} {
+	for _, parent := range []string{filepath.Join(k.home, "boxes"), k.launcher.state} {
 		entries, err := os.ReadDir(parent)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fault.Disk(err, "sweep the home")
@@ -81,7 +81,7 @@ func (k *keeper) sweepDirs() error {
 				continue
 			}
 			groups(e.Name()).kill()
-			k.clean(e.Name())
+			k.launcher.clean(e.Name())
 			if err := os.RemoveAll(record.Dir(k.home, e.Name())); err != nil {
 				return fault.Disk(err, "sweep the home")
 			}

@@ -27,7 +27,7 @@ func (k *keeper) unpack(f wire.Frame) error {
 	f.FDs[0] = -1 // tar's now
 	defer tar.Close()
 	// Not /proc/self: a child has other files under these numbers when it execs.
-	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), k.program.Fd())
+	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), k.launcher.program.Fd())
 	return layer.Unpack(context.Background(), []string{program, "unpack"}, tar, r.Dir)
 }
 
