@@ -102,7 +102,7 @@ fmt: ## format the Go sources
 docs: ## write the generated documents, and what documents quote, anew
 	$(GO) test ./core/fault -run TestDocument -update
 	$(GO) test ./logs/sql/check -run TestDocument -update
-	$(GO) test ./test -run TestQuoted -update
+	$(GO) test ./test -run 'TestQuoted|TestContents' -update
 
 tidy:
 	$(GO) mod tidy -diff

@@ -2,6 +2,7 @@ package test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -126,4 +127,41 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestContents wants the table of contents of docs/RATIONALE.md to have all its
+// headings, in their order, and each question to stand once.
+func TestContents(t *testing.T) {
+	t.Parallel()
+	const doc, begin, end = "docs/RATIONALE.md", "<!-- contents -->\n", "<!-- end of contents -->\n"
+	text := read(t, doc)
+	head, rest, found := strings.Cut(text, begin)
+	listed, body, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for its contents", doc)
+	}
+	var contents strings.Builder
+	seen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^##(#?) (.*)$`).FindAllStringSubmatch(body, -1) {
+		if seen[m[2]] {
+			t.Errorf("%s asks twice: %s", doc, m[2])
+		}
+		seen[m[2]] = true
+		fmt.Fprintf(&contents, "%s- [%s](#%s)\n", strings.Repeat("  ", len(m[1])), m[2], anchor(m[2]))
+	}
+	if *update {
+		listed = contents.String()
+		if err := os.WriteFile(top+doc, []byte(head+begin+listed+end+body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if listed != contents.String() {
+		t.Errorf("the contents of %s are not its headings: run make docs", doc)
+	}
+}
+
+// anchor is what a heading is linked by.
+func anchor(heading string) string {
+	kept := regexp.MustCompile(`[^a-z0-9_ -]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(kept, " ", "-")
 }
