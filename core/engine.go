@@ -192,7 +192,7 @@ type Control interface {
 	// HangUp tells the command's tree that its terminal has gone (SIGHUP),
 	// and ends what is left of the tree after grace (SIGKILL).
 	HangUp(ctx context.Context, grace time.Duration) error
-	// CloseStdin returns the command EOF, also when Stdin is kept open for
+	// CloseStdin ends the command's input, also when Stdin is kept open for
 	// others (options.Exec.KeepStdin).
 	CloseStdin(ctx context.Context) error
 	// Resize sets the size of the terminal.
@@ -200,7 +200,7 @@ type Control interface {
 	// Detach closes the descriptors and leaves the command and its output
 	// to whoever attaches next; meanwhile its output waits in the pipes.
 	Detach() error
-	// Release returns the command up: output that is still to come is
+	// Release ends our use of the command: output that is still to come is
 	// dropped, the descriptors are closed. The command is not ended.
 	Release() error
 }

@@ -50,7 +50,7 @@ func (e *Exec) Exit() (ExecStatus, error) {
 	return status, err
 }
 
-// CloseStdin returns the command EOF, also when its input is kept open for others.
+// CloseStdin ends the command's input, also when its input is kept open for others.
 func (e *Exec) CloseStdin(ctx context.Context) error { return e.p.CloseStdin(ctx) }
 
 // Stdin is the command's input: close it to give EOF. Nil unless asked for.
@@ -77,7 +77,7 @@ func (e *Exec) Resize(ctx context.Context, cols, rows int) error { return e.p.Re
 // Detach ends the use of the exec and keeps its output for [Box.Attach].
 func (e *Exec) Detach() error { return e.p.Detach() }
 
-// Close returns the exec up. The command is not ended.
+// Close ends our use of the exec. The command goes on.
 func (e *Exec) Close() error { return e.p.Release() }
 
 // Stream reads all output into buf, hands each piece to sink, and gives the

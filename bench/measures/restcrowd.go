@@ -92,7 +92,7 @@ func (c *crowd) gather(ctx context.Context) (failed []error, err error) {
 	return failed, err
 }
 
-// say returns the command the line that it waits for.
+// say sends the command the line that it waits for.
 func (c *crowd) say(ctx context.Context, id string) error {
 	session, err := c.s.Unix.Attach(ctx, c.box, id, client.AttachOptions{})
 	if err != nil {

@@ -314,7 +314,7 @@ func (e *exec) attach(conn *wire.Conn) error {
 	return nil
 }
 
-// hand returns the reader the descriptors, and the end when it is there already.
+// hand sends the reader the descriptors, and the end when it is there already.
 func (e *exec) hand(g *guest, conn *wire.Conn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -347,7 +347,7 @@ func (e *exec) closeStdin() {
 	closeFD(&e.files.in)
 }
 
-// discard returns the output up. What a background child still writes is read
+// discard gives the output up. What a background child still writes is read
 // and dropped, so that it neither blocks nor dies of it.
 func (e *exec) discard() {
 	e.mu.Lock()

@@ -19,7 +19,7 @@ type reader struct {
 	exit    *os.File
 }
 
-// attach returns the command to a reader, unless it has one or was released.
+// attach hands the command to a reader, unless it has one or was released.
 func (c *control) attach() (*core.Process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

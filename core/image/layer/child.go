@@ -141,7 +141,7 @@ func confine(fd int) error {
 	return keepOnly(kept)
 }
 
-// keepOnly returns up all capabilities but mask. Ambient ones go with them.
+// keepOnly gives up all capabilities but mask. Ambient ones go with them.
 func keepOnly(mask uint32) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

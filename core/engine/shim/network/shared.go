@@ -188,7 +188,7 @@ func settings(out surveyed) []setting {
 	return append(list, setting{Name: "net/ipv6/conf/all/forwarding", Want: "1"})
 }
 
-// leave returns the share back; the last takes everything away.
+// leave gives the share back; the last one removes everything.
 func (s *shared) leave(h *netlink.Handle) error {
 	defer s.file.Close()
 	if err := change(s.file, unix.F_WRLCK); err != nil {
