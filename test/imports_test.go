@@ -82,7 +82,7 @@ var importers = map[string]struct {
 		"a thread that enters another network namespace must be the shim's, never one of the host program"},
 	"github.com/google/nftables": {[]string{"core/engine/shim/network", "core/doctor", "bench/measures"},
 		"the shim alone changes the host's rules; the doctor reads them"},
-	"sandbox/logs/embedded/chdb": {[]string{"cmd/sandbox-logs"},
+	"./logs/embedded/chdb": {[]string{"cmd/sandbox-logs"},
 		"it loads a library at run time, which a static program can't"},
 	"github.com/ClickHouse/clickhouse-go/v2": {[]string{"logs/clickhouse"},
 		"queries go one way, with the settings that make an answer complete or an error"},
@@ -91,11 +91,11 @@ var importers = map[string]struct {
 // unlinked says which modules a package must not even link, through whatever it
 // imports. The library's half of the engine asks the shim for all that needs them.
 var unlinked = map[string][]string{
-	"sandbox/capi":             shimModules,
-	"sandbox/core/engine":      shimModules,
-	"sandbox/core/local":       shimModules,
-	"sandbox/cmd/sandbox":      {"github.com/opencontainers/runc", "github.com/opencontainers/cgroups", "github.com/vishvananda"}, // its doctor reads the host's rules
-	"sandbox/cmd/sandbox-init": shimModules,
+	"./capi":             shimModules,
+	"./core/engine":      shimModules,
+	"./core/local":       shimModules,
+	"./cmd/sandbox":      {"github.com/opencontainers/runc", "github.com/opencontainers/cgroups", "github.com/vishvananda"}, // its doctor reads the host's rules
+	"./cmd/sandbox-init": shimModules,
 }
 
 // shimModules are what the shim makes boxes with.
@@ -116,11 +116,11 @@ func TestImports(t *testing.T) {
 			continue
 		}
 		for _, imported := range p.Imports {
-			if inside, ok := strings.CutPrefix(imported, "sandbox/"); ok && rowOf(imported) != row && !matches(allowed[row], inside) {
+			if inside, ok := strings.CutPrefix(imported, "./"); ok && rowOf(imported) != row && !matches(allowed[row], inside) {
 				t.Errorf("%s imports %s, which %s may not", p.ImportPath, imported, row)
 			}
 			for module, rule := range importers {
-				if below(imported, module) && !slices.Contains(rule.dirs, strings.TrimPrefix(p.ImportPath, "sandbox/")) {
+				if below(imported, module) && !slices.Contains(rule.dirs, strings.TrimPrefix(p.ImportPath, "./")) {
 					t.Errorf("%s imports %s, which is for %v alone: %s", p.ImportPath, imported, rule.dirs, rule.reason)
 				}
 			}
@@ -134,11 +134,19 @@ func TestImports(t *testing.T) {
 }
 
 // packages returns the project's packages, without what only their tests import.
+// Their paths begin with "./", whatever the module is called.
 func packages(t *testing.T) []listed {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "sandbox/...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", top+"...").Output()
 	if err != nil {
 		t.Fatal("go list: ", err)
+	}
+	name := module(t)
+	own := func(path string) string {
+		if below(path, name) {
+			return "." + path[len(name):]
+		}
+		return path
 	}
 	var all []listed
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -150,15 +158,28 @@ func packages(t *testing.T) []listed {
 		if err != nil {
 			t.Fatal(err)
 		}
+		p.ImportPath = own(p.ImportPath)
+		for _, list := range [][]string{p.Imports, p.Deps} {
+			for i := range list {
+				list[i] = own(list[i])
+			}
+		}
 		all = append(all, p)
 	}
+}
+
+// module returns the path of this tree's module, which go.mod begins with.
+func module(t *testing.T) string {
+	t.Helper()
+	first, _, _ := strings.Cut(read(t, "go.mod"), "\n")
+	return strings.TrimPrefix(first, "module ")
 }
 
 // rowOf returns the longest directory of the table that the package lies in.
 func rowOf(path string) string {
 	row := ""
 	for dir := range allowed {
-		if below(path, "sandbox/"+dir) && len(dir) > len(row) {
+		if below(path, "./"+dir) && len(dir) > len(row) {
 			row = dir
 		}
 	}

@@ -80,7 +80,7 @@ func exports(t *testing.T, lib *elf.File) []string {
 // TestABIWithoutLibcontainer: its constructor would run in the host program.
 func TestABIWithoutLibcontainer(t *testing.T) {
 	t.Parallel()
-	for pkg := range strings.FieldsSeq(run(t, exec.Command("go", "list", "-deps", "sandbox/capi"))) {
+	for pkg := range strings.FieldsSeq(run(t, exec.Command("go", "list", "-deps", root+"/capi"))) {
 		if strings.Contains(pkg, "opencontainers/runc") || strings.Contains(pkg, "nsenter") {
 			t.Errorf("the library links %s", pkg)
 		}

@@ -40,7 +40,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestDaemon uses client through a workspace.
+// TestDaemon uses client through a workspace. In a fresh module cache go fetches
+// the go.mod files of the modules that ours needs, as it fetched those modules.
 func TestDaemon(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -95,7 +96,7 @@ func newHome(t *testing.T) *home {
 	dir, err := os.MkdirTemp("", "o") // short: a socket's name is
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	h := &home{dir, append(os.Environ(), "SANDBOX_HOME="+dir, "SANDBOX_HELPER_DIR="+programs.Dir(), "GOPROXY=off", "GOFLAGS=", "GOWORK=")}
+	h := &home{dir, append(os.Environ(), "SANDBOX_HOME="+dir, "SANDBOX_HELPER_DIR="+programs.Dir(), "GOFLAGS=", "GOWORK=")}
 	h.run(t, dir, filepath.Join(programs.Dir(), "sandbox"), "--local", "images", "import", image, rootfs.Busybox(t))
 	return h
 }
