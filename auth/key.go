@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 )
 
@@ -52,9 +53,9 @@ func (r Request) check(now time.Time) error {
 	n := utf8.RuneCountInString(r.Name)
 	when(strings.TrimSpace(r.Name) == "" || n > maxNameLen, "name", "length", fmt.Sprintf("must have 1 to %d characters", maxNameLen))
 	when(!printable(r.Name), "name", "text", "must be printable text")
-	when(len(r.Permissions) == 0, "permissions", "empty", "must name one or more of "+strings.Join(Permissions(), ", "))
+	when(len(r.Permissions) == 0, "permissions", "empty", "must name one or more of "+strings.Join(api.Permissions(), ", "))
 	for i, p := range r.Permissions {
-		when(!slices.Contains(Permissions(), p), fmt.Sprintf("permissions[%d]", i), "value", fmt.Sprintf("is %q and must be one of %s", p, strings.Join(Permissions(), ", ")))
+		when(!slices.Contains(api.Permissions(), p), fmt.Sprintf("permissions[%d]", i), "value", fmt.Sprintf("is %q and must be one of %s", p, strings.Join(api.Permissions(), ", ")))
 	}
 	when(!ValidEnvironment(r.Environment), "environment", "name", fmt.Sprintf("must be 1 to %d letters, digits, _, . or -", maxEnvironmentLen))
 	when(r.ExpiresAt != nil && !r.ExpiresAt.After(now), "expires_at", "past", "must lie in the future")

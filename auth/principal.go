@@ -3,23 +3,8 @@ package auth
 import (
 	"slices"
 	"time"
-)
 
-// The permissions that a key can have.
-const (
-	Boxes     = "Boxes"                    // make and use boxes
-	LogsQuery = "observability.logs.query" // counts in the key's environment alone
-	LogsWrite = "observability.logs.write" // counts in the key's environment alone
-	Keys      = "Keys"                     // make, list and delete keys
-)
-
-// Permissions returns all permissions.
-func Permissions() []string { return []string{Boxes, LogsQuery, LogsWrite, Keys} }
-
-// The types of a principal.
-const (
-	ServiceAccount = "service_account" // sent a key
-	LocalUser      = "local"           // came through the daemon's Unix socket
+	"sandbox/api"
 )
 
 // Principal is the one that a request comes from. Requests share it: nobody may
@@ -38,8 +23,8 @@ type Principal struct {
 // has already decided who may connect.
 func Local(environment string) *Principal {
 	return &Principal{
-		Sub: LocalUser, Name: LocalUser, Type: LocalUser,
-		Permissions: Permissions(), Environment: environment,
+		Sub: api.LocalUser, Name: api.LocalUser, Type: api.LocalUser,
+		Permissions: api.Permissions(), Environment: environment,
 	}
 }
 
@@ -51,10 +36,12 @@ func (p *Principal) May(permission string) bool {
 // In reports whether the principal's permission counts in an environment. The
 // permissions for logs count in the key's own environment alone.
 func (p *Principal) In(permission, environment string) bool {
-	return !bound(permission) || p.Type == LocalUser || p.Environment == environment
+	return !bound(permission) || p.Type == api.LocalUser || p.Environment == environment
 }
 
-func bound(permission string) bool { return permission == LogsQuery || permission == LogsWrite }
+func bound(permission string) bool {
+	return permission == api.MayQueryLogs || permission == api.MayWriteLogs
+}
 
 // grants reports whether the principal may put a permission into a new key of an
 // environment: only if it has that permission there itself.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
 	"sandbox/core/store"
@@ -71,7 +72,7 @@ func Open(dir string) (*Store, error) {
 
 func (s *Store) add(k Key) {
 	e := &entry{key: k, principal: Principal{
-		Sub: k.ID, Name: k.Name, Type: ServiceAccount,
+		Sub: k.ID, Name: k.Name, Type: api.ServiceAccount,
 		Permissions: k.Permissions, Environment: k.Environment, ExpiresAt: k.ExpiresAt,
 	}}
 	if k.LastUsedAt != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/test/leak"
 )
@@ -83,9 +84,9 @@ func TestFormat(t *testing.T) {
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	k, secret := create(t, s, Boxes)
+	k, secret := create(t, s, api.MayUseBoxes)
 	p, err := s.Verify(secret)
-	if err != nil || p.Sub != k.ID || p.Type != ServiceAccount || !p.May(Boxes) || !p.May("") || p.May(Keys) {
+	if err != nil || p.Sub != k.ID || p.Type != api.ServiceAccount || !p.May(api.MayUseBoxes) || !p.May("") || p.May(api.MayUseKeys) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for i := range secret { // every single mistyped character
@@ -103,7 +104,7 @@ func TestVerify(t *testing.T) {
 func TestNothingSecretIsKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	k, secret := create(t, open(t, dir), Boxes)
+	k, secret := create(t, open(t, dir), api.MayUseBoxes)
 	text, err := os.ReadFile(filepath.Join(dir, k.ID+".json"))
 	if err != nil || strings.Contains(string(text), secret[len(secretPrefix):len(secret)-4]) {
 		t.Errorf("%s, %v", text, err)
@@ -117,9 +118,9 @@ func TestDeleteAndExpiry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir)
-	k, secret := create(t, s, Boxes)
+	k, secret := create(t, s, api.MayUseBoxes)
 	soon := time.Now().Add(time.Minute)
-	_, expiring, err := s.Create(Local("default"), Request{Name: "e", Permissions: []string{Boxes}, Environment: "default", ExpiresAt: &soon})
+	_, expiring, err := s.Create(Local("default"), Request{Name: "e", Permissions: []string{api.MayUseBoxes}, Environment: "default", ExpiresAt: &soon})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,22 +153,22 @@ func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	past := time.Now().Add(-time.Second)
 	s := open(t, t.TempDir())
-	weak := &Principal{Sub: "key_1", Type: ServiceAccount, Permissions: []string{Keys, Boxes, LogsQuery}, Environment: "default"}
+	weak := &Principal{Sub: "key_1", Type: api.ServiceAccount, Permissions: []string{api.MayUseKeys, api.MayUseBoxes, api.MayQueryLogs}, Environment: "default"}
 	for name, tt := range map[string]struct {
 		by   *Principal
 		req  Request
 		kind fault.Kind
 	}{
-		"no name":           {nil, Request{Name: " ", Permissions: []string{Boxes}, Environment: "a"}, fault.InvalidArgument},
-		"a long name":       {nil, Request{Name: strings.Repeat("a", 129), Permissions: []string{Boxes}, Environment: "a"}, fault.InvalidArgument},
-		"control":           {nil, Request{Name: "a\x1b[2J", Permissions: []string{Boxes}, Environment: "a"}, fault.InvalidArgument},
-		"NUL":               {nil, Request{Name: "a\x00", Permissions: []string{Boxes}, Environment: "a"}, fault.InvalidArgument},
+		"no name":           {nil, Request{Name: " ", Permissions: []string{api.MayUseBoxes}, Environment: "a"}, fault.InvalidArgument},
+		"a long name":       {nil, Request{Name: strings.Repeat("a", 129), Permissions: []string{api.MayUseBoxes}, Environment: "a"}, fault.InvalidArgument},
+		"control":           {nil, Request{Name: "a\x1b[2J", Permissions: []string{api.MayUseBoxes}, Environment: "a"}, fault.InvalidArgument},
+		"NUL":               {nil, Request{Name: "a\x00", Permissions: []string{api.MayUseBoxes}, Environment: "a"}, fault.InvalidArgument},
 		"no permission":     {nil, Request{Name: "a", Environment: "a"}, fault.InvalidArgument},
 		"unknown":           {nil, Request{Name: "a", Permissions: []string{"boxes"}, Environment: "a"}, fault.InvalidArgument},
-		"environment":       {nil, Request{Name: "a", Permissions: []string{Boxes}, Environment: "a b"}, fault.InvalidArgument},
-		"past":              {nil, Request{Name: "a", Permissions: []string{Boxes}, Environment: "a", ExpiresAt: &past}, fault.InvalidArgument},
-		"what it has not":   {weak, Request{Name: "a", Permissions: []string{Boxes, LogsWrite}, Environment: "default"}, fault.PermissionDenied},
-		"other environment": {weak, Request{Name: "a", Permissions: []string{LogsQuery}, Environment: "other"}, fault.PermissionDenied},
+		"environment":       {nil, Request{Name: "a", Permissions: []string{api.MayUseBoxes}, Environment: "a b"}, fault.InvalidArgument},
+		"past":              {nil, Request{Name: "a", Permissions: []string{api.MayUseBoxes}, Environment: "a", ExpiresAt: &past}, fault.InvalidArgument},
+		"what it has not":   {weak, Request{Name: "a", Permissions: []string{api.MayUseBoxes, api.MayWriteLogs}, Environment: "default"}, fault.PermissionDenied},
+		"other environment": {weak, Request{Name: "a", Permissions: []string{api.MayQueryLogs}, Environment: "other"}, fault.PermissionDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			by := tt.by
@@ -182,7 +183,7 @@ func TestCreateRefuses(t *testing.T) {
 			}
 		})
 	}
-	k, _, err := s.Create(weak, Request{Name: "Schlüssel 鍵", Permissions: []string{LogsQuery, Boxes, Boxes}, Environment: "default"})
+	k, _, err := s.Create(weak, Request{Name: "Schlüssel 鍵", Permissions: []string{api.MayQueryLogs, api.MayUseBoxes, api.MayUseBoxes}, Environment: "default"})
 	if err != nil || fmt.Sprint(k.Permissions) != "[Boxes observability.logs.query]" {
 		t.Errorf("%+v, %v", k, err)
 	}
@@ -193,7 +194,7 @@ func TestLastUsed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir)
-	_, secret := create(t, s, Boxes)
+	_, secret := create(t, s, api.MayUseBoxes)
 	if s.List()[0].LastUsedAt != nil {
 		t.Error("a new key was used")
 	}
@@ -224,8 +225,8 @@ func TestWriteUsed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir)
-	kept, one := create(t, s, Boxes)
-	gone, two := create(t, s, Boxes)
+	kept, one := create(t, s, api.MayUseBoxes)
+	gone, two := create(t, s, api.MayUseBoxes)
 	for _, secret := range []string{one, two} {
 		if _, err := s.Verify(secret); err != nil {
 			t.Fatal(err)
@@ -256,12 +257,12 @@ func TestDamagedRecord(t *testing.T) {
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	_, secret := create(t, s, Boxes)
+	_, secret := create(t, s, api.MayUseBoxes)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				k, other, err := s.Create(Local("default"), Request{Name: "k", Permissions: []string{Boxes}, Environment: "default"})
+				k, other, err := s.Create(Local("default"), Request{Name: "k", Permissions: []string{api.MayUseBoxes}, Environment: "default"})
 				_, mineErr := s.Verify(other)
 				_, firstErr := s.Verify(secret)
 				s.writeUsed()
@@ -294,7 +295,7 @@ func BenchmarkVerify(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, secret, err := s.Create(Local("default"), Request{Name: "k", Permissions: []string{Boxes}, Environment: "default"})
+	_, secret, err := s.Create(Local("default"), Request{Name: "k", Permissions: []string{api.MayUseBoxes}, Environment: "default"})
 	if err != nil {
 		b.Fatal(err)
 	}

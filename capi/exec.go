@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -113,17 +114,17 @@ func run(b *core.Box, o options.Exec, buf []byte, sink func(stderr bool, read []
 
 // verdict returns a command's end as C sees it. With an Execution failure the
 // exit code counts too.
-func verdict(s core.ExecStatus) (int, error) {
+func verdict(s api.ExitStatus) (int, error) {
 	switch {
-	case s.Reason == core.ReasonNotFound, s.Reason == core.ReasonNotExecutable:
+	case s.Reason == api.ReasonNotFound, s.Reason == api.ReasonNotExecutable:
 		return s.ExitCode, fault.New(fault.Execution, "the command can't be started: %s", s.Message)
-	case s.Reason == core.ReasonTimedOut:
+	case s.Reason == api.ReasonTimedOut:
 		return 0, fault.New(fault.Timeout, "the command ran longer than its time limit and was killed")
-	case s.Reason == core.ReasonBoxStopped:
+	case s.Reason == api.ReasonBoxStopped:
 		return 0, fault.New(fault.Canceled, "the box was stopped while the command ran")
-	case s.Reason == core.ReasonCanceled:
+	case s.Reason == api.ReasonCanceled:
 		return 0, fault.New(fault.Canceled, "the command was canceled")
-	case s.State == core.ExecLost:
+	case s.Status == api.ExecLost:
 		return 0, fault.New(fault.Engine, "the box's init died while the command ran")
 	case s.Signal != 0:
 		return -s.Signal, nil

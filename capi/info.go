@@ -6,12 +6,13 @@ import "C"
 import (
 	"context"
 
+	"sandbox/api"
 	"sandbox/core"
 )
 
 //export sandbox_list_info
 func sandbox_list_info(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveJSON(out, cerr, func() ([]core.Info, error) {
+	return giveJSON(out, cerr, func() ([]api.Box, error) {
 		r, err := runtimeOf(rt)
 		if err != nil {
 			return nil, err
@@ -20,7 +21,7 @@ func sandbox_list_info(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandboxErro
 		if err != nil {
 			return nil, err
 		}
-		list := make([]core.Info, len(recs))
+		list := make([]api.Box, len(recs))
 		for i, rec := range recs {
 			list[i] = rec.Summary()
 		}
@@ -30,14 +31,14 @@ func sandbox_list_info(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandboxErro
 
 //export sandbox_get_info
 func sandbox_get_info(rt *C.CSandboxRuntime, ref *C.cchar, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveJSON(out, cerr, func() (core.Info, error) {
+	return giveJSON(out, cerr, func() (api.Box, error) {
 		r, err := runtimeOf(rt)
 		if err != nil {
-			return core.Info{}, err
+			return api.Box{}, err
 		}
 		b, err := find(r, ref)
 		if err != nil {
-			return core.Info{}, err
+			return api.Box{}, err
 		}
 		return info(b)
 	})
@@ -45,26 +46,26 @@ func sandbox_get_info(rt *C.CSandboxRuntime, ref *C.cchar, out **C.char, cerr *C
 
 //export sandbox_box_info
 func sandbox_box_info(box *C.CBoxHandle, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveJSON(out, cerr, func() (core.Info, error) {
+	return giveJSON(out, cerr, func() (api.Box, error) {
 		b, err := boxOf(box)
 		if err != nil {
-			return core.Info{}, err
+			return api.Box{}, err
 		}
 		return info(b)
 	})
 }
 
-func info(b *core.Box) (core.Info, error) {
+func info(b *core.Box) (api.Box, error) {
 	rec, err := b.Record(context.Background())
 	return rec.Info(), err
 }
 
 //export sandbox_box_metrics
 func sandbox_box_metrics(box *C.CBoxHandle, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveJSON(out, cerr, func() (core.BoxMetrics, error) {
+	return giveJSON(out, cerr, func() (api.BoxMetrics, error) {
 		b, err := boxOf(box)
 		if err != nil {
-			return core.BoxMetrics{}, err
+			return api.BoxMetrics{}, err
 		}
 		return b.Metrics(context.Background())
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/local"
@@ -98,10 +99,10 @@ func sandbox_runtime_shutdown(rt *C.CSandboxRuntime, timeout C.int, cerr *C.CSan
 
 //export sandbox_runtime_metrics
 func sandbox_runtime_metrics(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveJSON(out, cerr, func() (core.Metrics, error) {
+	return giveJSON(out, cerr, func() (api.RuntimeMetrics, error) {
 		r, err := runtimeOf(rt)
 		if err != nil {
-			return core.Metrics{}, err
+			return api.RuntimeMetrics{}, err
 		}
 		return r.Metrics(context.Background())
 	})

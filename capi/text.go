@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
+	"sandbox/api"
 	"sandbox/core"
 )
 
@@ -50,7 +51,7 @@ func (p *pieces) read(stderr bool, n int) {
 	left := p.of(stderr)
 	begin, end := headroom-len(*left), headroom+n
 	copy(p.buffer[begin:], *left)
-	cut := end - unfinished(p.buffer[begin:end])
+	cut := end - api.Partial(p.buffer[begin:end])
 	*left = append((*left)[:0], p.buffer[cut:end]...)
 	p.put(stderr, p.buffer[begin:cut])
 }
@@ -79,18 +80,4 @@ func (p *pieces) of(stderr bool) *[]byte {
 		return &p.left[1]
 	}
 	return &p.left[0]
-}
-
-// unfinished is the length of the beginning of a character at the end of text.
-func unfinished(text []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		tail := text[len(text)-n:]
-		if utf8.RuneStart(tail[0]) {
-			if utf8.FullRune(tail) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
 }

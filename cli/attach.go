@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/client"
-	"sandbox/core"
 	"sandbox/core/options"
 )
 
@@ -37,7 +37,7 @@ terminal does.`,
 			return a.join(ctx, on, args[0], args[1], interactive)
 		})
 	}
-	return a.completeBoxes(cmd, 1, core.Running)
+	return a.completeBoxes(cmd, 1, api.Running)
 }
 
 // shell starts a shell on our terminal.

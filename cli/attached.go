@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -21,7 +21,7 @@ type joining struct {
 }
 
 // attached joins our streams to a command; with -o json its output goes into
-// one [result]. It gives the command's exit code as an [exit]. When ctx ends,
+// one [api.RunResult]. It gives the command's exit code as an [exit]. When ctx ends,
 // it ends the command and waits for it, or leaves it.
 func (a *app) attached(ctx context.Context, j joining) error {
 	o := j.Exec
@@ -33,7 +33,7 @@ func (a *app) attached(ctx context.Context, j joining) error {
 	term.describe(&o)
 	kept, sink := capture{start: time.Now()}, a.write
 	if a.asJSON() {
-		sink = kept.take
+		sink = kept.Add
 	}
 	j.Exec = o
 	status, err := a.stream(ctx, j, term, sink)
@@ -43,7 +43,7 @@ func (a *app) attached(ctx context.Context, j joining) error {
 		return err
 	case ctx.Err() != nil && !j.leave:
 		return fault.Wrap(fault.Canceled, ctx.Err(), "the command was ended")
-	case status.State == core.ExecLost:
+	case status.Status == api.ExecLost:
 		return fault.New(fault.Engine, "the box died under the command")
 	case a.asJSON():
 		return joined(exit(status.ExitCode), writeJSON(a.Out, kept.result(status)))
@@ -54,10 +54,10 @@ func (a *app) attached(ctx context.Context, j joining) error {
 
 // stream runs a command to its end, which comes early when ctx ends or sink
 // fails.
-func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(bool, []byte) error) (core.ExecStatus, error) {
+func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(bool, []byte) error) (api.ExitStatus, error) {
 	e, err := j.start(j.Exec)
 	if err != nil {
-		return core.ExecStatus{}, err
+		return api.ExitStatus{}, err
 	}
 	defer func() { _ = e.Close() }() // nothing of it is needed any more
 	defer term.follow(ctx, e)()
@@ -95,13 +95,13 @@ func (a *app) write(stderr bool, p []byte) error {
 }
 
 // explain says why the command ended where its exit code can't.
-func (a *app) explain(o options.Exec, status core.ExecStatus) {
+func (a *app) explain(o options.Exec, status api.ExitStatus) {
 	switch status.Reason {
-	case core.ReasonTimedOut:
+	case api.ReasonTimedOut:
 		fmt.Fprintf(a.Err, "sandbox: the command was ended after its --timeout of %v\n", o.Timeout)
-	case core.ReasonOOMKilled:
+	case api.ReasonOOMKilled:
 		fmt.Fprintln(a.Err, "sandbox: the command was killed: the box has no more memory; see --memory")
-	case core.ReasonBoxStopped:
+	case api.ReasonBoxStopped:
 		fmt.Fprintln(a.Err, "sandbox: the command was ended: its box was stopped")
 	}
 }

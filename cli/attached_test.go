@@ -17,7 +17,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/image"
 )
 
@@ -272,14 +272,14 @@ func mode(t *testing.T, tty *os.File) *term.State {
 func TestResultInJSON(t *testing.T) {
 	t.Parallel()
 	out, errs, code := newHost(t).sandbox("run", "-o", "json", "default", "--", "sh", "-c", `echo hi; printf '\377' >&2; kill -9 $$`)
-	var got result
+	var got api.RunResult
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatalf("%q: %v", out, err)
 	}
 	if got.Stdout != "hi\n" || got.StdoutEncoding != "utf-8" || got.Stderr != "/w==" || got.StderrEncoding != "base64" {
 		t.Errorf("result is %s", out)
 	}
-	if code != 137 || got.ExitCode != 137 || *got.Signal != 9 || got.Reason != "signaled" || errs != "" {
+	if code != 137 || *got.ExitCode != 137 || *got.Signal != 9 || *got.Reason != "signaled" || errs != "" {
 		t.Errorf("exit %d, %q, result %s", code, errs, out)
 	}
 }
@@ -287,12 +287,12 @@ func TestResultInJSON(t *testing.T) {
 func TestResultIsCutBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	var c capture
-	euros := []byte(strings.Repeat("€", keptOutput/3+2))
-	if err := c.take(false, euros); err != nil {
+	euros := []byte(strings.Repeat("€", api.MaxOutput/3+2))
+	if err := c.Add(false, euros); err != nil {
 		t.Fatal(err)
 	}
-	r := c.result(core.ExecStatus{})
-	if !r.Truncated || r.StdoutEncoding != "utf-8" || len(r.Stdout) != keptOutput/3*3 {
+	r := c.result(api.ExitStatus{})
+	if !r.Truncated || r.StdoutEncoding != "utf-8" || len(r.Stdout) != api.MaxOutput/3*3 {
 		t.Errorf("truncated %v, %s, %d bytes", r.Truncated, r.StdoutEncoding, len(r.Stdout))
 	}
 }

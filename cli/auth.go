@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core/fault"
 	"sandbox/profile"
@@ -88,7 +89,7 @@ func (a *app) authWhoamiCmd() *cobra.Command {
 	}
 }
 
-func describeMe(me client.Me) [][]any {
+func describeMe(me api.Identity) [][]any {
 	table := [][]any{{"id", me.Sub}, {"name", me.Name}, {"type", me.PrincipalType}, {"environment", me.Environment}}
 	for _, permission := range me.Permissions {
 		table = append(table, []any{"permission", permission})

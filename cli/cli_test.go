@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
@@ -83,7 +84,7 @@ func TestFlagsReachTheBox(t *testing.T) {
 	dir := t.TempDir()
 	h.create("-n", "a", "--cpus", "1", "-m", "64", "-e", "A=1", "-w", "/tmp", "-u", "nobody", "--network", "None", "--label", "k=v", "--rm", "--rootfs", dir)
 	out, _, _ := h.sandbox("info", "a", "-o", "json")
-	var got core.Info
+	var got api.Box
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}

@@ -7,21 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/client"
-	"sandbox/core"
 )
 
 // completing is how long a shell waits for the names of boxes.
 const completing = 2 * time.Second
 
 // completeBoxes completes the first arguments of a verb, as many as most (0:
-// all), with boxes that are in state (""; any).
-func (a *app) completeBoxes(cmd *cobra.Command, most int, state core.State) *cobra.Command {
+// all), with boxes that are of status (""; any).
+func (a *app) completeBoxes(cmd *cobra.Command, most int, status api.BoxStatus) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return a.boxNames(cmd, state, ""), cobra.ShellCompDirectiveNoFileComp
+		return a.boxNames(cmd, status, ""), cobra.ShellCompDirectiveNoFileComp
 	}
 	return cmd
 }
@@ -32,23 +32,23 @@ func (a *app) completeCopy(cmd *cobra.Command) *cobra.Command {
 		if len(args) > 1 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return a.boxNames(cmd, core.Running, ":"), cobra.ShellCompDirectiveNoSpace
+		return a.boxNames(cmd, api.Running, ":"), cobra.ShellCompDirectiveNoSpace
 	}
 	return cmd
 }
 
 // boxNames returns the boxes with what tells them apart. A failure completes
 // nothing: there is nowhere to say it.
-func (a *app) boxNames(cmd *cobra.Command, state core.State, suffix string) []cobra.Completion {
+func (a *app) boxNames(cmd *cobra.Command, status api.BoxStatus, suffix string) []cobra.Completion {
 	ctx, stop := context.WithTimeout(cmd.Context(), completing)
 	defer stop()
 	var names []cobra.Completion
 	_ = a.with(ctx, false, func(on boxes) error {
 		all, err := on.Boxes(ctx, client.Filter{})
 		for _, b := range all {
-			if state == "" || string(state) == b.Status {
+			if status == "" || status == b.Status {
 				name := printable(cmp.Or(deref(b.Name), b.ID))
-				names = append(names, cobra.CompletionWithDesc(name+suffix, b.Status+" "+printable(deref(b.Image))))
+				names = append(names, cobra.CompletionWithDesc(name+suffix, string(b.Status)+" "+printable(deref(b.Image))))
 			}
 		}
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core/fault"
 )
@@ -68,7 +69,7 @@ type copying struct {
 }
 
 // report says with -o json what was made.
-func (c copying) report(err error, box string, made client.Uploaded) error {
+func (c copying) report(err error, box string, made api.Uploaded) error {
 	if err != nil || !c.asJSON() {
 		return nil
 	}
@@ -76,24 +77,24 @@ func (c copying) report(err error, box string, made client.Uploaded) error {
 }
 
 // in copies into a box.
-func (c copying) in(ctx context.Context, from string, to place) (client.Uploaded, error) {
+func (c copying) in(ctx context.Context, from string, to place) (api.Uploaded, error) {
 	if from == "-" {
 		tar := strings.HasSuffix(to.path, "/")
 		return c.boxes.Upload(ctx, to.box, client.Upload{Dest: to.path, Name: "stdin", Tar: tar}, c.In)
 	}
 	st, err := os.Stat(from)
 	if err != nil {
-		return client.Uploaded{}, hostFailure(err)
+		return api.Uploaded{}, hostFailure(err)
 	}
 	if st.IsDir() {
 		return c.dirIn(ctx, from, to)
 	}
 	if !st.Mode().IsRegular() {
-		return client.Uploaded{}, fault.New(fault.InvalidArgument, "%s is neither a file nor a directory", from)
+		return api.Uploaded{}, fault.New(fault.InvalidArgument, "%s is neither a file nor a directory", from)
 	}
 	f, err := os.Open(from)
 	if err != nil {
-		return client.Uploaded{}, hostFailure(err)
+		return api.Uploaded{}, hostFailure(err)
 	}
 	defer f.Close()
 	mode := int(st.Mode().Perm())
@@ -101,15 +102,15 @@ func (c copying) in(ctx context.Context, from string, to place) (client.Uploaded
 }
 
 // dirIn copies a directory into a box, as a tar.
-func (c copying) dirIn(ctx context.Context, from string, to place) (client.Uploaded, error) {
+func (c copying) dirIn(ctx context.Context, from string, to place) (api.Uploaded, error) {
 	name, err := baseName(from)
 	if err != nil {
-		return client.Uploaded{}, err
+		return api.Uploaded{}, err
 	}
 	dest := to.path
 	into, err := c.isDir(ctx, to)
 	if err != nil {
-		return client.Uploaded{}, err
+		return api.Uploaded{}, err
 	}
 	if into || strings.HasSuffix(dest, "/") {
 		dest = path.Join(dest, name)

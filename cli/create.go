@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandbox/client"
+	"sandbox/api"
 	"sandbox/core/options"
 )
 
@@ -48,7 +48,7 @@ is then kept; with --rm it is removed.`,
 }
 
 // create makes a box, and shows how the pull of its image comes on.
-func (a *app) create(ctx context.Context, on boxes, o options.Box) (client.Box, error) {
+func (a *app) create(ctx context.Context, on boxes, o options.Box) (api.Box, error) {
 	meter := newMeter(a.Err)
 	defer meter.clear()
 	return on.CreateBox(meter.watch(ctx), o)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -81,7 +81,7 @@ goes to the terminal of the command.`,
 			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, ref, o) }})
 		})
 	}
-	return a.completeBoxes(cmd, 1, core.Running)
+	return a.completeBoxes(cmd, 1, api.Running)
 }
 
 // split parts what the command is run in from the command: NAME -- CMD...,

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"time"
 
+	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core"
-	"sandbox/core/fault"
 	"sandbox/core/local"
 	"sandbox/core/options"
 )
@@ -16,46 +15,46 @@ import (
 // hostBoxes are the boxes of this host, worked on in process.
 type hostBoxes struct{ host *local.Host }
 
-func (h hostBoxes) CreateBox(ctx context.Context, o options.Box) (client.Box, error) {
+func (h hostBoxes) CreateBox(ctx context.Context, o options.Box) (api.Box, error) {
 	b, err := h.host.Create(ctx, o)
 	if err != nil {
-		return client.Box{}, err
+		return api.Box{}, err
 	}
 	rec, err := b.Record(ctx)
 	return shown(rec, err)
 }
 
-func (h hostBoxes) Boxes(ctx context.Context, f client.Filter) ([]client.Box, error) {
+func (h hostBoxes) Boxes(ctx context.Context, f client.Filter) ([]api.Box, error) {
 	recs, err := h.host.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]core.Info, 0, len(recs))
+	all := []api.Box{}
 	for _, rec := range recs {
-		if f.Status == "" || f.Status == string(rec.State) {
+		if f.Status == "" || f.Status == rec.Status {
 			all = append(all, rec.Summary())
 		}
 	}
-	return document[[]client.Box](all)
+	return all, nil
 }
 
-func (h hostBoxes) Box(ctx context.Context, ref string) (client.Box, error) {
+func (h hostBoxes) Box(ctx context.Context, ref string) (api.Box, error) {
 	return h.with(ctx, ref, (*core.Box).Record)
 }
 
-func (h hostBoxes) StartBox(ctx context.Context, ref string) (client.Box, error) {
+func (h hostBoxes) StartBox(ctx context.Context, ref string) (api.Box, error) {
 	return h.with(ctx, ref, (*core.Box).Start)
 }
 
-func (h hostBoxes) StopBox(ctx context.Context, ref string, grace time.Duration) (client.Box, error) {
+func (h hostBoxes) StopBox(ctx context.Context, ref string, grace time.Duration) (api.Box, error) {
 	return h.with(ctx, ref, func(b *core.Box, ctx context.Context) (core.Record, error) { return b.Stop(ctx, grace) })
 }
 
 // with does something to a box and shows what became of it.
-func (h hostBoxes) with(ctx context.Context, ref string, do func(*core.Box, context.Context) (core.Record, error)) (client.Box, error) {
+func (h hostBoxes) with(ctx context.Context, ref string, do func(*core.Box, context.Context) (core.Record, error)) (api.Box, error) {
 	b, err := h.host.Get(ctx, ref)
 	if err != nil {
-		return client.Box{}, err
+		return api.Box{}, err
 	}
 	rec, err := do(b, ctx)
 	return shown(rec, err)
@@ -69,18 +68,17 @@ func (h hostBoxes) RemoveBox(ctx context.Context, ref string, force bool) (strin
 	return b.ID(), h.host.Remove(ctx, b.ID(), force)
 }
 
-func (h hostBoxes) GC(ctx context.Context, olderThan time.Duration) (client.Collected, error) {
+func (h hostBoxes) GC(ctx context.Context, olderThan time.Duration) (api.Collected, error) {
 	swept, err := h.host.Sweep(ctx, olderThan)
-	return client.Collected{Removed: len(swept.Boxes), ReclaimedBytes: swept.Bytes, Boxes: append([]string{}, swept.Boxes...)}, err
+	return api.Collected{Removed: len(swept.Boxes), ReclaimedBytes: swept.Bytes, Boxes: append([]string{}, swept.Boxes...)}, err
 }
 
-func (h hostBoxes) Upload(ctx context.Context, ref string, u client.Upload, content io.Reader) (client.Uploaded, error) {
+func (h hostBoxes) Upload(ctx context.Context, ref string, u client.Upload, content io.Reader) (api.Uploaded, error) {
 	b, err := h.host.Get(ctx, ref)
 	if err != nil {
-		return client.Uploaded{}, err
+		return api.Uploaded{}, err
 	}
-	made, err := b.Upload(ctx, core.Upload(u), content)
-	return client.Uploaded(made), err
+	return b.Upload(ctx, core.Upload(u), content)
 }
 
 func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*client.Download, error) {
@@ -95,61 +93,42 @@ func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*c
 func (h hostBoxes) Close(ctx context.Context) error { return h.host.Close(ctx) }
 
 // shown returns a record as the service shows it.
-func shown(rec core.Record, err error) (client.Box, error) {
+func shown(rec core.Record, err error) (api.Box, error) {
 	if err != nil {
-		return client.Box{}, err
+		return api.Box{}, err
 	}
-	return document[client.Box](rec.Info())
-}
-
-// document returns what the core says as the service says it: the two have the
-// same JSON.
-func document[T any](v any) (t T, err error) {
-	doc, err := json.Marshal(v)
-	if err == nil {
-		err = json.Unmarshal(doc, &t)
-	}
-	return t, fault.Wrap(fault.Internal, err, "show what the core said")
+	return rec.Info(), nil
 }
 
 // bash and sh, as 'sh -c' starts them: the first that is there.
 var shell = []string{"/bin/sh", "-c", "[ -x /bin/bash ] && exec /bin/bash; exec /bin/sh"}
 
-func (h hostBoxes) StartExec(ctx context.Context, ref string, o options.Exec) (client.Exec, error) {
+func (h hostBoxes) StartExec(ctx context.Context, ref string, o options.Exec) (api.Exec, error) {
 	b, err := h.host.Get(ctx, ref)
 	if err != nil {
-		return client.Exec{}, err
+		return api.Exec{}, err
 	}
 	e, err := b.Exec(ctx, o)
 	if err != nil {
-		return client.Exec{}, err
+		return api.Exec{}, err
 	}
-	shown, err := document[client.Exec](e.Record())
-	return shown, joined(err, e.Detach())
+	return e.Record(), e.Detach()
 }
 
-func (h hostBoxes) Exec(ctx context.Context, ref, id string) (client.Exec, error) {
+func (h hostBoxes) Exec(ctx context.Context, ref, id string) (api.Exec, error) {
 	b, err := h.host.Get(ctx, ref)
 	if err != nil {
-		return client.Exec{}, err
+		return api.Exec{}, err
 	}
-	rec, err := b.ExecRecord(ctx, id)
-	if err != nil {
-		return client.Exec{}, err
-	}
-	return document[client.Exec](rec)
+	return b.ExecRecord(ctx, id)
 }
 
-func (h hostBoxes) Execs(ctx context.Context, ref string) ([]client.Exec, error) {
+func (h hostBoxes) Execs(ctx context.Context, ref string) ([]api.Exec, error) {
 	b, err := h.host.Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	recs, err := b.Execs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return document[[]client.Exec](recs)
+	return b.Execs(ctx)
 }
 
 func (h hostBoxes) Run(ctx context.Context, ref string, o options.Exec) (command, error) {
@@ -200,7 +179,7 @@ func (c hostCommand) Input() io.WriteCloser {
 	return nil
 }
 
-func (c hostCommand) Stream(ctx context.Context, sink func(bool, []byte) error) (core.ExecStatus, error) {
+func (c hostCommand) Stream(ctx context.Context, sink func(bool, []byte) error) (api.ExitStatus, error) {
 	return c.Exec.Stream(ctx, make([]byte, core.OutputBuffer), sink)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/client"
 )
 
@@ -46,7 +47,7 @@ func (a *app) show(thing any, err error, table [][]any) error {
 }
 
 // describe is a box for people: what is not set is left out.
-func describe(b client.Box) [][]any {
+func describe(b api.Box) [][]any {
 	table := [][]any{
 		{"id", b.ID}, {"name", deref(b.Name)}, {"status", b.Status},
 		{"image", deref(b.Image)}, {"rootfs", deref(b.RootfsPath)},
@@ -76,7 +77,7 @@ func describe(b client.Box) [][]any {
 }
 
 // describeServer is a server for people.
-func describeServer(i client.Info) [][]any {
+func describeServer(i api.Info) [][]any {
 	return [][]any{
 		{"name", i.Name}, {"version", i.Version}, {"API", i.APIVersion},
 		{"boxes", fmt.Sprintf("%d, %d of them running; at most %d", i.Usage.Boxes, i.Usage.Running, i.Limits.MaxBoxes)},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core/fault"
 )
@@ -33,14 +34,14 @@ func (a *app) keysLsCmd() *cobra.Command {
 			ctx := cmd.Context()
 			return a.withServer(ctx, func(c *client.Client) error {
 				keys, err := c.Keys(ctx)
-				return a.show(map[string]any{"keys": append([]client.Key{}, keys...)}, err, keyTable(keys))
+				return a.show(map[string]any{"keys": append([]api.Key{}, keys...)}, err, keyTable(keys))
 			})
 		},
 	}
 }
 
-func keyTable(keys []client.Key) [][]any {
-	table := rows(keys, func(k client.Key) []any {
+func keyTable(keys []api.Key) [][]any {
+	table := rows(keys, func(k api.Key) []any {
 		return []any{k.ID, k.Name, k.Key, strings.Join(k.Permissions, ","), when(&k.CreatedAt), cmp.Or(when(k.LastUsedAt), "never"), cmp.Or(when(k.ExpiresAt), "never")}
 	})
 	return append([][]any{{"ID", "NAME", "KEY", "PERMISSIONS", "CREATED", "LAST USED", "EXPIRES"}}, table...)

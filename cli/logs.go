@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core/fault"
 )
@@ -39,7 +40,7 @@ them is named by its id.`,
 }
 
 // execOf returns the exec that the arguments name.
-func execOf(ctx context.Context, c *client.Client, args []string) (client.Exec, error) {
+func execOf(ctx context.Context, c *client.Client, args []string) (api.Exec, error) {
 	if len(args) == 2 {
 		return c.Exec(ctx, args[0], args[1])
 	}
@@ -48,14 +49,14 @@ func execOf(ctx context.Context, c *client.Client, args []string) (client.Exec, 
 		err = fault.New(fault.ExecNotFound, "box %q has run no command yet", args[0])
 	}
 	if err != nil {
-		return client.Exec{}, err
+		return api.Exec{}, err
 	}
 	return c.Exec(ctx, args[0], execs[0].ID)
 }
 
 // printLog prints the output that is there, and with follow what is to come.
 // With -o json each piece is a document, and the end too.
-func (a *app) printLog(ctx context.Context, c *client.Client, e client.Exec, follow bool) error {
+func (a *app) printLog(ctx context.Context, c *client.Client, e api.Exec, follow bool) error {
 	there, seen := deref(e.StdoutBytes)+deref(e.StderrBytes), int64(0)
 	toEnd := follow || e.FinishedAt != nil
 	if there == 0 && !toEnd {
@@ -63,16 +64,10 @@ func (a *app) printLog(ctx context.Context, c *client.Client, e client.Exec, fol
 	}
 	for event, err := range c.Events(ctx, e.BoxID, e.ID, 0) {
 		if err == nil {
-			err = a.printEvent(event)
+			seen, err = a.printEvent(event, seen)
 		}
 		if err != nil {
 			return err
-		}
-		switch {
-		case event.Log != nil:
-			seen += int64(len(event.Log.Data))
-		case event.Gap != nil:
-			seen = event.Gap.StdoutFrom + event.Gap.StderrFrom
 		}
 		if seen >= there && !toEnd {
 			return nil
@@ -81,30 +76,29 @@ func (a *app) printLog(ctx context.Context, c *client.Client, e client.Exec, fol
 	return nil
 }
 
-func (a *app) printEvent(e client.Event) error {
+// printEvent prints an event that comes behind a number of bytes of output. It
+// returns how many there are with it.
+func (a *app) printEvent(e api.Event, seen int64) (int64, error) {
 	switch {
 	case e.Gap != nil:
 		fmt.Fprintf(a.Err, "sandbox: output was dropped here: events %d to %d\n", e.Gap.From, e.Gap.To)
-	case e.Log != nil && a.asJSON():
-		return writeJSON(a.Out, logLine(e.Log))
+		return e.Gap.StdoutFrom + e.Gap.StderrFrom, nil
 	case e.Log != nil:
-		return a.write(e.Log.Stderr, e.Log.Data)
+		return a.printOutput(e.Log, seen)
 	case e.Exit != nil && a.asJSON():
-		return writeJSON(a.Out, e.Exit)
+		return seen, writeJSON(a.Out, e.Exit)
 	}
-	return nil
+	return seen, nil
 }
 
-// logLine is a piece of output as JSON shows it.
-func logLine(l *client.Log) map[string]any {
-	line := map[string]any{"seq": l.Seq, "stream": "stdout"}
-	if l.Stderr {
-		line["stream"] = "stderr"
+func (a *app) printOutput(l *api.Log, seen int64) (int64, error) {
+	data, err := l.Bytes()
+	switch {
+	case err != nil: // the client has looked at it already
+	case a.asJSON():
+		err = writeJSON(a.Out, l)
+	default:
+		err = a.write(l.Stream == api.Stderr, data)
 	}
-	data, encoding := text(l.Data)
-	line["data"] = data
-	if encoding == "base64" {
-		line["encoding"] = encoding
-	}
-	return line
+	return seen + int64(len(data)), err
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/client"
-	"sandbox/core"
 )
 
 func (a *app) lsCmd() *cobra.Command {
@@ -19,11 +19,11 @@ func (a *app) lsCmd() *cobra.Command {
 		Short: "List the boxes, newest first",
 		Args:  cobra.NoArgs,
 	}
-	cmd.Flags().VarP(&choice{&status, []string{string(core.Running), string(core.Stopped)}}, "status", "s", "only boxes that are running or stopped")
+	cmd.Flags().VarP(&choice{&status, []string{string(api.Running), string(api.Stopped)}}, "status", "s", "only boxes that are running or stopped")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print ids alone")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.with(cmd.Context(), false, func(on boxes) error {
-			all, err := on.Boxes(cmd.Context(), client.Filter{Status: status})
+			all, err := on.Boxes(cmd.Context(), client.Filter{Status: api.BoxStatus(status)})
 			if err != nil {
 				return err
 			}
@@ -33,15 +33,15 @@ func (a *app) lsCmd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) printBoxes(boxes []client.Box, quiet bool) error {
+func (a *app) printBoxes(boxes []api.Box, quiet bool) error {
 	switch {
 	case a.asJSON():
 		return writeJSON(a.Out, map[string]any{"boxes": boxes})
 	case quiet:
-		return writeTable(a.Out, rows(boxes, func(b client.Box) []any { return []any{b.ID} })...)
+		return writeTable(a.Out, rows(boxes, func(b api.Box) []any { return []any{b.ID} })...)
 	}
 	now := time.Now()
-	table := rows(boxes, func(b client.Box) []any {
+	table := rows(boxes, func(b api.Box) []any {
 		memory := fmt.Sprintf("%d MiB", b.MemoryMiB)
 		root := cmp.Or(deref(b.Image), deref(b.RootfsPath))
 		return []any{b.ID, cmp.Or(deref(b.Name), "-"), b.Status, root, b.CPUs, memory, age(b.CreatedAt, now)}

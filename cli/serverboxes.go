@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
+	"sandbox/api"
 	"sandbox/client"
-	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -24,17 +24,17 @@ const lateAnswer = 2 * time.Second
 
 // CreateBox makes a box. When ctx ends meanwhile, the box may have been made
 // all the same: only the answer names it, so that it can be removed.
-func (s *serverBoxes) CreateBox(ctx context.Context, o options.Box) (client.Box, error) {
+func (s *serverBoxes) CreateBox(ctx context.Context, o options.Box) (api.Box, error) {
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lateAnswer, giveUp) })()
 	b, err := s.Client.CreateBox(patient, o)
 	switch {
 	case err != nil:
-		return client.Box{}, err
+		return api.Box{}, err
 	case ctx.Err() != nil:
 		_, err := s.RemoveBox(patient, b.ID, true)
-		return client.Box{}, joined(fault.Wrap(fault.Canceled, ctx.Err(), "make a box"), err)
+		return api.Box{}, joined(fault.Wrap(fault.Canceled, ctx.Err(), "make a box"), err)
 	case s.owned && o.AutoRemove:
 		s.made = append(s.made, b.ID)
 	}
@@ -124,27 +124,27 @@ func (c serverCommand) Cancel(ctx context.Context, grace time.Duration) error {
 }
 
 // Stream passes output on and gives the end of the command.
-func (c serverCommand) Stream(ctx context.Context, sink func(bool, []byte) error) (core.ExecStatus, error) {
+func (c serverCommand) Stream(ctx context.Context, sink func(bool, []byte) error) (api.ExitStatus, error) {
 	end, err := c.Session.Stream(ctx, sink)
 	if err != nil {
-		return core.ExecStatus{}, err
+		return api.ExitStatus{}, err
 	}
 	return c.status(ctx, end)
 }
 
 // status returns the end of the command with all that the session did not tell.
-func (c serverCommand) status(ctx context.Context, end client.Ended) (core.ExecStatus, error) {
-	told := core.ExecStatus{State: core.ExecSucceeded, Reason: core.ReasonExited}
+func (c serverCommand) status(ctx context.Context, end client.Ended) (api.ExitStatus, error) {
+	told := api.ExitStatus{Status: api.ExecSucceeded, Reason: api.ReasonExited}
 	if end.ExitCode != nil && *end.ExitCode == 0 {
 		return told, nil
 	}
 	if end.ExitCode == nil {
-		told.State = core.ExecLost
+		told.Status = api.ExecLost
 	} else {
-		told.State, told.ExitCode = core.ExecFailed, *end.ExitCode
+		told.Status, told.ExitCode = api.ExecFailed, *end.ExitCode
 	}
 	if end.Signal != nil {
-		told.Signal, told.Reason = *end.Signal, core.ReasonSignaled
+		told.Signal, told.Reason = *end.Signal, api.ReasonSignaled
 	}
 	if c.id == "" {
 		return told, nil
@@ -157,7 +157,7 @@ func (c serverCommand) status(ctx context.Context, end client.Ended) (core.ExecS
 	case err != nil:
 		return told, err
 	}
-	told.State = core.ExecState(e.Status)
+	told.Status = e.Status
 	if e.Reason != nil {
 		told.Reason = *e.Reason
 	}

@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandbox/client"
-	"sandbox/core"
+	"sandbox/api"
 )
 
 func (a *app) startCmd() *cobra.Command {
@@ -18,13 +17,13 @@ func (a *app) startCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.change(cmd.Context(), args, boxes.StartBox)
 		},
-	}, 0, core.Stopped)
+	}, 0, api.Stopped)
 }
 
 // change does something to each box and prints what became of them.
-func (a *app) change(ctx context.Context, refs []string, do func(boxes, context.Context, string) (client.Box, error)) error {
+func (a *app) change(ctx context.Context, refs []string, do func(boxes, context.Context, string) (api.Box, error)) error {
 	return a.with(ctx, false, func(on boxes) error {
-		changed := []client.Box{} // [] in JSON, also when there are none
+		changed := []api.Box{} // [] in JSON, also when there are none
 		err := each(refs, func(ref string) error {
 			box, err := do(on, ctx, ref)
 			if err != nil {

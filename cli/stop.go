@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandbox/client"
+	"sandbox/api"
 	"sandbox/core"
 )
 
@@ -23,9 +23,9 @@ made with --rm is removed.`,
 	}
 	cmd.Flags().VarP(&grace, "timeout", "t", "time between SIGTERM and SIGKILL")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.change(cmd.Context(), args, func(on boxes, ctx context.Context, ref string) (client.Box, error) {
+		return a.change(cmd.Context(), args, func(on boxes, ctx context.Context, ref string) (api.Box, error) {
 			return on.StopBox(ctx, ref, time.Duration(grace))
 		})
 	}
-	return a.completeBoxes(cmd, 0, core.Running)
+	return a.completeBoxes(cmd, 0, api.Running)
 }

@@ -8,52 +8,14 @@ import (
 	"strconv"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
-// Box is what the service says of a box. What is not set is nil.
-type Box struct {
-	ID         string            `json:"id"`
-	Name       *string           `json:"name"`
-	Status     string            `json:"status"` // created, running, stopped or failed
-	State      BoxState          `json:"state"`
-	Image      *string           `json:"image"`
-	RootfsPath *string           `json:"rootfs_path"`
-	CPUs       int               `json:"cpus"`
-	MemoryMiB  int               `json:"memory_mib"`
-	DiskSizeGB *int              `json:"disk_size_gb"`
-	Network    string            `json:"network"`
-	WorkingDir *string           `json:"working_dir"`
-	Env        map[string]string `json:"env,omitzero"` // nil in listings
-	Volumes    []options.Volume  `json:"volumes"`
-	Ports      []options.Port    `json:"ports"`
-	AutoRemove bool              `json:"auto_remove"`
-	Labels     map[string]string `json:"labels"`
-	CreatedAt  time.Time         `json:"created_at"`
-	UpdatedAt  time.Time         `json:"updated_at"`
-	StartedAt  *time.Time        `json:"started_at"`
-	StoppedAt  *time.Time        `json:"stopped_at"`
-	Error      *BoxError         `json:"error"`
-}
-
-// BoxState is where a box is in its life.
-type BoxState struct {
-	Status  string `json:"status"`
-	Running bool   `json:"running"`
-	PID     *int   `json:"pid"` // of its init, on the server
-	Reason  string `json:"reason,omitempty"`
-}
-
-// BoxError is why a box has failed.
-type BoxError struct {
-	Code    fault.Kind `json:"code"`
-	Message string     `json:"message"`
-}
-
 // Filter says which boxes a listing has; what is empty leaves none out.
 type Filter struct {
-	Status string // "running" or "stopped"
+	Status api.BoxStatus // Running or Stopped
 	Name   string
 	Label  string // KEY=VALUE
 }
@@ -61,8 +23,8 @@ type Filter struct {
 // CreateBox makes a box and starts it. It is made once, also where the request
 // had to be sent again. Errors: Image, InvalidArgument, AlreadyExists and
 // others of the service.
-func (c *Client) CreateBox(ctx context.Context, o options.Box) (Box, error) {
-	var b Box
+func (c *Client) CreateBox(ctx context.Context, o options.Box) (api.Box, error) {
+	var b api.Box
 	err := c.call(ctx, request{
 		method: http.MethodPost, path: c.boxes, body: o, again: true,
 		header: http.Header{"Idempotency-Key": {rand.Text()}},
@@ -72,31 +34,31 @@ func (c *Client) CreateBox(ctx context.Context, o options.Box) (Box, error) {
 
 // Boxes returns the boxes that the filter leaves, newest first, without their
 // environment.
-func (c *Client) Boxes(ctx context.Context, f Filter) ([]Box, error) {
+func (c *Client) Boxes(ctx context.Context, f Filter) ([]api.Box, error) {
 	query := url.Values{"page_size": {strconv.Itoa(pageSize)}}
-	for name, value := range map[string]string{"status": f.Status, "name": f.Name, "label": f.Label} {
+	for name, value := range map[string]string{"status": string(f.Status), "name": f.Name, "label": f.Label} {
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
-	return pages(ctx, c, c.boxes, query, "boxes", func(b Box) string { return b.ID })
+	return pages(ctx, c, c.boxes, query, "boxes", func(b api.Box) string { return b.ID })
 }
 
 // Box returns a box by its id, its name, or a unique beginning of its id.
 // Errors: BoxNotFound, Ambiguous.
-func (c *Client) Box(ctx context.Context, ref string) (Box, error) {
+func (c *Client) Box(ctx context.Context, ref string) (api.Box, error) {
 	return c.box(ctx, request{method: http.MethodGet, again: true}, ref, "")
 }
 
 // StartBox starts a stopped box. Errors: BoxNotFound, InvalidState.
-func (c *Client) StartBox(ctx context.Context, ref string) (Box, error) {
+func (c *Client) StartBox(ctx context.Context, ref string) (api.Box, error) {
 	return c.box(ctx, request{method: http.MethodPost}, ref, ":start")
 }
 
 // StopBox stops a box: its processes get SIGTERM, and SIGKILL after grace,
 // which is rounded up to seconds. Its disk is kept; where auto_remove removed
 // the box, its last record comes back. Errors: BoxNotFound, InvalidState.
-func (c *Client) StopBox(ctx context.Context, ref string, grace time.Duration) (Box, error) {
+func (c *Client) StopBox(ctx context.Context, ref string, grace time.Duration) (api.Box, error) {
 	query := url.Values{"timeout_seconds": {strconv.FormatInt(int64((grace+time.Second-1)/time.Second), 10)}}
 	return c.box(ctx, request{method: http.MethodPost, query: query}, ref, ":stop")
 }
@@ -120,7 +82,7 @@ func (c *Client) RemoveBox(ctx context.Context, ref string, force bool) (string,
 }
 
 // box sends a request about a box that is answered with the box.
-func (c *Client) box(ctx context.Context, r request, ref, verb string) (b Box, err error) {
+func (c *Client) box(ctx context.Context, r request, ref, verb string) (b api.Box, err error) {
 	if r.path, err = c.boxPath(ref, verb); err == nil {
 		err = c.call(ctx, r, &b)
 	}

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,58 +10,25 @@ import (
 	"net/url"
 	"strconv"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 )
 
-// Event is one of what happens to a command. Exactly one member is set.
-type Event struct {
-	Log  *Log
-	Gap  *Gap
-	Exit *Exit
-}
-
-// Log is output of a command.
-type Log struct {
-	Seq    int64 // of the event, from 1
-	Stderr bool
-	Data   []byte
-}
-
-// Gap tells that output was dropped before it could be read: the events From
-// to To. What comes next lies behind as many bytes of each stream.
-type Gap struct {
-	From       int64 `json:"from"`
-	To         int64 `json:"to"`
-	StdoutFrom int64 `json:"stdout_from"`
-	StderrFrom int64 `json:"stderr_from"`
-}
-
-// Exit is the end of a command, and the last event.
-type Exit struct {
-	Seq         int64  `json:"seq"`
-	ExitCode    *int   `json:"exit_code"`
-	Signal      *int   `json:"signal"`
-	Status      string `json:"status"`
-	Reason      string `json:"reason"`
-	StdoutBytes int64  `json:"stdout_bytes"`
-	StderrBytes int64  `json:"stderr_bytes"`
-}
-
 // Events returns what a command has put out, and then what it puts out, from
-// behind the event after (0: from the beginning), up to its [Exit]. A
+// behind the event after (0: from the beginning), up to its [api.Exit]. A
 // connection that was lost is made again, and the reading goes on where it
 // was, none lost and none twice. The last pair has the error, if there is one:
 // BoxNotFound, ExecNotFound, Unavailable.
-func (c *Client) Events(ctx context.Context, box, id string, after int64) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (c *Client) Events(ctx context.Context, box, id string, after int64) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
 		if err := c.events(ctx, box, id, after, yield); err != nil {
-			yield(Event{}, err)
+			yield(api.Event{}, err)
 		}
 	}
 }
 
 // events reads until the exit, or until yield wants no more.
-func (c *Client) events(ctx context.Context, box, id string, after int64, yield func(Event, error) bool) error {
+func (c *Client) events(ctx context.Context, box, id string, after int64, yield func(api.Event, error) bool) error {
 	if err := checkExec(id); err != nil {
 		return err
 	}
@@ -102,7 +68,7 @@ func resume(after int64) url.Values {
 
 // readEvents yields the events of a stream and counts them in after. ended
 // tells that there is nothing more to read.
-func readEvents(stream io.Reader, after *int64, yield func(Event, error) bool) (ended bool, err error) {
+func readEvents(stream io.Reader, after *int64, yield func(api.Event, error) bool) (ended bool, err error) {
 	lines := newSSE(stream)
 	for {
 		m, err := lines.next()
@@ -113,7 +79,7 @@ func readEvents(stream io.Reader, after *int64, yield func(Event, error) bool) (
 		if err != nil {
 			return false, fault.Wrap(fault.Upstream, err, "an event that can't be read")
 		}
-		if e == (Event{}) || seq != 0 && seq <= *after {
+		if e == (api.Event{}) || seq != 0 && seq <= *after {
 			continue // of a kind that came later than this client, or read before
 		}
 		*after = max(*after, seq)
@@ -124,7 +90,7 @@ func readEvents(stream io.Reader, after *int64, yield func(Event, error) bool) (
 }
 
 // event reads the document of a message, and its sequence number.
-func (m message) event() (e Event, seq int64, err error) {
+func (m message) event() (e api.Event, seq int64, err error) {
 	switch m.kind {
 	case "log":
 		e.Log, err = m.log()
@@ -132,33 +98,24 @@ func (m message) event() (e Event, seq int64, err error) {
 			seq = e.Log.Seq
 		}
 	case "gap":
-		e.Gap = &Gap{}
+		e.Gap = &api.Gap{}
 		err = json.Unmarshal(m.data, e.Gap)
 		seq = e.Gap.To
 	case "exit":
-		e.Exit = &Exit{}
+		e.Exit = &api.Exit{}
 		err = json.Unmarshal(m.data, e.Exit)
 	}
 	return e, seq, err
 }
 
-func (m message) log() (*Log, error) {
-	var d struct {
-		Seq      int64  `json:"seq"`
-		Stream   string `json:"stream"`
-		Data     string `json:"data"`
-		Encoding string `json:"encoding"`
-	}
-	if err := json.Unmarshal(m.data, &d); err != nil {
+func (m message) log() (*api.Log, error) {
+	var l api.Log
+	if err := json.Unmarshal(m.data, &l); err != nil {
 		return nil, err
 	}
-	if d.Seq < 1 || d.Stream != "stdout" && d.Stream != "stderr" {
+	if l.Seq < 1 || l.Stream != api.Stdout && l.Stream != api.Stderr {
 		return nil, fmt.Errorf("output without a number or a stream")
 	}
-	l := &Log{Seq: d.Seq, Stderr: d.Stream == "stderr", Data: []byte(d.Data)}
-	var err error
-	if d.Encoding == "base64" {
-		l.Data, err = base64.StdEncoding.DecodeString(d.Data)
-	}
-	return l, err
+	_, err := l.Bytes()
+	return &l, err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 )
 
@@ -35,14 +36,15 @@ func TestEventsGoOn(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		case e.Log != nil:
-			got = append(got, fmt.Sprintf("%d %v %q", e.Log.Seq, e.Log.Stderr, e.Log.Data))
+			data, err := e.Log.Bytes()
+			got = append(got, fmt.Sprintf("%d %s %q %v", e.Log.Seq, e.Log.Stream, data, err))
 		case e.Gap != nil:
 			got = append(got, fmt.Sprintf("gap %d %d", e.Gap.From, e.Gap.To))
 		case e.Exit != nil:
 			got = append(got, fmt.Sprintf("exit %d", *e.Exit.ExitCode))
 		}
 	}
-	if want := `[1 false "a" gap 2 3 4 true "\xff" exit 3]`; fmt.Sprint(got) != want {
+	if want := `[1 stdout "a" <nil> gap 2 3 4 stderr "\xff" <nil> exit 3]`; fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}
 	if want := "[ after=1 after=3 after=4]"; fmt.Sprint(asked) != want {
@@ -74,8 +76,8 @@ func FuzzEvents(f *testing.F) {
 	f.Add("event: gap\r\ndata: {\"from\":1,\"to\":2}\r\n\r\n")
 	f.Fuzz(func(t *testing.T, stream string) {
 		var after, last int64
-		ended, err := readEvents(strings.NewReader(stream), &after, func(e Event, err error) bool {
-			if err != nil || e == (Event{}) {
+		ended, err := readEvents(strings.NewReader(stream), &after, func(e api.Event, err error) bool {
+			if err != nil || e == (api.Event{}) {
 				t.Errorf("yielded %+v, %v", e, err)
 			}
 			if e.Log != nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"sandbox/api"
 	"sandbox/auth"
 	"sandbox/client"
 	"sandbox/core"
@@ -51,7 +52,11 @@ func Example() {
 		case err != nil:
 			log.Fatal(err)
 		case event.Log != nil:
-			fmt.Printf("%s", event.Log.Data)
+			output, err := event.Log.Bytes() // Data may be base64
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Printf("%s", output)
 		case event.Exit != nil:
 			fmt.Println("exit code", *event.Exit.ExitCode)
 		}
@@ -79,7 +84,7 @@ func ExampleClient_Run() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s, exit code %d\n", result.Stdout, result.ExitCode)
+	fmt.Printf("%s, exit code %d\n", result.Stdout, *result.ExitCode)
 	// Output: HELLO, exit code 0
 }
 
@@ -170,7 +175,7 @@ func ExampleClient_CreateKey() {
 
 	end := time.Now().Add(time.Hour)
 	key, err := server.client.CreateKey(context.Background(), client.NewKey{
-		Name: "ci", Permissions: []string{auth.Boxes}, ExpiresAt: &end,
+		Name: "ci", Permissions: []string{api.MayUseBoxes}, ExpiresAt: &end,
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -207,7 +212,7 @@ func serve() *exampleServer {
 		Publish: netip.MustParseAddr("127.0.0.1"),
 	})
 	check(err)
-	_, s.key, err = keys.Create(auth.Local("default"), auth.Request{Name: "example", Permissions: auth.Permissions(), Environment: "default"})
+	_, s.key, err = keys.Create(auth.Local("default"), auth.Request{Name: "example", Permissions: api.Permissions(), Environment: "default"})
 	check(err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)

@@ -7,32 +7,10 @@ import (
 	"strconv"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
-
-// Exec is what the service says of a command in a box. What is not set, or not
-// known yet, is nil.
-type Exec struct {
-	ID          string            `json:"id"`
-	BoxID       string            `json:"box_id"`
-	Status      string            `json:"status"` // running, succeeded, failed, canceled, timed_out or lost
-	Cmd         []string          `json:"cmd"`
-	Env         map[string]string `json:"env,omitzero"` // nil in listings
-	WorkingDir  string            `json:"working_dir"`
-	User        string            `json:"user"`
-	TTY         bool              `json:"tty"`
-	PID         *int              `json:"pid"`
-	ExitCode    *int              `json:"exit_code"` // 128+N after death by signal N
-	Signal      *int              `json:"signal"`
-	Reason      *string           `json:"reason"`       // exited, signaled, canceled, timed_out, oom_killed, ...
-	StdoutBytes *int64            `json:"stdout_bytes"` // nil where no daemon keeps the output
-	StderrBytes *int64            `json:"stderr_bytes"`
-	CreatedAt   time.Time         `json:"created_at"`
-	FinishedAt  *time.Time        `json:"finished_at"`
-	DurationMS  *int64            `json:"duration_ms"`
-	TimeoutMS   *int64            `json:"timeout_ms"`
-}
 
 // execBody is the document that asks for a command.
 type execBody struct {
@@ -60,42 +38,42 @@ func newExecBody(o options.Exec) execBody {
 // [Client.Attach]. It is never started twice: a connection that was lost before
 // the answer leaves open whether it runs. Errors: BoxNotFound, InvalidState
 // (the box is not running).
-func (c *Client) StartExec(ctx context.Context, box string, o options.Exec) (Exec, error) {
+func (c *Client) StartExec(ctx context.Context, box string, o options.Exec) (api.Exec, error) {
 	return c.exec(ctx, request{method: http.MethodPost, body: newExecBody(o)}, box, "", "exec")
 }
 
 // Exec returns a command by its id. Errors: BoxNotFound, ExecNotFound.
-func (c *Client) Exec(ctx context.Context, box, id string) (Exec, error) {
+func (c *Client) Exec(ctx context.Context, box, id string) (api.Exec, error) {
 	if err := checkExec(id); err != nil {
-		return Exec{}, err
+		return api.Exec{}, err
 	}
 	return c.exec(ctx, request{method: http.MethodGet, again: true}, box, "", "exec", id)
 }
 
 // Execs returns the recent commands of a box, newest first. Errors: BoxNotFound.
-func (c *Client) Execs(ctx context.Context, box string) ([]Exec, error) {
+func (c *Client) Execs(ctx context.Context, box string) ([]api.Exec, error) {
 	path, err := c.boxPath(box, "", "execs")
 	if err != nil {
 		return nil, err
 	}
 	query := url.Values{"page_size": {strconv.Itoa(pageSize)}}
-	return pages(ctx, c, path, query, "execs", func(e Exec) string { return e.ID })
+	return pages(ctx, c, path, query, "execs", func(e api.Exec) string { return e.ID })
 }
 
 // CancelExec ends a command's whole process tree: SIGTERM, and SIGKILL after
 // grace. Errors: BoxNotFound, ExecNotFound, InvalidState (it has ended).
-func (c *Client) CancelExec(ctx context.Context, box, id string, grace time.Duration) (Exec, error) {
+func (c *Client) CancelExec(ctx context.Context, box, id string, grace time.Duration) (api.Exec, error) {
 	if err := checkExec(id); err != nil {
-		return Exec{}, err
+		return api.Exec{}, err
 	}
 	body := map[string]int64{"grace_ms": grace.Milliseconds()}
 	return c.exec(ctx, request{method: http.MethodPost, body: body}, box, ":cancel", "exec", id)
 }
 
 // exec sends a request that is answered with an exec; verb stands behind the path.
-func (c *Client) exec(ctx context.Context, r request, box, verb string, path ...string) (e Exec, err error) {
+func (c *Client) exec(ctx context.Context, r request, box, verb string, path ...string) (e api.Exec, err error) {
 	if r.path, err = c.boxPath(box, "", path...); err != nil {
-		return Exec{}, err
+		return api.Exec{}, err
 	}
 	r.path += verb
 	err = c.call(ctx, r, &e)

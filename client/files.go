@@ -10,6 +10,7 @@ import (
 	"mime/multipart"
 	"net/http"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 )
 
@@ -24,24 +25,18 @@ type Upload struct {
 	Tar bool
 }
 
-// Uploaded is what an upload made.
-type Uploaded struct {
-	Dest string `json:"dest"` // absolute path
-	Size int64  `json:"size"`
-}
-
 // Upload streams content into a file of a running box. Errors: BoxNotFound,
 // InvalidState (not running), InvalidArgument, Storage.
-func (c *Client) Upload(ctx context.Context, box string, u Upload, content io.Reader) (Uploaded, error) {
+func (c *Client) Upload(ctx context.Context, box string, u Upload, content io.Reader) (api.Uploaded, error) {
 	path, err := c.boxPath(box, "", "files", "upload")
 	if err != nil {
-		return Uploaded{}, err
+		return api.Uploaded{}, err
 	}
 	head, tail, contentType, err := u.form()
 	if err != nil {
-		return Uploaded{}, err
+		return api.Uploaded{}, err
 	}
-	var made Uploaded
+	var made api.Uploaded
 	err = c.call(ctx, request{
 		method: http.MethodPost, path: path, stream: io.MultiReader(head, content, tail),
 		// A refusal shall come before gigabytes were sent.

@@ -5,22 +5,9 @@ import (
 	"net/http"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 )
-
-// Key is what the service says of an API key.
-type Key struct {
-	ID          string     `json:"id"`
-	Name        string     `json:"name"`
-	Key         string     `json:"key"` // masked
-	Permissions []string   `json:"permissions"`
-	Environment string     `json:"environment"`
-	CreatedAt   time.Time  `json:"created_at"`
-	LastUsedAt  *time.Time `json:"last_used_at"`
-	ExpiresAt   *time.Time `json:"expires_at"`
-	// Secret is the full key, told once: by CreateKey.
-	Secret string `json:"secret,omitempty"`
-}
 
 // NewKey is a key to be made.
 type NewKey struct {
@@ -31,9 +18,9 @@ type NewKey struct {
 }
 
 // Keys lists the API keys. Errors: PermissionDenied (without Keys).
-func (c *Client) Keys(ctx context.Context) ([]Key, error) {
+func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 	var d struct {
-		Keys []Key `json:"keys"`
+		Keys []api.Key `json:"keys"`
 	}
 	err := c.call(ctx, request{method: http.MethodGet, path: "/v1/keys", again: true}, &d)
 	return d.Keys, err
@@ -41,7 +28,7 @@ func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 
 // CreateKey makes a key. Errors: PermissionDenied (also for permissions that
 // the caller's own key lacks), InvalidArgument.
-func (c *Client) CreateKey(ctx context.Context, n NewKey) (k Key, err error) {
+func (c *Client) CreateKey(ctx context.Context, n NewKey) (k api.Key, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: "/v1/keys", body: n}, &k)
 	return k, err
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -56,7 +57,7 @@ func service(t *testing.T) *client.Client {
 }
 
 // box makes a box of busybox.
-func box(t *testing.T, c *client.Client, name string) client.Box {
+func box(t *testing.T, c *client.Client, name string) api.Box {
 	t.Helper()
 	o := options.Defaults()
 	o.Name, o.RootfsPath, o.AutoRemove = name, rootfs.Busybox(t), false
@@ -90,13 +91,13 @@ func TestService(t *testing.T) {
 	if a.Status != "running" || !a.State.Running || a.Env["A"] != "1" || *a.Name != "a" || a.AutoRemove {
 		t.Errorf("made %+v", a)
 	}
-	if info := must[client.Info](t)(c.Info(ctx)); info.Usage.Running != 2 || info.Limits.MaxCPUs < 1 || info.APIVersion != "v1" {
+	if info := must[api.Info](t)(c.Info(ctx)); info.Usage.Running != 2 || info.Limits.MaxCPUs < 1 || info.APIVersion != "v1" {
 		t.Errorf("info %+v", info)
 	}
-	if me := must[client.Me](t)(c.Me(ctx)); me.PrincipalType != "local" {
+	if me := must[api.Identity](t)(c.Me(ctx)); me.PrincipalType != "local" {
 		t.Errorf("me %+v", me)
 	}
-	stopped := must[client.Box](t)(c.StopBox(ctx, "b", 0))
+	stopped := must[api.Box](t)(c.StopBox(ctx, "b", 0))
 	if stopped.Status != "stopped" || stopped.StoppedAt == nil {
 		t.Errorf("stopped %+v", stopped)
 	}
@@ -108,7 +109,7 @@ func TestService(t *testing.T) {
 		{client.Filter{Label: "team=b", Status: "running"}, ""},
 	} {
 		var names []string
-		for _, b := range must[[]client.Box](t)(c.Boxes(ctx, f.Filter)) {
+		for _, b := range must[[]api.Box](t)(c.Boxes(ctx, f.Filter)) {
 			names = append(names, *b.Name)
 		}
 		if got := strings.Join(names, " "); got != f.want {
@@ -140,14 +141,14 @@ func TestService(t *testing.T) {
 			t.Errorf("%s: request id %q", what, answer.RequestID)
 		}
 	}
-	if started := must[client.Box](t)(c.StartBox(ctx, b.ID)); started.Status != "running" {
+	if started := must[api.Box](t)(c.StartBox(ctx, b.ID)); started.Status != "running" {
 		t.Errorf("started %+v", started)
 	}
 	if id := must[string](t)(c.RemoveBox(ctx, "b", true)); id != b.ID {
 		t.Errorf("removed %s", id)
 	}
-	must[client.Box](t)(c.StopBox(ctx, "a", time.Millisecond))
-	if done := must[client.Collected](t)(c.GC(ctx, 0)); done.Removed != 1 || !slices.Equal(done.Boxes, []string{a.ID}) {
+	must[api.Box](t)(c.StopBox(ctx, "a", time.Millisecond))
+	if done := must[api.Collected](t)(c.GC(ctx, 0)); done.Removed != 1 || !slices.Equal(done.Boxes, []string{a.ID}) {
 		t.Errorf("collected %+v", done)
 	}
 }
@@ -159,11 +160,11 @@ func TestServiceKeys(t *testing.T) {
 	c := service(t)
 	ctx := t.Context()
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	made := must[client.Key](t)(c.CreateKey(ctx, client.NewKey{Name: "ci", Permissions: []string{"Boxes"}, ExpiresAt: &until}))
+	made := must[api.Key](t)(c.CreateKey(ctx, client.NewKey{Name: "ci", Permissions: []string{"Boxes"}, ExpiresAt: &until}))
 	if !strings.HasPrefix(made.Secret, "sbx_live_") || !made.ExpiresAt.Equal(until) || made.Key != client.NewApiKeyCredential(made.Secret).String() {
 		t.Errorf("%+v: and we mask it as %s", made, client.NewApiKeyCredential(made.Secret))
 	}
-	keys := must[[]client.Key](t)(c.Keys(ctx))
+	keys := must[[]api.Key](t)(c.Keys(ctx))
 	if len(keys) != 1 || keys[0].ID != made.ID || keys[0].Secret != "" {
 		t.Errorf("%+v", keys)
 	}
@@ -180,14 +181,14 @@ func TestServiceExecs(t *testing.T) {
 	c := service(t)
 	ctx := t.Context()
 	box(t, c, "a")
-	e := must[client.Exec](t)(c.StartExec(ctx, "a", options.Exec{
+	e := must[api.Exec](t)(c.StartExec(ctx, "a", options.Exec{
 		Cmd: []string{"sh", "-c", `printf 'out\377'; echo err >&2; sleep 600`}, Env: map[string]string{"B": "2"}, WorkingDir: "/tmp", Timeout: time.Hour,
 	}))
 	if e.Status != "running" || e.PID == nil || e.ExitCode != nil || e.WorkingDir != "/tmp" || e.Env["B"] != "2" || *e.TimeoutMS != 3600000 {
 		t.Errorf("%+v", e)
 	}
 	var out, errs bytes.Buffer
-	var exit *client.Exit
+	var exit *api.Exit
 	for event, err := range c.Events(ctx, "a", e.ID, 0) {
 		if err != nil {
 			t.Fatal(err)
@@ -195,18 +196,18 @@ func TestServiceExecs(t *testing.T) {
 		switch {
 		case event.Exit != nil:
 			exit = event.Exit
-		case event.Log.Stderr:
-			errs.Write(event.Log.Data)
+		case event.Log.Stream == api.Stderr:
+			errs.Write(must[[]byte](t)(event.Log.Bytes()))
 		default:
-			out.Write(event.Log.Data)
+			out.Write(must[[]byte](t)(event.Log.Bytes()))
 		}
 		if exit == nil && out.Len() == 4 && errs.Len() == 4 { // all but the end
-			if ended := must[client.Exec](t)(c.CancelExec(ctx, "a", e.ID, time.Second)); ended.Status != "canceled" || *ended.Signal != 15 {
+			if ended := must[api.Exec](t)(c.CancelExec(ctx, "a", e.ID, time.Second)); ended.Status != "canceled" || *ended.Signal != 15 {
 				t.Errorf("canceled %+v", ended)
 			}
 		}
 	}
-	if out.String() != "out\xff" || errs.String() != "err\n" || exit == nil || exit.Status != "canceled" || *exit.ExitCode != 143 || exit.StdoutBytes != 4 {
+	if out.String() != "out\xff" || errs.String() != "err\n" || exit == nil || exit.Status != "canceled" || *exit.ExitCode != 143 || *exit.StdoutBytes != 4 {
 		t.Errorf("%q, %q, %+v", out.String(), errs.String(), exit)
 	}
 	if _, err := c.CancelExec(ctx, "a", e.ID, 0); !fault.Is(err, fault.InvalidState) {
@@ -218,11 +219,11 @@ func TestServiceExecs(t *testing.T) {
 			t.Errorf("after the last: %+v, %v", event, err)
 		}
 	}
-	execs := must[[]client.Exec](t)(c.Execs(ctx, "a"))
+	execs := must[[]api.Exec](t)(c.Execs(ctx, "a"))
 	if late != 1 || len(execs) != 1 || execs[0].ID != e.ID || *execs[0].StdoutBytes != 4 {
 		t.Errorf("%d late events, execs %+v", late, execs)
 	}
-	if lost := must[client.Exec](t)(c.StartExec(ctx, "a", options.Exec{Cmd: []string{"/nope"}})); lost.Status != "failed" && lost.Status != "running" {
+	if lost := must[api.Exec](t)(c.StartExec(ctx, "a", options.Exec{Cmd: []string{"/nope"}})); lost.Status != "failed" && lost.Status != "running" {
 		t.Errorf("%+v", lost)
 	}
 }
@@ -234,7 +235,7 @@ func TestServiceIsBinaryExact(t *testing.T) {
 	ctx := t.Context()
 	box(t, c, "a")
 	const size = 64 << 20
-	e := must[client.Exec](t)(c.StartExec(ctx, "a", options.Exec{Cmd: []string{"cat"}, Stdin: true}))
+	e := must[api.Exec](t)(c.StartExec(ctx, "a", options.Exec{Cmd: []string{"cat"}, Stdin: true}))
 	s := must[*client.Session](t)(c.Attach(ctx, "a", e.ID, client.AttachOptions{}))
 	defer s.Close()
 	if _, err := c.Attach(ctx, "a", e.ID, client.AttachOptions{}); !fault.Is(err, fault.InvalidState) {
@@ -316,7 +317,7 @@ func TestServiceFiles(t *testing.T) {
 	ctx := t.Context()
 	box(t, c, "a")
 	mode, content := 0o751, strings.Repeat("\x00\xff\r\n--", 100_000)
-	made := must[client.Uploaded](t)(c.Upload(ctx, "a", client.Upload{Dest: "/new/", Name: `od"d né`, Mode: &mode}, strings.NewReader(content)))
+	made := must[api.Uploaded](t)(c.Upload(ctx, "a", client.Upload{Dest: "/new/", Name: `od"d né`, Mode: &mode}, strings.NewReader(content)))
 	if made.Dest != `/new/od"d né` || made.Size != int64(len(content)) {
 		t.Errorf("%+v", made)
 	}
@@ -351,7 +352,7 @@ func TestServiceFiles(t *testing.T) {
 
 // sh runs a command in box a to its end.
 func sh(t *testing.T, c *client.Client, command string) {
-	e := must[client.Exec](t)(c.StartExec(t.Context(), "a", options.Exec{Cmd: []string{"sh", "-c", command}}))
+	e := must[api.Exec](t)(c.StartExec(t.Context(), "a", options.Exec{Cmd: []string{"sh", "-c", command}}))
 	for event, err := range c.Events(t.Context(), "a", e.ID, 0) {
 		if err != nil || event.Exit != nil && *event.Exit.ExitCode != 0 {
 			t.Fatalf("%s: %v", command, err)
@@ -369,14 +370,15 @@ func TestServiceRun(t *testing.T) {
 	c := service(t)
 	o := options.Defaults()
 	o.RootfsPath, o.Env, o.WorkingDir = rootfs.Busybox(t), map[string]string{"A": "box", "B": "box"}, "/tmp"
-	result := must[client.RunResult](t)(c.Run(t.Context(), client.RunRequest{
+	result := must[api.RunResult](t)(c.Run(t.Context(), client.RunRequest{
 		Box: o, Stdin: "input",
 		Exec: options.Exec{Cmd: []string{"sh", "-c", `cat; echo $A $B; pwd; printf '\377' >&2; kill -9 $$`}, Env: map[string]string{"B": "exec"}},
 	}))
-	if string(result.Stdout) != "inputbox exec\n/tmp\n" || string(result.Stderr) != "\xff" || result.ExitCode != 137 || *result.Signal != 9 || result.Reason != "signaled" {
+	stdout, stderr, err := result.Output()
+	if err != nil || string(stdout) != "inputbox exec\n/tmp\n" || string(stderr) != "\xff" || *result.ExitCode != 137 || *result.Signal != 9 || *result.Reason != api.ReasonSignaled {
 		t.Errorf("%+v", result)
 	}
-	if left := must[[]client.Box](t)(c.Boxes(t.Context(), client.Filter{})); len(left) != 0 {
+	if left := must[[]api.Box](t)(c.Boxes(t.Context(), client.Filter{})); len(left) != 0 {
 		t.Errorf("left %+v", left)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/options"
 )
 
@@ -46,7 +47,7 @@ func (b *Box) Stop(ctx context.Context, grace time.Duration) (Record, error) {
 func (b *Box) Usage(ctx context.Context) (Usage, error) { return b.r.engine.Usage(ctx, b.id) }
 
 // Exec starts a command. o has passed its Check. A command that can't be
-// started is an exec too: it has a line on stderr and ends as [ExecStatus]
+// started is an exec too: it has a line on stderr and ends as [api.ExitStatus]
 // says. Errors: BoxNotFound, InvalidState (not running), Engine.
 func (b *Box) Exec(ctx context.Context, o options.Exec) (*Exec, error) {
 	p, err := b.r.engine.Exec(ctx, b.id, o)
@@ -70,30 +71,30 @@ func (b *Box) Attach(ctx context.Context, execID string) (*Exec, error) {
 
 // Execs returns the box's last 1,024 execs, newest first. Errors: BoxNotFound,
 // InvalidState (not running), Engine.
-func (b *Box) Execs(ctx context.Context) ([]ExecRecord, error) {
+func (b *Box) Execs(ctx context.Context) ([]api.Exec, error) {
 	return b.r.engine.Execs(ctx, b.id)
 }
 
 // ExecRecord returns what is known of an exec now. Errors: as Execs, and ExecNotFound.
-func (b *Box) ExecRecord(ctx context.Context, execID string) (ExecRecord, error) {
+func (b *Box) ExecRecord(ctx context.Context, execID string) (api.Exec, error) {
 	return b.r.engine.FindExec(ctx, b.id, execID)
 }
 
 // AwaitExec waits for the end of an exec, whoever reads its output. Errors: as
 // ExecRecord.
-func (b *Box) AwaitExec(ctx context.Context, execID string) (ExecRecord, error) {
+func (b *Box) AwaitExec(ctx context.Context, execID string) (api.Exec, error) {
 	return b.r.engine.AwaitExec(ctx, b.id, execID)
 }
 
 // Cancel ends the whole process tree of an exec, whoever reads its output:
 // SIGTERM, SIGKILL after grace. It waits for the end. Errors: as ExecRecord,
 // and InvalidState when it has ended.
-func (b *Box) Cancel(ctx context.Context, execID string, grace time.Duration) (ExecRecord, error) {
+func (b *Box) Cancel(ctx context.Context, execID string, grace time.Duration) (api.Exec, error) {
 	return b.r.engine.CancelExec(ctx, b.id, execID, grace)
 }
 
 // Upload puts a file, or the files of a tar, into the box; see [Files].
-func (b *Box) Upload(ctx context.Context, u Upload, content io.Reader) (Uploaded, error) {
+func (b *Box) Upload(ctx context.Context, u Upload, content io.Reader) (api.Uploaded, error) {
 	return b.r.engine.Upload(ctx, b.id, u, content)
 }
 

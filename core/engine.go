@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/options"
 )
 
@@ -63,15 +64,15 @@ type Execs interface {
 	Attach(ctx context.Context, boxID, execID string) (*Process, error)
 	// Execs returns the last 1,024 execs, newest first, without their
 	// environment.
-	Execs(ctx context.Context, boxID string) ([]ExecRecord, error)
+	Execs(ctx context.Context, boxID string) ([]api.Exec, error)
 	// FindExec returns one exec.
-	FindExec(ctx context.Context, boxID, execID string) (ExecRecord, error)
+	FindExec(ctx context.Context, boxID, execID string) (api.Exec, error)
 	// AwaitExec waits for the end of an exec, whoever reads its output. One
 	// whose box's init died meanwhile comes back as lost.
-	AwaitExec(ctx context.Context, boxID, execID string) (ExecRecord, error)
+	AwaitExec(ctx context.Context, boxID, execID string) (api.Exec, error)
 	// CancelExec sends SIGTERM to the exec's whole process tree, SIGKILL
 	// after grace, and waits for its end: InvalidState when it has ended.
-	CancelExec(ctx context.Context, boxID, execID string, grace time.Duration) (ExecRecord, error)
+	CancelExec(ctx context.Context, boxID, execID string, grace time.Duration) (api.Exec, error)
 }
 
 // Files is the part of an [Engine] that moves files in and out of running
@@ -81,7 +82,7 @@ type Execs interface {
 type Files interface {
 	// Upload makes a file, or the files of a tar, of what content holds up
 	// to EOF. A failure of content's own comes back as it is.
-	Upload(ctx context.Context, boxID string, u Upload, content io.Reader) (Uploaded, error)
+	Upload(ctx context.Context, boxID string, u Upload, content io.Reader) (api.Uploaded, error)
 	// Download opens a file of a box, or a directory as a tar.
 	Download(ctx context.Context, boxID, path string, asTar bool) (*Download, error)
 }
@@ -99,12 +100,6 @@ type Upload struct {
 	// Tar says that the content is a tar, whose entries go into the directory
 	// Dest. Its owners are left out: all is the box's root's.
 	Tar bool `json:"tar,omitempty"`
-}
-
-// Uploaded is what an upload made.
-type Uploaded struct {
-	Dest string `json:"dest"` // absolute path of the file, or of the directory
-	Size int64  `json:"size"` // of the file, or of the tar's files together
 }
 
 // Download is a file that streams out of a box. It is read by one goroutine
@@ -169,10 +164,10 @@ type Traffic struct{ Sent, Received int64 }
 // whoever holds the Process; Control.Release ends it. The pipes don't
 // block: a read of an empty one is EAGAIN.
 type Process struct {
-	Record ExecRecord // as it started
-	Stdin  *os.File   // nil unless asked for; the terminal with TTY
-	Stdout *os.File   // the terminal with TTY
-	Stderr *os.File   // nil with TTY
+	Record api.Exec // as it started
+	Stdin  *os.File // nil unless asked for; the terminal with TTY
+	Stdout *os.File // the terminal with TTY
+	Stderr *os.File // nil with TTY
 	Control
 }
 
@@ -182,7 +177,7 @@ type Control interface {
 	ExitFD() int
 	// Exit returns the end of the command's own process, once ExitFD is
 	// readable. Called by one goroutine at a time.
-	Exit() (ExecStatus, error)
+	Exit() (api.ExitStatus, error)
 	// Signal sends sig to the command's own process; InvalidState when it
 	// has ended.
 	Signal(ctx context.Context, sig int) error

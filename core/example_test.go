@@ -47,7 +47,7 @@ func ExampleRuntime() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(status.State, status.ExitCode)
+	fmt.Println(status.Status, status.ExitCode)
 
 	if err := runtime.Remove(ctx, "work", true); err != nil {
 		log.Fatal(err)
@@ -76,12 +76,12 @@ func ExampleBox() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(stopped.State)
+	fmt.Println(stopped.Status)
 	started, err := box.Start(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(started.State)
+	fmt.Println(started.Status)
 	// Output:
 	// stopped
 	// running

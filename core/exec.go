@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 )
 
@@ -30,8 +31,8 @@ type Exec struct {
 // ID returns the exec's id.
 func (e *Exec) ID() string { return e.p.Record.ID }
 
-// Record returns what is known of the exec from its start; see [ExecRecord.Ended].
-func (e *Exec) Record() ExecRecord { return e.p.Record }
+// Record returns what is known of the exec from its start; see [api.Exec.Ended].
+func (e *Exec) Record() api.Exec { return e.p.Record }
 
 // Output returns the ends of the command's pipes, which don't block, to a reader
 // that does without Stream; stderr is nil with a terminal, which is stdout.
@@ -42,9 +43,9 @@ func (e *Exec) ExitFD() int { return e.p.ExitFD() }
 
 // Exit returns the end of the command's own process once ExitFD is readable. It
 // is called once, and not beside Stream, which does.
-func (e *Exec) Exit() (ExecStatus, error) {
+func (e *Exec) Exit() (api.ExitStatus, error) {
 	status, err := e.p.Exit()
-	if err == nil && (status.Reason == ReasonNotFound || status.Reason == ReasonNotExecutable) {
+	if err == nil && (status.Reason == api.ReasonNotFound || status.Reason == api.ReasonNotExecutable) {
 		e.errors.Add(1)
 	}
 	return status, err
@@ -87,19 +88,19 @@ func (e *Exec) Close() error { return e.p.Release() }
 //
 // Waiting is one poll(2) on the caller's own thread: no other goroutine, so
 // that a callback into C stays on the thread that C called from.
-func (e *Exec) Stream(ctx context.Context, buf []byte, sink func(stderr bool, p []byte) error) (ExecStatus, error) {
+func (e *Exec) Stream(ctx context.Context, buf []byte, sink func(stderr bool, p []byte) error) (api.ExitStatus, error) {
 	wake, err := newWaker(ctx)
 	if err != nil {
-		return ExecStatus{}, err
+		return api.ExitStatus{}, err
 	}
 	defer wake.close()
 	s := streamer{e: e, buf: buf, sink: sink, out: fdOf(e.p.Stdout), err: fdOf(e.p.Stderr), exit: e.ExitFD()}
 	for s.reading() {
 		if err := s.step(wake.fd); err != nil {
-			return ExecStatus{}, err
+			return api.ExitStatus{}, err
 		}
 		if err := ctx.Err(); err != nil {
-			return ExecStatus{}, fault.Of(err)
+			return api.ExitStatus{}, fault.Of(err)
 		}
 	}
 	return s.status, nil
@@ -111,7 +112,7 @@ type streamer struct {
 	buf            []byte
 	sink           func(bool, []byte) error
 	out, err, exit int
-	status         ExecStatus
+	status         api.ExitStatus
 	deadline       time.Time // of what is still read after the exit
 }
 

@@ -10,18 +10,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
 // stream runs o to its end.
-func stream(t *testing.T, box *core.Box, o options.Exec) (string, core.ExecStatus) {
+func stream(t *testing.T, box *core.Box, o options.Exec) (string, api.ExitStatus) {
 	t.Helper()
 	e, err := box.Exec(t.Context(), o)
 	if err != nil {
 		t.Error(err)
-		return "", core.ExecStatus{}
+		return "", api.ExitStatus{}
 	}
 	defer e.Close()
 	var out strings.Builder

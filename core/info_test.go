@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -13,17 +14,17 @@ import (
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))
-	bare := core.Record{ID: "box_a", State: core.Stopped, PID: 7, CreatedAt: at, UpdatedAt: at,
+	bare := core.Record{ID: "box_a", Status: api.Stopped, PID: 7, CreatedAt: at, UpdatedAt: at,
 		Options: options.Box{RootfsPath: "/r", CPUs: 2, MemoryMiB: 512, Network: "Isolated", AutoRemove: true}}
-	full := core.Record{ID: "box_b", State: core.Failed, Reason: "init died", CreatedAt: at, UpdatedAt: at, StartedAt: &at,
-		Error: &core.Failure{Code: fault.Engine, Message: "its init died"},
+	full := core.Record{ID: "box_b", Status: api.Failed, Reason: "init died", CreatedAt: at, UpdatedAt: at, StartedAt: &at,
+		Error: &api.Failure{Code: fault.Engine, Message: "its init died"},
 		Options: options.Box{Name: "n", Image: "i", CPUs: 1, MemoryMiB: 16, Network: "None", WorkingDir: "/w",
 			Env: map[string]string{"A": "b"}, Labels: map[string]string{"k": "v"}}}
-	running := core.Record{ID: "box_c", State: core.Running, PID: 7, CreatedAt: at, UpdatedAt: at}
+	running := core.Record{ID: "box_c", Status: api.Running, PID: 7, CreatedAt: at, UpdatedAt: at}
 
 	cases := []struct {
 		name string
-		info core.Info
+		info api.Box
 		want string
 	}{
 		{"bare", bare.Info(), `{"id":"box_a","name":null,"status":"stopped","state":{"status":"stopped","running":false,"pid":null},"image":null,"rootfs_path":"/r","cpus":2,"memory_mib":512,"disk_size_gb":null,"network":"Isolated","working_dir":null,"env":{},"volumes":[],"ports":[],"auto_remove":true,"labels":{},"created_at":"2026-01-02T02:04:05Z","updated_at":"2026-01-02T02:04:05Z","started_at":null,"stopped_at":null,"error":null}`},

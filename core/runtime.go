@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/hostpath"
 	"sandbox/core/ids"
@@ -59,15 +60,6 @@ type creation struct {
 
 type counters struct {
 	created, failed, execs, execErrors atomic.Int64
-}
-
-// Metrics counts what a runtime has done since it was made.
-type Metrics struct {
-	BoxesCreated int64 `json:"boxes_created_total"`
-	BoxesFailed  int64 `json:"boxes_failed_total"`
-	Running      int64 `json:"num_running_boxes"`
-	Commands     int64 `json:"total_commands_executed"`
-	ExecErrors   int64 `json:"total_exec_errors"`
 }
 
 // New makes a runtime. It starts nothing.
@@ -168,17 +160,17 @@ func (r *Runtime) Sweep(ctx context.Context, olderThan time.Duration) (Swept, er
 }
 
 // Metrics counts; the number of running boxes is the whole home's.
-func (r *Runtime) Metrics(ctx context.Context) (Metrics, error) {
+func (r *Runtime) Metrics(ctx context.Context) (api.RuntimeMetrics, error) {
 	recs, err := r.engine.List(ctx)
 	if err != nil {
-		return Metrics{}, err
+		return api.RuntimeMetrics{}, err
 	}
-	m := Metrics{
+	m := api.RuntimeMetrics{
 		BoxesCreated: r.stats.created.Load(), BoxesFailed: r.stats.failed.Load(),
 		Commands: r.stats.execs.Load(), ExecErrors: r.stats.execErrors.Load(),
 	}
 	for _, rec := range recs {
-		if rec.State == Running {
+		if rec.Status == api.Running {
 			m.Running++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
@@ -57,7 +58,7 @@ func TestCreate(t *testing.T) {
 	r, _ := host(t)
 	box := create(t, r)
 	rec, err := box.Record(t.Context())
-	if err != nil || rec.State != core.Running || rec.ImageID != "sha256:1" {
+	if err != nil || rec.Status != api.Running || rec.ImageID != "sha256:1" {
 		t.Errorf("got %+v, %v", rec, err)
 	}
 	if !regexp.MustCompile(`^box_[a-z2-7]{20}$`).MatchString(box.ID()) {
@@ -197,9 +198,9 @@ func TestShutdown(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for box, state := range map[*core.Box]core.State{mine: core.Stopped, stopped: core.Stopped, theirs: core.Running} {
-		if rec, err := box.Record(t.Context()); err != nil || rec.State != state {
-			t.Errorf("got %v, %v, want %v", rec.State, err, state)
+	for box, state := range map[*core.Box]api.BoxStatus{mine: api.Stopped, stopped: api.Stopped, theirs: api.Running} {
+		if rec, err := box.Record(t.Context()); err != nil || rec.Status != state {
+			t.Errorf("got %v, %v, want %v", rec.Status, err, state)
 		}
 	}
 	_, err := temporary.Record(t.Context())
@@ -228,8 +229,8 @@ func TestClose(t *testing.T) {
 	_, err := removed.Record(t.Context())
 	want(t, err, fault.BoxNotFound)
 	for _, box := range []*core.Box{kept, theirs} {
-		if rec, err := box.Record(t.Context()); err != nil || rec.State != core.Running {
-			t.Errorf("got %v, %v, want a running box", rec.State, err)
+		if rec, err := box.Record(t.Context()); err != nil || rec.Status != api.Running {
+			t.Errorf("got %v, %v, want a running box", rec.Status, err)
 		}
 	}
 	_, err = owner.Create(t.Context(), valid())
@@ -248,7 +249,7 @@ func TestMetrics(t *testing.T) {
 		stream(t, box, options.Exec{Cmd: []string{cmd}})
 	}
 	got, err := r.Metrics(t.Context())
-	if w := (core.Metrics{BoxesCreated: 2, Running: 2, Commands: 3, ExecErrors: 1}); err != nil || got != w {
+	if w := (api.RuntimeMetrics{BoxesCreated: 2, Running: 2, Commands: 3, ExecErrors: 1}); err != nil || got != w {
 		t.Errorf("got %+v, %v, want %+v", got, err, w)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"sandbox/api"
 	"sandbox/auth"
 	"sandbox/profile"
 )
@@ -40,7 +41,7 @@ func firstKey(keys *auth.Store, profiles profile.File, environment string, now A
 		return "", err
 	}
 	k, secret, err := keys.Create(auth.Local(environment), auth.Request{
-		Name: "administrator", Permissions: auth.Permissions(), Environment: environment,
+		Name: "administrator", Permissions: api.Permissions(), Environment: environment,
 	})
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"sandbox/api"
 	"sandbox/core"
 )
 
@@ -19,14 +20,14 @@ func (s spooled) Attach(ctx context.Context, box, exec string) (*core.Exec, erro
 	return b.Attach(ctx, exec)
 }
 
-// State returns the state of a box.
-func (s spooled) State(ctx context.Context, box string) (core.State, error) {
+// Status returns the status of a box.
+func (s spooled) Status(ctx context.Context, box string) (api.BoxStatus, error) {
 	b, err := s.Get(ctx, box)
 	if err != nil {
 		return "", err
 	}
 	rec, err := b.Record(ctx)
-	return rec.State, err
+	return rec.Status, err
 }
 
 // follow brings the spool and the log table up to date after boxes have changed.

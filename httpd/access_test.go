@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/auth"
 	"sandbox/httpd"
 )
@@ -22,8 +23,8 @@ func TestAccess(t *testing.T) {
 	stopped := s.create(`{}`)
 	s.ask("POST", "/v1/boxes/"+stopped+":stop?timeout_seconds=0", "").want(t, 200, "")
 	soon := time.Now().Add(100 * time.Millisecond)
-	expired := s.newKey(auth.Request{Permissions: auth.Permissions(), ExpiresAt: &soon})
-	deleted := s.newKey(auth.Request{Permissions: auth.Permissions()})
+	expired := s.newKey(auth.Request{Permissions: api.Permissions(), ExpiresAt: &soon})
+	deleted := s.newKey(auth.Request{Permissions: api.Permissions()})
 	must(t, s.keys.Delete(s.keys.List()[0].ID))
 	time.Sleep(time.Until(soon)) // an expiry is a time of day: nothing else brings it about
 	mistyped := s.key[:20] + string(s.key[20]^1) + s.key[21:]
@@ -50,7 +51,7 @@ func TestAccess(t *testing.T) {
 		"a forged local":  func(r *http.Request) { none(r); r.Host = "localhost"; r.Header.Set("X-Forwarded-For", "127.0.0.1") },
 		"a lone protocol": func(r *http.Request) { none(r); r.Header.Set("Sec-WebSocket-Protocol", "sandbox.v1, bearer."+deleted) },
 	}
-	for _, permission := range auth.Permissions() {
+	for _, permission := range api.Permissions() {
 		s.onlyKey(permission)
 	}
 	before := s.state()
@@ -71,7 +72,7 @@ func TestAccess(t *testing.T) {
 					t.Errorf("%s %s, %s: no WWW-Authenticate", route.Method, path, name)
 				}
 			}
-			for _, has := range auth.Permissions() {
+			for _, has := range api.Permissions() {
 				if route.Permission == "" || route.Permission == has {
 					continue
 				}
@@ -235,7 +236,7 @@ func TestRequestID(t *testing.T) {
 func TestMe(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	a := s.ask("GET", "/v1/me", "", bearer(s.onlyKey(auth.LogsQuery))).want(t, 200, "")
+	a := s.ask("GET", "/v1/me", "", bearer(s.onlyKey(api.MayQueryLogs))).want(t, 200, "")
 	if a.json["principal_type"] != "service_account" || a.json["name"] != "test" || fmt.Sprint(a.json["permissions"]) != "[observability.logs.query]" || a.json["environment"] != "default" {
 		t.Errorf("got %s", a.text)
 	}

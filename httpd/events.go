@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"sandbox/api"
 	"sandbox/spool"
 )
 
@@ -168,7 +169,7 @@ func (o eventStream) append(b []byte, event *spool.Event) []byte {
 	return append(b, "}\n\n"...)
 }
 
-var streamNames = [2]string{"stdout", "stderr"}
+var streamNames = [2]string{api.Stdout, api.Stderr}
 
 func appendHead(b []byte, kind string, seq int64) []byte {
 	b = append(append(append(b, "event: "...), kind...), "\nid: "...)
@@ -185,20 +186,12 @@ func appendData(b, data []byte) []byte {
 	return append(b, `","encoding":"base64"`...)
 }
 
-// ending is the data of the event exit.
-type ending struct {
-	Seq         int64   `json:"seq"`
-	ExitCode    *int    `json:"exit_code"`
-	Signal      *int    `json:"signal"`
-	Status      string  `json:"status"`
-	Reason      *string `json:"reason"`
-	StdoutBytes *int64  `json:"stdout_bytes"`
-	StderrBytes *int64  `json:"stderr_bytes"`
-}
-
 // appendExit appends the data of the event exit, except for the closing brace.
 func (o eventStream) appendExit(b []byte, seq int64) []byte {
 	rec := o.e.Record()
-	doc, _ := encode(ending{seq, rec.ExitCode, rec.Signal, string(rec.Status), rec.Reason, rec.StdoutBytes, rec.StderrBytes})
+	doc, _ := encode(api.Exit{
+		Seq: seq, ExitCode: rec.ExitCode, Signal: rec.Signal, Status: rec.Status, Reason: rec.Reason,
+		StdoutBytes: rec.StdoutBytes, StderrBytes: rec.StderrBytes,
+	})
 	return append(b, doc[:len(doc)-1]...)
 }

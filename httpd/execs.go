@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -62,8 +63,8 @@ func feed(command *core.Exec, input string) {
 
 // execs is the reply to a listing.
 type execs struct {
-	Execs []spool.Record `json:"execs"`
-	Next  *string        `json:"next_page_token"`
+	Execs []api.Exec `json:"execs"`
+	Next  *string    `json:"next_page_token"`
 }
 
 // listExecs lists the execs that this service has started, and those that other
@@ -90,7 +91,7 @@ func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	page, next := pageOf(s.places(box, others), size, after)
-	reply := execs{Execs: []spool.Record{}, Next: next}
+	reply := execs{Execs: []api.Exec{}, Next: next}
 	for _, place := range page {
 		rec, err := s.execRecord(box.ID(), place.ID, others)
 		if fault.Is(err, fault.ExecNotFound) {
@@ -107,12 +108,12 @@ func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
 
 // othersExecs returns the execs that the box's init knows, by id. A box that does
 // not run has none.
-func othersExecs(ctx context.Context, box *core.Box) (map[string]core.ExecRecord, error) {
+func othersExecs(ctx context.Context, box *core.Box) (map[string]api.Exec, error) {
 	recs, err := box.Execs(ctx)
 	if fault.Is(err, fault.InvalidState) {
 		return nil, nil
 	}
-	others := map[string]core.ExecRecord{}
+	others := map[string]api.Exec{}
 	for _, rec := range recs {
 		others[rec.ID] = rec
 	}
@@ -120,7 +121,7 @@ func othersExecs(ctx context.Context, box *core.Box) (map[string]core.ExecRecord
 }
 
 // places returns all execs of a box, newest first.
-func (s *Server) places(box *core.Box, others map[string]core.ExecRecord) []spool.Place {
+func (s *Server) places(box *core.Box, others map[string]api.Exec) []spool.Place {
 	places := s.Spool.Places(box.ID())
 	ours := map[string]bool{}
 	for _, place := range places {
@@ -157,15 +158,15 @@ func pageOf(places []spool.Place, size int, after pageToken) (page []spool.Place
 
 // execRecord returns the record of an exec: the spool's if it has one, else that
 // of the box's init. Errors: ExecNotFound.
-func (s *Server) execRecord(box, id string, others map[string]core.ExecRecord) (spool.Record, error) {
+func (s *Server) execRecord(box, id string, others map[string]api.Exec) (api.Exec, error) {
 	e, err := s.Spool.Get(box, id)
 	if err == nil {
 		return e.Record(), nil
 	}
 	if rec, ok := others[id]; ok && fault.Is(err, fault.ExecNotFound) {
-		return spool.Record{ExecRecord: rec}, nil
+		return rec, nil
 	}
-	return spool.Record{}, err
+	return api.Exec{}, err
 }
 
 func (s *Server) getExec(w http.ResponseWriter, r *request) error {
@@ -180,16 +181,16 @@ func (s *Server) getExec(w http.ResponseWriter, r *request) error {
 	if e != nil {
 		return writeJSON(w, http.StatusOK, e.Record())
 	}
-	return writeJSON(w, http.StatusOK, spool.Record{ExecRecord: rec})
+	return writeJSON(w, http.StatusOK, rec)
 }
 
 // exec finds the exec that the path names. If another program has started it, only
 // the box's init knows it: then exec returns nil and the init's record. Errors:
 // ExecNotFound.
-func (s *Server) exec(r *request, box *core.Box) (*spool.Exec, core.ExecRecord, error) {
+func (s *Server) exec(r *request, box *core.Box) (*spool.Exec, api.Exec, error) {
 	e, err := s.Spool.Get(box.ID(), r.param("eid"))
 	if err == nil || !fault.Is(err, fault.ExecNotFound) {
-		return e, core.ExecRecord{}, err
+		return e, api.Exec{}, err
 	}
 	rec, others := box.ExecRecord(r.Context(), r.param("eid"))
 	if fault.Is(others, fault.InvalidState) { // the box does not run, so that only the spool could know
@@ -236,16 +237,16 @@ func (s *Server) cancelExec(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if e != nil {
-		rec = e.Record().ExecRecord
+		rec = e.Record()
 	}
-	if rec.Status != core.ExecRunning {
+	if rec.Status != api.ExecRunning {
 		return fault.New(fault.InvalidState, "exec %s has ended: it is %s", rec.ID, rec.Status)
 	}
 	if rec, err = box.Cancel(r.Context(), rec.ID, grace); err != nil {
 		return err
 	}
 	if e == nil {
-		return writeJSON(w, http.StatusOK, spool.Record{ExecRecord: rec})
+		return writeJSON(w, http.StatusOK, rec)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()

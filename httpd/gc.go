@@ -4,18 +4,12 @@ import (
 	"net/http"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/options"
 )
 
 // maxAge is the largest older_than_seconds: a hundred years.
 const maxAge = 100 * 365 * 24 * 60 * 60
-
-// collected is what a garbage collection removed.
-type collected struct {
-	Removed        int      `json:"removed"`
-	ReclaimedBytes int64    `json:"reclaimed_bytes"`
-	Boxes          []string `json:"boxes"`
-}
 
 // collect removes the boxes that have not run for a while, and what a crash left
 // behind.
@@ -43,5 +37,5 @@ func (s *Server) collect(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, collected{Removed: len(swept.Boxes), ReclaimedBytes: swept.Bytes, Boxes: swept.Boxes})
+	return writeJSON(w, http.StatusOK, api.Collected{Removed: len(swept.Boxes), ReclaimedBytes: swept.Bytes, Boxes: swept.Boxes})
 }

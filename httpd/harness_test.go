@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/auth"
 	"sandbox/core"
 	"sandbox/core/enginetest/fake"
@@ -66,7 +67,7 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 	}
 	s.server, err = httpd.New(c)
 	must(t, err)
-	s.key = s.newKey(auth.Request{Permissions: auth.Permissions()})
+	s.key = s.newKey(auth.Request{Permissions: api.Permissions()})
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	unix, err := net.Listen("unix", s.socket)

@@ -20,7 +20,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"sandbox/auth"
+	"sandbox/api"
 	"sandbox/logs/ingest"
 )
 
@@ -43,7 +43,7 @@ func TestExporter(t *testing.T) {
 	s, _ := withEngine(t)
 	for name, option := range map[string]otlploghttp.Option{"plain": otlploghttp.WithCompression(otlploghttp.NoCompression), "packed": otlploghttp.WithCompression(otlploghttp.GzipCompression)} {
 		exporter, err := otlploghttp.New(t.Context(), option, otlploghttp.WithEndpointURL(s.url+"/v1/logs"),
-			otlploghttp.WithHeaders(map[string]string{"Authorization": "Bearer " + s.onlyKey(auth.LogsWrite)}), otlploghttp.WithHTTPClient(s.client))
+			otlploghttp.WithHeaders(map[string]string{"Authorization": "Bearer " + s.onlyKey(api.MayWriteLogs)}), otlploghttp.WithHTTPClient(s.client))
 		must(t, err)
 		provider := sdk.NewLoggerProvider(sdk.WithProcessor(sdk.NewBatchProcessor(exporter)),
 			sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", name), attribute.StringSlice("list", []string{"a", "b"}))))

@@ -5,33 +5,22 @@ import (
 	"net/http"
 	"time"
 
+	"sandbox/api"
 	"sandbox/auth"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
-// keyView is an API key as JSON shows it.
-type keyView struct {
-	ID          string     `json:"id"`
-	Name        string     `json:"name"`
-	Key         string     `json:"key"` // masked
-	Permissions []string   `json:"permissions"`
-	Environment string     `json:"environment"`
-	CreatedAt   time.Time  `json:"created_at"`
-	LastUsedAt  *time.Time `json:"last_used_at"`
-	ExpiresAt   *time.Time `json:"expires_at"`
-	Secret      string     `json:"secret,omitzero"` // once, when the key is made
-}
-
-func viewKey(k auth.Key, secret string) keyView {
-	return keyView{
+// viewKey shows a key; secret is empty but where it was just made.
+func viewKey(k auth.Key, secret string) api.Key {
+	return api.Key{
 		ID: k.ID, Name: k.Name, Key: k.Mask, Permissions: k.Permissions, Environment: k.Environment,
 		CreatedAt: k.CreatedAt, LastUsedAt: k.LastUsedAt, ExpiresAt: k.ExpiresAt, Secret: secret,
 	}
 }
 
 func (s *Server) listKeys(w http.ResponseWriter, _ *request) error {
-	views := []keyView{}
+	views := []api.Key{}
 	for _, k := range s.Keys.List() {
 		views = append(views, viewKey(k, ""))
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 )
 
@@ -19,8 +20,8 @@ const (
 
 // filter says which boxes a listing shows.
 type filter struct {
-	status core.State // "" for all
-	name   string     // "" for all
+	status api.BoxStatus // "" for all
+	name   string        // "" for all
 	labels map[string]string
 	size   int
 	after  pageToken // the last box of the page before; zero for the first page
@@ -58,8 +59,8 @@ func parseFilter(query url.Values) (filter, error) {
 	if len(query) == 0 {
 		return f, nil
 	}
-	f.status, f.name = core.State(query.Get("status")), query.Get("name")
-	if query.Has("status") && f.status != core.Running && f.status != core.Stopped {
+	f.status, f.name = api.BoxStatus(query.Get("status")), query.Get("name")
+	if query.Has("status") && f.status != api.Running && f.status != api.Stopped {
 		return f, invalid("status", "value", "must be running or stopped")
 	}
 	for _, label := range query["label"] {
@@ -102,7 +103,7 @@ func (f filter) page(recs []core.Record) (page []*core.Record, next string) {
 }
 
 func (f filter) shows(rec *core.Record) bool {
-	if f.status != "" && rec.State != f.status || f.name != "" && rec.Options.Name != f.name {
+	if f.status != "" && rec.Status != f.status || f.name != "" && rec.Options.Name != f.name {
 		return false
 	}
 	for key, value := range f.labels {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"sandbox/api"
 	"sandbox/core"
 )
 
@@ -61,7 +62,7 @@ type boxCollector struct{ runtime *core.Runtime }
 type runtimeMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(core.Metrics) int64
+	value func(api.RuntimeMetrics) int64
 }
 
 func describe(name, help string) *prometheus.Desc {
@@ -70,11 +71,11 @@ func describe(name, help string) *prometheus.Desc {
 
 func runtimeMetrics() []runtimeMetric {
 	return []runtimeMetric{
-		{describe("boxes_created_total", "Boxes that this daemon created."), prometheus.CounterValue, func(m core.Metrics) int64 { return m.BoxesCreated }},
-		{describe("boxes_failed_total", "Creates that failed."), prometheus.CounterValue, func(m core.Metrics) int64 { return m.BoxesFailed }},
-		{describe("boxes_running", "Boxes of the home that run."), prometheus.GaugeValue, func(m core.Metrics) int64 { return m.Running }},
-		{describe("execs_total", "Commands that this daemon started."), prometheus.CounterValue, func(m core.Metrics) int64 { return m.Commands }},
-		{describe("exec_errors_total", "Commands that could not be started."), prometheus.CounterValue, func(m core.Metrics) int64 { return m.ExecErrors }},
+		{describe("boxes_created_total", "Boxes that this daemon created."), prometheus.CounterValue, func(m api.RuntimeMetrics) int64 { return m.BoxesCreated }},
+		{describe("boxes_failed_total", "Creates that failed."), prometheus.CounterValue, func(m api.RuntimeMetrics) int64 { return m.BoxesFailed }},
+		{describe("boxes_running", "Boxes of the home that run."), prometheus.GaugeValue, func(m api.RuntimeMetrics) int64 { return m.Running }},
+		{describe("execs_total", "Commands that this daemon started."), prometheus.CounterValue, func(m api.RuntimeMetrics) int64 { return m.Commands }},
+		{describe("exec_errors_total", "Commands that could not be started."), prometheus.CounterValue, func(m api.RuntimeMetrics) int64 { return m.ExecErrors }},
 	}
 }
 

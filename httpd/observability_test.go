@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/auth"
 	"sandbox/httpd"
 	"sandbox/logs"
@@ -86,7 +87,7 @@ func TestObservabilityRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, tt.change)
-			elsewhere := s.newKey(auth.Request{Permissions: auth.Permissions(), Environment: "elsewhere"})
+			elsewhere := s.newKey(auth.Request{Permissions: api.Permissions(), Environment: "elsewhere"})
 			cookie := func(r *http.Request) {
 				r.Header.Del("Authorization")
 				r.AddCookie(&http.Cookie{Name: "Authorization", Value: "Bearer " + s.key})
@@ -105,8 +106,8 @@ func TestObservabilityRefuses(t *testing.T) {
 					t.Errorf("the prerequisite is %q", p)
 				}
 				listed(s.ask(op.method, path, op.body, cookie).problem(t, 401, "unauthenticated"))
-				listed(s.ask(op.method, path, op.body, bearer(s.onlyKey(auth.Boxes))).problem(t, 403, "permission_denied"))
-				listed(s.ask(op.method, path, op.body, bearer(s.onlyKey(auth.LogsWrite))).problem(t, 403, "permission_denied"))
+				listed(s.ask(op.method, path, op.body, bearer(s.onlyKey(api.MayUseBoxes))).problem(t, 403, "permission_denied"))
+				listed(s.ask(op.method, path, op.body, bearer(s.onlyKey(api.MayWriteLogs))).problem(t, 403, "permission_denied"))
 				listed(s.ask(op.method, path, op.body, bearer(elsewhere)).problem(t, 403, "permission_denied"))
 				listed(s.ask(op.method, path+"?x=%zz", op.body).problem(t, 503, "unavailable"))
 				for _, wrong := range []string{`{`, `[]`, "\x00", `{"x":1}`, `{"a":"` + strings.Repeat("x", 1<<20) + `"}`} {
@@ -161,7 +162,7 @@ func TestObservabilityRate(t *testing.T) {
 			t.Errorf("%s is %q", name, a.header.Get(name))
 		}
 	}
-	s.ask("GET", "/v1/observability/schema", "", bearer(s.onlyKey(auth.LogsQuery))).problem(t, 503, "unavailable")
+	s.ask("GET", "/v1/observability/schema", "", bearer(s.onlyKey(api.MayQueryLogs))).problem(t, 503, "unavailable")
 }
 
 // withEngine starts a service on a real engine.
@@ -187,7 +188,7 @@ func TestObservability(t *testing.T) {
 	t.Parallel()
 	s, engine := withEngine(t)
 	for _, op := range operations {
-		a := s.ask(op.method, "/v1"+op.path, op.body, bearer(s.onlyKey(auth.LogsQuery))).want(t, 200, "").private(t)
+		a := s.ask(op.method, "/v1"+op.path, op.body, bearer(s.onlyKey(api.MayQueryLogs))).want(t, 200, "").private(t)
 		if a.json["rows"] == nil || a.json["columns"] == nil || len(a.json) != 4 || a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %s", op.path, a.text)
 		}

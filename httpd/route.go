@@ -8,7 +8,7 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"sandbox/auth"
+	"sandbox/api"
 	"sandbox/core/fault"
 )
 
@@ -37,33 +37,33 @@ type Route struct {
 // Routes returns all routes of the service, in the order of docs/openapi.yaml.
 func Routes() []Route {
 	return []Route{
-		{Method: "POST", Pattern: "/v1/boxes", Permission: auth.Boxes, handle: (*Server).createBox},
-		{Method: "GET", Pattern: "/v1/boxes", Permission: auth.Boxes, handle: (*Server).listBoxes},
-		{Method: "GET", Pattern: "/v1/boxes/{id}", Permission: auth.Boxes, handle: (*Server).getBox},
-		{Method: "DELETE", Pattern: "/v1/boxes/{id}", Permission: auth.Boxes, handle: (*Server).removeBox},
-		{Method: "POST", Pattern: "/v1/boxes/{id}:stop", Permission: auth.Boxes, handle: (*Server).stopBox},
-		{Method: "POST", Pattern: "/v1/boxes/{id}:start", Permission: auth.Boxes, handle: (*Server).startBox},
-		{Method: "POST", Pattern: "/v1/boxes/{id}/exec", Permission: auth.Boxes, handle: (*Server).startExec},
-		{Method: "GET", Pattern: "/v1/boxes/{id}/execs", Permission: auth.Boxes, handle: (*Server).listExecs},
-		{Method: "GET", Pattern: "/v1/boxes/{id}/exec/{eid}", Permission: auth.Boxes, handle: (*Server).getExec},
-		{Method: "GET", Pattern: "/v1/boxes/{id}/exec/{eid}/events", Permission: auth.Boxes, Stream: true, handle: (*Server).events},
-		{Method: "GET", Pattern: "/v1/boxes/{id}/exec/{eid}/attach", Permission: auth.Boxes, Stream: true, WebSocket: true, handle: (*Server).attachExec},
-		{Method: "POST", Pattern: "/v1/boxes/{id}/exec/{eid}:cancel", Permission: auth.Boxes, handle: (*Server).cancelExec},
-		{Method: "GET", Pattern: "/v1/boxes/{id}/attach", Permission: auth.Boxes, Stream: true, WebSocket: true, handle: (*Server).terminal},
-		{Method: "POST", Pattern: "/v1/boxes/{id}/files/upload", Permission: auth.Boxes, Stream: true, handle: (*Server).upload},
-		{Method: "POST", Pattern: "/v1/boxes/{id}/files/download", Permission: auth.Boxes, Stream: true, handle: (*Server).download},
-		{Method: "POST", Pattern: "/v1/run", Permission: auth.Boxes, handle: (*Server).run},
+		{Method: "POST", Pattern: "/v1/boxes", Permission: api.MayUseBoxes, handle: (*Server).createBox},
+		{Method: "GET", Pattern: "/v1/boxes", Permission: api.MayUseBoxes, handle: (*Server).listBoxes},
+		{Method: "GET", Pattern: "/v1/boxes/{id}", Permission: api.MayUseBoxes, handle: (*Server).getBox},
+		{Method: "DELETE", Pattern: "/v1/boxes/{id}", Permission: api.MayUseBoxes, handle: (*Server).removeBox},
+		{Method: "POST", Pattern: "/v1/boxes/{id}:stop", Permission: api.MayUseBoxes, handle: (*Server).stopBox},
+		{Method: "POST", Pattern: "/v1/boxes/{id}:start", Permission: api.MayUseBoxes, handle: (*Server).startBox},
+		{Method: "POST", Pattern: "/v1/boxes/{id}/exec", Permission: api.MayUseBoxes, handle: (*Server).startExec},
+		{Method: "GET", Pattern: "/v1/boxes/{id}/execs", Permission: api.MayUseBoxes, handle: (*Server).listExecs},
+		{Method: "GET", Pattern: "/v1/boxes/{id}/exec/{eid}", Permission: api.MayUseBoxes, handle: (*Server).getExec},
+		{Method: "GET", Pattern: "/v1/boxes/{id}/exec/{eid}/events", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).events},
+		{Method: "GET", Pattern: "/v1/boxes/{id}/exec/{eid}/attach", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).attachExec},
+		{Method: "POST", Pattern: "/v1/boxes/{id}/exec/{eid}:cancel", Permission: api.MayUseBoxes, handle: (*Server).cancelExec},
+		{Method: "GET", Pattern: "/v1/boxes/{id}/attach", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).terminal},
+		{Method: "POST", Pattern: "/v1/boxes/{id}/files/upload", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).upload},
+		{Method: "POST", Pattern: "/v1/boxes/{id}/files/download", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).download},
+		{Method: "POST", Pattern: "/v1/run", Permission: api.MayUseBoxes, handle: (*Server).run},
 		{Method: "GET", Pattern: "/v1/info", handle: (*Server).info},
-		{Method: "POST", Pattern: "/v1/gc", Permission: auth.Boxes, handle: (*Server).collect},
+		{Method: "POST", Pattern: "/v1/gc", Permission: api.MayUseBoxes, handle: (*Server).collect},
 		{Method: "GET", Pattern: "/v1/me", handle: (*Server).me},
-		{Method: "GET", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).listKeys},
-		{Method: "POST", Pattern: "/v1/keys", Permission: auth.Keys, handle: (*Server).createKey},
-		{Method: "DELETE", Pattern: "/v1/keys/{id}", Permission: auth.Keys, handle: (*Server).deleteKey},
-		{Method: "GET", Pattern: "/v1/observability/schema", Permission: auth.LogsQuery, failures: problems{}, handle: (*Server).describeLogs},
-		{Method: "POST", Pattern: "/v1/observability/query", Permission: auth.LogsQuery, failures: problems{largeStatement: true}, handle: (*Server).queryLogs},
-		{Method: "POST", Pattern: "/v1/observability/logs/search", Permission: auth.LogsQuery, failures: problems{}, handle: (*Server).searchLogs},
-		{Method: "POST", Pattern: "/v1/observability/logs/aggregate", Permission: auth.LogsQuery, failures: problems{}, handle: (*Server).aggregateLogs},
-		{Method: "POST", Pattern: "/v1/logs", Permission: auth.LogsWrite, failures: otlp{}, handle: (*Server).exportLogs},
+		{Method: "GET", Pattern: "/v1/keys", Permission: api.MayUseKeys, handle: (*Server).listKeys},
+		{Method: "POST", Pattern: "/v1/keys", Permission: api.MayUseKeys, handle: (*Server).createKey},
+		{Method: "DELETE", Pattern: "/v1/keys/{id}", Permission: api.MayUseKeys, handle: (*Server).deleteKey},
+		{Method: "GET", Pattern: "/v1/observability/schema", Permission: api.MayQueryLogs, failures: problems{}, handle: (*Server).describeLogs},
+		{Method: "POST", Pattern: "/v1/observability/query", Permission: api.MayQueryLogs, failures: problems{largeStatement: true}, handle: (*Server).queryLogs},
+		{Method: "POST", Pattern: "/v1/observability/logs/search", Permission: api.MayQueryLogs, failures: problems{}, handle: (*Server).searchLogs},
+		{Method: "POST", Pattern: "/v1/observability/logs/aggregate", Permission: api.MayQueryLogs, failures: problems{}, handle: (*Server).aggregateLogs},
+		{Method: "POST", Pattern: "/v1/logs", Permission: api.MayWriteLogs, failures: otlp{}, handle: (*Server).exportLogs},
 		{Method: "GET", Pattern: "/healthz", Open: true, handle: (*Server).health},
 		{Method: "GET", Pattern: "/metrics", handle: (*Server).showMetrics},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -374,6 +375,6 @@ func (c *socket) leave(err error) {
 }
 
 // exit sends the end of a command.
-func (c *socket) exit(rec core.ExecRecord) error {
+func (c *socket) exit(rec api.Exec) error {
 	return c.tell(exited{"exit", rec.ExitCode, rec.Signal})
 }

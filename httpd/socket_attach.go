@@ -74,7 +74,7 @@ func (c *socket) showExec(ctx context.Context, e *spool.Exec, a *spool.Attached)
 		if ended, lost := a.Ended(); ended && lost {
 			return fault.New(fault.Storage, "the disk was full: the end of the output is lost")
 		} else if ended {
-			return c.exit(e.Record().ExecRecord)
+			return c.exit(e.Record())
 		}
 	}
 }

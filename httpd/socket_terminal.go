@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -137,7 +138,7 @@ func (c *socket) showShell(ctx context.Context, command *core.Exec) (ended bool,
 	if err != nil {
 		return false, err
 	}
-	if end.State == core.ExecLost {
+	if end.Status == api.ExecLost {
 		return true, fault.New(fault.Engine, "the box has gone, and the shell with it")
 	}
 	return true, c.exit(command.Record().Ended(end))

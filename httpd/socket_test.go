@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sandbox/api"
 	"sandbox/auth"
 	"sandbox/httpd"
 )
@@ -20,7 +21,7 @@ func TestSubprotocols(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	id := s.create(`{}`)
-	dead := s.newKey(auth.Request{Permissions: []string{auth.Keys}})
+	dead := s.newKey(auth.Request{Permissions: []string{api.MayUseKeys}})
 	for _, c := range []struct {
 		offers []string
 		status int

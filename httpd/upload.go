@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 )
@@ -22,7 +23,7 @@ const maxField = 64 << 10
 // uploaded is the reply to an upload.
 type uploaded struct {
 	OK bool `json:"ok"`
-	core.Uploaded
+	api.Uploaded
 }
 
 // upload puts a file into a box. If the field dest comes first, the file streams
@@ -37,8 +38,8 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if rec.State != core.Running { // before the client sends a whole file in vain
-		return fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.State)
+	if rec.Status != api.Running { // before the client sends a whole file in vain
+		return fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.Status)
 	}
 	r.Body = bufferedBody{bufio.NewReaderSize(r.Body, piece), r.Body}
 	parts, err := r.MultipartReader()

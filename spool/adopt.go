@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 )
@@ -17,8 +18,8 @@ type Boxes interface {
 	// Attach takes the descriptors of a running exec again. Errors:
 	// BoxNotFound, ExecNotFound, InvalidState (the box does not run).
 	Attach(ctx context.Context, box, exec string) (*core.Exec, error)
-	// State tells how a box stands. Errors: BoxNotFound.
-	State(ctx context.Context, box string) (core.State, error)
+	// Status tells how a box stands. Errors: BoxNotFound.
+	Status(ctx context.Context, box string) (api.BoxStatus, error)
 }
 
 // Adopt takes up the execs that ran when the last process that had the store
@@ -39,7 +40,7 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 			s.log.Warn("records of execs can't be read", "box_id", box, "error", err)
 		}
 		for _, rec := range recs {
-			if rec.Status == core.ExecRunning {
+			if rec.Status == api.ExecRunning {
 				s.adopt(ctx, boxes, rec)
 			}
 		}
@@ -54,7 +55,7 @@ func (s *Store) Sweep(ctx context.Context, boxes Boxes) error {
 		return fault.Disk(err, "read the directory of outputs")
 	}
 	for _, entry := range entries {
-		if _, err := boxes.State(ctx, entry.Name()); fault.Is(err, fault.BoxNotFound) {
+		if _, err := boxes.Status(ctx, entry.Name()); fault.Is(err, fault.BoxNotFound) {
 			s.Remove(entry.Name())
 		}
 	}
@@ -82,11 +83,11 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) {
 }
 
 // endUnseen is the end of an exec that nobody saw: with its box, or with its init.
-func endUnseen(ctx context.Context, boxes Boxes, box string) core.ExecStatus {
-	if state, err := boxes.State(ctx, box); err == nil && state == core.Stopped {
-		return core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonBoxStopped, ExitCode: 128 + 9, Signal: 9, FinishedAt: time.Now()}
+func endUnseen(ctx context.Context, boxes Boxes, box string) api.ExitStatus {
+	if status, err := boxes.Status(ctx, box); err == nil && status == api.Stopped {
+		return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonBoxStopped, ExitCode: 128 + 9, Signal: 9, FinishedAt: time.Now()}
 	}
-	return core.ExecStatus{State: core.ExecLost, FinishedAt: time.Now()}
+	return api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now()}
 }
 
 // mend indexes the output that a killed process had spooled and not indexed.

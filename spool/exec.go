@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 )
@@ -21,7 +22,7 @@ type Exec struct {
 	open bool // its input is for who attaches
 
 	mu       sync.Mutex
-	rec      Record
+	rec      api.Exec
 	out      output
 	ended    bool // the record is the last one; nothing comes any more
 	lost     bool // the disk was full to the end: output could not be kept
@@ -34,14 +35,13 @@ type Exec struct {
 }
 
 // Record returns what is known of the exec now.
-func (e *Exec) Record() Record {
+func (e *Exec) Record() api.Exec {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	rec := e.rec
-	if !e.ended {
-		rec.count(e.out.sizes)
+	if e.ended {
+		return e.rec
 	}
-	return rec
+	return counted(e.rec, e.out.sizes)
 }
 
 // Wait waits for the end of the exec, which is when its record is final.
@@ -100,10 +100,9 @@ func (e *Exec) publish() {
 
 // end makes the end known: on disk first, so that no reader has seen an end
 // that a restart forgets.
-func (e *Exec) end(end core.ExecStatus) {
+func (e *Exec) end(end api.ExitStatus) {
 	e.mu.Lock()
-	rec := Record{ExecRecord: e.rec.Ended(end)}
-	rec.count(e.out.sizes)
+	rec := counted(e.rec.Ended(end), e.out.sizes)
 	removed, lost := e.removed, e.lost
 	e.mu.Unlock()
 	if !removed {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -124,7 +125,7 @@ func TestDiskFullWaits(t *testing.T) {
 	}
 	defer v.Close()
 	time.Sleep(2 * pause) // it has met the full disk by now, or will: both must end well
-	if rec := e.Record(); rec.Status != core.ExecRunning || *rec.StdoutBytes > 1<<20 {
+	if rec := e.Record(); rec.Status != api.ExecRunning || *rec.StdoutBytes > 1<<20 {
 		t.Errorf("record %+v", rec)
 	}
 	if _, err := h.Start(mustExec(t, h), false); !fault.Is(err, fault.Storage) {

@@ -18,21 +18,6 @@ func diskUse(t *testing.T, name string) int64 {
 	return info.Sys().(*syscall.Stat_t).Blocks * 512
 }
 
-func TestIncomplete(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		in   string
-		want int
-	}{
-		{"", 0}, {"a", 0}, {"ä", 0}, {"\xc3", 1}, {"a\xe2\x82", 2}, {"\xf0\x9f\x98", 3}, {"\xf0\x9f\x98\x80", 0},
-		{"\x80", 0}, {"\x80\x80\x80", 0}, {"\xff", 0}, {"\xc3a", 0}, {"\xc0", 0}, {"\xed\xa0", 0}, {"€\xe2", 1},
-	} {
-		if got := incomplete([]byte(c.in)); got != c.want {
-			t.Errorf("%q: %d, want %d", c.in, got, c.want)
-		}
-	}
-}
-
 // FuzzIndex reads any bytes as the index of some output: what comes out is
 // whole, in order and inside the output, and what is added behind it is too.
 func FuzzIndex(f *testing.F) {

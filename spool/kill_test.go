@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 )
 
@@ -29,7 +30,7 @@ const (
 type inherited struct{ core.Engine }
 
 func (inherited) List(context.Context) ([]core.Record, error) {
-	return []core.Record{{ID: childBox, State: core.Running}}, nil
+	return []core.Record{{ID: childBox, Status: api.Running}}, nil
 }
 
 func (inherited) Attach(context.Context, string, string) (*core.Process, error) {
@@ -47,14 +48,14 @@ type exits struct {
 }
 
 func (x exits) ExitFD() int { return int(x.exit.Fd()) }
-func (x exits) Exit() (core.ExecStatus, error) {
-	return core.ExecStatus{State: core.ExecSucceeded, Reason: core.ReasonExited, FinishedAt: time.Now()}, nil
+func (x exits) Exit() (api.ExitStatus, error) {
+	return api.ExitStatus{Status: api.ExecSucceeded, Reason: api.ReasonExited, FinishedAt: time.Now()}, nil
 }
 func (x exits) Release() error { return nil }
 
 type childBoxes struct{ rt *core.Runtime }
 
-func (b childBoxes) State(context.Context, string) (core.State, error) { return core.Running, nil }
+func (b childBoxes) Status(context.Context, string) (api.BoxStatus, error) { return api.Running, nil }
 func (b childBoxes) Attach(ctx context.Context, box, exec string) (*core.Exec, error) {
 	x, err := b.rt.Get(ctx, box)
 	if err != nil {
@@ -120,7 +121,7 @@ func TestKilled(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "spool")
 	s := Open(Config{Dir: dir, Limit: 1 << 30})
-	rec := written{Record: Record{ExecRecord: core.ExecRecord{ID: childID, BoxID: childBox, Status: core.ExecRunning, CreatedAt: time.Now()}}}
+	rec := written{Exec: api.Exec{ID: childID, BoxID: childBox, Status: api.ExecRunning, CreatedAt: time.Now()}}
 	if err := s.records(childBox).Put(childID, rec, false); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"sort"
 
 	"golang.org/x/sys/unix"
+
+	"sandbox/api"
 )
 
 // MaxEvent is the most that one event carries.
@@ -148,7 +150,7 @@ func (o *output) begun(s Stream, from, end int64) (int64, error) {
 	if _, err := o.files[s].ReadAt(tail, end-int64(len(tail))); err != nil {
 		return 0, err
 	}
-	return int64(incomplete(tail)), nil
+	return int64(api.Partial(tail)), nil
 }
 
 // kept is what the output takes on disk.

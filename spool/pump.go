@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 )
 
@@ -39,7 +40,7 @@ type pump struct {
 	last  time.Time     // when bytes came last
 	pause time.Duration // for more to gather
 
-	end   core.ExecStatus
+	end   api.ExitStatus
 	over  time.Time // until when output is waited for, once the command has ended
 	left  [2]int64  // what lay in the pipes when it ended: it is read in any case
 	late  time.Time // since when the disk is full
@@ -190,7 +191,7 @@ func (u *pump) ended() {
 	end, err := u.x.Exit()
 	if err != nil {
 		u.e.s.log.Warn("the end of an exec is not known", "exec_id", u.e.rec.ID, "error", err)
-		end = core.ExecStatus{State: core.ExecLost, FinishedAt: time.Now()}
+		end = api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now()}
 	}
 	u.end, u.over = end, time.Now().Add(drain)
 	for s, fd := range u.fds[:theEnd] {

@@ -3,19 +3,12 @@ package spool
 import (
 	"time"
 
-	"sandbox/core"
+	"sandbox/api"
 )
-
-// Record is what is known of an exec; its JSON is the contract's (section 3).
-type Record struct {
-	core.ExecRecord
-	StdoutBytes *int64 `json:"stdout_bytes"` // null where the output is not spooled
-	StderrBytes *int64 `json:"stderr_bytes"`
-}
 
 // written is a record on disk.
 type written struct {
-	Record
+	api.Exec
 	Lost bool `json:"lost,omitempty"` // output at its end
 }
 
@@ -25,9 +18,10 @@ type Place struct {
 	CreatedAt time.Time
 }
 
-func (r *Record) place() Place { return Place{r.ID, r.CreatedAt} }
+func placeOf(e api.Exec) Place { return Place{e.ID, e.CreatedAt} }
 
-// count puts into the record how much there is of each stream.
-func (r *Record) count(sizes mark) {
-	r.StdoutBytes, r.StderrBytes = &sizes[Stdout], &sizes[Stderr]
+// counted returns the record with how much there is of each stream.
+func counted(e api.Exec, sizes mark) api.Exec {
+	e.StdoutBytes, e.StderrBytes = &sizes[Stdout], &sizes[Stderr]
+	return e
 }

@@ -3,7 +3,7 @@
 //
 // A box has a directory, and an exec up to four files in it:
 //
-//	ID.json    its [Record]
+//	ID.json    its [api.Exec]
 //	ID.stdout  the bytes of a stream, at their own offsets
 //	ID.stderr
 //	ID.index   how the streams grew, entry by entry: see index.go
@@ -92,10 +92,10 @@ func (s *Store) records(box string) store.Dir[written] {
 // now on. With open, its input is for who attaches. It belongs to the Store afterwards, also on failure: the command is
 // ended then, for nobody could follow it. Errors: Storage.
 func (s *Store) Start(command *core.Exec, open bool) (*Exec, error) {
-	rec := Record{ExecRecord: command.Record()}
-	e := s.exec(written{Record: rec})
+	rec := command.Record()
+	e := s.exec(written{Exec: rec})
 	e.command, e.open = command, open
-	err := s.records(rec.BoxID).Put(rec.ID, written{Record: rec}, false)
+	err := s.records(rec.BoxID).Put(rec.ID, written{Exec: rec}, false)
 	if err == nil {
 		err = s.begin(e)
 	}
@@ -104,7 +104,7 @@ func (s *Store) Start(command *core.Exec, open bool) (*Exec, error) {
 		_ = s.records(rec.BoxID).Delete(rec.ID)
 		return nil, err
 	}
-	s.remember(rec.BoxID, rec.place())
+	s.remember(rec.BoxID, placeOf(rec))
 	return e, nil
 }
 
@@ -179,7 +179,7 @@ func (s *Store) AwaitRecords(ctx context.Context, box string) error {
 }
 
 func (s *Store) exec(w written) *Exec {
-	e := &Exec{s: s, rec: w.Record, lost: w.Lost, room: make(chan struct{}, 1)}
+	e := &Exec{s: s, rec: w.Exec, lost: w.Lost, room: make(chan struct{}, 1)}
 	e.out.base = filepath.Join(s.boxDir(w.BoxID), w.ID)
 	return e
 }
@@ -211,7 +211,7 @@ func (s *Store) list(box string) []Place {
 		return places
 	}
 	for _, rec := range recs {
-		places = append(places, rec.place())
+		places = append(places, placeOf(rec.Exec))
 	}
 	s.known[box] = places
 	return places

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
@@ -69,13 +70,13 @@ func (h *home) Attach(ctx context.Context, box, exec string) (*core.Exec, error)
 	return b.Attach(ctx, exec)
 }
 
-func (h *home) State(ctx context.Context, box string) (core.State, error) {
+func (h *home) Status(ctx context.Context, box string) (api.BoxStatus, error) {
 	b, err := h.rt.Get(ctx, box)
 	if err != nil {
 		return "", err
 	}
 	rec, err := b.Record(ctx)
-	return rec.State, err
+	return rec.Status, err
 }
 
 func (h *home) exec(t *testing.T, o options.Exec) *Exec {
@@ -176,7 +177,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("stderr %q", got)
 	}
 	rec := e.Record()
-	if rec.Status != core.ExecFailed || rec.ExitCode == nil || *rec.ExitCode != 3 || *rec.StdoutBytes != 10 || *rec.StderrBytes != 4 || rec.FinishedAt == nil {
+	if rec.Status != api.ExecFailed || rec.ExitCode == nil || *rec.ExitCode != 3 || *rec.StdoutBytes != 10 || *rec.StderrBytes != 4 || rec.FinishedAt == nil {
 		t.Errorf("record %+v", rec)
 	}
 	stored, err := h.Get(h.box.ID(), e.rec.ID)
@@ -510,7 +511,7 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	listen(t, e, 0).wantRow(t, 1)
-	if rec := e.Record(); rec.Status != core.ExecCanceled {
+	if rec := e.Record(); rec.Status != api.ExecCanceled {
 		t.Errorf("status %s", rec.Status)
 	}
 	if err := e.Cancel(t.Context(), time.Second); !fault.Is(err, fault.InvalidState) {
@@ -586,7 +587,7 @@ func TestAdoptedUnseen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rec := e3.Record(); rec.Status != core.ExecFailed || rec.Reason == nil || *rec.Reason != core.ReasonBoxStopped {
+	if rec := e3.Record(); rec.Status != api.ExecFailed || rec.Reason == nil || *rec.Reason != api.ReasonBoxStopped {
 		t.Errorf("record %+v", rec)
 	}
 	listen(t, e3, 0).wantRow(t, 1)

@@ -20,9 +20,9 @@ var homonyms = map[string]struct {
 	dirs   []string
 	reason string
 }{
-	"stopped":   {[]string{"core", "core/engine/shim", "cli"}, "a state of a box, and when it was stopped"},
-	"canceled":  {[]string{"core", "core/engine/wire"}, "a state of an exec, and the reason for it"},
-	"not_found": {[]string{"core", "core/engine/wire"}, "the reason of an exec whose command is not there"},
+	"stopped":   {[]string{"api", "core/engine/shim", "cli"}, "a status of a box, and when it was stopped"},
+	"canceled":  {[]string{"api"}, "a status of an exec, and the reason for it"},
+	"not_found": {[]string{"api"}, "the reason of an exec whose command is not there"},
 	"timeout":   {[]string{"cli"}, "the name of a flag"},
 }
 

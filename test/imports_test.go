@@ -15,12 +15,13 @@ import (
 // import. "core/..." means core and all below it. A package has the row of the
 // longest directory that it lies in, and may always import others of that row.
 var allowed = map[string][]string{
-	"auth":             {"core/fault", "core/ids", "core/store"},
-	"capi":             {"core", "core/local", "core/options", "core/fault", "client"},
-	"cli":              {"client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "profile"},
-	"client":           {"core/options", "core/fault"},
+	"api":              {"core/fault"},
+	"auth":             {"api", "core/fault", "core/ids", "core/store"},
+	"capi":             {"api", "core", "core/local", "core/options", "core/fault", "client"},
+	"cli":              {"api", "client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "profile"},
+	"client":           {"api", "core/options", "core/fault"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
-	"core":             {"core/fault", "core/ids", "core/options", "core/hostpath"},
+	"core":             {"api", "core/fault", "core/ids", "core/options", "core/hostpath"},
 	"core/doctor":      {"core", "core/engine", "core/fault"},
 	"core/fault":       {},
 	"core/programs":    {"core/fault"},
@@ -29,14 +30,14 @@ var allowed = map[string][]string{
 	"core/image":       {"core", "core/fault", "core/image/layer", "core/options", "core/store"},
 	"core/image/layer": {"core/hostpath", "core/fault"},
 	"core/local":       {"core/..."},
-	"core/options":     {"core/fault", "core/ids"},
+	"core/options":     {"api", "core/fault", "core/ids"},
 	"core/seccomp":     {},
 	"core/store":       {"core/fault"},
-	"core/enginetest":  {"core", "core/fault", "core/ids", "core/options"},
-	"daemon":           {"auth", "core", "core/fault", "core/local", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
-	"httpd":            {"auth", "core", "core/fault", "core/hostpath", "core/options", "core/store", "logs", "logs/ingest", "spool"},
+	"core/enginetest":  {"api", "core", "core/fault", "core/ids", "core/options"},
+	"daemon":           {"api", "auth", "core", "core/fault", "core/local", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
+	"httpd":            {"api", "auth", "core", "core/fault", "core/hostpath", "core/options", "core/store", "logs", "logs/ingest", "spool"},
 	"logs":             {"core/fault", "core/options", "logs/clickhouse", "logs/sql"},
-	"logs/boxlog":      {"core", "core/fault", "logs/ingest", "spool"},
+	"logs/boxlog":      {"api", "core", "core/fault", "logs/ingest", "spool"},
 	"logs/ingest":      {"core/fault", "logs/clickhouse"},
 	"logs/clickhouse":  {"core/fault"},
 	"logs/embedded":    {"core/fault", "core/programs", "core/seccomp"},
@@ -46,8 +47,8 @@ var allowed = map[string][]string{
 	"logs/sql/parse":   {"logs/sql/ast"},
 	"logs/sql/print":   {"logs/sql/ast"},
 	"profile":          {"core/fault"},
-	"spool":            {"core", "core/fault", "core/ids", "core/store"},
-	"test":             {"core/..."},
+	"spool":            {"api", "core", "core/fault", "core/ids", "core/store"},
+	"test":             {"api", "core/..."},
 
 	"bench":             {"bench/contestants", "bench/harness", "bench/measures"},
 	"bench/contestants": {"bench/harness", "client", "core/...", "profile"},
@@ -57,14 +58,14 @@ var allowed = map[string][]string{
 
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.
-	"core/engine":              {"core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/ids", "core/options", "core/programs", "core/store"},
-	"core/engine/guest":        {"core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/seccomp"},
+	"core/engine":              {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/ids", "core/options", "core/programs", "core/store"},
+	"core/engine/guest":        {"api", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/seccomp"},
 	"core/engine/process":      {},
-	"core/engine/record":       {"core", "core/engine/process", "core/fault", "core/store"},
-	"core/engine/shim":         {"core", "core/engine/process", "core/engine/record", "core/engine/shim/network", "core/engine/wire", "core/fault", "core/ids", "core/hostpath", "core/image/layer", "core/options", "core/store"},
+	"core/engine/record":       {"api", "core", "core/engine/process", "core/fault", "core/store"},
+	"core/engine/shim":         {"api", "core", "core/engine/process", "core/engine/record", "core/engine/shim/network", "core/engine/wire", "core/fault", "core/ids", "core/hostpath", "core/image/layer", "core/options", "core/store"},
 	"core/engine/shim/network": {"core/fault", "core/options"},
 	"core/engine/transfer":     {"core/engine/wire", "core/fault"},
-	"core/engine/wire":         {"core/fault"},
+	"core/engine/wire":         {"api", "core/fault"},
 }
 
 // importers says which packages alone may import a module, directly, and why.

@@ -49,7 +49,7 @@ func (s *Service) Options() options.Box {
 func (s *Service) Run(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
 	result, err := s.Unix.Run(ctx, client.RunRequest{Box: s.Options(), Exec: options.Exec{Cmd: Hello}})
-	if err == nil && (result.ExitCode != 0 || len(result.Stdout) == 0) {
+	if err == nil && (result.ExitCode == nil || *result.ExitCode != 0 || len(result.Stdout) == 0) {
 		err = fmt.Errorf("%v: %+v", Hello, result)
 	}
 	return time.Since(start), err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/record"
 	"sandbox/core/ids"
@@ -142,7 +143,7 @@ func (c *cache) read(key string) error {
 		return nil
 	}
 	entry := cached{box: b, err: err, fd: -1}
-	if err == nil && b.State == core.Running {
+	if err == nil && b.Status == api.Running {
 		entry.fd, err = c.watch.process(b.Init, key)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
@@ -83,8 +84,8 @@ func (c *Client) explain(id string, err error) error {
 	switch {
 	case missing != nil:
 		return missing
-	case b.State != core.Running:
-		return fault.New(fault.InvalidState, "box %s is %s: start it first", id, b.State)
+	case b.Status != api.Running:
+		return fault.New(fault.InvalidState, "box %s is %s: start it first", id, b.Status)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Of(err)
 	case !b.Init.Alive(), errors.Is(err, unix.ECONNREFUSED):
@@ -256,7 +257,7 @@ func (c *control) ExitFD() int {
 
 // Exit is called once ExitFD is readable, so the connection's deadline bounds
 // only the frame itself.
-func (c *control) Exit() (core.ExecStatus, error) {
+func (c *control) Exit() (api.ExitStatus, error) {
 	f, err := c.conn.Recv()
 	c.ended.Store(true)
 	if err != nil {
@@ -264,20 +265,20 @@ func (c *control) Exit() (core.ExecStatus, error) {
 			// Init has gone, and the command with it.
 			return lost(), nil
 		}
-		return core.ExecStatus{}, fault.Wrap(fault.Engine, err, "wait for the end of a command")
+		return api.ExitStatus{}, fault.Wrap(fault.Engine, err, "wait for the end of a command")
 	}
 	f.CloseFDs()
 	if f.Type == wire.TypeError {
-		return core.ExecStatus{}, failure(f)
+		return api.ExitStatus{}, failure(f)
 	}
-	var e wire.Exited
+	var e api.ExitStatus
 	if f.Type != wire.TypeExited {
-		return core.ExecStatus{}, fault.New(fault.Engine, "frame %d instead of the end of a command", f.Type)
+		return api.ExitStatus{}, fault.New(fault.Engine, "frame %d instead of the end of a command", f.Type)
 	}
 	if err := f.Decode(&e); err != nil {
-		return core.ExecStatus{}, fault.Wrap(fault.Engine, err, "the end of a command")
+		return api.ExitStatus{}, fault.Wrap(fault.Engine, err, "the end of a command")
 	}
-	status, err := execStatus(e)
+	status, err := exitStatus(e)
 	return status, fault.Wrap(fault.Engine, err, "the end of a command")
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
@@ -18,7 +18,7 @@ import (
 const maxListing = 32 << 20
 
 // Execs returns the last execs of a box, newest first; see [core.Execs].
-func (c *Client) Execs(ctx context.Context, id string) ([]core.ExecRecord, error) {
+func (c *Client) Execs(ctx context.Context, id string) ([]api.Exec, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	conn, err := c.dial(id, wire.DialPolled)
@@ -37,11 +37,11 @@ func (c *Client) Execs(ctx context.Context, id string) ([]core.ExecRecord, error
 	return recs, nil
 }
 
-func list(conn *wire.Conn) ([]core.ExecRecord, error) {
+func list(conn *wire.Conn) ([]api.Exec, error) {
 	if err := conn.Send(wire.TypeExecs, nil); err != nil {
 		return nil, err
 	}
-	recs := []core.ExecRecord{}
+	recs := []api.Exec{}
 	for size := 0; ; {
 		f, err := conn.Recv()
 		if err != nil {
@@ -64,34 +64,34 @@ func list(conn *wire.Conn) ([]core.ExecRecord, error) {
 }
 
 // FindExec returns one exec; see [core.Execs].
-func (c *Client) FindExec(ctx context.Context, id, execID string) (core.ExecRecord, error) {
+func (c *Client) FindExec(ctx context.Context, id, execID string) (api.Exec, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	return c.ask(ctx, id, execID, wire.TypeFind, wire.Find{ID: execID})
 }
 
 // AwaitExec waits for the end of an exec; see [core.Execs].
-func (c *Client) AwaitExec(ctx context.Context, id, execID string) (core.ExecRecord, error) {
+func (c *Client) AwaitExec(ctx context.Context, id, execID string) (api.Exec, error) {
 	return c.ask(ctx, id, execID, wire.TypeAwait, wire.Find{ID: execID})
 }
 
 // CancelExec ends an exec and waits for its end; see [core.Execs].
-func (c *Client) CancelExec(ctx context.Context, id, execID string, grace time.Duration) (core.ExecRecord, error) {
+func (c *Client) CancelExec(ctx context.Context, id, execID string, grace time.Duration) (api.Exec, error) {
 	return c.ask(ctx, id, execID, wire.TypeEnd, wire.End{ID: execID, GraceMS: grace.Milliseconds()})
 }
 
 // ask asks init about one exec. But for a Find, the answer is an exec that has
 // ended; of a box that dies meanwhile the exec is lost.
-func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, request any) (core.ExecRecord, error) {
+func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, request any) (api.Exec, error) {
 	if !ids.Exec.Valid(execID) {
 		if _, err := c.get(id); err != nil {
-			return core.ExecRecord{}, err
+			return api.Exec{}, err
 		}
-		return core.ExecRecord{}, errNoExec(id, execID)
+		return api.Exec{}, errNoExec(id, execID)
 	}
 	conn, err := c.dial(id, wire.DialPolled)
 	if err != nil {
-		return core.ExecRecord{}, err
+		return api.Exec{}, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, conn.Cut)()
@@ -100,16 +100,16 @@ func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, reques
 		err = fmt.Errorf("%w: another exec than was asked for", wire.ErrProtocol)
 	}
 	if err != nil {
-		return core.ExecRecord{}, c.explain(id, errors.Join(ctx.Err(), err))
+		return api.Exec{}, c.explain(id, errors.Join(ctx.Err(), err))
 	}
-	if ctx.Err() != nil && rec.Status == core.ExecLost {
-		return core.ExecRecord{}, fault.Of(ctx.Err()) // it was we who hung up
+	if ctx.Err() != nil && rec.Status == api.ExecLost {
+		return api.Exec{}, fault.Of(ctx.Err()) // it was we who hung up
 	}
 	rec.BoxID = id
 	return rec, nil
 }
 
-func await(conn *wire.Conn, t wire.Type, request any) (rec core.ExecRecord, err error) {
+func await(conn *wire.Conn, t wire.Type, request any) (rec api.Exec, err error) {
 	if err := conn.Send(t, request); err != nil {
 		return rec, err
 	}
@@ -121,35 +121,35 @@ func await(conn *wire.Conn, t wire.Type, request any) (rec core.ExecRecord, err 
 		if err != nil {
 			return rec, err
 		}
-		if rec, err = recordOf(f); err != nil || t == wire.TypeFind || rec.Status != core.ExecRunning {
+		if rec, err = recordOf(f); err != nil || t == wire.TypeFind || rec.Status != api.ExecRunning {
 			return rec, err
 		}
 	}
 }
 
 // recordOf reads an Exec, or the failure that came in its place.
-func recordOf(f wire.Frame) (core.ExecRecord, error) {
+func recordOf(f wire.Frame) (api.Exec, error) {
 	f.CloseFDs()
 	if f.Type == wire.TypeError {
-		return core.ExecRecord{}, failure(f)
+		return api.Exec{}, failure(f)
 	}
 	var e wire.Exec
 	if f.Type != wire.TypeExec {
-		return core.ExecRecord{}, fmt.Errorf("%w: frame %d instead of an exec", wire.ErrProtocol, f.Type)
+		return api.Exec{}, fmt.Errorf("%w: frame %d instead of an exec", wire.ErrProtocol, f.Type)
 	}
 	if err := f.Decode(&e); err != nil {
-		return core.ExecRecord{}, err
+		return api.Exec{}, err
 	}
 	return execRecord(e)
 }
 
 // execRecord takes what an init says of an exec, if it can be so.
-func execRecord(e wire.Exec) (core.ExecRecord, error) {
+func execRecord(e wire.Exec) (api.Exec, error) {
 	if !ids.Exec.Valid(e.ID) {
-		return core.ExecRecord{}, fmt.Errorf("%w: %.40q is no exec id", wire.ErrProtocol, e.ID)
+		return api.Exec{}, fmt.Errorf("%w: %.40q is no exec id", wire.ErrProtocol, e.ID)
 	}
-	rec := core.ExecRecord{
-		ID: e.ID, Status: core.ExecRunning, Cmd: e.Cmd, Env: e.Env, WorkingDir: e.WorkingDir, User: e.User,
+	rec := api.Exec{
+		ID: e.ID, Status: api.ExecRunning, Cmd: e.Cmd, Env: e.Env, WorkingDir: e.WorkingDir, User: e.User,
 		TTY: e.TTY, CreatedAt: e.CreatedAt.UTC(),
 	}
 	if e.PID > 0 {
@@ -161,27 +161,25 @@ func execRecord(e wire.Exec) (core.ExecRecord, error) {
 	if e.End == nil {
 		return rec, nil
 	}
-	status, err := execStatus(*e.End)
+	status, err := exitStatus(*e.End)
 	return rec.Ended(status), err
 }
 
-// ends are the states of an exec that has ended.
-var ends = []core.ExecState{core.ExecSucceeded, core.ExecFailed, core.ExecCanceled, core.ExecTimedOut}
+// ends are the statuses of an exec that has ended.
+var ends = []api.ExecStatus{api.ExecSucceeded, api.ExecFailed, api.ExecCanceled, api.ExecTimedOut}
 
-func execStatus(e wire.Exited) (core.ExecStatus, error) {
-	s := core.ExecStatus{
-		State: core.ExecState(e.State), Reason: e.Reason, ExitCode: e.ExitCode, Signal: e.Signal, Message: e.Message,
-		FinishedAt: e.FinishedAt.UTC(),
+// exitStatus takes what an init says of an end, if it can be so.
+func exitStatus(s api.ExitStatus) (api.ExitStatus, error) {
+	if !slices.Contains(ends, s.Status) {
+		return s, fmt.Errorf("%w: %.40q is no end of a command", wire.ErrProtocol, s.Status)
 	}
-	if !slices.Contains(ends, s.State) {
-		return s, fmt.Errorf("%w: %.40q is no end of a command", wire.ErrProtocol, e.State)
-	}
+	s.FinishedAt = s.FinishedAt.UTC()
 	return s, nil
 }
 
 // lost is the end of a command whose box's init has gone.
-func lost() core.ExecStatus {
-	return core.ExecStatus{State: core.ExecLost, FinishedAt: time.Now().UTC()}
+func lost() api.ExitStatus {
+	return api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now().UTC()}
 }
 
 func errNoExec(id, execID string) error {

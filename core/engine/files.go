@@ -16,19 +16,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 )
 
 // Upload makes a file, or the files of a tar, in a box; see [core.Files].
-func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content io.Reader) (core.Uploaded, error) {
+func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content io.Reader) (api.Uploaded, error) {
 	if err := checkUpload(u); err != nil {
-		return core.Uploaded{}, err
+		return api.Uploaded{}, err
 	}
 	t, err := c.transfer(ctx, id, true, wire.Move{Path: u.Dest, Tar: u.Tar, Name: u.Name, Mode: u.Mode})
 	if err != nil {
-		return core.Uploaded{}, err
+		return api.Uploaded{}, err
 	}
 	defer t.close()
 	source := &watched{Reader: content}
@@ -40,21 +41,21 @@ func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content i
 	}
 	switch {
 	case source.failed != nil:
-		return core.Uploaded{}, source.failed
+		return api.Uploaded{}, source.failed
 	case err == nil:
 		err = errors.Join(t.data.Close(), json.NewEncoder(t.talk).Encode(wire.Commit{Commit: true}))
 	}
 	if err != nil && !errors.Is(err, unix.EPIPE) { // else the child has a reason, and says it
-		return core.Uploaded{}, t.broken(err)
+		return api.Uploaded{}, t.broken(err)
 	}
 	done, err := t.answer()
 	if err != nil {
-		return core.Uploaded{}, err
+		return api.Uploaded{}, err
 	}
 	if !done.Done || !path.IsAbs(done.Path) || done.Size < 0 {
-		return core.Uploaded{}, t.broken(wire.ErrProtocol)
+		return api.Uploaded{}, t.broken(wire.ErrProtocol)
 	}
-	return core.Uploaded{Dest: done.Path, Size: done.Size}, nil
+	return api.Uploaded{Dest: done.Path, Size: done.Size}, nil
 }
 
 // watched remembers its own failure.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/engine/wire"
 	"sandbox/core/ids"
 )
@@ -73,7 +73,7 @@ func FuzzExecRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !ids.Exec.Valid(rec.ID) || rec.PID != nil && *rec.PID <= 0 || (rec.Status == core.ExecRunning) != (rec.FinishedAt == nil) ||
+		if !ids.Exec.Valid(rec.ID) || rec.PID != nil && *rec.PID <= 0 || (rec.Status == api.ExecRunning) != (rec.FinishedAt == nil) ||
 			rec.DurationMS != nil && *rec.DurationMS < 0 {
 			t.Errorf("took %+v", rec)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/record"
 	"sandbox/core/options"
@@ -56,7 +57,7 @@ const boxInterface = "eth0"
 // traffic reads the counters of a box's interface, where its init sees them:
 // whoever asks may be in another network namespace than the shim.
 func traffic(b record.Box) *core.Traffic {
-	if b.State != core.Running {
+	if b.Status != api.Running {
 		return nil
 	}
 	if b.Options.Network == options.NetworkNone {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -19,13 +20,13 @@ const grace = 5 * time.Second
 func lifecycle(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
-	is := func(state core.State, rec core.Record, err error) core.Record {
+	is := func(state api.BoxStatus, rec core.Record, err error) core.Record {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		running := state == core.Running
-		if rec.ID != box.ID() || rec.State != state || (rec.PID > 0) != running ||
+		running := state == api.Running
+		if rec.ID != box.ID() || rec.Status != state || (rec.PID > 0) != running ||
 			rec.StartedAt == nil || (rec.StoppedAt == nil) != running || rec.CreatedAt.IsZero() || rec.UpdatedAt.Before(rec.CreatedAt) {
 			t.Fatalf("got %+v, want a record that is %s", rec, state)
 		}
@@ -34,22 +35,22 @@ func lifecycle(t *testing.T, s *suite) {
 	get := func() (core.Record, error) { return s.engine.Get(ctx, box.ID()) }
 
 	rec, err := get()
-	first := is(core.Running, rec, err)
+	first := is(api.Running, rec, err)
 	_, err = box.Start(ctx)
 	want(t, err, fault.InvalidState)
 	want(t, s.engine.Remove(ctx, box.ID(), false), fault.InvalidState)
 
 	rec, err = box.Stop(ctx, grace)
-	is(core.Stopped, rec, err)
+	is(api.Stopped, rec, err)
 	rec, err = get()
-	is(core.Stopped, rec, err)
+	is(api.Stopped, rec, err)
 	_, err = box.Stop(ctx, grace)
 	want(t, err, fault.InvalidState)
 
 	rec, err = box.Start(ctx)
-	is(core.Running, rec, err)
+	is(api.Running, rec, err)
 	rec, err = get()
-	if again := is(core.Running, rec, err); !again.StartedAt.After(*first.StartedAt) || !again.CreatedAt.Equal(first.CreatedAt) {
+	if again := is(api.Running, rec, err); !again.StartedAt.After(*first.StartedAt) || !again.CreatedAt.Equal(first.CreatedAt) {
 		t.Errorf("started at %v and again at %v", first.StartedAt, again.StartedAt)
 	}
 	s.shell(t, box, "exit 0").wants(t, exited(0))
@@ -73,7 +74,7 @@ func autoRemove(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t, func(o *options.Box) { o.AutoRemove = true })
 	rec, err := box.Stop(ctx, grace)
-	if err != nil || rec.ID != box.ID() || rec.State != core.Stopped || rec.StoppedAt == nil {
+	if err != nil || rec.ID != box.ID() || rec.Status != api.Stopped || rec.StoppedAt == nil {
 		t.Errorf("got %+v, %v, want the last record", rec, err)
 	}
 	_, err = s.engine.Get(ctx, box.ID())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -130,7 +131,7 @@ func (s *suite) box(t *testing.T, change ...func(*options.Box)) *core.Box {
 
 // result is all that came of an exec.
 type result struct {
-	core.ExecStatus
+	api.ExitStatus
 	out, err string
 }
 
@@ -199,22 +200,22 @@ func want(t *testing.T, err error, kind fault.Kind) {
 	}
 }
 
-func (r result) wants(t *testing.T, w core.ExecStatus) {
+func (r result) wants(t *testing.T, w api.ExitStatus) {
 	t.Helper()
 	r.Message, r.FinishedAt = "", time.Time{}
-	if r.ExecStatus != w {
-		t.Errorf("ended %+v, want %+v; stdout %.200q, stderr %.200q", r.ExecStatus, w, r.out, r.err)
+	if r.ExitStatus != w {
+		t.Errorf("ended %+v, want %+v; stdout %.200q, stderr %.200q", r.ExitStatus, w, r.out, r.err)
 	}
 }
 
-func exited(code int) core.ExecStatus {
+func exited(code int) api.ExitStatus {
 	if code == 0 {
-		return core.ExecStatus{State: core.ExecSucceeded, Reason: core.ReasonExited}
+		return api.ExitStatus{Status: api.ExecSucceeded, Reason: api.ReasonExited}
 	}
-	return core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonExited, ExitCode: code}
+	return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonExited, ExitCode: code}
 }
 
 // ended is the status of a command whose last signal was sig.
-func ended(state core.ExecState, reason string, sig int) core.ExecStatus {
-	return core.ExecStatus{State: state, Reason: reason, ExitCode: 128 + sig, Signal: sig}
+func ended(status api.ExecStatus, reason api.Reason, sig int) api.ExitStatus {
+	return api.ExitStatus{Status: status, Reason: reason, ExitCode: 128 + sig, Signal: sig}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -55,14 +56,14 @@ func binaryData(t *testing.T, s *suite) {
 
 func ends(t *testing.T, s *suite) {
 	box := s.box(t)
-	for script, w := range map[string]core.ExecStatus{
+	for script, w := range map[string]api.ExitStatus{
 		"exit 0":        exited(0),
 		"exit 1":        exited(1),
 		"exit 42":       exited(42),
 		"exit 255":      exited(255),
-		"kill -KILL $$": ended(core.ExecFailed, core.ReasonSignaled, 9),
-		"kill -TERM $$": ended(core.ExecFailed, core.ReasonSignaled, 15),
-		"kill -SEGV $$": ended(core.ExecFailed, core.ReasonSignaled, 11),
+		"kill -KILL $$": ended(api.ExecFailed, api.ReasonSignaled, 9),
+		"kill -TERM $$": ended(api.ExecFailed, api.ReasonSignaled, 15),
+		"kill -SEGV $$": ended(api.ExecFailed, api.ReasonSignaled, 11),
 	} {
 		s.shell(t, box, script).wants(t, w)
 	}
@@ -148,7 +149,7 @@ func hangUp(t *testing.T, s *suite) {
 		}
 	}))
 	if r.Signal != 9 {
-		t.Errorf("what ignores it ended as %+v", r.ExecStatus)
+		t.Errorf("what ignores it ended as %+v", r.ExitStatus)
 	}
 }
 
@@ -208,22 +209,22 @@ func cannotBeStarted(t *testing.T, s *suite) {
 	box := s.box(t)
 	for name, tt := range map[string]struct {
 		exec   options.Exec
-		reason string
+		reason api.Reason
 		code   int
 		says   string
 	}{
-		"no such name":      {options.Exec{Cmd: []string{"nosuchcommand"}}, core.ReasonNotFound, 127, "nosuchcommand"},
-		"no such path":      {options.Exec{Cmd: []string{"/no/such/command"}}, core.ReasonNotFound, 127, "/no/such/command"},
-		"not executable":    {options.Exec{Cmd: []string{"/etc/passwd"}}, core.ReasonNotExecutable, 126, "/etc/passwd"},
-		"a directory":       {options.Exec{Cmd: []string{"/etc"}}, core.ReasonNotExecutable, 126, "/etc"},
-		"on a terminal":     {options.Exec{Cmd: []string{"nosuchcommand"}, TTY: true}, core.ReasonNotFound, 127, ""},
-		"with input":        {options.Exec{Cmd: []string{"nosuchcommand"}, Stdin: true}, core.ReasonNotFound, 127, "nosuchcommand"},
-		"working directory": {options.Exec{Cmd: []string{"true"}, WorkingDir: "/no/such/directory"}, core.ReasonNotExecutable, 126, "/no/such/directory"},
-		"user":              {options.Exec{Cmd: []string{"true"}, User: "nosuchuser"}, core.ReasonNotExecutable, 126, "nosuchuser"},
+		"no such name":      {options.Exec{Cmd: []string{"nosuchcommand"}}, api.ReasonNotFound, 127, "nosuchcommand"},
+		"no such path":      {options.Exec{Cmd: []string{"/no/such/command"}}, api.ReasonNotFound, 127, "/no/such/command"},
+		"not executable":    {options.Exec{Cmd: []string{"/etc/passwd"}}, api.ReasonNotExecutable, 126, "/etc/passwd"},
+		"a directory":       {options.Exec{Cmd: []string{"/etc"}}, api.ReasonNotExecutable, 126, "/etc"},
+		"on a terminal":     {options.Exec{Cmd: []string{"nosuchcommand"}, TTY: true}, api.ReasonNotFound, 127, ""},
+		"with input":        {options.Exec{Cmd: []string{"nosuchcommand"}, Stdin: true}, api.ReasonNotFound, 127, "nosuchcommand"},
+		"working directory": {options.Exec{Cmd: []string{"true"}, WorkingDir: "/no/such/directory"}, api.ReasonNotExecutable, 126, "/no/such/directory"},
+		"user":              {options.Exec{Cmd: []string{"true"}, User: "nosuchuser"}, api.ReasonNotExecutable, 126, "nosuchuser"},
 	} {
 		r := s.run(t, box, tt.exec)
 		message := r.Message
-		r.wants(t, core.ExecStatus{State: core.ExecFailed, Reason: tt.reason, ExitCode: tt.code})
+		r.wants(t, api.ExitStatus{Status: api.ExecFailed, Reason: tt.reason, ExitCode: tt.code})
 		if !tt.exec.TTY && (!strings.Contains(r.err, tt.says) || !strings.HasSuffix(r.err, "\n")) || !strings.Contains(message, tt.says) {
 			t.Errorf("%s: stderr %q and message %q do not say %q", name, r.err, message, tt.says)
 		}
@@ -256,7 +257,7 @@ func cancel(t *testing.T, s *suite) {
 			t.Error(err)
 		}
 	}))
-	r.wants(t, ended(core.ExecCanceled, core.ReasonCanceled, 15))
+	r.wants(t, ended(api.ExecCanceled, api.ReasonCanceled, 15))
 	s.gone(t, box, child)
 	write(t, other, "\n")
 	s.finish(t, other).wants(t, exited(5))
@@ -276,13 +277,13 @@ func cancelWithGrace(t *testing.T, s *suite) {
 			t.Error(err)
 		}
 	}))
-	r.wants(t, ended(core.ExecCanceled, core.ReasonCanceled, 9))
+	r.wants(t, ended(api.ExecCanceled, api.ReasonCanceled, 9))
 }
 
 func timedOut(t *testing.T, s *suite) {
 	box := s.box(t)
 	r := s.run(t, box, options.Exec{Cmd: sh("sleep 1000 & echo $!; wait"), Timeout: 200 * time.Millisecond})
-	r.wants(t, ended(core.ExecTimedOut, core.ReasonTimedOut, 15))
+	r.wants(t, ended(api.ExecTimedOut, api.ReasonTimedOut, 15))
 	s.gone(t, box, strings.TrimSpace(r.out))
 	s.run(t, box, options.Exec{Cmd: sh("exit 3"), Timeout: timeout}).wants(t, exited(3))
 }
@@ -337,7 +338,7 @@ func stopEndsExecs(t *testing.T, s *suite) {
 			t.Error(err)
 		}
 	}))
-	r.wants(t, ended(core.ExecFailed, core.ReasonBoxStopped, 15))
+	r.wants(t, ended(api.ExecFailed, api.ReasonBoxStopped, 15))
 }
 
 func execNeedsRunning(t *testing.T, s *suite) {

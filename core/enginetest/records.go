@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -21,8 +21,8 @@ func records(t *testing.T, s *suite) {
 	e := s.start(t, box, options.Exec{
 		Cmd: sh("read line; exit 3"), Stdin: true, Env: map[string]string{"B": "exec"}, User: "nobody", Timeout: timeout,
 	})
-	for name, rec := range map[string]core.ExecRecord{"its start": e.Record(), "a look": must(box.ExecRecord(ctx, e.ID()))(t)} {
-		if rec.ID != e.ID() || rec.BoxID != box.ID() || rec.Status != core.ExecRunning || !slices.Equal(rec.Cmd, sh("read line; exit 3")) ||
+	for name, rec := range map[string]api.Exec{"its start": e.Record(), "a look": must(box.ExecRecord(ctx, e.ID()))(t)} {
+		if rec.ID != e.ID() || rec.BoxID != box.ID() || rec.Status != api.ExecRunning || !slices.Equal(rec.Cmd, sh("read line; exit 3")) ||
 			rec.WorkingDir != "/tmp" || rec.User != "nobody" || rec.TTY || rec.PID == nil || *rec.PID <= 1 || *rec.TimeoutMS != timeout.Milliseconds() ||
 			rec.ExitCode != nil || rec.Reason != nil || rec.Signal != nil || rec.FinishedAt != nil || rec.DurationMS != nil ||
 			rec.CreatedAt.Sub(start).Abs() > timeout {
@@ -33,9 +33,9 @@ func records(t *testing.T, s *suite) {
 		}
 	}
 	write(t, e, "\n")
-	status := s.finish(t, e).ExecStatus
+	status := s.finish(t, e).ExitStatus
 	rec := must(box.ExecRecord(ctx, e.ID()))(t)
-	if rec.Status != core.ExecFailed || *rec.ExitCode != 3 || *rec.Reason != core.ReasonExited || rec.Signal != nil ||
+	if rec.Status != api.ExecFailed || *rec.ExitCode != 3 || *rec.Reason != api.ReasonExited || rec.Signal != nil ||
 		rec.FinishedAt == nil || *rec.DurationMS < 0 || !rec.FinishedAt.Equal(status.FinishedAt) || rec.FinishedAt.Before(rec.CreatedAt) {
 		t.Errorf("ended: %+v", rec)
 	}
@@ -46,7 +46,7 @@ func records(t *testing.T, s *suite) {
 	if len(list) != 2 || list[0].ID != failed.ID() || list[1].ID != e.ID() {
 		t.Fatalf("listed %+v, want the newer first", list)
 	}
-	if list[0].PID != nil || *list[0].Reason != core.ReasonNotFound || *list[0].ExitCode != 127 || !list[0].TTY || list[0].User != "root" {
+	if list[0].PID != nil || *list[0].Reason != api.ReasonNotFound || *list[0].ExitCode != 127 || !list[0].TTY || list[0].User != "root" {
 		t.Errorf("listed %+v", list[0])
 	}
 	if list[0].Env != nil || list[1].Env != nil || *list[1].ExitCode != 3 || list[1].BoxID != box.ID() {
@@ -108,7 +108,7 @@ func attach(t *testing.T, s *suite) {
 	}
 	second := must(box.Attach(ctx, first.ID()))(t)
 	defer second.Close()
-	if second.ID() != first.ID() || second.Stdin() != nil || second.Record().Status != core.ExecRunning {
+	if second.ID() != first.ID() || second.Stdin() != nil || second.Record().Status != api.ExecRunning {
 		t.Errorf("attached to %+v", second.Record())
 	}
 	s.shell(t, box, "until test -p "+dir+"; do sleep 0.05; done; echo >"+dir).wants(t, exited(0))
@@ -181,7 +181,7 @@ func keptInput(t *testing.T, s *suite) {
 	if err := e.Detach(); err != nil {
 		t.Fatal(err)
 	}
-	if rec := must(box.AwaitExec(ctx, e.ID()))(t); rec.Status != core.ExecSucceeded {
+	if rec := must(box.AwaitExec(ctx, e.ID()))(t); rec.Status != api.ExecSucceeded {
 		t.Errorf("input that nobody kept: %+v", rec)
 	}
 }
@@ -194,7 +194,7 @@ func await(t *testing.T, s *suite) {
 	defer cancel()
 	_, err := box.AwaitExec(short, e.ID())
 	want(t, err, fault.Timeout)
-	ended := make(chan core.ExecRecord, 2)
+	ended := make(chan api.Exec, 2)
 	for range 2 {
 		go func() {
 			rec, err := box.AwaitExec(ctx, e.ID())
@@ -221,7 +221,7 @@ func awaitStop(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
 	e := s.start(t, box, options.Exec{Cmd: sh("echo ready; exec sleep 1000")})
-	ended := make(chan core.ExecRecord, 1)
+	ended := make(chan api.Exec, 1)
 	s.watch(t, e, once(func(string) {
 		waits := make(chan struct{})
 		go func() {
@@ -237,8 +237,8 @@ func awaitStop(t *testing.T, s *suite) {
 		if _, err := box.Stop(ctx, grace); err != nil {
 			t.Error(err)
 		}
-	})).wants(t, core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonBoxStopped, ExitCode: 128 + 15, Signal: 15})
-	if rec := <-ended; rec.ID != "" && (*rec.Reason != core.ReasonBoxStopped || rec.Status != core.ExecFailed) {
+	})).wants(t, api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonBoxStopped, ExitCode: 128 + 15, Signal: 15})
+	if rec := <-ended; rec.ID != "" && (*rec.Reason != api.ReasonBoxStopped || rec.Status != api.ExecFailed) {
 		t.Errorf("got %+v", rec)
 	}
 }
@@ -251,11 +251,11 @@ func cancelByID(t *testing.T, s *suite) {
 	r := s.watch(t, e, once(func(line string) {
 		child = line
 		rec, err := box.Cancel(ctx, e.ID(), grace)
-		if err != nil || rec.Status != core.ExecCanceled || *rec.ExitCode != 128+15 || *rec.Signal != 15 || *rec.Reason != core.ReasonCanceled {
+		if err != nil || rec.Status != api.ExecCanceled || *rec.ExitCode != 128+15 || *rec.Signal != 15 || *rec.Reason != api.ReasonCanceled {
 			t.Errorf("got %+v, %v", rec, err)
 		}
 	}))
-	r.wants(t, ended(core.ExecCanceled, core.ReasonCanceled, 15))
+	r.wants(t, ended(api.ExecCanceled, api.ReasonCanceled, 15))
 	s.gone(t, box, child)
 	_, err := box.Cancel(ctx, e.ID(), grace)
 	want(t, err, fault.InvalidState)

@@ -47,7 +47,7 @@ func (b Box) check(p *problems) {
 	p.oneOf("network", b.Network, NetworkIsolated, NetworkNone)
 	p.atMost("ports", len(b.Ports), MaxPorts)
 	for i, port := range b.Ports {
-		port.check(p, fmt.Sprintf("ports[%d].", i))
+		checkPort(port, p, fmt.Sprintf("ports[%d].", i))
 	}
 	p.atMost("labels", len(b.Labels), MaxLabels)
 	for key, value := range b.Labels {
@@ -72,7 +72,7 @@ func Reserved(guestPath string) bool {
 	return slices.Contains([]string{"", "dev", "proc", "sys"}, first)
 }
 
-func (port Port) check(p *problems, at string) {
+func checkPort(port Port, p *problems, at string) {
 	if port.HostIP != "" {
 		_, err := netip.ParseAddr(port.HostIP)
 		p.when(err != nil, at+"host_ip", "address", "must be an IP address")

@@ -5,7 +5,11 @@
 // CPUs are there) is checked where it is used.
 package options
 
-import "time"
+import (
+	"time"
+
+	"sandbox/api"
+)
 
 // Networks that a box can have.
 const (
@@ -62,7 +66,8 @@ type Box struct {
 	AutoRemove   bool              `json:"auto_remove"`
 }
 
-// Volume is a host directory or file that the box sees.
+// Volume is a host directory or file that the box sees: the contract's
+// document, and what only the server says of it.
 type Volume struct {
 	HostPath  string `json:"host_path"`
 	GuestPath string `json:"guest_path"`
@@ -70,13 +75,14 @@ type Volume struct {
 	Within    string `json:"within,omitempty"` // as Box.RootfsWithin; no document shows it
 }
 
-// Port is a port of the box that the host publishes.
-type Port struct {
-	HostIP    string `json:"host_ip,omitempty"`
-	HostPort  int    `json:"host_port"` // 0: a free one is chosen
-	GuestPort int    `json:"guest_port"`
-	Protocol  string `json:"protocol"` // Tcp or Udp
+// Document returns the volume as the contract's documents show it.
+func (v Volume) Document() api.Volume {
+	return api.Volume{HostPath: v.HostPath, GuestPath: v.GuestPath, ReadOnly: v.ReadOnly}
 }
+
+// Port is a port of the box that the host publishes. The contract's document
+// says all that there is to ask for.
+type Port = api.Port
 
 // Exec says how a command shall be run in a box.
 type Exec struct {

@@ -3,6 +3,7 @@ package boxlog
 import (
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/logs/ingest"
 )
@@ -10,7 +11,7 @@ import (
 // state is what was last known of a box.
 type state struct {
 	name  string
-	state core.State
+	state api.BoxStatus
 }
 
 // Severities of rows about boxes, as OpenTelemetry numbers them.
@@ -27,8 +28,8 @@ func (r *Recorder) Boxes(recs []core.Record) {
 	var rows []ingest.Row
 	r.mu.Lock()
 	for _, rec := range recs {
-		now[rec.ID] = state{rec.Options.Name, rec.State}
-		if before, known := r.states[rec.ID]; !known || before.state != rec.State {
+		now[rec.ID] = state{rec.Options.Name, rec.Status}
+		if before, known := r.states[rec.ID]; !known || before.state != rec.Status {
 			rows = append(rows, changed(rec))
 		}
 	}
@@ -52,10 +53,10 @@ func (r *Recorder) Boxes(recs []core.Record) {
 // changed is the row of a box that is in another state.
 func changed(rec core.Record) ingest.Row {
 	severity := uint8(info)
-	if rec.State == core.Failed {
+	if rec.Status == api.Failed {
 		severity = failed
 	}
-	one := event(row(rec.ID, rec.Options.Name, rec.UpdatedAt), string(rec.State), severity)
+	one := event(row(rec.ID, rec.Options.Name, rec.UpdatedAt), string(rec.Status), severity)
 	if rec.Error != nil {
 		one.Body += ": " + rec.Error.Message
 	}

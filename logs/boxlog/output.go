@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"sandbox/api"
 	"sandbox/logs/ingest"
 	"sandbox/spool"
 )
@@ -37,7 +38,7 @@ type output struct {
 	rows  []ingest.Row
 }
 
-func (r *Recorder) follow(rec spool.Record, reader *spool.Events) {
+func (r *Recorder) follow(rec api.Exec, reader *spool.Events) {
 	o := &output{r: r, exec: rec.ID, left: maxOutput, like: row(rec.BoxID, r.Name(r.ctx, rec.BoxID), time.Time{})}
 	for o.left > 0 && !reader.Done() && reader.Wait(r.ctx) == nil {
 		if !o.take(reader) {
@@ -50,7 +51,7 @@ func (r *Recorder) follow(rec spool.Record, reader *spool.Events) {
 // buffers are held while there is something to read, and not by all who wait.
 var buffers = sync.Pool{New: func() any { return new([spool.MaxEvent]byte) }}
 
-var streams = [...]string{spool.Stdout: "stdout", spool.Stderr: "stderr"}
+var streams = [...]string{spool.Stdout: api.Stdout, spool.Stderr: api.Stderr}
 
 // take reads what is there; false: no more can be done.
 func (o *output) take(reader *spool.Events) bool {

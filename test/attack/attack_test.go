@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
 )
@@ -88,7 +88,7 @@ func TestForbiddenCalls(t *testing.T) {
 	b := boxes.New(t)
 	intruder(t, b.Root)
 	out, status := b.Output(t, options.Exec{Cmd: []string{"intruder"}})
-	if status.State != core.ExecSucceeded {
+	if status.Status != api.ExecSucceeded {
 		t.Errorf("ended %+v", status)
 	}
 	refusal := []string{"EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT", "ENOSPC"}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
@@ -48,7 +49,7 @@ func TestBadCommands(t *testing.T) {
 		"user out of range":   {options.Exec{Cmd: []string{"true"}, User: "70000"}, 126},
 	} {
 		// Past the checks of the runtime, as another program could.
-		if out, s := run(t, b, tt.exec); s.ExitCode != tt.code || s.State != core.ExecFailed || !strings.HasPrefix(out, "sandbox: ") {
+		if out, s := run(t, b, tt.exec); s.ExitCode != tt.code || s.Status != api.ExecFailed || !strings.HasPrefix(out, "sandbox: ") {
 			t.Errorf("%s: %.200q, %+v", name, out, s)
 		}
 	}
@@ -63,7 +64,7 @@ func TestBadCommands(t *testing.T) {
 }
 
 // run runs a command without the checks of the runtime.
-func run(t *testing.T, b *boxes.Box, o options.Exec) (string, core.ExecStatus) {
+func run(t *testing.T, b *boxes.Box, o options.Exec) (string, api.ExitStatus) {
 	t.Helper()
 	p, err := b.Engine.Exec(t.Context(), b.ID, o)
 	if err != nil {
@@ -81,7 +82,7 @@ func run(t *testing.T, b *boxes.Box, o options.Exec) (string, core.ExecStatus) {
 }
 
 // exit waits for the end of a process.
-func exit(t *testing.T, p *core.Process) core.ExecStatus {
+func exit(t *testing.T, p *core.Process) api.ExitStatus {
 	t.Helper()
 	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.ExitFD()), Events: unix.POLLIN}}, 30_000); n != 1 {
 		t.Fatal("the command does not end: ", err)
@@ -116,7 +117,7 @@ func TestEndlessOutput(t *testing.T) {
 		t.Error(err)
 	}
 	s, err := x.Stream(t.Context(), make([]byte, 4096), func(bool, []byte) error { return nil })
-	if err != nil || s.State != core.ExecCanceled {
+	if err != nil || s.Status != api.ExecCanceled {
 		t.Errorf("ended %+v, %v", s, err)
 	}
 	_ = x.Close()
@@ -156,7 +157,7 @@ func TestEndlessInput(t *testing.T) {
 			}
 		}
 	})
-	if s := exit(t, p); s.State != core.ExecSucceeded {
+	if s := exit(t, p); s.Status != api.ExecSucceeded {
 		t.Errorf("ended %+v", s)
 	}
 }
@@ -203,7 +204,7 @@ func TestAttach(t *testing.T) {
 	})
 	defer conn.Close()
 	end, err := conn.Recv()
-	var e wire.Exited
+	var e api.ExitStatus
 	if err != nil || end.Decode(&e) != nil || e.ExitCode != 7 {
 		t.Errorf("ended %+v, %v", e, err)
 	}

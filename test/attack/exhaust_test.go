@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
 )
@@ -19,7 +19,7 @@ func TestMemoryHog(t *testing.T) {
 	b := boxes.New(t)
 	for range 3 {
 		_, s := b.Output(t, options.Exec{Cmd: []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"}})
-		if s.Signal != 9 || s.Reason != core.ReasonOOMKilled {
+		if s.Signal != 9 || s.Reason != api.ReasonOOMKilled {
 			t.Errorf("ended %+v, want it killed", s)
 		}
 		b.Lives(t)
@@ -43,7 +43,7 @@ func TestProcessHog(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			_, s := b.Output(t, options.Exec{Cmd: []string{"true"}})
-			if s.State != core.ExecSucceeded && s.Reason != core.ReasonNotExecutable {
+			if s.Status != api.ExecSucceeded && s.Reason != api.ReasonNotExecutable {
 				t.Errorf("a command at the limit ended %+v", s)
 			}
 		})
@@ -91,7 +91,7 @@ func TestManyExecsLeaveNothing(t *testing.T) {
 	b := boxes.New(t)
 	run := func(n int) {
 		for range n {
-			if out, s := b.Output(t, options.Exec{Cmd: []string{"echo", "x"}}); out != "x\n" || s.State != core.ExecSucceeded {
+			if out, s := b.Output(t, options.Exec{Cmd: []string{"echo", "x"}}); out != "x\n" || s.Status != api.ExecSucceeded {
 				t.Fatalf("got %q, %+v", out, s)
 			}
 		}

@@ -13,13 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
 )
 
-func upload(t *testing.T, b *boxes.Box, u core.Upload, content io.Reader) (core.Uploaded, error) {
+func upload(t *testing.T, b *boxes.Box, u core.Upload, content io.Reader) (api.Uploaded, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -181,7 +182,7 @@ func TestFilesMemory(t *testing.T) {
 	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > size/4 {
 		t.Errorf("the heap grew by %d bytes", grown)
 	}
-	if _, s := b.Output(t, options.Exec{Cmd: []string{"true"}}); s.State != core.ExecSucceeded {
+	if _, s := b.Output(t, options.Exec{Cmd: []string{"true"}}); s.Status != api.ExecSucceeded {
 		t.Errorf("afterwards: %+v", s)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
@@ -127,8 +128,8 @@ func TestLyingRecords(t *testing.T) {
 		"no JSON":         func(c *wire.Conn) { raw(c, append(header(2, wire.TypeExec, 0), "xx"...)) },
 		"another answer":  func(c *wire.Conn) { _ = c.Send(wire.TypeStatsIs, wire.Stats{}) },
 		"an id to escape": exec(wire.Exec{ID: "../../x"}),
-		"another exec":    exec(wire.Exec{ID: "exec_bbbbbbbbbbbbbbbbbbbb", End: &wire.Exited{State: "failed"}}),
-		"an end of none":  exec(wire.Exec{ID: id, End: &wire.Exited{State: "lost"}}),
+		"another exec":    exec(wire.Exec{ID: "exec_bbbbbbbbbbbbbbbbbbbb", End: &api.ExitStatus{Status: "failed"}}),
+		"an end of none":  exec(wire.Exec{ID: id, End: &api.ExitStatus{Status: "lost"}}),
 		"no end":          endless,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +167,7 @@ func TestLostExec(t *testing.T) {
 		_ = c.Close()
 	})
 	rec, err := boxes.Open(t, home).AwaitExec(t.Context(), box, id)
-	if err != nil || rec.Status != core.ExecLost || rec.FinishedAt == nil || rec.ExitCode != nil || rec.BoxID != box {
+	if err != nil || rec.Status != api.ExecLost || rec.FinishedAt == nil || rec.ExitCode != nil || rec.BoxID != box {
 		t.Errorf("got %+v, %v", rec, err)
 	}
 }
@@ -265,7 +266,7 @@ func TestLyingEnd(t *testing.T) {
 	for name, end := range map[string]func(*wire.Conn){
 		"another frame": func(c *wire.Conn) { _ = c.Send(wire.TypeStatsIs, wire.Stats{}) },
 		"no JSON":       func(c *wire.Conn) { raw(c, append(header(2, wire.TypeExited, 0), "xx"...)) },
-		"no state":      func(c *wire.Conn) { _ = c.Send(wire.TypeExited, wire.Exited{State: "running"}) },
+		"no state":      func(c *wire.Conn) { _ = c.Send(wire.TypeExited, api.ExitStatus{Status: "running"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

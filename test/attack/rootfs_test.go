@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
@@ -190,7 +190,7 @@ func TestGiantAccounts(t *testing.T) {
 		}
 	}
 	for _, user := range []string{"late", "user:late"} {
-		if _, s := b.Output(t, options.Exec{Cmd: []string{"true"}, User: user}); s.State == core.ExecSucceeded {
+		if _, s := b.Output(t, options.Exec{Cmd: []string{"true"}, User: user}); s.Status == api.ExecSucceeded {
 			t.Errorf("%s, a gigabyte down, is known", user)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 )
 
@@ -18,14 +19,14 @@ func Await(t testing.TB, what string, so func() bool) {
 }
 
 // AwaitState waits until a box is in a state and returns its record.
-func AwaitState(t testing.TB, e core.Engine, id string, want core.State) (rec core.Record) {
+func AwaitState(t testing.TB, e core.Engine, id string, want api.BoxStatus) (rec core.Record) {
 	t.Helper()
 	Await(t, "a box that is "+string(want), func() bool {
 		var err error
 		if rec, err = e.Get(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		return rec.State == want
+		return rec.Status == want
 	})
 	return rec
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine"
 	"sandbox/core/options"
@@ -119,7 +120,7 @@ func (b *Box) Sh(t testing.TB, script string) string {
 }
 
 // Output runs a command in the box and returns its output and end.
-func (b *Box) Output(t testing.TB, o options.Exec) (string, core.ExecStatus) {
+func (b *Box) Output(t testing.TB, o options.Exec) (string, api.ExitStatus) {
 	t.Helper()
 	return Output(t, b.Engine, b.ID, o)
 }
@@ -130,13 +131,13 @@ func (b *Box) Lives(t testing.TB) {
 	if out := b.Sh(t, "echo lives"); out != "lives\n" {
 		t.Errorf("the box answers %q", out)
 	}
-	if rec, err := b.Engine.Get(t.Context(), b.ID); err != nil || rec.PID != b.PID || rec.State != core.Running {
+	if rec, err := b.Engine.Get(t.Context(), b.ID); err != nil || rec.PID != b.PID || rec.Status != api.Running {
 		t.Errorf("the box is %+v, %v", rec, err)
 	}
 }
 
 // Output runs a command in a box and returns its output and end.
-func Output(t testing.TB, e core.Engine, box string, o options.Exec) (string, core.ExecStatus) {
+func Output(t testing.TB, e core.Engine, box string, o options.Exec) (string, api.ExitStatus) {
 	t.Helper()
 	b, err := core.New(core.Config{Engine: e}).Get(t.Context(), box)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -69,7 +70,7 @@ func inCore() map[string]func(*running, object) result {
 		},
 		"list": func(r *running, _ object) result {
 			recs, err := r.core.List(r.ctx)
-			boxes := []core.Info{}
+			boxes := []api.Box{}
 			for _, rec := range recs {
 				boxes = append(boxes, rec.Summary())
 			}

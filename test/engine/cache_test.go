@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine"
 	"sandbox/core/engine/process"
@@ -25,7 +26,7 @@ func listed(t *testing.T, e core.Engine) string {
 	}
 	var s []string
 	for _, r := range recs {
-		s = append(s, r.ID[4:]+" "+string(r.State)+" "+r.Reason)
+		s = append(s, r.ID[4:]+" "+string(r.Status)+" "+r.Reason)
 	}
 	return strings.Join(s, ", ")
 }
@@ -48,7 +49,7 @@ func TestCacheFresh(t *testing.T) {
 		if i%7 == 0 {
 			err = records.Delete(id)
 		} else {
-			err = records.Put(id, record.Box{Record: core.Record{ID: id, State: core.Stopped, Reason: strings.Repeat("x", i%5), CreatedAt: now}}, false)
+			err = records.Put(id, record.Box{Record: core.Record{ID: id, Status: api.Stopped, Reason: strings.Repeat("x", i%5), CreatedAt: now}}, false)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +104,7 @@ func TestCacheDisturbed(t *testing.T) {
 	records := record.Open(home)
 	put := func(n int) {
 		t.Helper()
-		b := record.Box{Record: core.Record{ID: boxes.ID(home, n), State: core.Stopped, CreatedAt: time.Unix(int64(n), 0)}}
+		b := record.Box{Record: core.Record{ID: boxes.ID(home, n), Status: api.Stopped, CreatedAt: time.Unix(int64(n), 0)}}
 		if err := records.Put(b.ID, b, false); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +160,7 @@ func TestCacheConcurrent(t *testing.T) {
 		wg.Go(func() {
 			id := boxes.ID(home, n)
 			for i := range 100 {
-				b := record.Box{Record: core.Record{ID: id, State: core.Stopped, Reason: strings.Repeat("x", i)}}
+				b := record.Box{Record: core.Record{ID: id, Status: api.Stopped, Reason: strings.Repeat("x", i)}}
 				if err := records.Put(id, b, false); err != nil {
 					t.Error(err)
 				}

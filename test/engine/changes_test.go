@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/record"
 	"sandbox/test/boxes"
@@ -21,7 +22,7 @@ func TestChanges(t *testing.T) {
 	if !<-calls {
 		t.Error("at first, boxes may have been removed before")
 	}
-	b := record.Box{Record: core.Record{ID: boxes.ID(home, 1), State: core.Stopped}}
+	b := record.Box{Record: core.Record{ID: boxes.ID(home, 1), Status: api.Stopped}}
 	for _, step := range []struct {
 		what    string
 		change  func() error

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine"
 	"sandbox/core/engine/wire"
@@ -193,10 +194,10 @@ func TestInitKilled(t *testing.T) {
 	if err := syscall.Kill(rec.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if status, err := p.Exit(); err != nil || status.State != core.ExecLost {
+	if status, err := p.Exit(); err != nil || status.Status != api.ExecLost {
 		t.Errorf("got %v, %v, want a lost command", status, err)
 	}
-	boxes.AwaitState(t, e, rec.ID, core.Failed)
+	boxes.AwaitState(t, e, rec.ID, api.Failed)
 	_, err = e.Exec(t.Context(), rec.ID, options.Exec{Cmd: []string{"true"}})
 	if !fault.Is(err, fault.InvalidState) {
 		t.Errorf("got %v, want invalid_state", err)

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/image/layer"
@@ -41,7 +42,7 @@ func TestFlush(t *testing.T) {
 
 	must(t, layer.MarkNew(dir))
 	must(t, syscall.Kill(boxes.ShimPID(t, home), syscall.SIGKILL))
-	boxes.AwaitState(t, e, newBoxAt(t, e, home, rootfs.Busybox(t)), core.Running) // starts a shim
+	boxes.AwaitState(t, e, newBoxAt(t, e, home, rootfs.Busybox(t)), api.Running) // starts a shim
 	boxes.Await(t, "the next shim to see to it", func() bool { return layer.OnDisk(dir) })
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
@@ -51,7 +52,7 @@ func TestMemoryLimit(t *testing.T) {
 	e := boxes.Open(t, home)
 	box := createWith(t, e, home, 64)
 	hog := options.Exec{Cmd: []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"}}
-	if _, status := boxes.Output(t, e, box, hog); status.Signal != 9 || status.Reason != core.ReasonOOMKilled {
+	if _, status := boxes.Output(t, e, box, hog); status.Signal != 9 || status.Reason != api.ReasonOOMKilled {
 		t.Errorf("a command of 200 MiB ended %+v, want it killed for want of memory", status)
 	}
 	if out, _ := boxes.Output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
@@ -89,7 +90,7 @@ func TestProcessLimit(t *testing.T) {
 		return x.Cancel(t.Context(), time.Millisecond)
 	}
 	status, err := x.Stream(t.Context(), make([]byte, core.OutputBuffer), canceled)
-	if err != nil || status.State != core.ExecCanceled {
+	if err != nil || status.Status != api.ExecCanceled {
 		t.Errorf("got %+v, %v, want a canceled command", status, err)
 	}
 	awaitOutput(t, e, box.ID(), "alive\n", "echo", "alive")

@@ -3,7 +3,7 @@ package engine_test
 import (
 	"testing"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
@@ -17,8 +17,9 @@ func TestOOMKilled(t *testing.T) {
 	const tooMuch = "dd if=/dev/zero of=/dev/null bs=200M count=1"
 	// In this order: no kill is told of twice.
 	for _, test := range []struct {
-		script, reason string
-		code           int
+		script string
+		reason api.Reason
+		code   int
 	}{
 		{"kill -9 $$", "signaled", 137},
 		{"exec " + tooMuch, "oom_killed", 137},
@@ -28,7 +29,7 @@ func TestOOMKilled(t *testing.T) {
 		{"exec " + tooMuch, "oom_killed", 137},
 	} {
 		_, status := boxes.Output(t, e, box, options.Exec{Cmd: []string{"/bin/sh", "-c", test.script}})
-		if status.Reason != test.reason || status.ExitCode != test.code || status.State != core.ExecFailed {
+		if status.Reason != test.reason || status.ExitCode != test.code || status.Status != api.ExecFailed {
 			t.Errorf("%s: got %+v, want %s", test.script, status, test.reason)
 		}
 	}

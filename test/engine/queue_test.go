@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -32,7 +33,7 @@ func TestManyAtOnce(t *testing.T) {
 	made := 0
 	for i, err := range errs {
 		switch {
-		case err == nil && recs[i].State == core.Running:
+		case err == nil && recs[i].Status == api.Running:
 			made++
 		case !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "ask again"):
 			t.Errorf("box %d: %+v, %v", i, recs[i], err)
@@ -98,7 +99,7 @@ func TestCreateAgain(t *testing.T) {
 	for name, end := range map[string]func(pid int){
 		"its init was killed": func(pid int) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
-			boxes.AwaitState(t, e, id, core.Failed)
+			boxes.AwaitState(t, e, id, api.Failed)
 		},
 		"it was stopped": func(int) {
 			if _, err := e.Stop(t.Context(), id, time.Second); err != nil {
@@ -109,7 +110,7 @@ func TestCreateAgain(t *testing.T) {
 		boxes.Output(t, e, id, options.Exec{Cmd: []string{"touch", "/mark"}})
 		end(again.PID)
 		before := again.PID
-		if again, err = boxes.Create(t.Context(), e, id, root); err != nil || again.State != core.Running || again.PID == before {
+		if again, err = boxes.Create(t.Context(), e, id, root); err != nil || again.Status != api.Running || again.PID == before {
 			t.Fatalf("%s: got %+v, %v, want a running box", name, again, err)
 		}
 		if out, _ := boxes.Output(t, e, id, options.Exec{Cmd: []string{"ls", "/mark"}}); out == "/mark\n" {

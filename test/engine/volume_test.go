@@ -219,7 +219,7 @@ func TestWithin(t *testing.T) {
 		must(t, os.RemoveAll(inside))
 		must(t, os.Symlink(outside, inside))
 		if rec, err := e.Start(t.Context(), id); !fault.Is(err, fault.PermissionDenied) {
-			t.Errorf("%s: %+v, %v, want permission_denied", name, rec.State, err)
+			t.Errorf("%s: %+v, %v, want permission_denied", name, rec.Status, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 )
@@ -139,7 +140,7 @@ func (e *exec) control(f wire.Frame) error {
 		if err := f.Decode(&r); err != nil {
 			return err
 		}
-		e.end(wire.ReasonCanceled, milliseconds(r.GraceMS))
+		e.end(api.ReasonCanceled, milliseconds(r.GraceMS))
 	case wire.TypeHangUp:
 		var r wire.Cancel
 		if err := f.Decode(&r); err != nil {

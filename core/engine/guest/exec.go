@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core/engine/wire"
 	"sandbox/core/ids"
 )
@@ -33,16 +34,16 @@ type exec struct {
 
 	mu      sync.Mutex
 	pid     int // 0 when it could not be started
-	status  *wire.Exited
-	ending  string      // the reason, once init began to end it
+	status  *api.ExitStatus
+	ending  api.Reason  // the reason, once init began to end it
 	last    unix.Signal // that init sent to end it
 	reader  *wire.Conn
 	left    chan struct{} // closed once the reader has gone
 	handed  bool          // the reader has the descriptors
 	timeout *time.Timer
 	killer  *time.Timer
-	held    *wire.Exited // the end, until the group is empty
-	dying   *time.Timer  // bounds that
+	held    *api.ExitStatus // the end, until the group is empty
+	dying   *time.Timer     // bounds that
 }
 
 // files are init's own ends of an exec's descriptors. They stay open while the
@@ -160,13 +161,13 @@ func (e *exec) arm(ms int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.timeout = time.AfterFunc(time.Duration(ms)*time.Millisecond, func() {
-		e.end(wire.ReasonTimedOut, timeoutGrace)
+		e.end(api.ReasonTimedOut, timeoutGrace)
 	})
 }
 
 // end ends the whole process tree. It gives false when the command has ended
 // already.
-func (e *exec) end(reason string, grace time.Duration) bool {
+func (e *exec) end(reason api.Reason, grace time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.runs() {
@@ -205,25 +206,25 @@ func (e *exec) kill() {
 
 // exited turns the end of the own process into the exec's.
 func (e *exec) exited(ws unix.WaitStatus, oom oomKills) {
-	end := wire.Exited{State: wire.StateFailed, Reason: wire.ReasonExited, ExitCode: ws.ExitStatus()}
+	end := api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonExited, ExitCode: ws.ExitStatus()}
 	switch {
 	case ws.Signaled():
-		end.Reason, end.Signal, end.ExitCode = wire.ReasonSignaled, int(ws.Signal()), 128+int(ws.Signal())
+		end.Reason, end.Signal, end.ExitCode = api.ReasonSignaled, int(ws.Signal()), 128+int(ws.Signal())
 		// One that somebody else killed while another command of the box
 		// was out of memory is taken for one more: nothing tells them apart.
 		if ws.Signal() == unix.SIGKILL && oom.count() > e.kills {
-			end.Reason = wire.ReasonOOMKilled
+			end.Reason = api.ReasonOOMKilled
 		}
 	case ws.ExitStatus() == 0:
-		end.State = wire.StateSucceeded
+		end.Status = api.ExecSucceeded
 	}
 	e.mu.Lock()
 	reason, last := e.ending, e.last
 	e.mu.Unlock()
 	switch reason {
 	case "":
-	case wire.ReasonBoxStopped: // the rest of the tree has the box's grace
-		end.Reason, end.State = reason, wire.StateFailed
+	case api.ReasonBoxStopped: // the rest of the tree has the box's grace
+		end.Reason, end.Status = reason, api.ExecFailed
 	default: // what is left of the tree goes with it, before anybody hears of the end
 		_ = e.group.kill()
 		e.finishLater(endedBy(reason, last))
@@ -237,7 +238,7 @@ func (e *exec) exited(ws unix.WaitStatus, oom oomKills) {
 const maxDying = time.Second
 
 // finishLater publishes the end once the exec's group is empty.
-func (e *exec) finishLater(end wire.Exited) {
+func (e *exec) finishLater(end api.ExitStatus) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.held = &end
@@ -259,12 +260,12 @@ func (e *exec) groupGone() {
 }
 
 // endedBy is the end of a command that init ended.
-func endedBy(reason string, last unix.Signal) wire.Exited {
-	state := wire.StateCanceled
-	if reason == wire.ReasonTimedOut {
-		state = wire.StateTimedOut
+func endedBy(reason api.Reason, last unix.Signal) api.ExitStatus {
+	status := api.ExecCanceled
+	if reason == api.ReasonTimedOut {
+		status = api.ExecTimedOut
 	}
-	return wire.Exited{State: state, Reason: reason, Signal: int(last), ExitCode: 128 + int(last)}
+	return api.ExitStatus{Status: status, Reason: reason, Signal: int(last), ExitCode: 128 + int(last)}
 }
 
 // runs tells whether the exec's own process has not been reaped: its pid is not
@@ -272,7 +273,7 @@ func endedBy(reason string, last unix.Signal) wire.Exited {
 func (e *exec) runs() bool { return e.pid > 0 && e.status == nil && e.held == nil }
 
 // finish publishes the end to the reader, if there is one now.
-func (e *exec) finish(end wire.Exited) {
+func (e *exec) finish(end api.ExitStatus) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	end.FinishedAt = time.Now().UTC()

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core/engine/wire"
 )
 
@@ -28,21 +29,21 @@ type plan struct {
 // stderr before anyone reads: it must fit the one page that a pipe has at
 // least, whatever a command is called.
 type startFailure struct {
-	reason  string
+	reason  api.Reason
 	code    int
 	message string
 }
 
 func notFound(name string) *startFailure {
-	return &startFailure{wire.ReasonNotFound, 127, fmt.Sprintf("%.900s: command not found", name)}
+	return &startFailure{api.ReasonNotFound, 127, fmt.Sprintf("%.900s: command not found", name)}
 }
 
 func cannotRun(err error) *startFailure {
-	return &startFailure{wire.ReasonNotExecutable, 126, fmt.Sprintf("%.900s", err.Error())}
+	return &startFailure{api.ReasonNotExecutable, 126, fmt.Sprintf("%.900s", err.Error())}
 }
 
-func (f *startFailure) exited() wire.Exited {
-	return wire.Exited{State: wire.StateFailed, Reason: f.reason, ExitCode: f.code, Message: f.message}
+func (f *startFailure) exited() api.ExitStatus {
+	return api.ExitStatus{Status: api.ExecFailed, Reason: f.reason, ExitCode: f.code, Message: f.message}
 }
 
 // plan decides who runs what, where and with which environment.
@@ -114,7 +115,7 @@ func lookUpProgram(name, dir, path string) (string, *startFailure) {
 		if why == nil {
 			return program, nil
 		}
-		if why.reason == wire.ReasonNotExecutable {
+		if why.reason == api.ReasonNotExecutable {
 			found = why // but a later directory may have one that runs
 		}
 	}
@@ -142,7 +143,7 @@ func checkProgram(path, dir string) (string, *startFailure) {
 // explain turns what fork or exec answered into words.
 func (p plan) explain(err error) *startFailure {
 	if errors.Is(err, unix.ENOENT) {
-		return &startFailure{wire.ReasonNotFound, 127, fmt.Sprintf("%.900s: its interpreter or loader is not in the box", p.path)}
+		return &startFailure{api.ReasonNotFound, 127, fmt.Sprintf("%.900s: its interpreter or loader is not in the box", p.path)}
 	}
 	return cannotRun(fmt.Errorf("%s: %w", p.path, err))
 }

@@ -3,6 +3,7 @@ package guest
 import (
 	"errors"
 
+	"sandbox/api"
 	"sandbox/core/engine/wire"
 )
 
@@ -122,7 +123,7 @@ func (g *guest) handleEnd(conn *wire.Conn, f wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	if !e.end(wire.ReasonCanceled, milliseconds(r.GraceMS)) {
+	if !e.end(api.ReasonCanceled, milliseconds(r.GraceMS)) {
 		return errEnded
 	}
 	return g.tellEnd(e, conn, false)

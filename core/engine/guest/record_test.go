@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/engine/wire"
 )
 
@@ -26,7 +27,7 @@ func TestKeptText(t *testing.T) {
 	if r := e.listed(g); textSize(r.Cmd, r.Env) != keptText || r.Env != nil || r.Cmd[0] != "echo" {
 		t.Errorf("listed with %d bytes", textSize(r.Cmd, r.Env))
 	}
-	e.finish(wire.Exited{State: wire.StateSucceeded})
+	e.finish(api.ExitStatus{Status: api.ExecSucceeded})
 	if !whole(e.record(g)) {
 		t.Error("an exec that is read is cut")
 	}

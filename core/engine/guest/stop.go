@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core/engine/wire"
 )
 
@@ -22,7 +23,7 @@ func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
 	for _, e := range g.children {
 		e.mu.Lock()
 		if e.ending == "" {
-			e.ending = wire.ReasonBoxStopped
+			e.ending = api.ReasonBoxStopped
 		}
 		e.mu.Unlock()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core/engine/transfer"
 	"sandbox/core/engine/wire"
 	"sandbox/core/ids"
@@ -32,7 +33,7 @@ func (g *guest) handleTransfer(conn *wire.Conn, f wire.Frame) error {
 	if err == nil {
 		_, err = conn.Recv() // nothing comes but the end
 	}
-	e.end(wire.ReasonCanceled, transferGrace)
+	e.end(api.ReasonCanceled, transferGrace)
 	return err
 }
 

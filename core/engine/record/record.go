@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/process"
 	"sandbox/core/fault"
@@ -31,30 +32,30 @@ func Dir(home, id string) string { return filepath.Join(home, "boxes", id) }
 // Correct corrects a record whose box ended while no shim watched: after a
 // reboot, or when the shim was killed too. It tells whether it did.
 func (b *Box) Correct() bool {
-	if b.State != core.Running || b.Init.Alive() {
+	if b.Status != api.Running || b.Init.Alive() {
 		return false
 	}
-	b.Ended(core.Failed, "init_died")
-	b.Error = &core.Failure{Code: fault.Engine, Message: "the box's init ended while nobody watched it (a reboot, or it was killed)"}
+	b.Ended(api.Failed, "init_died")
+	b.Error = &api.Failure{Code: fault.Engine, Message: "the box's init ended while nobody watched it (a reboot, or it was killed)"}
 	return true
 }
 
 // Ended puts the box into a state without processes.
-func (b *Box) Ended(s core.State, reason string) {
+func (b *Box) Ended(s api.BoxStatus, reason string) {
 	now := time.Now().UTC()
-	b.State, b.Reason, b.PID, b.Init, b.Link = s, reason, 0, process.Identity{}, ""
+	b.Status, b.Reason, b.PID, b.Init, b.Link = s, reason, 0, process.Identity{}, ""
 	b.StoppedAt, b.UpdatedAt = &now, now
 }
 
 // Began puts the box into the state running.
 func (b *Box) Began(init process.Identity) {
 	now := time.Now().UTC()
-	b.State, b.Reason, b.Error, b.PID, b.Init = core.Running, "", nil, init.PID, init
+	b.Status, b.Reason, b.Error, b.PID, b.Init = api.Running, "", nil, init.PID, init
 	b.StartedAt, b.StoppedAt, b.UpdatedAt = &now, nil, now
 }
 
 // OverSince tells whether the box stopped or failed no later than t.
 func (b Box) OverSince(t time.Time) bool {
-	over := b.State == core.Stopped || b.State == core.Failed
+	over := b.Status == api.Stopped || b.Status == api.Failed
 	return over && (b.StoppedAt == nil || !b.StoppedAt.After(t))
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
@@ -71,7 +72,7 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity, left fun
 	if err := k.checkVolumes(req.Options.Volumes); err != nil {
 		return core.Record{}, err
 	}
-	if rec, err := k.again(req.ID); err != nil || rec.State == core.Running {
+	if rec, err := k.again(req.ID); err != nil || rec.Status == api.Running {
 		return rec, err
 	}
 	b, err := k.reserve(req, owner)
@@ -101,7 +102,7 @@ func (k *keeper) again(id string) (core.Record, error) {
 		return core.Record{}, nil // as nearly always: there is none
 	}
 	defer b.change.Unlock()
-	if rec := b.record().Record; rec.State == core.Running {
+	if rec := b.record().Record; rec.Status == api.Running {
 		return rec, nil
 	}
 	return core.Record{}, k.forget(b)
@@ -112,7 +113,7 @@ func (k *keeper) again(id string) (core.Record, error) {
 func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, error) {
 	now := time.Now().UTC()
 	b := &box{rec: record.Box{
-		Record: core.Record{ID: req.ID, Options: req.Options, ImageID: req.Image.ID, State: core.Created, CreatedAt: now, UpdatedAt: now},
+		Record: core.Record{ID: req.ID, Options: req.Options, ImageID: req.Image.ID, Status: api.Created, CreatedAt: now, UpdatedAt: now},
 		Image:  req.Image, Owner: owner,
 	}}
 	k.mu.Lock()
@@ -181,10 +182,10 @@ func (k *keeper) noteEnd(b *box, f *life) {
 	k.launcher.cleanUp(b.rec.ID, f)
 	b.mu.Lock()
 	if b.stopping {
-		b.rec.Ended(core.Stopped, "stopped")
+		b.rec.Ended(api.Stopped, "stopped")
 	} else {
-		b.rec.Ended(core.Failed, "init_died")
-		b.rec.Error = &core.Failure{Code: fault.Engine, Message: "the box's init ended by itself"}
+		b.rec.Ended(api.Failed, "init_died")
+		b.rec.Error = &api.Failure{Code: fault.Engine, Message: "the box's init ended by itself"}
 	}
 	rec, ended := b.rec, b.ended
 	b.life = nil
@@ -253,7 +254,7 @@ func (k *keeper) start(id string) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer b.change.Unlock()
-	if b.record().State == core.Running {
+	if b.record().Status == api.Running {
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is running", id)
 	}
 	if err := k.bringUp(b); err != nil {
@@ -329,7 +330,7 @@ func (k *keeper) remove(id string, force bool) error {
 		return err
 	}
 	defer b.change.Unlock()
-	if b.record().State == core.Running && !force {
+	if b.record().Status == api.Running && !force {
 		return fault.New(fault.InvalidState, "box %s is running: stop it first, or use force", id)
 	}
 	if life, ended := b.stop(); life != nil {

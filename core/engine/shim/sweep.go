@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
@@ -48,21 +48,21 @@ func (k *keeper) load() error {
 // takeOver brings one box and its record together.
 func (k *keeper) takeOver(b *box) error {
 	rec := &b.rec
-	if rec.State == core.Running {
+	if rec.Status == api.Running {
 		if h, err := process.Open(rec.Init); err == nil {
 			// Not a child of this shim: whoever is its parent now reaps it.
 			k.adopt(b, &life{init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
 			return nil
 		}
 	}
-	if rec.State == core.Created || rec.State == core.Running {
+	if rec.Status == api.Created || rec.Status == api.Running {
 		groups(rec.ID).kill()
 		k.launcher.clean(rec.ID)
 	}
 	switch {
-	case rec.State == core.Created, rec.Correct() && rec.Options.AutoRemove:
+	case rec.Status == api.Created, rec.Correct() && rec.Options.AutoRemove:
 		return k.forget(b)
-	case rec.State == core.Failed:
+	case rec.Status == api.Failed:
 		return k.records.Put(rec.ID, *rec, true)
 	}
 	return nil

@@ -3,6 +3,7 @@ package wire
 import (
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 )
 
@@ -35,7 +36,7 @@ const (
 
 	// Answers of init.
 	TypeStarted // Exec, with the exec's descriptors
-	TypeExited  // Exited
+	TypeExited  // api.ExitStatus
 	TypeExec    // Exec: one of Execs; Find's; twice for Await and at the end for End
 	TypeListed  // no body: the end of Execs
 	TypeMoving  // no body: with the pipe and the socket of a transfer
@@ -101,18 +102,7 @@ type Exec struct {
 	Stdin      bool              `json:"stdin,omitempty"`
 	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
 	CreatedAt  time.Time         `json:"created_at"`
-	End        *Exited           `json:"end,omitempty"`
-}
-
-// Exited tells the end of the exec's own process.
-type Exited struct {
-	State    string `json:"status"`
-	Reason   string `json:"reason"`
-	ExitCode int    `json:"exit_code"`
-	Signal   int    `json:"signal,omitempty"`
-	Message  string `json:"message,omitempty"`
-
-	FinishedAt time.Time `json:"finished_at"`
+	End        *api.ExitStatus   `json:"end,omitempty"`
 }
 
 // Signal asks for a signal to the exec's own process.
@@ -141,20 +131,3 @@ type Error struct {
 	Kind    fault.Kind `json:"code"`
 	Message string     `json:"message"`
 }
-
-// Reasons and states as the contract names them (section 3).
-const (
-	StateSucceeded = "succeeded"
-	StateFailed    = "failed"
-	StateCanceled  = "canceled"
-	StateTimedOut  = "timed_out"
-
-	ReasonExited        = "exited"
-	ReasonSignaled      = "signaled"
-	ReasonCanceled      = "canceled"
-	ReasonTimedOut      = "timed_out"
-	ReasonOOMKilled     = "oom_killed"
-	ReasonBoxStopped    = "box_stopped"
-	ReasonNotFound      = "not_found"
-	ReasonNotExecutable = "not_executable"
-)

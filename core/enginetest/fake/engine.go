@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -68,7 +69,7 @@ func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record,
 	}
 	now := time.Now().UTC()
 	b := &box{image: req.Image, record: core.Record{
-		ID: req.ID, Options: req.Options, ImageID: req.Image.ID, State: core.Running, PID: os.Getpid(),
+		ID: req.ID, Options: req.Options, ImageID: req.Image.ID, Status: api.Running, PID: os.Getpid(),
 		CreatedAt: now, UpdatedAt: now, StartedAt: &now,
 	}}
 	e.boxes[req.ID] = b
@@ -80,13 +81,13 @@ func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record,
 func (e *Engine) Start(_ context.Context, id string) (core.Record, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b, err := e.in(id, core.Stopped)
+	b, err := e.in(id, api.Stopped)
 	if err != nil {
 		return core.Record{}, err
 	}
 	now := time.Now().UTC()
 	r := &b.record
-	r.State, r.PID, r.StartedAt, r.StoppedAt, r.UpdatedAt = core.Running, os.Getpid(), &now, nil, now
+	r.Status, r.PID, r.StartedAt, r.StoppedAt, r.UpdatedAt = api.Running, os.Getpid(), &now, nil, now
 	b.usage = core.Usage{}
 	return b.record, nil
 }
@@ -94,7 +95,7 @@ func (e *Engine) Start(_ context.Context, id string) (core.Record, error) {
 // Stop ends the commands of a running box.
 func (e *Engine) Stop(_ context.Context, id string, grace time.Duration) (core.Record, error) {
 	e.mu.Lock()
-	b, err := e.in(id, core.Running)
+	b, err := e.in(id, api.Running)
 	if err != nil {
 		e.mu.Unlock()
 		return core.Record{}, err
@@ -113,7 +114,7 @@ func (e *Engine) Stop(_ context.Context, id string, grace time.Duration) (core.R
 func (b *box) stopped() []*control {
 	now := time.Now().UTC()
 	r := &b.record
-	r.State, r.PID, r.StoppedAt, r.UpdatedAt = core.Stopped, 0, &now, now
+	r.Status, r.PID, r.StoppedAt, r.UpdatedAt = api.Stopped, 0, &now, now
 	execs := b.execs
 	b.execs = nil
 	return execs
@@ -123,7 +124,7 @@ func (b *box) stopped() []*control {
 func (e *Engine) Remove(_ context.Context, id string, force bool) error {
 	e.mu.Lock()
 	b, err := e.in(id, "")
-	if err == nil && b.record.State == core.Running && !force {
+	if err == nil && b.record.Status == api.Running && !force {
 		err = fault.New(fault.InvalidState, "box %s is running: stop it first, or use force", id)
 	}
 	if err != nil {
@@ -163,7 +164,7 @@ func (e *Engine) Get(_ context.Context, id string) (core.Record, error) {
 func (e *Engine) Exec(_ context.Context, id string, o options.Exec) (*core.Process, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b, err := e.in(id, core.Running)
+	b, err := e.in(id, api.Running)
 	if err != nil {
 		return nil, err
 	}
@@ -189,14 +190,14 @@ func (e *Engine) Attach(_ context.Context, boxID, execID string) (*core.Process,
 }
 
 // Execs returns the commands since the last start, newest first.
-func (e *Engine) Execs(_ context.Context, id string) ([]core.ExecRecord, error) {
+func (e *Engine) Execs(_ context.Context, id string) ([]api.Exec, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b, err := e.in(id, core.Running)
+	b, err := e.in(id, api.Running)
 	if err != nil {
 		return nil, err
 	}
-	records := []core.ExecRecord{}
+	records := []api.Exec{}
 	for _, c := range slices.Backward(b.execs) {
 		r := c.now()
 		r.Env = nil
@@ -206,36 +207,36 @@ func (e *Engine) Execs(_ context.Context, id string) ([]core.ExecRecord, error) 
 }
 
 // FindExec returns one command.
-func (e *Engine) FindExec(_ context.Context, boxID, execID string) (core.ExecRecord, error) {
+func (e *Engine) FindExec(_ context.Context, boxID, execID string) (api.Exec, error) {
 	c, err := e.find(boxID, execID)
 	if err != nil {
-		return core.ExecRecord{}, err
+		return api.Exec{}, err
 	}
 	return c.now(), nil
 }
 
 // AwaitExec waits for the end of a command.
-func (e *Engine) AwaitExec(ctx context.Context, boxID, execID string) (core.ExecRecord, error) {
+func (e *Engine) AwaitExec(ctx context.Context, boxID, execID string) (api.Exec, error) {
 	c, err := e.find(boxID, execID)
 	if err != nil {
-		return core.ExecRecord{}, err
+		return api.Exec{}, err
 	}
 	select {
 	case <-c.done:
 		return c.now(), nil
 	case <-ctx.Done():
-		return core.ExecRecord{}, fault.Of(ctx.Err())
+		return api.Exec{}, fault.Of(ctx.Err())
 	}
 }
 
 // CancelExec ends a command's process group.
-func (e *Engine) CancelExec(ctx context.Context, boxID, execID string, grace time.Duration) (core.ExecRecord, error) {
+func (e *Engine) CancelExec(ctx context.Context, boxID, execID string, grace time.Duration) (api.Exec, error) {
 	c, err := e.find(boxID, execID)
 	if err != nil {
-		return core.ExecRecord{}, err
+		return api.Exec{}, err
 	}
-	if !c.end(core.ExecCanceled, core.ReasonCanceled, grace) {
-		return core.ExecRecord{}, fault.New(fault.InvalidState, "exec %s has ended", execID)
+	if !c.end(api.ExecCanceled, api.ReasonCanceled, grace) {
+		return api.Exec{}, fault.New(fault.InvalidState, "exec %s has ended", execID)
 	}
 	return e.AwaitExec(ctx, boxID, execID)
 }
@@ -243,7 +244,7 @@ func (e *Engine) CancelExec(ctx context.Context, boxID, execID string, grace tim
 func (e *Engine) find(boxID, execID string) (*control, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b, err := e.in(boxID, core.Running)
+	b, err := e.in(boxID, api.Running)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ func (e *Engine) Sweep(_ context.Context, olderThan time.Duration) (core.Swept, 
 	var swept core.Swept
 	for _, id := range slices.Clone(e.order) {
 		r := e.boxes[id].record
-		if r.State == core.Stopped && time.Since(*r.StoppedAt) >= olderThan {
+		if r.Status == api.Stopped && time.Since(*r.StoppedAt) >= olderThan {
 			e.forget(id)
 			swept.Boxes = append(swept.Boxes, id)
 		}
@@ -285,13 +286,13 @@ func (e *Engine) Usage(_ context.Context, id string) (core.Usage, error) {
 func (e *Engine) Close() error { return nil }
 
 // in returns the box if it is in the state want, or in any for "". e.mu is held.
-func (e *Engine) in(id string, want core.State) (*box, error) {
+func (e *Engine) in(id string, want api.BoxStatus) (*box, error) {
 	b, ok := e.boxes[id]
 	if !ok {
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
-	if want != "" && b.record.State != want {
-		return nil, fault.New(fault.InvalidState, "box %s is %s, not %s", id, b.record.State, want)
+	if want != "" && b.record.Status != want {
+		return nil, fault.New(fault.InvalidState, "box %s is %s, not %s", id, b.record.Status, want)
 	}
 	return b, nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"sandbox/core"
+	"sandbox/api"
 	"sandbox/core/ids"
 	"sandbox/core/options"
 )
@@ -25,7 +25,7 @@ import (
 type control struct {
 	group  int
 	cmd    *exec.Cmd
-	record core.ExecRecord // as it started
+	record api.Exec // as it started
 	keepIn bool
 
 	// This side's own ends: each reader gets copies of them.
@@ -34,8 +34,8 @@ type control struct {
 	done         chan struct{}
 
 	mu     sync.Mutex
-	status core.ExecStatus // its State and Reason are set early by what ends the command
-	signal syscall.Signal  // the last one sent to end it
+	status api.ExitStatus // its State and Reason are set early by what ends the command
+	signal syscall.Signal // the last one sent to end it
 	ended  bool
 	read   bool // a reader has the copies
 }
@@ -55,7 +55,7 @@ func start(b *box, o options.Exec) (*control, error) {
 	if failure == nil {
 		go c.wait(exitW)
 		if o.Timeout > 0 {
-			time.AfterFunc(o.Timeout, func() { c.end(core.ExecTimedOut, core.ReasonTimedOut, 2*time.Second) })
+			time.AfterFunc(o.Timeout, func() { c.end(api.ExecTimedOut, api.ReasonTimedOut, 2*time.Second) })
 		}
 		return c, nil
 	}
@@ -65,9 +65,9 @@ func start(b *box, o options.Exec) (*control, error) {
 	return c, c.complain(failure.Error())
 }
 
-func record(b *box, o options.Exec) core.ExecRecord {
-	r := core.ExecRecord{
-		ID: ids.Exec.New(), BoxID: b.record.ID, Status: core.ExecRunning,
+func record(b *box, o options.Exec) api.Exec {
+	r := api.Exec{
+		ID: ids.Exec.New(), BoxID: b.record.ID, Status: api.ExecRunning,
 		Cmd: o.Cmd, Env: map[string]string{}, WorkingDir: cmp.Or(o.WorkingDir, b.record.Options.WorkingDir, b.image.WorkingDir, "/"),
 		User: cmp.Or(o.User, b.record.Options.User, b.image.User, "root"), TTY: o.TTY, CreatedAt: time.Now().UTC(),
 	}
@@ -155,10 +155,10 @@ func (c *control) complain(text string) error {
 }
 
 // why returns the status of a command that could not be started.
-func why(failure error) core.ExecStatus {
-	s := core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonNotExecutable, ExitCode: 126, Message: failure.Error(), FinishedAt: time.Now().UTC()}
+func why(failure error) api.ExitStatus {
+	s := api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonNotExecutable, ExitCode: 126, Message: failure.Error(), FinishedAt: time.Now().UTC()}
 	if errors.Is(failure, errNotFound) {
-		s.Reason, s.ExitCode = core.ReasonNotFound, 127
+		s.Reason, s.ExitCode = api.ReasonNotFound, 127
 	}
 	return s
 }
@@ -182,36 +182,36 @@ func (c *control) wait(exit *os.File) {
 	_ = exit.Close()
 }
 
-func ownEnd(ws syscall.WaitStatus) core.ExecStatus {
+func ownEnd(ws syscall.WaitStatus) api.ExitStatus {
 	switch {
 	case ws.Signaled():
-		return core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonSignaled, ExitCode: 128 + int(ws.Signal()), Signal: int(ws.Signal())}
+		return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonSignaled, ExitCode: 128 + int(ws.Signal()), Signal: int(ws.Signal())}
 	case ws.ExitStatus() == 0:
-		return core.ExecStatus{State: core.ExecSucceeded, Reason: core.ReasonExited}
+		return api.ExitStatus{Status: api.ExecSucceeded, Reason: api.ReasonExited}
 	}
-	return core.ExecStatus{State: core.ExecFailed, Reason: core.ReasonExited, ExitCode: ws.ExitStatus()}
+	return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonExited, ExitCode: ws.ExitStatus()}
 }
 
 // end ends the process group: SIGTERM, SIGKILL after grace. It gives false if
 // the command had ended.
-func (c *control) end(state core.ExecState, reason string, grace time.Duration) bool {
-	if !c.send(syscall.SIGTERM, state, reason) {
+func (c *control) end(status api.ExecStatus, reason api.Reason, grace time.Duration) bool {
+	if !c.send(syscall.SIGTERM, status, reason) {
 		return false
 	}
 	time.AfterFunc(grace, func() {
-		c.send(syscall.SIGKILL, state, reason)
+		c.send(syscall.SIGKILL, status, reason)
 		_ = syscall.Kill(-c.group, syscall.SIGKILL) // what its end left
 	})
 	return true
 }
 
-func (c *control) send(sig syscall.Signal, state core.ExecState, reason string) bool {
+func (c *control) send(sig syscall.Signal, status api.ExecStatus, reason api.Reason) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
 		return false
 	}
-	c.status.State, c.status.Reason, c.signal = state, reason, sig
+	c.status.Status, c.status.Reason, c.signal = status, reason, sig
 	_ = syscall.Kill(-c.group, sig)
 	return true
 }
@@ -220,7 +220,7 @@ func (c *control) send(sig syscall.Signal, state core.ExecState, reason string) 
 func endAll(execs []*control, grace time.Duration) {
 	late := time.After(grace)
 	for _, c := range execs {
-		c.send(syscall.SIGTERM, core.ExecFailed, core.ReasonBoxStopped)
+		c.send(syscall.SIGTERM, api.ExecFailed, api.ReasonBoxStopped)
 	}
 	for _, c := range execs {
 		select {
@@ -228,7 +228,7 @@ func endAll(execs []*control, grace time.Duration) {
 		case <-late:
 			late = time.After(0)
 		}
-		c.send(syscall.SIGKILL, core.ExecFailed, core.ReasonBoxStopped)
+		c.send(syscall.SIGKILL, api.ExecFailed, api.ReasonBoxStopped)
 		if c.group != 0 {
 			_ = syscall.Kill(-c.group, syscall.SIGKILL)
 		}

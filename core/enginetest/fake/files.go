@@ -11,17 +11,18 @@ import (
 	"strings"
 	"syscall"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 )
 
 // Upload writes to the host's own file system, as commands of this engine do.
-func (e *Engine) Upload(_ context.Context, boxID string, u core.Upload, content io.Reader) (core.Uploaded, error) {
+func (e *Engine) Upload(_ context.Context, boxID string, u core.Upload, content io.Reader) (api.Uploaded, error) {
 	if err := e.running(boxID); err != nil {
-		return core.Uploaded{}, err
+		return api.Uploaded{}, err
 	}
 	if !filepath.IsAbs(u.Dest) {
-		return core.Uploaded{}, fault.New(fault.InvalidArgument, "dest %q must be an absolute path", u.Dest)
+		return api.Uploaded{}, fault.New(fault.InvalidArgument, "dest %q must be an absolute path", u.Dest)
 	}
 	if u.Tar {
 		return untar(u.Dest, tar.NewReader(content))
@@ -29,14 +30,14 @@ func (e *Engine) Upload(_ context.Context, boxID string, u core.Upload, content 
 	dest := filepath.Clean(u.Dest)
 	if st, err := os.Stat(dest); strings.HasSuffix(u.Dest, "/") || err == nil && st.IsDir() {
 		if u.Name == "" || u.Name == ".." || u.Name == "." || strings.ContainsAny(u.Name, "/\x00") {
-			return core.Uploaded{}, fault.New(fault.InvalidArgument, "%q can't be the name of a file", u.Name)
+			return api.Uploaded{}, fault.New(fault.InvalidArgument, "%q can't be the name of a file", u.Name)
 		}
 		dest = filepath.Join(dest, u.Name)
 	}
 	mode := 0o644
 	if st, err := os.Lstat(dest); err == nil {
 		if !st.Mode().IsRegular() && st.Mode().Type() != fs.ModeSymlink {
-			return core.Uploaded{}, fault.New(fault.InvalidArgument, "%s is no file that can be replaced", dest)
+			return api.Uploaded{}, fault.New(fault.InvalidArgument, "%s is no file that can be replaced", dest)
 		}
 		if st.Mode().IsRegular() {
 			mode = int(st.Mode().Perm())
@@ -46,7 +47,7 @@ func (e *Engine) Upload(_ context.Context, boxID string, u core.Upload, content 
 		mode = *u.Mode
 	}
 	n, err := replace(dest, content, uint32(mode))
-	return core.Uploaded{Dest: dest, Size: n}, err
+	return api.Uploaded{Dest: dest, Size: n}, err
 }
 
 func replace(dest string, content io.Reader, mode uint32) (int64, error) {
@@ -68,8 +69,8 @@ func replace(dest string, content io.Reader, mode uint32) (int64, error) {
 	return n, err
 }
 
-func untar(dest string, tr *tar.Reader) (core.Uploaded, error) {
-	done := core.Uploaded{Dest: filepath.Clean(dest)}
+func untar(dest string, tr *tar.Reader) (api.Uploaded, error) {
+	done := api.Uploaded{Dest: filepath.Clean(dest)}
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -159,7 +160,7 @@ func add(tw *tar.Writer, parent, name string, st fs.FileInfo) error {
 func (e *Engine) running(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_, err := e.in(id, core.Running)
+	_, err := e.in(id, api.Running)
 	return err
 }
 

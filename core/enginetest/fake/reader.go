@@ -8,6 +8,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 )
@@ -53,7 +54,7 @@ func dup(f *os.File) *os.File {
 
 func (r *reader) ExitFD() int { return int(r.exit.Fd()) }
 
-func (r *reader) Exit() (core.ExecStatus, error) {
+func (r *reader) Exit() (api.ExitStatus, error) {
 	<-r.done
 	return r.status, nil
 }
@@ -68,7 +69,7 @@ func (r *reader) Signal(_ context.Context, sig int) error {
 }
 
 func (r *reader) Cancel(_ context.Context, grace time.Duration) error {
-	if !r.end(core.ExecCanceled, core.ReasonCanceled, grace) {
+	if !r.end(api.ExecCanceled, api.ReasonCanceled, grace) {
 		return fault.New(fault.InvalidState, "the command has ended")
 	}
 	return nil
@@ -145,7 +146,7 @@ func (c *control) drop() {
 }
 
 // now returns the record as it stands.
-func (c *control) now() core.ExecRecord {
+func (c *control) now() api.Exec {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {

@@ -1,0 +1,92 @@
+package api
+
+import "time"
+
+// BoxStatus is where a box is in its life: created -> running <-> stopped, or
+// failed.
+type BoxStatus string
+
+// What the status of a box can be.
+const (
+	Created BoxStatus = "created"
+	Running BoxStatus = "running"
+	Stopped BoxStatus = "stopped"
+	Failed  BoxStatus = "failed"
+)
+
+// Box is a box (contract, section 2).
+type Box struct {
+	ID         string            `json:"id"`
+	Name       *string           `json:"name"`
+	Status     BoxStatus         `json:"status"`
+	State      BoxState          `json:"state"`
+	Image      *string           `json:"image"`
+	RootfsPath *string           `json:"rootfs_path"`
+	CPUs       int               `json:"cpus"`
+	MemoryMiB  int               `json:"memory_mib"`
+	DiskSizeGB *int              `json:"disk_size_gb"`
+	Network    string            `json:"network"`
+	WorkingDir *string           `json:"working_dir"`
+	Env        map[string]string `json:"env,omitzero"` // nil in listings
+	Volumes    []Volume          `json:"volumes"`
+	Ports      []Port            `json:"ports"`
+	AutoRemove bool              `json:"auto_remove"`
+	Labels     map[string]string `json:"labels"`
+	CreatedAt  time.Time         `json:"created_at"`
+	UpdatedAt  time.Time         `json:"updated_at"`
+	StartedAt  *time.Time        `json:"started_at"`
+	StoppedAt  *time.Time        `json:"stopped_at"`
+	Error      *Failure          `json:"error"`
+}
+
+// BoxState is the member "state" of a [Box]: its status once more, and what
+// goes with it.
+type BoxState struct {
+	Status  BoxStatus `json:"status"`
+	Running bool      `json:"running"`
+	PID     *int      `json:"pid"`              // of its init, on the host
+	Reason  string    `json:"reason,omitempty"` // why it is stopped or failed
+}
+
+// Volume is a host directory or file that the box sees.
+type Volume struct {
+	HostPath  string `json:"host_path"`
+	GuestPath string `json:"guest_path"`
+	ReadOnly  bool   `json:"read_only"`
+}
+
+// Port is a port of the box that the host publishes.
+type Port struct {
+	HostIP    string `json:"host_ip,omitempty"`
+	HostPort  int    `json:"host_port"` // 0: a free one is chosen
+	GuestPort int    `json:"guest_port"`
+	Protocol  string `json:"protocol"` // Tcp or Udp
+}
+
+// BoxMetrics is what is measured of a box. What is unknown is nil.
+type BoxMetrics struct {
+	CPUPercent     *float64 `json:"cpu_percent"` // mean since the start; 100 is one CPU
+	MemoryBytes    *int64   `json:"memory_bytes"`
+	Commands       int64    `json:"commands_executed_total"`
+	ExecErrors     int64    `json:"exec_errors_total"`
+	BytesSent      *int64   `json:"bytes_sent_total"`
+	BytesReceived  *int64   `json:"bytes_received_total"`
+	CreateDuration *int64   `json:"total_create_duration_ms"`
+	NetSent        *int64   `json:"network_bytes_sent"` // since the start, headers included
+	NetReceived    *int64   `json:"network_bytes_received"`
+}
+
+// RuntimeMetrics is what a runtime has counted since it was made.
+type RuntimeMetrics struct {
+	BoxesCreated int64 `json:"boxes_created_total"`
+	BoxesFailed  int64 `json:"boxes_failed_total"`
+	Running      int64 `json:"num_running_boxes"` // of the whole home
+	Commands     int64 `json:"total_commands_executed"`
+	ExecErrors   int64 `json:"total_exec_errors"`
+}
+
+// Uploaded is what an upload made.
+type Uploaded struct {
+	Dest string `json:"dest"` // absolute path of the file, or of the directory
+	Size int64  `json:"size"` // bytes of the file, or of the tar's files together
+}

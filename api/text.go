@@ -1,0 +1,45 @@
+package api
+
+import (
+	"encoding/base64"
+	"unicode/utf8"
+)
+
+// How JSON holds bytes: as they are where they are UTF-8, else in base64.
+const (
+	UTF8   = "utf-8"
+	Base64 = "base64"
+)
+
+// Text returns p as JSON can hold it, and in which encoding.
+func Text(p []byte) (text, encoding string) {
+	if utf8.Valid(p) {
+		return string(p), UTF8
+	}
+	return base64.StdEncoding.EncodeToString(p), Base64
+}
+
+// Bytes returns what [Text] was given. Any encoding but Base64 is text.
+func Bytes(text, encoding string) ([]byte, error) {
+	if encoding == Base64 {
+		return base64.StdEncoding.DecodeString(text)
+	}
+	return []byte(text), nil
+}
+
+// Partial returns how many bytes at the end of p begin a character whose other
+// bytes are not there: 0 to 3. A stream is cut that much earlier, so that no
+// character is cut in two.
+func Partial(p []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		tail := p[len(p)-n:]
+		if !utf8.RuneStart(tail[0]) {
+			continue
+		}
+		if utf8.FullRune(tail) {
+			return 0
+		}
+		return n
+	}
+	return 0
+}
