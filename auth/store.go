@@ -60,8 +60,8 @@ func Open(dir string) (*Store, error) {
 	if err := s.records.Sweep(); err != nil {
 		return nil, err
 	}
-	keys, err := s.records.List()
-	if err != nil {
+	keys, damaged, err := s.records.List()
+	if err = errors.Join(err, store.Errors(damaged)); err != nil {
 		return nil, err
 	}
 	for _, k := range keys {

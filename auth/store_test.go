@@ -236,7 +236,7 @@ func TestWriteUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.writeUsed()
-	keys, err := s.records.List()
+	keys, _, err := s.records.List()
 	if err != nil || len(keys) != 1 || keys[0].ID != kept.ID || keys[0].LastUsedAt == nil {
 		t.Errorf("%+v, %v", keys, err)
 	}

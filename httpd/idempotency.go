@@ -68,8 +68,8 @@ func OpenIdempotency(dir string) (*Idempotency, error) {
 		return nil, err
 	}
 	// A damaged record costs one create its reply, and nothing else.
-	records, err := i.records.List()
-	if err != nil && records == nil {
+	records, _, err := i.records.List()
+	if err != nil {
 		return nil, err
 	}
 	for _, rec := range records {

@@ -10,6 +10,7 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/store"
 )
 
 // Boxes is what the store asks about boxes when it takes up what another
@@ -35,8 +36,8 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 		if err := s.records(box).Sweep(); err != nil {
 			s.log.Warn("leftovers of records can't be removed", "box_id", box, "error", err)
 		}
-		recs, err := s.records(box).List()
-		if err != nil {
+		recs, damaged, err := s.records(box).List()
+		if err = errors.Join(err, store.Errors(damaged)); err != nil {
 			s.log.Warn("records of execs can't be read", "box_id", box, "error", err)
 		}
 		for _, rec := range recs {

@@ -200,8 +200,8 @@ func (s *Store) list(box string) []Place {
 	if ok {
 		return places
 	}
-	recs, err := s.records(box).List()
-	if err != nil {
+	recs, damaged, err := s.records(box).List()
+	if err = errors.Join(err, store.Errors(damaged)); err != nil {
 		s.log.Warn("records of execs can't be read", "box_id", box, "error", err)
 	}
 	slices.SortFunc(recs, func(a, b written) int { return a.CreatedAt.Compare(b.CreatedAt) })

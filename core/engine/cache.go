@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -31,11 +32,10 @@ type cache struct {
 
 type cached struct {
 	box record.Box
-	err error // of a damaged record
-	fd  int   // of the init of a running box; -1 for none
+	fd  int // of the init of a running box; -1 for none
 }
 
-// all returns all records. The failure is that of damaged ones.
+// all returns all records.
 func (c *cache) all() ([]core.Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,16 +43,10 @@ func (c *cache) all() ([]core.Record, error) {
 		c.forget()
 		return readAll(c.dir)
 	}
-	var damaged []error
-	if len(c.list) == 0 {
-		for _, b := range c.boxes {
-			damaged = append(damaged, b.err)
-		}
-	}
-	return c.list, errors.Join(damaged...)
+	return c.list, nil
 }
 
-// get returns one record, if it is there and whole.
+// get returns one record, if it is there.
 func (c *cache) get(id string) (record.Box, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +55,7 @@ func (c *cache) get(id string) (record.Box, bool) {
 		return record.Box{}, false
 	}
 	b, ok := c.boxes[id]
-	return b.box, ok && b.err == nil
+	return b.box, ok
 }
 
 func (c *cache) close() {
@@ -142,8 +136,14 @@ func (c *cache) read(key string) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	entry := cached{box: b, err: err, fd: -1}
-	if err == nil && b.Status == api.Running {
+	if errors.Is(err, store.ErrDamaged) {
+		b, err = record.OfDamaged(store.Damaged{Key: key, At: time.Now(), Err: err}), nil
+	}
+	if err != nil {
+		return err // for want of descriptors, perhaps: nothing is known
+	}
+	entry := cached{box: b, fd: -1}
+	if b.Status == api.Running {
 		entry.fd, err = c.watch.process(b.Init, key)
 		if err != nil {
 			return err
@@ -157,9 +157,7 @@ func (c *cache) read(key string) error {
 func (c *cache) sort() {
 	c.list = make([]core.Record, 0, len(c.boxes))
 	for b := range maps.Values(c.boxes) {
-		if b.err == nil {
-			c.list = append(c.list, b.box.Record)
-		}
+		c.list = append(c.list, b.box.Record)
 	}
 	slices.SortFunc(c.list, newestFirst)
 }

@@ -112,8 +112,8 @@ func (c *Client) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept
 	return done, nil
 }
 
-// List reads the records of the home; no shim is needed. A damaged record
-// hides no other: Get names it, and the shim's log.
+// List reads the records of the home; no shim is needed. A box whose record is
+// damaged is one that has failed.
 func (c *Client) List(context.Context) ([]core.Record, error) {
 	if c.cache != nil {
 		return c.cache.all()
@@ -122,9 +122,14 @@ func (c *Client) List(context.Context) ([]core.Record, error) {
 }
 
 func readAll(records store.Dir[record.Box]) ([]core.Record, error) {
-	boxes, err := records.List()
-	if err != nil && len(boxes) == 0 {
+	boxes, damaged, err := records.List()
+	if err != nil {
 		return nil, err
+	}
+	for _, d := range damaged {
+		if ids.Box.Valid(d.Key) {
+			boxes = append(boxes, record.OfDamaged(d))
+		}
 	}
 	recs := make([]core.Record, len(boxes))
 	for i := range boxes {
@@ -161,6 +166,9 @@ func (c *Client) get(id string) (record.Box, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return b, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
+	if errors.Is(err, store.ErrDamaged) {
+		return record.OfDamaged(store.Damaged{Key: id, At: time.Now(), Err: err}), nil
+	}
 	if err == nil {
 		b.Correct()
 	}
@@ -170,8 +178,8 @@ func (c *Client) get(id string) (record.Box, error) {
 // Layers returns the directories that boxes stand on; see [image.Config]. It fails
 // while a record is damaged: nobody knows what that box stands on.
 func (c *Client) Layers() ([]string, error) {
-	boxes, err := c.records.List()
-	if err != nil {
+	boxes, damaged, err := c.records.List()
+	if err = errors.Join(err, store.Errors(damaged)); err != nil {
 		return nil, err
 	}
 	var layers []string

@@ -81,14 +81,17 @@ func (c *Client) explain(id string, err error) error {
 		return err
 	}
 	b, missing := c.get(id)
+	short, known := fault.Host(errors.Join(err, missing))
 	switch {
+	case known && short == fault.ResourceExhausted:
+		return fault.Wrap(fault.ResourceExhausted, err, "reach box %s: this process or the host is out of file descriptors or memory, raise the limit (ulimit -n) or use less at once", id)
 	case missing != nil:
 		return missing
 	case b.Status != api.Running:
 		return fault.New(fault.InvalidState, "box %s is %s: start it first", id, b.Status)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Of(err)
-	case !b.Init.Alive(), errors.Is(err, unix.ECONNREFUSED):
+	case b.Init.Ended(), errors.Is(err, unix.ECONNREFUSED):
 		// Its init ends, or has; the record will say so in a moment.
 		return fault.New(fault.InvalidState, "box %s is going down", id)
 	}

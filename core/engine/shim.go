@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -270,9 +271,13 @@ func (s *shim) awaitReady(ready *os.File) error {
 	if err := ready.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return fault.Wrap(fault.Internal, err, "wait for the shim")
 	}
-	line, err := io.ReadAll(io.LimitReader(ready, 64))
-	if string(line) == "ready\n" {
+	line, err := io.ReadAll(io.LimitReader(ready, wire.MaxTalk))
+	if string(line) == wire.Ready {
 		return nil
+	}
+	var why wire.Error
+	if json.Unmarshal(line, &why) == nil {
+		return fmt.Errorf("start the shim: %w", classify(why))
 	}
 	if err == nil {
 		err = errors.New("it ended before it could serve")

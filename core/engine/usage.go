@@ -64,7 +64,7 @@ func traffic(b record.Box) *core.Traffic {
 		return &core.Traffic{}
 	}
 	devices, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", b.Init.PID))
-	if err != nil || !b.Init.Alive() { // the number may be another's by now
+	if err != nil || b.Init.Ended() { // the number may be another's by now
 		return nil
 	}
 	return parseTraffic(string(devices), boxInterface)

@@ -124,7 +124,7 @@ func (w *watch) process(p process.Identity, key string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if !p.Alive() { // the number is another's
+	if p.Ended() { // the number is another's
 		closeNumber(fd)
 		return -1, nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"sandbox/core/fault"
 	"sandbox/core/image/layer"
+	"sandbox/core/store"
 )
 
 const gone = layer.Temporary + "gone-" // collected, to be deleted
@@ -258,8 +259,8 @@ func (s *Store) orphans() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := s.images.List()
-	if err != nil {
+	images, damaged, err := s.images.List()
+	if err = errors.Join(err, store.Errors(damaged)); err != nil {
 		return nil, err // a damaged record may need any layer
 	}
 	for _, info := range images {

@@ -97,9 +97,9 @@ func Open(c Config) (*Store, error) {
 // List returns all images in the order of their names. Errors: Storage; the
 // images that can be read come with it.
 func (s *Store) List() ([]Info, error) {
-	all, err := s.images.List()
+	all, damaged, err := s.images.List()
 	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
-	return all, err
+	return all, errors.Join(err, store.Errors(damaged))
 }
 
 // Inspect returns the image that ref names: one that was imported under that

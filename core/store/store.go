@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"sandbox/core/fault"
 )
@@ -25,6 +26,13 @@ const (
 	temporary = ".tmp-" // no key begins with a dot
 	maxKey    = 200     // with suffix and temporary name below NAME_MAX
 )
+
+// AsideSuffix ends the names of damaged records that were set aside.
+const AsideSuffix = ".damaged"
+
+// ErrDamaged is the cause of a failure to read a record whose file does not
+// hold one.
+var ErrDamaged = errors.New("not a record")
 
 // Dir is a directory of records of one type. The zero value with a Path is ready;
 // Put makes the directory. It is safe for concurrent use, also by several
@@ -62,32 +70,71 @@ func (d Dir[T]) Get(key string) (T, error) {
 	return read[T](name)
 }
 
-// List reads all records, in the order of their keys. One that can't be read
-// does not hide the others: List gives those together with an error of class
-// Storage that names the damaged files.
-func (d Dir[T]) List() ([]T, error) {
+// Damaged is a record that is there and does not hold what was put.
+type Damaged struct {
+	Key string
+	At  time.Time // when its file was written last
+	Err error     // names the file
+}
+
+// Errors returns what is wrong with each of some damaged records, joined.
+func Errors(damaged []Damaged) error {
+	var errs []error
+	for _, d := range damaged {
+		errs = append(errs, d.Err)
+	}
+	return errors.Join(errs...)
+}
+
+// List reads all records, in the order of their keys. One that is damaged
+// hides no other: it is named beside them. Errors: Storage, when a file that
+// may be whole can't be read, for example for want of descriptors.
+func (d Dir[T]) List() ([]T, []Damaged, error) {
 	entries, err := os.ReadDir(d.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fault.Disk(err, "list records")
+		return nil, nil, fault.Disk(err, "list records")
 	}
 	var all []T
-	var damaged []error
+	var damaged []Damaged
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), temporary) || !strings.HasSuffix(e.Name(), suffix) {
+		key, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok || strings.HasPrefix(key, temporary) {
 			continue
 		}
 		v, err := read[T](filepath.Join(d.Path, e.Name()))
 		switch {
 		case err == nil:
 			all = append(all, v)
+		case errors.Is(err, ErrDamaged):
+			damaged = append(damaged, Damaged{Key: key, At: modTime(e), Err: err})
 		case !errors.Is(err, fs.ErrNotExist): // else: deleted since ReadDir
-			damaged = append(damaged, err)
+			return nil, nil, err
 		}
 	}
-	return all, errors.Join(damaged...)
+	return all, damaged, nil
+}
+
+func modTime(e fs.DirEntry) time.Time {
+	info, err := e.Info()
+	if err != nil { // gone meanwhile
+		return time.Now()
+	}
+	return info.ModTime()
+}
+
+// SetAside gives the file of a damaged record another name, under which it is
+// no record any more and waits for a person, and returns that name. Errors:
+// Storage, InvalidArgument as in Put.
+func (d Dir[T]) SetAside(key string) (string, error) {
+	name, err := d.file(key)
+	if err != nil {
+		return "", err
+	}
+	aside := strings.TrimSuffix(name, suffix) + AsideSuffix
+	return aside, fault.Disk(os.Rename(name, aside), "set damaged record %q aside", key)
 }
 
 // Delete removes the record under key; one that is not there is no error.
@@ -145,7 +192,8 @@ func read[T any](name string) (T, error) {
 		return v, fault.Disk(err, "read record")
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
-		return v, fault.Wrap(fault.Storage, err, "record %s is damaged, mend or remove the file", name)
+		var none T
+		return none, fault.Wrap(fault.Storage, fmt.Errorf("%w: %w", ErrDamaged, err), "record %s is damaged, mend or remove the file", name)
 	}
 	return v, nil
 }

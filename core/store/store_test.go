@@ -45,8 +45,8 @@ func TestListIsInOrderAndIgnoresWhatIsNoRecord(t *testing.T) {
 	}
 	write(t, filepath.Join(d.Path, ".tmp-1.json"), "{")
 	write(t, filepath.Join(d.Path, "lock"), "")
-	got, err := d.List()
-	if want := []note{{"a"}, {"b"}, {"c"}}; err != nil || !reflect.DeepEqual(got, want) {
+	got, damaged, err := d.List()
+	if want := []note{{"a"}, {"b"}, {"c"}}; err != nil || damaged != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("List = %v, %v, want %v", got, err, want)
 	}
 	if err := d.Sweep(); err != nil {
@@ -63,7 +63,7 @@ func TestMissing(t *testing.T) {
 	if _, err := d.Get("k"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Get: %v, want os.ErrNotExist", err)
 	}
-	if all, err := d.List(); len(all) != 0 || err != nil {
+	if all, damaged, err := d.List(); len(all) != 0 || len(damaged) != 0 || err != nil {
 		t.Errorf("List = %v, %v, want nothing", all, err)
 	}
 	if err := d.Delete("k"); err != nil {
@@ -93,12 +93,35 @@ func TestDamagedRecordIsNamedAndHidesNoOther(t *testing.T) {
 	}
 	bad := filepath.Join(d.Path, "bad.json")
 	write(t, bad, `{"text":`)
-	all, err := d.List()
-	if len(all) != 1 || !fault.Is(err, fault.Storage) || !strings.Contains(err.Error(), bad) {
-		t.Errorf("List = %v, %v, want the good one and a storage_error naming %s", all, err, bad)
+	all, damaged, err := d.List()
+	if err != nil || len(all) != 1 || len(damaged) != 1 || damaged[0].Key != "bad" || damaged[0].At.IsZero() {
+		t.Fatalf("List = %v, %v, %v, want the good one, and the bad one beside it", all, damaged, err)
+	}
+	if err := store.Errors(damaged); !fault.Is(err, fault.Storage) || !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), bad) {
+		t.Errorf("damage: %v, want a storage_error naming %s", err, bad)
 	}
 	if _, err := d.Get("bad"); !fault.Is(err, fault.Storage) || !strings.Contains(err.Error(), bad) {
 		t.Errorf("Get: %v, want a storage_error naming %s", err, bad)
+	}
+}
+
+// A damaged record that was set aside is no record any more, and is not lost.
+func TestSetAside(t *testing.T) {
+	t.Parallel()
+	d := store.Dir[note]{Path: t.TempDir()}
+	write(t, filepath.Join(d.Path, "bad.json"), `{"text":`)
+	aside, err := d.SetAside("bad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, damaged, err := d.List(); len(all) != 0 || len(damaged) != 0 || err != nil {
+		t.Errorf("List = %v, %v, %v, want nothing", all, damaged, err)
+	}
+	if text, err := os.ReadFile(aside); err != nil || string(text) != `{"text":` || filepath.Dir(aside) != d.Path {
+		t.Errorf("%s holds %q, %v", aside, text, err)
+	}
+	if err := d.Put("bad", note{"anew"}, false); err != nil {
+		t.Error(err)
 	}
 }
 

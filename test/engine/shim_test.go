@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -115,41 +114,6 @@ func TestShimHangs(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A damaged record hides no other box, blocks no new one, and its box is not
-// taken for rubbish by the next shim.
-func TestDamagedRecord(t *testing.T) {
-	t.Parallel()
-	b := boxes.New(t)
-	record := filepath.Join(b.Home, "records", b.ID+".json")
-	whole, err := os.ReadFile(record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(record, whole[:len(whole)/2], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_ = syscall.Kill(boxes.ShimPID(t, b.Home), syscall.SIGKILL)
-	other := boxes.NextID(b.Home)
-	if _, err := boxes.Create(t.Context(), b.Engine, other, b.Root); err != nil {
-		t.Fatal(err)
-	}
-	if recs, err := b.Engine.List(t.Context()); err != nil || len(recs) != 1 || recs[0].ID != other {
-		t.Errorf("listed: %v, %v", recs, err)
-	}
-	if _, err := b.Engine.Get(t.Context(), b.ID); !fault.Is(err, fault.Storage) {
-		t.Errorf("got %v", err)
-	}
-	if err := b.Engine.Remove(t.Context(), other, true); err != nil {
-		t.Error(err)
-	}
-	// Mended, it is all there.
-	if err := os.WriteFile(record, whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_ = syscall.Kill(boxes.ShimPID(t, b.Home), syscall.SIGKILL)
-	b.Lives(t)
 }
 
 // A shim that was killed, and whose home nobody uses again, leaves its group:

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -18,9 +19,14 @@ type Identity struct {
 	Start uint64 `json:"start,omitempty"`
 }
 
-// Of identifies a running process.
+// Of identifies a running process. The error is os.ErrProcessDone where the
+// kernel said that there is none; any other error, such as EMFILE, leaves open
+// whether it runs.
 func Of(pid int) (Identity, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return Identity{}, done(pid)
+	}
 	if err != nil {
 		return Identity{}, err
 	}
@@ -32,42 +38,61 @@ func Of(pid int) (Identity, error) {
 		return Identity{}, fmt.Errorf("process %d: unreadable stat", pid)
 	}
 	if fields[0] == "Z" || fields[0] == "X" {
-		return Identity{}, fmt.Errorf("process %d: %w", pid, os.ErrProcessDone)
+		return Identity{}, done(pid)
 	}
 	start, err := strconv.ParseUint(fields[19], 10, 64)
 	return Identity{PID: pid, Start: start}, err
 }
 
-// Alive tells whether the process still runs.
-func (i Identity) Alive() bool {
+// Ended tells whether the process has ended for certain: there is none of that
+// number, or it was started at another time. Where that can't be found out, as
+// in a process that is out of descriptors, the answer is false: what follows
+// from an end is done to nobody on a guess.
+func (i Identity) Ended() bool {
 	if i.PID == 0 {
-		return false
+		return true
 	}
 	now, err := Of(i.PID)
-	return err == nil && now == i
+	if err != nil {
+		return errors.Is(err, os.ErrProcessDone)
+	}
+	return now != i
 }
+
+func done(pid int) error { return fmt.Errorf("process %d: %w", pid, os.ErrProcessDone) }
 
 // Handle is a hold on one process (a pidfd): its number can't come to mean
 // another one.
 type Handle struct{ f *os.File }
 
-// Open takes hold of the process. It fails when it has ended.
+// Open takes hold of the process. The error is os.ErrProcessDone when it has
+// ended; any other error leaves open whether it runs.
 func Open(i Identity) (*Handle, error) {
+	if i.PID == 0 {
+		return nil, done(i.PID)
+	}
 	h, err := Hold(i.PID)
 	if err != nil {
 		return nil, err
 	}
-	if !i.Alive() { // the number was another's already
+	now, err := Of(i.PID)
+	if err == nil && now != i { // the number is another's by now
+		err = done(i.PID)
+	}
+	if err != nil {
 		_ = h.Close()
-		return nil, fmt.Errorf("process %d: %w", i.PID, os.ErrProcessDone)
+		return nil, err
 	}
 	return h, nil
 }
 
 // Hold takes hold of the process that has this number now, also of one that
-// has ended but for some of its threads.
+// has ended but for some of its threads. Its errors are those of [Open].
 func Hold(pid int) (*Handle, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, done(pid)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("take hold of process %d: %w", pid, err)
 	}

@@ -21,10 +21,23 @@ type Box struct {
 	Init    process.Identity `json:"init"`           // while it runs
 	Link    string           `json:"link,omitempty"` // the host's end of its network, while it runs
 	Owner   process.Identity `json:"owner"`          // the box ends with this process; zero for none
+	// Stopping says that a stop was asked for: whatever ends init from then on,
+	// the box is stopped and has not failed.
+	Stopping bool `json:"stopping,omitempty"`
 }
 
 // Open returns the records of a home.
 func Open(home string) store.Dir[Box] { return store.Dir[Box]{Path: filepath.Join(home, "records")} }
+
+// OfDamaged returns what is shown of a box whose record is damaged: that it has
+// failed, and why. Nothing else is known of it.
+func OfDamaged(d store.Damaged) Box {
+	at := d.At.UTC()
+	b := Box{Record: core.Record{ID: d.Key, CreatedAt: at}}
+	b.Fail("record_damaged", d.Err)
+	b.StoppedAt, b.UpdatedAt = &at, at
+	return b
+}
 
 // Dir returns the directory of a box's objects.
 func Dir(home, id string) string { return filepath.Join(home, "boxes", id) }
@@ -32,18 +45,34 @@ func Dir(home, id string) string { return filepath.Join(home, "boxes", id) }
 // Correct corrects a record whose box ended while no shim watched: after a
 // reboot, or when the shim was killed too. It tells whether it did.
 func (b *Box) Correct() bool {
-	if b.Status != api.Running || b.Init.Alive() {
+	if b.Status != api.Running || !b.Init.Ended() {
 		return false
 	}
-	b.Ended(api.Failed, "init_died")
-	b.Error = &api.Failure{Code: fault.Engine, Message: "the box's init ended while nobody watched it (a reboot, or it was killed)"}
+	b.InitEnded("the box's init ended while nobody watched it (a reboot, or it was killed)")
 	return true
+}
+
+// InitEnded notes the end of the box's init: the box is stopped where a stop
+// was asked for, else it has failed, and why says how.
+func (b *Box) InitEnded(why string) {
+	if b.Stopping {
+		b.Ended(api.Stopped, string(api.Stopped))
+		return
+	}
+	b.Fail("init_died", fault.New(fault.Engine, "%s", why))
+}
+
+// Fail notes that the box has failed, and with which failure.
+func (b *Box) Fail(reason string, err error) {
+	f := fault.Of(err)
+	b.Ended(api.Failed, reason)
+	b.Error = &api.Failure{Code: f.Kind, Message: f.Message}
 }
 
 // Ended puts the box into a state without processes.
 func (b *Box) Ended(s api.BoxStatus, reason string) {
 	now := time.Now().UTC()
-	b.Status, b.Reason, b.PID, b.Init, b.Link = s, reason, 0, process.Identity{}, ""
+	b.Status, b.Reason, b.PID, b.Init, b.Link, b.Stopping = s, reason, 0, process.Identity{}, "", false
 	b.StoppedAt, b.UpdatedAt = &now, now
 }
 

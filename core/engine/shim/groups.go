@@ -327,6 +327,16 @@ func (g groups) remove() error {
 	return errors.Join(errs...)
 }
 
+// processes returns the numbers of the box's processes, on the host.
+func (g groups) processes() []int {
+	var all []int
+	for _, path := range g.all() {
+		pids, _ := cgroups.GetAllPids(path) // a directory that has gone has none
+		all = append(all, pids...)
+	}
+	return all
+}
+
 // kill ends every process of the box.
 func (g groups) kill() {
 	for _, path := range g.all() {

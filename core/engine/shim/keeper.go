@@ -2,6 +2,7 @@ package shim
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -45,11 +46,16 @@ type keeper struct {
 type box struct {
 	change sync.Mutex // one start, stop or removal at a time
 
-	mu       sync.Mutex
-	rec      record.Box
-	life     *life         // nil unless it runs
-	ended    chan struct{} // closed once the present life has been noted
-	stopping bool
+	mu    sync.Mutex
+	rec   record.Box
+	life  *life   // nil unless it runs
+	ended *ending // of the present or the last life
+}
+
+// ending is the end of a box's life, noted.
+type ending struct {
+	noted chan struct{} // closed once it has been
+	err   error         // why the record of it could not be written
 }
 
 func (b *box) record() record.Box {
@@ -143,23 +149,25 @@ func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, 
 	return b, nil
 }
 
-// bringUp starts a box and writes that it runs. b.change is held.
+// bringUp starts a box and writes that it runs. On failure the box is as it
+// was, in memory as on disk. b.change is held.
 func (k *keeper) bringUp(b *box) error {
-	life, err := k.launcher.launch(b.record())
+	rec := b.record()
+	life, err := k.launcher.launch(rec)
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	b.rec.Began(life.init)
+	rec.Began(life.init)
 	if life.net != nil {
-		b.rec.Link, b.rec.Options.Ports = life.net.Link, life.net.Ports
+		rec.Link, rec.Options.Ports = life.net.Link, life.net.Ports
 	}
-	rec := b.rec
-	b.mu.Unlock()
 	if err := k.records.Put(rec.ID, rec, true); err != nil {
 		k.launcher.end(rec.ID, life)
 		return err
 	}
+	b.mu.Lock()
+	b.rec = rec
+	b.mu.Unlock()
 	k.adopt(b, life)
 	return nil
 }
@@ -167,7 +175,7 @@ func (k *keeper) bringUp(b *box) error {
 // adopt watches over a running box.
 func (k *keeper) adopt(b *box, f *life) {
 	b.mu.Lock()
-	b.life, b.ended, b.stopping = f, make(chan struct{}), false
+	b.life, b.ended = f, &ending{noted: make(chan struct{})}
 	b.mu.Unlock()
 	k.idle.enter()
 	go func() {
@@ -181,24 +189,18 @@ func (k *keeper) adopt(b *box, f *life) {
 func (k *keeper) noteEnd(b *box, f *life) {
 	k.launcher.cleanUp(b.rec.ID, f)
 	b.mu.Lock()
-	if b.stopping {
-		b.rec.Ended(api.Stopped, "stopped")
-	} else {
-		b.rec.Ended(api.Failed, "init_died")
-		b.rec.Error = &api.Failure{Code: fault.Engine, Message: "the box's init ended by itself"}
-	}
+	b.rec.InitEnded("the box's init ended by itself")
 	rec, ended := b.rec, b.ended
 	b.life = nil
 	b.mu.Unlock()
-	defer close(ended)
-	var err error
+	defer close(ended.noted)
 	if rec.Options.AutoRemove {
-		err = k.forget(b)
+		ended.err = k.forget(b)
 	} else {
-		err = k.records.Put(rec.ID, rec, true)
+		ended.err = k.records.Put(rec.ID, rec, true)
 	}
-	if err != nil {
-		k.log.Error("note the end of a box", "box", rec.ID, "error", err)
+	if ended.err != nil {
+		k.log.Error("note the end of a box", "box", rec.ID, "error", ended.err)
 	}
 }
 
@@ -229,6 +231,7 @@ func (k *keeper) lock(id string) (*box, error) {
 		b.change.Unlock()
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
+	k.mend(b)
 	return b, nil
 }
 
@@ -241,10 +244,10 @@ func (k *keeper) find(id string) *box {
 // awaitEnd waits until the end of an init that is over has been noted.
 func (b *box) awaitEnd() {
 	b.mu.Lock()
-	over, ended := b.life != nil && !b.life.init.Alive(), b.ended
+	over, ended := b.life != nil && b.life.init.Ended(), b.ended
 	b.mu.Unlock()
 	if over {
-		<-ended
+		<-ended.noted
 	}
 }
 
@@ -254,13 +257,31 @@ func (k *keeper) start(id string) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer b.change.Unlock()
-	if b.record().Status == api.Running {
+	switch rec := b.record(); {
+	case rec.Status == api.Running:
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is running", id)
+	case len(rec.Image.Layers) == 0:
+		return core.Record{}, fault.New(fault.InvalidState, "nobody knows what box %s stands on, since its record was damaged: remove it", id)
 	}
 	if err := k.bringUp(b); err != nil {
+		k.startFailed(b, err)
 		return core.Record{}, err
 	}
 	return b.record().Record, nil
+}
+
+// startFailed notes that a box could not be brought up again. Where not even
+// that can be written, the box stays what its record says.
+func (k *keeper) startFailed(b *box, err error) {
+	rec := b.record()
+	rec.Fail("start_failed", err)
+	if err := k.records.Put(rec.ID, rec, true); err != nil {
+		k.log.Error("note a failed start", "box", rec.ID, "error", err)
+		return
+	}
+	b.mu.Lock()
+	b.rec = rec
+	b.mu.Unlock()
 }
 
 // stopSlack is what a stop takes beyond its grace before the box is killed
@@ -273,7 +294,7 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer b.change.Unlock()
-	life, ended := b.stop()
+	life, ended := k.stopping(b)
 	if life == nil {
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is not running", id)
 	}
@@ -282,21 +303,29 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 		_ = life.handle.Kill()
 	}
 	select {
-	case <-ended:
+	case <-ended.noted:
 	case <-time.After(stopSlack):
 		groups(id).kill()
 		_ = life.handle.Kill()
-		<-ended
+		<-ended.noted
+	}
+	if ended.err != nil {
+		return core.Record{}, fmt.Errorf("box %s has stopped, but this could not be noted: %w", id, ended.err)
 	}
 	return b.record().Record, nil
 }
 
-// stop marks the box as stopping and gives its life, nil when it has none.
-func (b *box) stop() (*life, <-chan struct{}) {
+// stopping notes that the box is to stop, so that its end counts as a stop also
+// for a shim that comes after this one. It returns the box's life, nil when it
+// has none. A record that can't be written keeps no box from being stopped.
+func (k *keeper) stopping(b *box) (*life, *ending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.life != nil {
-		b.stopping = true
+	if b.life != nil && !b.rec.Stopping {
+		b.rec.Stopping = true
+		if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
+			k.log.Error("note that a box stops", "box", b.rec.ID, "error", err)
+		}
 	}
 	return b.life, b.ended
 }
@@ -333,10 +362,10 @@ func (k *keeper) remove(id string, force bool) error {
 	if b.record().Status == api.Running && !force {
 		return fault.New(fault.InvalidState, "box %s is running: stop it first, or use force", id)
 	}
-	if life, ended := b.stop(); life != nil {
+	if life, ended := k.stopping(b); life != nil {
 		_ = k.askToStop(id, 0) // so that commands in it end as stopped, not as lost
 		_ = life.handle.Kill()
-		<-ended
+		<-ended.noted
 	}
 	return k.forget(b)
 }
@@ -351,10 +380,7 @@ func (k *keeper) watchOwner(owner process.Identity) {
 		return
 	}
 	go func() {
-		if h, err := process.Open(owner); err == nil {
-			_ = h.Wait()
-			_ = h.Close()
-		}
+		awaitProcess(owner)
 		k.mu.Lock()
 		delete(k.owners, owner)
 		var orphans []string
@@ -370,6 +396,24 @@ func (k *keeper) watchOwner(owner process.Identity) {
 			}
 		}
 	}()
+}
+
+// awaitProcess waits for the end of a process. While it can't be watched for
+// want of descriptors, its end is not known, and is looked for every second:
+// the kernel tells nobody of a descriptor that is free again.
+func awaitProcess(p process.Identity) {
+	for {
+		h, err := process.Open(p)
+		if err == nil {
+			_ = h.Wait()
+			_ = h.Close()
+			return
+		}
+		if errors.Is(err, os.ErrProcessDone) {
+			return
+		}
+		time.Sleep(time.Second)
+	}
 }
 
 // checkRootfs refuses directories that no box may have as its root.

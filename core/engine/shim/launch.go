@@ -69,12 +69,12 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 	defer child.Close()
 	life, err := l.run(b, tree.root, child, mounted)
 	if err != nil {
-		return nil, engineFault(err)
+		return nil, l.explain(err, tree.root)
 	}
 	_ = child.Close() // init's death is EOF now
 	if err := l.greet(b, life.init.PID, net, control); err != nil {
 		l.end(b.ID, life)
-		return nil, engineFault(fmt.Errorf("start the box's init: %w", err))
+		return nil, l.explain(fmt.Errorf("start the box's init: %w", err), tree.root)
 	}
 	life.net = net
 	return life, nil
@@ -141,7 +141,7 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 		return nil, fmt.Errorf("prepare the box: %w", err)
 	}
 	p := &libcontainer.Process{
-		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true, Env: []string{initThreads()},
+		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true, Env: []string{initThreads(), homeMark(l.home)},
 		ExtraFiles: []*os.File{l.program, control}, // guest.Main knows them as 3 and 4
 		LogLevel:   errorsOnly,
 	}
@@ -285,6 +285,41 @@ func socketPair() (*wire.Conn, *os.File, error) {
 	c := wire.NewConn(p[0], "init")
 	return c, os.NewFile(uintptr(p[1]), "shim"), c.SetTimeout(initTimeout)
 }
+
+// explain classifies why a box could not be brought up. On a full disk each
+// step fails in words of its own, down to an init that says nothing any more;
+// so the disks are asked: the box's, which is mounted at root, and the home's.
+func (l launcher) explain(err error, root string) error {
+	if f := fault.Of(err); fault.Classified(err) && f.Kind != fault.Engine && f.Kind != fault.Unsupported {
+		return err
+	}
+	for _, disk := range []struct{ path, name string }{{l.home, "the disk of the home " + l.home}, {root, "the box's disk"}} {
+		if what := exhausted(disk.path); what != "" {
+			return fault.Wrap(fault.Storage, err, "%s has no %s left: free some", disk.name, what)
+		}
+	}
+	return engineFault(err)
+}
+
+// exhausted names what a file system has run out of, "" for nothing.
+func exhausted(path string) string {
+	var st unix.Statfs_t
+	switch err := unix.Statfs(path, &st); {
+	case err != nil:
+		return ""
+	case st.Bavail*uint64(st.Bsize) < leastSpace:
+		return "space"
+	case st.Files > 0 && st.Ffree < leastFiles:
+		return "inodes"
+	}
+	return ""
+}
+
+// What a start writes: some files of a few bytes, and directories.
+const (
+	leastSpace = 64 << 10
+	leastFiles = 16
+)
 
 // engineFault classifies what libcontainer and init answer.
 func engineFault(err error) error {

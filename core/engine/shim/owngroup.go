@@ -16,10 +16,18 @@ import (
 type group struct{ path string }
 
 func ownGroup(home string) group {
+	return group{fmt.Sprintf("%s/shim-%x", groupParent, hash(home))}
+}
+
+func hash(home string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(home))
-	return group{fmt.Sprintf("%s/shim-%x", groupParent, h.Sum64())}
+	return h.Sum64()
 }
+
+// homeMark is a variable in the environment of each init of a home. It tells
+// whose an init is that no record names.
+func homeMark(home string) string { return fmt.Sprintf("SANDBOX_HOME_MARK=%x", hash(home)) }
 
 // enter moves this process into its group, and ends what an earlier shim of
 // the home, which died, left there: half-made boxes, unpacking children.

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ import (
 const (
 	homeFD    = 3 // the directory of the home
 	programFD = 4 // sandbox-init
-	readyFD   = 5 // takes one line when the shim serves
+	readyFD   = 5 // takes one line: that the shim serves, or why it can't
 )
 
 // lingering is how long a shim stays once no box runs and no client is there.
@@ -39,11 +40,17 @@ func init() { runtime.LockOSThread() }
 // Serve is the shim of the home at the given path, until it is not needed.
 func Serve(home string) error {
 	ended := make(chan error)
-	go func() { ended <- serve(home) }()
-	return <-ended
+	ready := os.NewFile(readyFD, "ready")
+	go func() { ended <- serve(home, ready) }()
+	err := <-ended
+	if err != nil { // heard where it came before the shim was ready
+		e := fault.Of(err)
+		_ = json.NewEncoder(ready).Encode(wire.Error{Kind: e.Kind, Message: e.Message})
+	}
+	return err
 }
 
-func serve(home string) error {
+func serve(home string, ready *os.File) error {
 	dir := os.NewFile(homeFD, home)
 	// libcontainer hands this on to the program that makes a box from inside,
 	// which does one thing after another.
@@ -80,12 +87,12 @@ func serve(home string) error {
 		return err
 	}
 	k.flush() // what an earlier shim did not come to
-	err = k.serve(dir)
+	err = k.serve(dir, ready)
 	return errors.Join(err, k.launcher.network.Leave())
 }
 
 // serve answers clients until there is nobody left to serve.
-func (k *keeper) serve(home *os.File) error {
+func (k *keeper) serve(home, ready *os.File) error {
 	dir, err := openPath(fdPath(home) + "/engine")
 	if err != nil {
 		return err
@@ -99,8 +106,7 @@ func (k *keeper) serve(home *os.File) error {
 	if err != nil {
 		return err
 	}
-	ready := os.NewFile(readyFD, "ready")
-	_, _ = ready.WriteString("ready\n")
+	_, _ = ready.WriteString(wire.Ready)
 	_ = ready.Close()
 	go func() {
 		<-k.idle.over

@@ -2,20 +2,25 @@ package shim
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"sandbox/api"
+	"sandbox/core"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 	"sandbox/core/image/layer"
+	"sandbox/core/store"
 )
 
 // load takes over the boxes of an earlier shim: it adopts those that run,
@@ -25,15 +30,21 @@ func (k *keeper) load() error {
 	if err := errors.Join(k.records.Sweep(), layer.Sweep(k.layers())); err != nil {
 		return err
 	}
-	recs, err := k.records.List()
+	recs, damaged, err := k.records.List()
 	if err != nil {
-		// A damaged record hides no other; its box waits for a person.
-		k.log.Error("read records", "error", err)
+		return err
+	}
+	for _, d := range damaged {
+		k.setAside(d)
 	}
 	for _, rec := range recs {
 		b := &box{rec: rec}
 		k.boxes[rec.ID] = b
-		if err := k.takeOver(b); err != nil {
+		err := k.takeOver(b)
+		if fault.Is(err, fault.ResourceExhausted) {
+			return err // a box that can't be watched would be taken for dead
+		}
+		if err != nil {
 			k.log.Error("take over a box", "box", rec.ID, "error", err)
 		}
 	}
@@ -42,30 +53,76 @@ func (k *keeper) load() error {
 			k.watchOwner(rec.Owner)
 		}
 	}
+	k.sweepGroups()
 	return k.sweepDirs()
 }
 
-// takeOver brings one box and its record together.
+// setAside puts a record that says what happened in the place of a damaged one.
+// Its box, of which nothing else is known, is ended: it has failed, and can be
+// removed with all that it has.
+func (k *keeper) setAside(d store.Damaged) {
+	file, err := k.records.SetAside(d.Key)
+	k.log.Error("a damaged record was set aside", "file", file, "damage", d.Err, "error", err)
+	if !ids.Box.Valid(d.Key) || err != nil {
+		return
+	}
+	groups(d.Key).kill()
+	k.launcher.clean(d.Key)
+	d.Err = fault.New(fault.Storage, "the record of this box was damaged, and lies in %s: remove the box", file)
+	b := &box{rec: record.OfDamaged(d)}
+	k.boxes[d.Key] = b
+	if err := k.records.Put(d.Key, b.rec, true); err != nil {
+		k.log.Error("note a damaged record", "box", d.Key, "error", err)
+	}
+}
+
+// mend writes the record of a box anew that was damaged under this shim, which
+// knows what it held.
+func (k *keeper) mend(b *box) {
+	rec := b.record()
+	if _, err := k.records.Get(rec.ID); !errors.Is(err, store.ErrDamaged) {
+		return
+	}
+	err := k.records.Put(rec.ID, rec, true)
+	k.log.Error("a damaged record was written anew", "box", rec.ID, "error", err)
+}
+
+// takeOver brings one box and its record together. A box that does not run has
+// no kernel objects but those that a start left which died with its shim: its
+// record says stopped, and its init may live.
 func (k *keeper) takeOver(b *box) error {
 	rec := &b.rec
 	if rec.Status == api.Running {
-		if h, err := process.Open(rec.Init); err == nil {
+		h, err := process.Open(rec.Init)
+		if err == nil {
 			// Not a child of this shim: whoever is its parent now reaps it.
 			k.adopt(b, &life{init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
+			if rec.Stopping {
+				go k.finishStop(rec.ID)
+			}
 			return nil
 		}
+		if !errors.Is(err, os.ErrProcessDone) {
+			return fault.Wrap(fault.ResourceExhausted, err, "watch box %s: raise the limit of open files (ulimit -n) of whoever starts the shim", rec.ID)
+		}
 	}
-	if rec.Status == api.Created || rec.Status == api.Running {
-		groups(rec.ID).kill()
-		k.launcher.clean(rec.ID)
-	}
-	switch {
-	case rec.Status == api.Created, rec.Correct() && rec.Options.AutoRemove:
+	groups(rec.ID).kill()
+	k.launcher.clean(rec.ID)
+	switch corrected := rec.Correct(); {
+	case rec.Status == api.Created, corrected && rec.Options.AutoRemove:
 		return k.forget(b)
-	case rec.Status == api.Failed:
+	case corrected:
 		return k.records.Put(rec.ID, *rec, true)
 	}
 	return nil
+}
+
+// finishStop ends a box whose stop an earlier shim began and did not finish.
+func (k *keeper) finishStop(id string) {
+	_, err := k.stop(id, core.DefaultGrace)
+	if err != nil && !fault.Is(err, fault.InvalidState) && !fault.Is(err, fault.BoxNotFound) {
+		k.log.Error("finish the stop of a box", "box", id, "error", err)
+	}
 }
 
 // sweepDirs removes directories of boxes that have no record any more; a record
@@ -90,6 +147,38 @@ func (k *keeper) sweepDirs() error {
 	return nil
 }
 
+// sweepGroups removes the groups of boxes of which neither a record nor a
+// directory is left. All homes of the host have their boxes' groups in one
+// directory: a group with processes is this home's where the init in it bears
+// its mark, and one without is anybody's to remove once nobody can be about to
+// fill it.
+func (k *keeper) sweepGroups() {
+	for _, root := range hierarchies(groupRoot()) {
+		paths, _ := filepath.Glob(filepath.Join(root, groupParent, "box_*")) // only a bad pattern fails
+		for _, path := range paths {
+			id := filepath.Base(path)
+			if k.find(id) != nil {
+				continue
+			}
+			pids := groups(id).processes()
+			st, err := os.Stat(path)
+			switch {
+			case slices.ContainsFunc(pids, k.bears):
+				groups(id).kill()
+				k.launcher.clean(id)
+			case len(pids) == 0 && err == nil && time.Since(st.ModTime()) > minGroupAge:
+				_ = groups(id).remove() // another home's shim may be faster
+			}
+		}
+	}
+}
+
+// bears tells whether a process bears the mark of this home.
+func (k *keeper) bears(pid int) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && slices.Contains(strings.Split(string(env), "\x00"), homeMark(k.launcher.home))
+}
+
 // sweep removes boxes that have been over for at least as long as older, and
 // directories that no box has. It goes on past what fails.
 func (k *keeper) sweep(older time.Duration) (wire.Swept, error) {
@@ -109,6 +198,7 @@ func (k *keeper) sweep(older time.Duration) (wire.Swept, error) {
 			failed = append(failed, err)
 		}
 	}
+	k.sweepGroups()
 	return swept, errors.Join(append(failed, k.sweepDirs())...)
 }
 

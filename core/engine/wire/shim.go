@@ -24,6 +24,10 @@ const (
 	TypeSwept  // Swept
 )
 
+// Ready is what a new shim tells its starter once it serves. One that can't
+// tells an Error, as one line of JSON.
+const Ready = "ready\n"
+
 // Hello says who answers.
 type Hello struct {
 	Protocol string `json:"protocol"`

@@ -1,0 +1,396 @@
+package engine_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/engine/record"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/test/boxes"
+	"sandbox/test/rootfs"
+)
+
+// immutable is FS_IMMUTABLE_FL of linux/fs.h.
+const immutable = 0x10
+
+// freeze makes a directory refuse every change until the returned function is
+// called, as a file system that has gone read-only does.
+func freeze(t *testing.T, dir string) (thaw func()) {
+	t.Helper()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(flags int) {
+		t.Helper()
+		if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags); err != nil {
+			t.Fatal("needs root and a file system with the immutable flag: ", err)
+		}
+	}
+	set(immutable)
+	thawed := false
+	thaw = func() {
+		if !thawed {
+			thawed = true
+			set(0)
+			_ = f.Close()
+		}
+	}
+	t.Cleanup(thaw)
+	return thaw
+}
+
+// A start and a stop whose record can't be written say so, and leave a box that
+// can be started, stopped and removed.
+func TestRecordsFrozen(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	ctx, records := t.Context(), filepath.Join(b.Home, "records")
+
+	thaw := freeze(t, records)
+	if _, err := b.Engine.Stop(ctx, b.ID, time.Second); !fault.Is(err, fault.Storage) {
+		t.Errorf("stop: %v, want storage_error", err)
+	}
+	if _, err := b.Engine.Start(ctx, b.ID); !fault.Is(err, fault.Storage) {
+		t.Errorf("start: %v, want storage_error", err)
+	}
+	thaw()
+	if _, err := b.Engine.Stop(ctx, b.ID, time.Second); !fault.Is(err, fault.InvalidState) {
+		t.Errorf("stop of a box that does not run: %v, want invalid_state", err)
+	}
+	if rec, err := b.Engine.Start(ctx, b.ID); err != nil || rec.Status != api.Running {
+		t.Fatalf("start: %v, %v", rec.Status, err)
+	}
+	if out := b.Sh(t, "echo again"); out != "again\n" {
+		t.Errorf("the box answers %q", out)
+	}
+	if rec, err := b.Engine.Stop(ctx, b.ID, time.Second); err != nil || rec.Status != api.Stopped {
+		t.Errorf("stop: %v, %v", rec.Status, err)
+	}
+	if rec, err := b.Engine.Get(ctx, b.ID); err != nil || rec.Status != api.Stopped {
+		t.Errorf("the record says %v, %v", rec.Status, err)
+	}
+}
+
+// The shim is killed at many moments of a start. The box can be started
+// afterwards, has one init, and goes with all that it had.
+func TestShimKilledInStart(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	ctx := t.Context()
+	for i := range 40 {
+		if _, err := b.Engine.Stop(ctx, b.ID, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		pid, done := boxes.ShimPID(t, b.Home), make(chan error)
+		go func() {
+			_, err := b.Engine.Start(ctx, b.ID)
+			done <- err
+		}()
+		time.Sleep(time.Duration(i) * time.Millisecond / 2) // where in the start the kill comes
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil && !fault.Is(err, fault.Engine) {
+			t.Errorf("killed after %d half ms: %v, want engine_error or success", i, err)
+		}
+		if _, err := b.Engine.Start(ctx, b.ID); err != nil && !fault.Is(err, fault.InvalidState) { // it runs already
+			t.Fatalf("killed after %d half ms, then started: %v", i, err)
+		}
+		if out := b.Sh(t, "echo lives"); out != "lives\n" {
+			t.Fatalf("killed after %d half ms: the box answers %q", i, out)
+		}
+		if inits := initsOf(t, b.ID); len(inits) != 1 {
+			t.Fatalf("killed after %d half ms: the box has the inits %v", i, inits)
+		}
+	}
+}
+
+// initsOf returns the processes that are the first of their box's process
+// namespace, by the box's cgroups.
+func initsOf(t *testing.T, id string) (pids []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		groups, _ := os.ReadFile(path) // a process may have gone
+		status, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "status"))
+		_, ids, _ := strings.Cut(string(status), "\nNSpid:\t")
+		ids, _, _ = strings.Cut(ids, "\n")
+		if strings.Contains(string(groups), id) && strings.HasSuffix(ids, "\t1") && !strings.Contains(string(status), "\tZ (zombie)") {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}
+
+// A stop that the death of the shim interrupts is a stop.
+func TestShimKilledInStop(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	e, err := core.New(core.Config{Engine: b.Engine}).Get(t.Context(), b.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := e.Exec(t.Context(), options.Exec{Cmd: []string{"sh", "-c", "trap '' TERM; echo set; while :; do sleep 1; done"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	trapped, done := make(chan struct{}), make(chan error)
+	go func() {
+		_, _ = x.Stream(t.Context(), make([]byte, core.OutputBuffer), func(bool, []byte) error {
+			close(trapped)
+			return nil
+		})
+	}()
+	<-trapped
+	go func() {
+		_, err := b.Engine.Stop(t.Context(), b.ID, 2*time.Second)
+		done <- err
+	}()
+	boxes.Await(t, "the stop to be noted", func() bool {
+		rec, err := record.Open(b.Home).Get(b.ID)
+		return err == nil && rec.Stopping
+	})
+	if err := syscall.Kill(boxes.ShimPID(t, b.Home), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil {
+		t.Error("the stop came back as done")
+	}
+	if err := b.Engine.Flush(t.Context()); err != nil { // starts the next shim
+		t.Fatal(err)
+	}
+	if rec := boxes.AwaitState(t, b.Engine, b.ID, api.Stopped); rec.Reason != "stopped" || rec.Error != nil {
+		t.Errorf("the box ended as %+v", rec)
+	}
+}
+
+// short runs a test again in a process that may have few descriptors.
+func short(t *testing.T, limit uint64, home, box string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "SHORT_HOME="+home, "SHORT_BOX="+box)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	lower := unix.Rlimit{Cur: limit, Max: limit}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_NOFILE, &lower, nil); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error("the process that is short of descriptors: ", err)
+	}
+}
+
+// A shim that can't watch all boxes says so and ends; the boxes live on.
+func TestShimShortOfDescriptors(t *testing.T) {
+	if home := os.Getenv("SHORT_HOME"); home != "" {
+		err := boxes.Open(t, home).Flush(t.Context()) // starts the shim
+		if !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "ulimit -n") {
+			t.Errorf("got %v, want resource_exhausted and what to do", err)
+		}
+		return
+	}
+	t.Parallel()
+	b := boxes.New(t)
+	all := []string{b.ID}
+	for range 30 {
+		id := boxes.NextID(b.Home)
+		if _, err := boxes.Create(t.Context(), b.Engine, id, b.Root); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+	}
+	pid := boxes.ShimPID(t, b.Home)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	short(t, 32, b.Home, b.ID)
+	for _, id := range all {
+		if out, _ := boxes.Output(t, b.Engine, id, options.Exec{Cmd: []string{"echo", "lives"}}); out != "lives\n" {
+			t.Errorf("box %s answers %q", id, out)
+		}
+		if id != b.ID {
+			if err := b.Engine.Remove(t.Context(), id, true); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	b.Lives(t)
+}
+
+// A program that is out of descriptors is told so, and not that its boxes end.
+func TestExecShortOfDescriptors(t *testing.T) {
+	if home := os.Getenv("SHORT_HOME"); home != "" {
+		e := boxes.Open(t, home)
+		var taken []*os.File
+		for {
+			f, err := os.Open(os.DevNull)
+			if err != nil {
+				break
+			}
+			taken = append(taken, f)
+		}
+		_, err := e.Exec(t.Context(), os.Getenv("SHORT_BOX"), options.Exec{Cmd: []string{"true"}})
+		for _, f := range taken {
+			_ = f.Close()
+		}
+		if !fault.Is(err, fault.ResourceExhausted) {
+			t.Errorf("got %v, want resource_exhausted", err)
+		}
+		return
+	}
+	t.Parallel()
+	b := boxes.New(t)
+	short(t, 64, b.Home, b.ID)
+	b.Lives(t)
+}
+
+// A damaged record hides no other box and blocks no new one. Its box is shown
+// as failed, and goes with all that it had.
+func TestDamagedRecord(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	damaged, err := boxes.Create(t.Context(), b.Engine, boxes.NextID(b.Home), b.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(b.Home, "records", damaged.ID+".json")
+	if err := os.Truncate(file, 20); err != nil {
+		t.Fatal(err)
+	}
+	shown := func(when string) {
+		t.Helper()
+		rec, err := b.Engine.Get(t.Context(), damaged.ID)
+		if err != nil || rec.Status != api.Failed || rec.Error == nil || rec.Error.Code != fault.Storage {
+			t.Errorf("%s: shown as %+v, %v", when, rec, err)
+		}
+		if recs, err := b.Engine.List(t.Context()); err != nil || len(recs) != 2 {
+			t.Errorf("%s: listed %v, %v", when, recs, err)
+		}
+	}
+	shown("before a shim has seen it")
+	if err := syscall.Kill(boxes.ShimPID(t, b.Home), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Engine.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	shown("set aside")
+	if aside, err := filepath.Glob(file[:len(file)-len(".json")] + "*.damaged"); err != nil || len(aside) != 1 {
+		t.Errorf("set aside: %v, %v", aside, err)
+	}
+	if _, err := b.Engine.Start(t.Context(), damaged.ID); !fault.Is(err, fault.InvalidState) {
+		t.Errorf("start: %v, want invalid_state", err)
+	}
+	if err := b.Engine.Remove(t.Context(), damaged.ID, false); err != nil {
+		t.Error(err)
+	}
+	if inits := initsOf(t, damaged.ID); len(inits) != 0 {
+		t.Errorf("the inits %v are left", inits)
+	}
+	b.Lives(t)
+}
+
+// A shim that knows what a record held writes it anew when it is damaged.
+func TestDamagedRecordIsMended(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	if err := os.Truncate(filepath.Join(b.Home, "records", b.ID+".json"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Engine.Start(t.Context(), b.ID); !fault.Is(err, fault.InvalidState) { // it runs
+		t.Errorf("start: %v, want invalid_state", err)
+	}
+	b.Lives(t)
+}
+
+// A start on a full disk says which one is full, and of what.
+func TestDiskFullAtStart(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		data, want string
+	}{
+		"space":  {"size=8m,mode=755", "no space"},
+		"inodes": {"nr_inodes=200,mode=755", "no inodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home := mounted(t, "tmpfs", tt.data, 0)
+			e := boxes.Open(t, home)
+			id := boxes.NextID(home)
+			if _, err := boxes.Create(t.Context(), e, id, rootfs.Busybox(t)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Stop(t.Context(), id, time.Second); err != nil {
+				t.Fatal(err)
+			}
+			fill(t, home)
+			if _, err := e.Start(t.Context(), id); !fault.Is(err, fault.Storage) || !strings.Contains(err.Error(), tt.want) && !strings.Contains(err.Error(), "disk is full") {
+				t.Errorf("got %v, want storage_error with %q", err, tt.want)
+			}
+			if err := e.Remove(t.Context(), id, true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// fill takes all bytes and all names of a file system.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	for i := 0; ; i++ {
+		err := os.WriteFile(filepath.Join(dir, "filler-"+strings.Repeat("x", i%200)+string(rune('a'+i/200))), make([]byte, 256<<10), 0o600)
+		if errors.Is(err, unix.ENOSPC) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The processes and groups of a box that neither a record nor a directory names
+// are found and ended.
+func TestNamedByNothing(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	lost, err := boxes.Create(t.Context(), b.Engine, boxes.NextID(b.Home), b.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(boxes.ShimPID(t, b.Home), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.Remove(filepath.Join(b.Home, "records", lost.ID+".json")), os.RemoveAll(record.Dir(b.Home, lost.ID)),
+		os.RemoveAll(filepath.Join(b.Home, "engine", "state", lost.ID)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Engine.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if inits := initsOf(t, lost.ID); len(inits) != 0 {
+		t.Errorf("the inits %v are left", inits)
+	}
+	if groups, _ := filepath.Glob("/sys/fs/cgroup/*/sandbox/" + lost.ID); len(groups) != 0 {
+		t.Errorf("the groups %v are left", groups)
+	}
+	b.Lives(t)
+}
