@@ -52,7 +52,7 @@ func (b *Bare) close() error {
 	if b == nil {
 		return nil
 	}
-	return b.Conversation.Close()
+	return b.Close()
 }
 
 // ServeBare is the server's life: until its stdin ends.
