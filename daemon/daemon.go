@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -22,6 +21,8 @@ import (
 	"sandbox/core/local"
 	"sandbox/httpd"
 	"sandbox/spool"
+
+	"sandbox/core/filelock"
 )
 
 // Streams are where a daemon writes what is not for its clients.
@@ -36,7 +37,7 @@ type Daemon struct {
 	Streams
 	Address Address // where this daemon listens
 
-	lock    *os.File
+	lock    *filelock.File
 	runtime *core.Runtime
 	keys    *auth.Store
 	spool   *spool.Store
@@ -91,7 +92,7 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 			err = errors.Join(err, d.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if d.lock, err = lock(s.Home); err != nil {
+	if d.lock, err = lock(ctx, s.Home); err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(s.Home, "daemon")

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
+	"sandbox/core/filelock"
 )
 
 // maxConns bounds the connections over TCP. Anyone may open one before sending a
@@ -113,37 +114,22 @@ func (l *unixListener) Close() error {
 	return errors.Join(err, unix.Unlinkat(int(l.dir.Fd()), l.name, 0), l.dir.Close())
 }
 
+// lockTimeout is what a lock that is held gets to be let go: a child that a
+// killed daemon was just starting has it too, until it runs its program.
+const lockTimeout = time.Second
+
 // lock makes sure that a home has one daemon. The lock ends with the process.
-// Errors: InvalidState, Storage.
-func lock(home string) (*os.File, error) {
+// Errors: InvalidState, Storage, Canceled.
+func lock(ctx context.Context, home string) (*filelock.File, error) {
 	dir := filepath.Join(home, "daemon")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.Disk(err, "make the home")
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fault.Disk(err, "lock the home")
+	waiting, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	f, err := filelock.Exclusive(waiting, filepath.Join(dir, "lock"))
+	if fault.Is(err, fault.Timeout) && ctx.Err() == nil {
+		return nil, fault.New(fault.InvalidState, "a daemon runs on the home %s already: stop it, or set SANDBOX_HOME", home)
 	}
-	if err := lockSoon(f); err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fault.New(fault.InvalidState, "a daemon runs on the home %s already: stop it, or set SANDBOX_HOME", home)
-		}
-		return nil, fault.Disk(err, "lock the home")
-	}
-	return f, nil
-}
-
-// lockSoon tries for a second: a child that a killed daemon was just starting
-// has the daemon's lock too, until it runs its program. (flock(2) itself waits
-// for ever, or not at all.)
-func lockSoon(f *os.File) error {
-	const tries, pause = 20, 50 * time.Millisecond
-	for try := 1; ; try++ {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || try == tries {
-			return err
-		}
-		time.Sleep(pause)
-	}
+	return f, fault.Disk(err, "lock the home")
 }

@@ -16,6 +16,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/filelock"
 )
 
 // shim is this process's way to the shim of a home. It keeps idle
@@ -209,14 +210,11 @@ func (s *shim) start(ctx context.Context) (*wire.Conn, error) {
 	if err := os.MkdirAll(filepath.Join(s.home, "engine"), 0o700); err != nil {
 		return nil, fault.Disk(err, "make the home")
 	}
-	unlock, err := lockFile(filepath.Join(s.home, "engine", wire.StartLock))
+	starting, err := filelock.Exclusive(ctx, filepath.Join(s.home, "engine", wire.StartLock))
 	if err != nil {
 		return nil, fault.Disk(err, "lock the home")
 	}
-	defer unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, fault.Of(err)
-	}
+	defer starting.Close()
 	if conn, err := s.dial(ctx); err == nil || !gone(err) {
 		return conn, err
 	}
@@ -328,16 +326,4 @@ func seal(f *os.File) error {
 	}
 	_, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
 	return err
-}
-
-func lockFile(name string) (unlock func(), err error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return func() { _ = f.Close() }, nil
 }

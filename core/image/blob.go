@@ -17,6 +17,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"sandbox/core/fault"
+	"sandbox/core/filelock"
 )
 
 // maxBlob bounds a packed layer.
@@ -25,7 +26,7 @@ const maxBlob = 32 << 30
 // partial is a blob on its way into a file, which outlives a failure of the
 // connection and is gone on from where it ends.
 type partial struct {
-	f       *locked
+	f       *filelock.File
 	d       v1.Descriptor
 	sum     hash.Hash
 	n       int64 // bytes in f
@@ -41,9 +42,9 @@ func (r *repository) fetch(ctx context.Context, d v1.Descriptor, fetched func(in
 	if err := os.MkdirAll(r.blobs, 0o700); err != nil {
 		return nil, fault.Disk(err, "make the directory of blobs")
 	}
-	f, err := lock(ctx, filepath.Join(r.blobs, "partial-"+d.Digest.Hex))
+	f, err := filelock.Exclusive(ctx, filepath.Join(r.blobs, "partial-"+d.Digest.Hex))
 	if err != nil {
-		return nil, err
+		return nil, fault.Disk(err, "lock the image store")
 	}
 	p := &partial{f: f, d: d, fetched: fetched}
 	err = r.complete(ctx, p)

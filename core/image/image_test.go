@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
+	"sandbox/core/filelock"
 	"sandbox/core/image"
 	"sandbox/core/image/layer"
 	"sandbox/test/rootfs"
@@ -716,14 +717,11 @@ func TestCanceledWait(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	held, err := os.Create(filepath.Join(dir, "lock"))
+	held, err := filelock.Exclusive(t.Context(), filepath.Join(dir, "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := f.Remove(ctx, "x"); !fault.Is(err, fault.Canceled) {

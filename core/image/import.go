@@ -94,7 +94,7 @@ func (s *Store) add(ctx context.Context, info Info, c content, progress func(Pro
 	if err := suits(c); err != nil {
 		return Info{}, err
 	}
-	keep, err := s.adding()
+	keep, err := s.adding(ctx)
 	if err != nil {
 		return Info{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
+	"sandbox/core/filelock"
 	"sandbox/core/image/layer"
 	"sandbox/core/store"
 )
@@ -29,7 +30,7 @@ type layerInfo struct {
 // claim is a place in which one layer is being made, held by a lock.
 type claim struct {
 	dir  string
-	lock *locked
+	lock *filelock.File
 }
 
 // claim waits until nobody else makes the layer that key names.
@@ -38,9 +39,9 @@ func (s *Store) claim(ctx context.Context, key string) (*claim, error) {
 		key = rand.Text()
 	}
 	dir := filepath.Join(s.layers.Path, layer.Temporary+key)
-	f, err := lock(ctx, dir+".lock")
+	f, err := filelock.Exclusive(ctx, dir+".lock")
 	if err != nil {
-		return nil, err
+		return nil, fault.Disk(err, "lock the image store")
 	}
 	c := &claim{dir, f}
 	if err := os.RemoveAll(dir); err != nil { // of one who died
@@ -151,13 +152,14 @@ func (s *Store) sweep(ctx context.Context) error {
 			continue
 		}
 		dir := filepath.Join(s.layers.Path, layer.Temporary+key)
-		f, err := tryLock(dir + ".lock")
+		f, err := filelock.Try(dir + ".lock")
+		if errors.Is(err, filelock.ErrHeld) { // it is being made
+			continue
+		}
 		if err != nil {
-			return err
+			return fault.Disk(err, "sweep the image store")
 		}
-		if f != nil { // else: it is being made
-			(&claim{dir, f}).release()
-		}
+		(&claim{dir, f}).release()
 	}
 	_, err = s.dropPartials(keepPartial)
 	return err
@@ -180,26 +182,28 @@ func (s *Store) dropPartials(age time.Duration) (int64, error) {
 		if err != nil || time.Since(info.ModTime()) < age {
 			continue
 		}
-		f, err := tryLock(filepath.Join(s.blobs(), e.Name()))
+		f, err := filelock.Try(filepath.Join(s.blobs(), e.Name()))
+		if errors.Is(err, filelock.ErrHeld) { // it is being fetched
+			continue
+		}
 		if err != nil {
-			return freed, err
+			return freed, fault.Disk(err, "sweep the image store")
 		}
-		if f != nil { // else: it is being fetched
-			_ = os.Remove(f.Name())
-			_ = f.Close()
-			freed += info.Size()
-		}
+		_ = os.Remove(f.Name())
+		_ = f.Close()
+		freed += info.Size()
 	}
 	return freed, nil
 }
 
 // adding keeps layers from being collected until the file is closed: an image
 // that is being made needs them, and nothing says so yet.
-func (s *Store) adding() (*locked, error) {
+func (s *Store) adding(ctx context.Context) (*filelock.File, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
 		return nil, fault.Disk(err, "make the image store")
 	}
-	return lockFile(context.Background(), s.addingLock(), unix.LOCK_SH) // collect has it for an instant
+	f, err := filelock.Shared(ctx, s.addingLock()) // collect has it for an instant
+	return f, fault.Disk(err, "lock the image store")
 }
 
 func (s *Store) addingLock() string { return filepath.Join(s.layers.Path, "adding") }
@@ -215,9 +219,12 @@ func (s *Store) collect() ([]string, error) {
 	if s.c.InUse == nil {
 		return nil, nil
 	}
-	alone, err := tryLock(s.addingLock())
-	if alone == nil {
-		return nil, err
+	alone, err := filelock.Try(s.addingLock())
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Disk(err, "lock the image store")
 	}
 	defer alone.Close()
 	orphans, err := s.orphans()

@@ -17,7 +17,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -29,6 +28,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/filelock"
 	"sandbox/core/image/layer"
 	"sandbox/core/store"
 )
@@ -195,13 +195,10 @@ func (s *Store) blobs() string { return filepath.Join(s.c.Home, "blobs") }
 
 // hold takes the store for a step that concerns images and layers together.
 // Closing the file lets go.
-func (s *Store) hold(ctx context.Context) (*locked, error) {
+func (s *Store) hold(ctx context.Context) (*filelock.File, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
 		return nil, fault.Disk(err, "make the image store")
 	}
-	f, err := lock(ctx, filepath.Join(s.layers.Path, "lock"))
-	if err != nil {
-		return nil, fmt.Errorf("hold the image store: %w", err)
-	}
-	return f, nil
+	f, err := filelock.Exclusive(ctx, filepath.Join(s.layers.Path, "lock"))
+	return f, fault.Disk(err, "lock the image store")
 }

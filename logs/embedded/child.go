@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sandbox/core/fault"
+	"sandbox/core/filelock"
 	"sandbox/logs/embedded/handover"
 )
 
@@ -52,7 +53,7 @@ func (e *Engine) keep(ctx context.Context) {
 // for; answered tells whether it ever served. The child ends at the latest
 // when ctx does.
 func (e *Engine) run(ctx context.Context) (answered bool, err error) {
-	cmd, ready, lifeline, err := e.start()
+	cmd, ready, lifeline, err := e.start(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -100,14 +101,20 @@ func because(reason string, said <-chan string, err error) error {
 
 // start starts the child. It gets a socket that listens, and the other ends of
 // two pipes: on ready it tells that it answers, and at the end of lifeline it
-// ends, also when this process was killed.
-func (e *Engine) start() (cmd *exec.Cmd, ready, lifeline *os.File, err error) {
+// ends, also when this process was killed. It gets the lock of the directory,
+// which ends with it: another child may still be ending, of an earlier process.
+func (e *Engine) start(ctx context.Context) (cmd *exec.Cmd, ready, lifeline *os.File, err error) {
 	var theirs []*os.File
 	defer func() {
 		for _, f := range theirs {
 			_ = f.Close()
 		}
 	}()
+	lock, err := filelock.Exclusive(ctx, filepath.Join(e.options.Dir, "lock"))
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("lock the engine's directory: %w", err)
+	}
+	defer lock.File.Close() // that leaves the lock with the child
 	socket, err := e.listen()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("make the engine's socket: %w", err)
@@ -122,12 +129,7 @@ func (e *Engine) start() (cmd *exec.Cmd, ready, lifeline *os.File, err error) {
 		return nil, nil, nil, errors.Join(fmt.Errorf("make a pipe: %w", err), ready.Close(), tell.Close())
 	}
 	theirs = append(theirs, tell, life)
-	lock, err := os.OpenFile(filepath.Join(e.options.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err == nil {
-		theirs = append(theirs, lock)
-		cmd, err = e.spawn(theirs)
-	}
-	if err != nil {
+	if cmd, err = e.spawn(append(theirs, lock.File)); err != nil {
 		return nil, nil, nil, errors.Join(err, ready.Close(), lifeline.Close())
 	}
 	return cmd, ready, lifeline, nil

@@ -1,10 +1,10 @@
 package shim
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,6 +20,7 @@ import (
 	"sandbox/core/engine/shim/network"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/filelock"
 )
 
 // Descriptors that a shim is started with.
@@ -61,7 +62,9 @@ func serve(home string, ready *os.File) error {
 	if err != nil {
 		return err
 	}
-	held, err := lock(filepath.Join(home, "engine", wire.ShimLock))
+	// An earlier shim may be about to end: while it served, it was found and no
+	// other one started.
+	held, err := filelock.Exclusive(context.Background(), filepath.Join(home, "engine", wire.ShimLock))
 	if err != nil {
 		return err
 	}
@@ -249,20 +252,6 @@ func openLog(home string) (*slog.Logger, error) {
 		return nil, err
 	}
 	return slog.New(slog.NewTextHandler(f, nil)), nil
-}
-
-// lock waits for an earlier shim, which is about to end: while it served, it
-// was found and no other one started.
-func lock(name string) (io.Closer, error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
 }
 
 // idle counts what keeps the shim here.

@@ -61,10 +61,6 @@ func serve(s handover.Settings) error {
 	if err := filter.LoadAll(); err != nil {
 		return err
 	}
-	// Another child may still be ending: its lock goes with it.
-	if err := unix.Flock(handover.Lock, unix.LOCK_EX); err != nil {
-		return fmt.Errorf("lock the engine's directory: %w", err)
-	}
 	if err := load(s.Library); err != nil {
 		return fmt.Errorf("load the engine: %w", err)
 	}

@@ -15,7 +15,7 @@ const (
 	Socket   = 3 // listens for requests
 	Tell     = 4 // written to when requests are answered
 	Lifeline = 5 // at its end the daemon is gone or wants no more
-	Lock     = 6 // the lock of the engine's directory
+	Lock     = 6 // the lock of the engine's directory, which ends with the child
 )
 
 // Ready is what is written to Tell when requests are answered. What else comes

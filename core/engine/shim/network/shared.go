@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,20 +11,22 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"sandbox/core/filelock"
 )
 
 // shared is what all shims of the host's network namespace have in common,
 // kept in one file in /run: the pools of addresses, and how settings of the
-// kernel were before. Whoever changes it has the file locked for writing
-// (fcntl); whoever uses it holds a shared lock (flock), so that the one that
-// gets an exclusive one knows to be the last. Both go with the process.
+// kernel were before. Whoever changes it holds the lock of a second file;
+// whoever uses it holds a shared lock of the first, so that the one that gets
+// an exclusive one knows to be the last. Both go with the process.
 type shared struct {
 	Pool     netip.Prefix  `json:"pool"`
 	Pool6    *netip.Prefix `json:"pool6,omitempty"` // where the host has a way out over IPv6
 	MTU      int           `json:"mtu"`
 	Settings []setting     `json:"settings"`
 
-	file *os.File
+	file *filelock.File
 }
 
 // setting is a setting of the kernel as it was.
@@ -71,9 +74,18 @@ func stateFile() (string, error) {
 
 // join takes a share, and makes what is not there.
 func join(h *netlink.Handle) (*shared, error) {
-	f, err := openState()
+	name, err := stateFile()
 	if err != nil {
 		return nil, err
+	}
+	changing, err := change(name)
+	if err != nil {
+		return nil, err
+	}
+	defer changing.Close()
+	f, err := filelock.Shared(context.Background(), name)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
 	s := &shared{file: f}
 	if err := s.enter(h); err != nil {
@@ -83,39 +95,14 @@ func join(h *netlink.Handle) (*shared, error) {
 	return s, nil
 }
 
-// openState opens the file, locked for changes.
-func openState() (*os.File, error) {
-	name, err := stateFile()
+// change takes the right to change what is shared, which everybody holds for
+// moments alone.
+func change(name string) (*filelock.File, error) {
+	f, err := filelock.Exclusive(context.Background(), name+".lock")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	for {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		err = change(f, unix.F_WRLCK)
-		if err == nil && current(f, name) {
-			return f, nil
-		}
-		_ = f.Close()
-		if err != nil {
-			return nil, fmt.Errorf("lock %s: %w", name, err)
-		}
-	}
-}
-
-// current tells whether f is still the file of that name: the last shim
-// removes it.
-func current(f *os.File, name string) bool {
-	a, err1 := f.Stat()
-	b, err2 := os.Stat(name)
-	return err1 == nil && err2 == nil && os.SameFile(a, b)
-}
-
-// change takes or gives back the right to change what is shared.
-func change(f *os.File, how int16) error {
-	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: how, Whence: io.SeekStart})
+	return f, nil
 }
 
 // enter reads the file, or begins it, and makes what it speaks of.
@@ -140,13 +127,7 @@ func (s *shared) enter(h *netlink.Handle) error {
 	if err := makeTable(s.pools()); err != nil {
 		return fmt.Errorf("make the nftables table: %w", err)
 	}
-	if err := purge(h, s); err != nil {
-		return err
-	}
-	if err := unix.Flock(int(s.file.Fd()), unix.LOCK_SH); err != nil {
-		return err
-	}
-	return change(s.file, unix.F_UNLCK)
+	return purge(h, s)
 }
 
 // begin looks at the host and writes down how it is, before anything changes.
@@ -190,13 +171,23 @@ func settings(out surveyed) []setting {
 
 // leave gives the share back; the last one removes everything.
 func (s *shared) leave(h *netlink.Handle) error {
-	defer s.file.Close()
-	if err := change(s.file, unix.F_WRLCK); err != nil {
+	name := s.file.Name()
+	changing, err := change(name)
+	if err != nil {
+		return errors.Join(err, s.file.Close())
+	}
+	defer changing.Close()
+	if err := s.file.Close(); err != nil {
 		return err
 	}
-	if err := unix.Flock(int(s.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil // others are there
+	last, err := filelock.Try(name)
+	if errors.Is(err, filelock.ErrHeld) { // others are there
+		return nil
 	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", name, err)
+	}
+	defer last.Close()
 	if alive, err := anyBox(h); err != nil || alive {
 		return err // boxes whose shim has died go on
 	}
@@ -206,5 +197,5 @@ func (s *shared) leave(h *netlink.Handle) error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(append(errs, os.Remove(s.file.Name()))...)
+	return errors.Join(append(errs, os.Remove(name), os.Remove(changing.Name()))...)
 }
