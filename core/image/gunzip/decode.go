@@ -33,10 +33,7 @@ turn:
 		}
 		b, n, pos = refilled(in, b, n, pos) // a match takes up to 48 bits
 		if e&special != 0 {
-			if e&longer != 0 {
-				b, n = b>>litBits, n-litBits
-				e = z.lit[int(e>>16)+int(b&(1<<(maxBits-litBits)-1))]
-			}
+			e, b, n = e.whole(z.lit[:], litBits, b, n)
 			if e&literal != 0 {
 				out[op] = byte(e >> 16)
 				op++
@@ -55,10 +52,7 @@ turn:
 		b, n = b>>(e&63), n-uint(e&63)
 
 		e = z.dist[b&(1<<distBits-1)]
-		if e&longer != 0 {
-			b, n = b>>distBits, n-distBits
-			e = z.dist[int(e>>16)+int(b&(1<<(maxBits-distBits)-1))]
-		}
+		e, b, n = e.whole(z.dist[:], distBits, b, n)
 		distance := e.number(b)
 		b, n = b>>(e&63), n-uint(e&63)
 		if e&special != 0 || distance > op-floor {
@@ -75,6 +69,16 @@ turn:
 // refilled is [Reader.refill] where there is enough input.
 func refilled(in []byte, b uint64, n uint, pos int) (uint64, uint, int) {
 	return b | binary.LittleEndian.Uint64(in[pos:])<<(n&63), n | 56, pos + int((63-n)>>3)
+}
+
+// whole returns the entry of a code that is longer than bits: it stands further
+// on in the table, at what follows in b. An entry of a shorter code is whole.
+func (e entry) whole(table []entry, bits uint, b uint64, n uint) (entry, uint64, uint) {
+	if e&longer != 0 {
+		b, n = b>>bits, n-bits
+		e = table[int(e>>16)+int(b&(1<<(maxBits-bits)-1))]
+	}
+	return e, b, n
 }
 
 // number is what the entry stands for, with its extra bits, which b has.
