@@ -15,6 +15,7 @@ import (
 	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/test/leak"
+	"sandbox/test/members"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -86,9 +87,10 @@ func TestVerify(t *testing.T) {
 	s := open(t, t.TempDir())
 	k, secret := create(t, s, api.MayUseBoxes)
 	p, err := s.Verify(secret)
-	if err != nil || p.Sub != k.ID || p.Type != api.ServiceAccount || !p.May(api.MayUseBoxes) || !p.May("") || p.May(api.MayUseKeys) {
-		t.Errorf("%+v, %v", p, err)
-	}
+	members.Equal(t, "who has the key", members.Of{
+		"failure": {err, nil}, "sub": {p.Sub, k.ID}, "type": {p.Type, api.ServiceAccount},
+		"may use boxes": {p.May(api.MayUseBoxes), true}, "may ask who it is": {p.May(""), true}, "may manage keys": {p.May(api.MayUseKeys), false},
+	})
 	for i := range secret { // every single mistyped character
 		other := byte('x')
 		if secret[i] == 'x' {

@@ -19,6 +19,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core/image"
+	"sandbox/test/members"
 )
 
 func TestRunRemovesItsBox(t *testing.T) {
@@ -279,9 +280,9 @@ func TestResultInJSON(t *testing.T) {
 	if got.Stdout != "hi\n" || got.StdoutEncoding != "utf-8" || got.Stderr != "/w==" || got.StderrEncoding != "base64" {
 		t.Errorf("result is %s", out)
 	}
-	if code != 137 || *got.ExitCode != 137 || *got.Signal != 9 || *got.Reason != "signaled" || errs != "" {
-		t.Errorf("exit %d, %q, result %s", code, errs, out)
-	}
+	members.Equal(t, "a killed command", members.Of{
+		"exit status": {code, 137}, "exit code": {got.ExitCode, 137}, "signal": {got.Signal, 9}, "reason": {got.Reason, "signaled"}, "stderr": {errs, ""},
+	})
 }
 
 func TestResultIsCutBetweenCharacters(t *testing.T) {

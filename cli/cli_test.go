@@ -16,6 +16,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/local"
 	"sandbox/test/leak"
+	"sandbox/test/members"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -88,10 +89,11 @@ func TestFlagsReachTheBox(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.CPUs != 1 || got.MemoryMiB != 64 || got.Env["A"] != "1" || *got.WorkingDir != "/tmp" || got.Network != "None" ||
-		got.Labels["k"] != "v" || !got.AutoRemove || *got.RootfsPath != dir || got.Image != nil || *got.Name != "a" {
-		t.Errorf("info = %s", out)
-	}
+	members.Equal(t, "info", members.Of{
+		"name": {got.Name, "a"}, "cpus": {got.CPUs, 1}, "memory": {got.MemoryMiB, 64}, "env": {got.Env["A"], "1"},
+		"working directory": {got.WorkingDir, "/tmp"}, "network": {got.Network, "None"}, "labels": {got.Labels["k"], "v"},
+		"auto_remove": {got.AutoRemove, true}, "rootfs": {got.RootfsPath, dir}, "image": {got.Image, nil},
+	})
 }
 
 func TestLife(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/daemon"
+	"sandbox/test/members"
 	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
@@ -88,9 +89,9 @@ func TestService(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := box(t, c, "a"), box(t, c, "b")
-	if a.Status != "running" || !a.State.Running || a.Env["A"] != "1" || *a.Name != "a" || a.AutoRemove {
-		t.Errorf("made %+v", a)
-	}
+	members.Equal(t, "a new box", members.Of{
+		"status": {a.Status, "running"}, "running": {a.State.Running, true}, "env": {a.Env["A"], "1"}, "name": {a.Name, "a"}, "auto_remove": {a.AutoRemove, false},
+	})
 	if info := must[api.Info](t)(c.Info(ctx)); info.Usage.Running != 2 || info.Limits.MaxCPUs < 1 || info.APIVersion != "v1" {
 		t.Errorf("info %+v", info)
 	}
@@ -184,9 +185,10 @@ func TestServiceExecs(t *testing.T) {
 	e := must[api.Exec](t)(c.StartExec(ctx, "a", options.Exec{
 		Cmd: []string{"sh", "-c", `printf 'out\377'; echo err >&2; sleep 600`}, Env: map[string]string{"B": "2"}, WorkingDir: "/tmp", Timeout: time.Hour,
 	}))
-	if e.Status != "running" || e.PID == nil || e.ExitCode != nil || e.WorkingDir != "/tmp" || e.Env["B"] != "2" || *e.TimeoutMS != 3600000 {
-		t.Errorf("%+v", e)
-	}
+	members.Equal(t, "a new exec", members.Of{
+		"status": {e.Status, "running"}, "a PID": {e.PID != nil, true}, "exit code": {e.ExitCode, nil},
+		"working directory": {e.WorkingDir, "/tmp"}, "env": {e.Env["B"], "2"}, "timeout": {e.TimeoutMS, 3600000},
+	})
 	var out, errs bytes.Buffer
 	var exit *api.Exit
 	for event, err := range c.Events(ctx, "a", e.ID, 0) {
@@ -207,9 +209,13 @@ func TestServiceExecs(t *testing.T) {
 			}
 		}
 	}
-	if out.String() != "out\xff" || errs.String() != "err\n" || exit == nil || exit.Status != "canceled" || *exit.ExitCode != 143 || *exit.StdoutBytes != 4 {
-		t.Errorf("%q, %q, %+v", out.String(), errs.String(), exit)
+	if exit == nil {
+		t.Fatal("the stream ended without an exit")
 	}
+	members.Equal(t, "the stream", members.Of{
+		"stdout": {out.String(), "out\xff"}, "stderr": {errs.String(), "err\n"},
+		"status": {exit.Status, "canceled"}, "exit code": {exit.ExitCode, 143}, "bytes of stdout": {exit.StdoutBytes, 4},
+	})
 	if _, err := c.CancelExec(ctx, "a", e.ID, 0); !fault.Is(err, fault.InvalidState) {
 		t.Errorf("a second cancel: %v", err)
 	}
@@ -375,9 +381,10 @@ func TestServiceRun(t *testing.T) {
 		Exec: options.Exec{Cmd: []string{"sh", "-c", `cat; echo $A $B; pwd; printf '\377' >&2; kill -9 $$`}, Env: map[string]string{"B": "exec"}},
 	}))
 	stdout, stderr, err := result.Output()
-	if err != nil || string(stdout) != "inputbox exec\n/tmp\n" || string(stderr) != "\xff" || *result.ExitCode != 137 || *result.Signal != 9 || *result.Reason != api.ReasonSignaled {
-		t.Errorf("%+v", result)
-	}
+	members.Equal(t, "the result", members.Of{
+		"stdout": {string(stdout), "inputbox exec\n/tmp\n"}, "stderr": {string(stderr), "\xff"},
+		"failure": {err, nil}, "exit code": {result.ExitCode, 137}, "signal": {result.Signal, 9}, "reason": {result.Reason, "signaled"},
+	})
 	if left := must[[]api.Box](t)(c.Boxes(t.Context(), client.Filter{})); len(left) != 0 {
 		t.Errorf("left %+v", left)
 	}

@@ -26,6 +26,7 @@ import (
 	"sandbox/core/options"
 	"sandbox/profile"
 	"sandbox/test/leak"
+	"sandbox/test/members"
 )
 
 func TestMain(m *testing.M) {
@@ -151,9 +152,13 @@ func TestFirstAndLaterStarts(t *testing.T) {
 	home, runtime := t.TempDir(), newRuntime(t)
 	first := launch(t, home, runtime())
 	p, ok := storedProfile(t, profile.Default)
-	if !ok || p.URL != first.Address.URL || p.PathPrefix != "" || !strings.Contains(first.said.String(), "administrator") || strings.Contains(first.said.String(), p.APIKey[9:]) {
-		t.Errorf("profile %v, said %s", ok, first.said)
+	if !ok {
+		t.Fatalf("no profile was stored; said %s", first.said)
 	}
+	members.Equal(t, "the first start", members.Of{
+		"URL": {p.URL, first.Address.URL}, "path prefix": {p.PathPrefix, ""},
+		"tells of the key": {strings.Contains(first.said.String(), "administrator"), true}, "tells the key": {strings.Contains(first.said.String(), p.APIKey[9:]), false},
+	})
 	if status, text := get(t, fresh(t, ""), p.URL+"/v1/keys", p.APIKey); status != 200 {
 		t.Errorf("%d %s", status, text)
 	}

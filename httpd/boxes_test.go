@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandbox/core/options"
+	"sandbox/test/members"
 )
 
 func TestLife(t *testing.T) {
@@ -17,9 +18,10 @@ func TestLife(t *testing.T) {
 	s := start(t)
 	a := s.ask("POST", "/v1/boxes", `{"name":"web","env":{"A":"1"},"labels":{"k":"v"},"cpus":1}`).want(t, 201, "")
 	id, _ := a.json["id"].(string)
-	if a.json["status"] != "running" || a.json["auto_remove"] != false || a.json["image"] != "default" || fmt.Sprint(a.json["env"]) != "map[A:1]" || a.header.Get("Location") != "/v1/boxes/"+id {
-		t.Errorf("created %s, %v", a.text, a.header)
-	}
+	members.Equal(t, "a new box", members.Of{
+		"status": {a.json["status"], "running"}, "auto_remove": {a.json["auto_remove"], false}, "image": {a.json["image"], "default"},
+		"env": {a.json["env"], map[string]any{"A": "1"}}, "Location": {a.header.Get("Location"), "/v1/boxes/" + id},
+	})
 	for _, ref := range []string{id, "web", id[:9]} {
 		if a := s.ask("GET", "/v1/boxes/"+ref, "").want(t, 200, ""); a.json["id"] != id {
 			t.Errorf("%s: %s", ref, a.text)

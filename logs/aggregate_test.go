@@ -10,6 +10,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/logs"
 	"sandbox/logs/clickhouse"
+	"sandbox/test/members"
 )
 
 // count asks for the counts of two days and gives each row as text.
@@ -81,9 +82,13 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("got the columns %s", got)
 		}
 		if s == on(t, "now") {
-			if len(columns) != 24 || columns[0]["name"] != "Timestamp" || columns[0]["is_in_sorting_key"] != 1.0 || columns[1]["is_in_sorting_key"] != 0.0 || columns[16]["default_kind"] != "MATERIALIZED" {
-				t.Errorf("got %v", columns)
+			if len(columns) != 24 {
+				t.Fatalf("got %d columns: %v", len(columns), columns)
 			}
+			members.Equal(t, "the columns", members.Of{
+				"first": {columns[0]["name"], "Timestamp"}, "first in the key": {columns[0]["is_in_sorting_key"], 1.0},
+				"second in the key": {columns[1]["is_in_sorting_key"], 0.0}, "kind of number 16": {columns[16]["default_kind"], "MATERIALIZED"},
+			})
 			return
 		}
 		if columns[4]["default_expression"] != "toDateTime(Timestamp)" || columns[17]["name"] != "a`b.c \\" || columns[19]["default_kind"] != "ALIAS" {
@@ -125,9 +130,10 @@ func TestQuery(t *testing.T) {
 			"parameters": map[string]any{"nasty": nasty, "b": true, "f": -1.5, "i": 7, "list": `['a','b\'c']`, "service": service, "at": "2026-01-01 00:00:00.123456789", "unused": "x"},
 		}))
 		row := rows(t, r, err)[0]
-		if row["Body"] != "b" || row["b"] != true || row["f"] != -1.5 || row["i"] != "7" || row["n"] != nasty || fmt.Sprint(row["list"]) != "[a b'c]" || row["at"] != "2026-01-01 00:00:00.123456789" {
-			t.Errorf("got %v", row)
-		}
+		members.Equal(t, "the row", members.Of{
+			"Body": {row["Body"], "b"}, "b": {row["b"], true}, "f": {row["f"], -1.5}, "i": {row["i"], "7"}, "n": {row["n"], nasty},
+			"list": {row["list"], []any{"a", "b'c"}}, "at": {row["at"], "2026-01-01 00:00:00.123456789"},
+		})
 	})
 }
 

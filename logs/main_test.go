@@ -20,6 +20,7 @@ import (
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
 	"sandbox/test/leak"
+	"sandbox/test/members"
 	"sandbox/test/programs"
 )
 
@@ -193,9 +194,10 @@ func rows(t testing.TB, r logs.Result, err error) []map[string]any {
 	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	if len(d.QueryID) != 36 || len(d.Columns) == 0 || d.Rows == nil || d.Statistics.ElapsedMs == nil || d.Statistics.ReadRows == "" || d.Statistics.ReadBytes == "" || len(d.Rows) != r.Count {
-		t.Errorf("got %.500s", text)
-	}
+	members.Equal(t, "the answer", members.Of{
+		"length of the query's id": {len(d.QueryID), 36}, "columns": {len(d.Columns) > 0, true}, "rows": {d.Rows != nil, true}, "count of rows": {len(d.Rows), r.Count},
+		"elapsed": {d.Statistics.ElapsedMs != nil, true}, "rows read": {d.Statistics.ReadRows != "", true}, "bytes read": {d.Statistics.ReadBytes != "", true},
+	})
 	return d.Rows
 }
 

@@ -19,6 +19,7 @@ import (
 	"sandbox/core/ids"
 	"sandbox/core/options"
 	"sandbox/test/leak"
+	"sandbox/test/members"
 )
 
 func TestMain(m *testing.M) {
@@ -177,9 +178,10 @@ func TestEvents(t *testing.T) {
 		t.Errorf("stderr %q", got)
 	}
 	rec := e.Record()
-	if rec.Status != api.ExecFailed || rec.ExitCode == nil || *rec.ExitCode != 3 || *rec.StdoutBytes != 10 || *rec.StderrBytes != 4 || rec.FinishedAt == nil {
-		t.Errorf("record %+v", rec)
-	}
+	members.Equal(t, "record", members.Of{
+		"status": {rec.Status, api.ExecFailed}, "exit code": {rec.ExitCode, 3},
+		"stdout": {rec.StdoutBytes, 10}, "stderr": {rec.StderrBytes, 4}, "an end": {rec.FinishedAt != nil, true},
+	})
 	stored, err := h.Get(h.box.ID(), e.rec.ID)
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"core/options":     {"api", "core/fault", "core/ids"},
 	"core/seccomp":     {},
 	"core/store":       {"core/fault"},
-	"core/enginetest":  {"api", "core", "core/fault", "core/ids", "core/options"},
+	"core/enginetest":  {"api", "core", "core/fault", "core/ids", "core/options", "test/members"},
 	"daemon":           {"api", "auth", "core", "core/fault", "core/filelock", "core/local", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
 	"httpd":            {"api", "auth", "core", "core/fault", "core/hostpath", "core/options", "core/store", "logs", "logs/ingest", "spool"},
 	"logs":             {"core/fault", "core/options", "logs/clickhouse", "logs/sql"},

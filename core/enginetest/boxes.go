@@ -12,6 +12,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/members"
 )
 
 // grace is for boxes whose processes are to end at once.
@@ -26,10 +27,11 @@ func lifecycle(t *testing.T, s *suite) {
 			t.Fatal(err)
 		}
 		running := state == api.Running
-		if rec.ID != box.ID() || rec.Status != state || (rec.PID > 0) != running ||
-			rec.StartedAt == nil || (rec.StoppedAt == nil) != running || rec.CreatedAt.IsZero() || rec.UpdatedAt.Before(rec.CreatedAt) {
-			t.Fatalf("got %+v, want a record that is %s", rec, state)
-		}
+		members.Equal(t, "a box that is "+string(state), members.Of{
+			"id": {rec.ID, box.ID()}, "state": {rec.Status, state}, "a PID": {rec.PID > 0, running},
+			"a start": {rec.StartedAt != nil, true}, "a stop": {rec.StoppedAt != nil, !running},
+			"a creation": {rec.CreatedAt.IsZero(), false}, "updated before it was created": {rec.UpdatedAt.Before(rec.CreatedAt), false},
+		})
 		return rec
 	}
 	get := func() (core.Record, error) { return s.engine.Get(ctx, box.ID()) }
@@ -74,9 +76,9 @@ func autoRemove(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t, func(o *options.Box) { o.AutoRemove = true })
 	rec, err := box.Stop(ctx, grace)
-	if err != nil || rec.ID != box.ID() || rec.Status != api.Stopped || rec.StoppedAt == nil {
-		t.Errorf("got %+v, %v, want the last record", rec, err)
-	}
+	members.Equal(t, "the last record", members.Of{
+		"failure": {err, nil}, "id": {rec.ID, box.ID()}, "state": {rec.Status, api.Stopped}, "a stop": {rec.StoppedAt != nil, true},
+	})
 	_, err = s.engine.Get(ctx, box.ID())
 	want(t, err, fault.BoxNotFound)
 }

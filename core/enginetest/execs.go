@@ -14,6 +14,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/members"
 )
 
 func output(t *testing.T, s *suite) {
@@ -356,7 +357,8 @@ func usage(t *testing.T, s *suite) {
 	s.shell(t, box, "exit 1")
 	s.run(t, box, options.Exec{Cmd: []string{"nosuchcommand"}})
 	u, err := box.Usage(s.context(t))
-	if err != nil || u.Commands != 2 || u.ExecErrors != 1 || u.CPU < 0 || u.MemoryBytes < 0 {
-		t.Errorf("got %+v, %v, want 2 commands, 1 of them not started", u, err)
-	}
+	members.Equal(t, "usage", members.Of{
+		"failure": {err, nil}, "commands": {u.Commands, 2}, "not started": {u.ExecErrors, 1},
+		"CPU time below 0": {u.CPU < 0, false}, "memory below 0": {u.MemoryBytes < 0, false},
+	})
 }

@@ -2,8 +2,6 @@ package enginetest
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/members"
 )
 
 // records wants to be told what a command really got, and how it ended.
@@ -22,23 +21,25 @@ func records(t *testing.T, s *suite) {
 		Cmd: sh("read line; exit 3"), Stdin: true, Env: map[string]string{"B": "exec"}, User: "nobody", Timeout: timeout,
 	})
 	for name, rec := range map[string]api.Exec{"its start": e.Record(), "a look": must(box.ExecRecord(ctx, e.ID()))(t)} {
-		if rec.ID != e.ID() || rec.BoxID != box.ID() || rec.Status != api.ExecRunning || !slices.Equal(rec.Cmd, sh("read line; exit 3")) ||
-			rec.WorkingDir != "/tmp" || rec.User != "nobody" || rec.TTY || rec.PID == nil || *rec.PID <= 1 || *rec.TimeoutMS != timeout.Milliseconds() ||
-			rec.ExitCode != nil || rec.Reason != nil || rec.Signal != nil || rec.FinishedAt != nil || rec.DurationMS != nil ||
-			rec.CreatedAt.Sub(start).Abs() > timeout {
-			t.Errorf("%s: %+v", name, rec)
-		}
-		if rec.Env["A"] != "box" || rec.Env["B"] != "exec" || rec.Env["USER"] != "nobody" || rec.Env["PATH"] == "" {
-			t.Errorf("%s: environment %v", name, slices.Sorted(maps.Keys(rec.Env)))
-		}
+		members.Equal(t, name, members.Of{
+			"id": {rec.ID, e.ID()}, "box": {rec.BoxID, box.ID()}, "status": {rec.Status, api.ExecRunning},
+			"command": {rec.Cmd, sh("read line; exit 3")}, "working directory": {rec.WorkingDir, "/tmp"},
+			"user": {rec.User, "nobody"}, "terminal": {rec.TTY, false}, "timeout": {rec.TimeoutMS, timeout.Milliseconds()},
+			"a PID above 1": {rec.PID != nil && *rec.PID > 1, true}, "created now": {rec.CreatedAt.Sub(start).Abs() <= timeout, true},
+			"exit code": {rec.ExitCode, nil}, "reason": {rec.Reason, nil}, "signal": {rec.Signal, nil},
+			"finished": {rec.FinishedAt, nil}, "duration": {rec.DurationMS, nil},
+			"A": {rec.Env["A"], "box"}, "B": {rec.Env["B"], "exec"}, "USER": {rec.Env["USER"], "nobody"}, "a PATH": {rec.Env["PATH"] != "", true},
+		})
 	}
 	write(t, e, "\n")
 	status := s.finish(t, e).ExitStatus
 	rec := must(box.ExecRecord(ctx, e.ID()))(t)
-	if rec.Status != api.ExecFailed || *rec.ExitCode != 3 || *rec.Reason != api.ReasonExited || rec.Signal != nil ||
-		rec.FinishedAt == nil || *rec.DurationMS < 0 || !rec.FinishedAt.Equal(status.FinishedAt) || rec.FinishedAt.Before(rec.CreatedAt) {
-		t.Errorf("ended: %+v", rec)
-	}
+	members.Equal(t, "ended", members.Of{
+		"status": {rec.Status, api.ExecFailed}, "exit code": {rec.ExitCode, 3}, "reason": {rec.Reason, api.ReasonExited}, "signal": {rec.Signal, nil},
+		"the stream's end":     {rec.FinishedAt != nil && rec.FinishedAt.Equal(status.FinishedAt), true},
+		"an end after a start": {rec.FinishedAt != nil && !rec.FinishedAt.Before(rec.CreatedAt), true},
+		"a duration":           {rec.DurationMS != nil && *rec.DurationMS >= 0, true},
+	})
 
 	failed := s.start(t, box, options.Exec{Cmd: []string{"nosuchcommand"}, TTY: true})
 	s.finish(t, failed)
@@ -46,12 +47,13 @@ func records(t *testing.T, s *suite) {
 	if len(list) != 2 || list[0].ID != failed.ID() || list[1].ID != e.ID() {
 		t.Fatalf("listed %+v, want the newer first", list)
 	}
-	if list[0].PID != nil || *list[0].Reason != api.ReasonNotFound || *list[0].ExitCode != 127 || !list[0].TTY || list[0].User != "root" {
-		t.Errorf("listed %+v", list[0])
-	}
-	if list[0].Env != nil || list[1].Env != nil || *list[1].ExitCode != 3 || list[1].BoxID != box.ID() {
-		t.Errorf("listed %+v", list[1])
-	}
+	members.Equal(t, "the newer in the list", members.Of{
+		"PID": {list[0].PID, nil}, "reason": {list[0].Reason, api.ReasonNotFound}, "exit code": {list[0].ExitCode, 127},
+		"terminal": {list[0].TTY, true}, "user": {list[0].User, "root"}, "an environment": {list[0].Env != nil, false},
+	})
+	members.Equal(t, "the older in the list", members.Of{
+		"exit code": {list[1].ExitCode, 3}, "box": {list[1].BoxID, box.ID()}, "an environment": {list[1].Env != nil, false},
+	})
 }
 
 // must returns a value whose making has to succeed.
@@ -206,9 +208,8 @@ func await(t *testing.T, s *suite) {
 	}
 	write(t, e, "\n")
 	for range 2 {
-		if rec := <-ended; rec.ExitCode == nil || *rec.ExitCode != 8 || rec.ID != e.ID() || rec.BoxID != box.ID() {
-			t.Errorf("got %+v", rec)
-		}
+		rec := <-ended
+		members.Equal(t, "who waits is told", members.Of{"exit code": {rec.ExitCode, 8}, "id": {rec.ID, e.ID()}, "box": {rec.BoxID, box.ID()}})
 	}
 	s.finish(t, e).wants(t, exited(8))
 	if rec := must(box.AwaitExec(ctx, e.ID()))(t); *rec.ExitCode != 8 {
@@ -251,9 +252,10 @@ func cancelByID(t *testing.T, s *suite) {
 	r := s.watch(t, e, once(func(line string) {
 		child = line
 		rec, err := box.Cancel(ctx, e.ID(), grace)
-		if err != nil || rec.Status != api.ExecCanceled || *rec.ExitCode != 128+15 || *rec.Signal != 15 || *rec.Reason != api.ReasonCanceled {
-			t.Errorf("got %+v, %v", rec, err)
-		}
+		members.Equal(t, "canceled", members.Of{
+			"failure": {err, nil}, "status": {rec.Status, api.ExecCanceled}, "exit code": {rec.ExitCode, 128 + 15},
+			"signal": {rec.Signal, 15}, "reason": {rec.Reason, api.ReasonCanceled},
+		})
 	}))
 	r.wants(t, ended(api.ExecCanceled, api.ReasonCanceled, 15))
 	s.gone(t, box, child)

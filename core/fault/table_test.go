@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sandbox/core/fault"
+	"sandbox/test/members"
 )
 
 var update = flag.Bool("update", false, "write docs/ERRORS.md anew")
@@ -22,9 +23,10 @@ func TestRows(t *testing.T) {
 			t.Errorf("code %s stands twice", row.Code)
 		}
 		seen[row.Code] = true
-		if row.Code == "" || row.Class == "" || row.C <= 0 || row.HTTP < 400 || row.HTTP > 599 || row.Exit <= 0 {
-			t.Errorf("incomplete row %+v", row)
-		}
+		members.Equal(t, "the row of "+row.Code, members.Of{
+			"a code": {row.Code != "", true}, "a class": {row.Class != "", true}, "a number for C": {row.C > 0, true},
+			"an HTTP status of failures": {row.HTTP >= 400 && row.HTTP <= 599, true}, "an exit status": {row.Exit > 0, true},
+		})
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"sandbox/core/filelock"
 	"sandbox/core/image"
 	"sandbox/core/image/layer"
+	"sandbox/test/members"
 	"sandbox/test/rootfs"
 )
 
@@ -288,9 +289,10 @@ func TestImportBareSystems(t *testing.T) {
 			if got := f.read(t, "sys:latest", "etc/x"); got != "text" {
 				t.Errorf("etc/x = %q", got)
 			}
-			if info.Name != "sys:latest" || len(info.Layers) != 1 || !strings.HasPrefix(info.ID, "sha256:") || info.Size == 0 || info.Architecture != runtime.GOARCH {
-				t.Errorf("info: %+v", info)
-			}
+			members.Equal(t, "info", members.Of{
+				"name": {info.Name, "sys:latest"}, "layers": {len(info.Layers), 1}, "a digest": {strings.HasPrefix(info.ID, "sha256:"), true},
+				"a size": {info.Size != 0, true}, "architecture": {info.Architecture, runtime.GOARCH},
+			})
 			if left := f.layers(t); len(left) != 1 {
 				t.Errorf("layers: %v, want one", left)
 			}
@@ -496,9 +498,9 @@ func TestDirKeepsAll(t *testing.T) {
 		var want, got unix.Stat_t
 		must(unix.Lstat(path(name), &want))
 		must(unix.Lstat(filepath.Join(img.Layers[0], name), &got))
-		if want.Mode != got.Mode || want.Uid != got.Uid || want.Gid != got.Gid || want.Mtim != got.Mtim || want.Nlink != got.Nlink {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
-		}
+		members.Equal(t, name, members.Of{
+			"mode": {got.Mode, want.Mode}, "user": {got.Uid, want.Uid}, "group": {got.Gid, want.Gid}, "time": {got.Mtim, want.Mtim}, "links": {got.Nlink, want.Nlink},
+		})
 	}
 	for _, name := range []string{"socket", "dev/null"} {
 		if _, err := os.Lstat(filepath.Join(img.Layers[0], name)); !errors.Is(err, os.ErrNotExist) {
@@ -775,9 +777,10 @@ func TestPrune(t *testing.T) {
 		t.Errorf("%+v, %v; want no more than what was fetched in part", done, err)
 	}
 	done, err = f.Prune(t.Context(), true)
-	if err != nil || !slices.Equal(done.Images, []string{"unused:latest"}) || done.Layers != 1 || done.Bytes < 1000 || len(f.layers(t)) != 2 {
-		t.Errorf("%+v, %v, left %v; want one image with its layer gone", done, err, f.layers(t))
-	}
+	members.Equal(t, "pruned", members.Of{
+		"failure": {err, nil}, "images": {done.Images, []string{"unused:latest"}}, "layers": {done.Layers, 1},
+		"1000 bytes or more": {done.Bytes >= 1000, true}, "layers left": {len(f.layers(t)), 2},
+	})
 }
 
 // TestNoLayerGoesWhileAnImageIsMade removes an image in the middle of an

@@ -10,6 +10,7 @@ import (
 
 	"sandbox/core/fault"
 	"sandbox/logs/clickhouse"
+	"sandbox/test/members"
 )
 
 // one returns the only value of a query whose column is called v.
@@ -32,9 +33,10 @@ func TestResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Count != 3 || r.QueryID != "my-own-id" || r.Statistics.ReadRows != 3 || r.Statistics.ReadBytes != 24 || r.Statistics.Elapsed <= 0 {
-		t.Errorf("got %+v", r)
-	}
+	members.Equal(t, "the result", members.Of{
+		"count": {r.Count, 3}, "query id": {r.QueryID, "my-own-id"}, "rows read": {r.Statistics.ReadRows, 3},
+		"bytes read": {r.Statistics.ReadBytes, 24}, "a time": {r.Statistics.Elapsed > 0, true},
+	})
 	if want := []clickhouse.Column{{Name: "n", Type: "UInt64"}, {Name: "s", Type: "String"}}; fmt.Sprint(r.Columns) != fmt.Sprint(want) {
 		t.Errorf("columns %v, want %v", r.Columns, want)
 	}

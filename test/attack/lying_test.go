@@ -20,6 +20,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
+	"sandbox/test/members"
 )
 
 // hostileInit makes the record of a box that runs, whose init is serve.
@@ -167,9 +168,10 @@ func TestLostExec(t *testing.T) {
 		_ = c.Close()
 	})
 	rec, err := boxes.Open(t, home).AwaitExec(t.Context(), box, id)
-	if err != nil || rec.Status != api.ExecLost || rec.FinishedAt == nil || rec.ExitCode != nil || rec.BoxID != box {
-		t.Errorf("got %+v, %v", rec, err)
-	}
+	members.Equal(t, "a lost exec", members.Of{
+		"failure": {err, nil}, "status": {rec.Status, api.ExecLost}, "an end": {rec.FinishedAt != nil, true},
+		"exit code": {rec.ExitCode, nil}, "box": {rec.BoxID, box},
+	})
 }
 
 // What an init, or the child that it starts, answers to a transfer is not

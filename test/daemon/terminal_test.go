@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/test/members"
+
 	"github.com/gorilla/websocket"
 )
 
@@ -109,9 +111,10 @@ func TestRun(t *testing.T) {
 		return p.ask("POST", "/v1/run", body).want(t, 200, "")
 	}
 	m := run(map[string]any{"cmd": "cat; echo err >&2; exit 4", "stdin": "in\n", "env": map[string]string{"A": "b"}})
-	if m["exit_code"] != 4.0 || m["stdout"] != "in\n" || m["stderr"] != "err\n" || m["truncated"] != false || m["stdout_encoding"] != "utf-8" {
-		t.Errorf("got %v", m)
-	}
+	members.Equal(t, "a run", members.Of{
+		"exit_code": {m["exit_code"], 4.0}, "stdout": {m["stdout"], "in\n"}, "stderr": {m["stderr"], "err\n"},
+		"truncated": {m["truncated"], false}, "stdout_encoding": {m["stdout_encoding"], "utf-8"},
+	})
 	m = run(map[string]any{"cmd": `printf '\377'; kill -9 $$`})
 	if m["stdout"] != "/w==" || m["stdout_encoding"] != "base64" || m["signal"] != 9.0 || m["exit_code"] != 137.0 {
 		t.Errorf("got %v", m)
