@@ -5,14 +5,13 @@ package auth
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"sandbox/api"
-	"sandbox/core/fault"
+	"sandbox/core/document"
 )
 
 // Key is an API key without its secret, as it is stored.
@@ -41,32 +40,17 @@ const (
 	maxEnvironmentLen = 64
 )
 
-// check returns one error that names all wrong fields of r. Errors:
-// InvalidArgument.
-func (r Request) check(now time.Time) error {
-	var fields []fault.Field
-	when := func(bad bool, field, code, message string) {
-		if bad {
-			fields = append(fields, fault.Field{Field: field, Code: code, Message: message})
-		}
-	}
+// Check notes all that is wrong with r in p.
+func (r Request) Check(p *document.Problems) {
 	n := utf8.RuneCountInString(r.Name)
-	when(strings.TrimSpace(r.Name) == "" || n > maxNameLen, "name", "length", fmt.Sprintf("must have 1 to %d characters", maxNameLen))
-	when(!printable(r.Name), "name", "text", "must be printable text")
-	when(len(r.Permissions) == 0, "permissions", "empty", "must name one or more of "+strings.Join(api.Permissions(), ", "))
-	for i, p := range r.Permissions {
-		when(!slices.Contains(api.Permissions(), p), fmt.Sprintf("permissions[%d]", i), "value", fmt.Sprintf("is %q and must be one of %s", p, strings.Join(api.Permissions(), ", ")))
+	p.When(strings.TrimSpace(r.Name) == "" || n > maxNameLen, "name", "length", "must have 1 to %d characters", maxNameLen)
+	p.When(!printable(r.Name), "name", "text", "must be printable text")
+	p.When(len(r.Permissions) == 0, "permissions", "empty", "must name one or more of %s", strings.Join(api.Permissions(), ", "))
+	for i, permission := range r.Permissions {
+		p.OneOf(fmt.Sprintf("permissions[%d]", i), permission, api.Permissions()...)
 	}
-	when(!ValidEnvironment(r.Environment), "environment", "name", fmt.Sprintf("must be 1 to %d letters, digits, _, . or -", maxEnvironmentLen))
-	when(r.ExpiresAt != nil && !r.ExpiresAt.After(now), "expires_at", "past", "must lie in the future")
-	if fields == nil {
-		return nil
-	}
-	parts := make([]string, len(fields))
-	for i, f := range fields {
-		parts[i] = f.Field + " " + f.Message
-	}
-	return &fault.Error{Kind: fault.InvalidArgument, Message: strings.Join(parts, "; "), Fields: fields}
+	p.When(!ValidEnvironment(r.Environment), "environment", "name", "must be 1 to %d letters, digits, _, . or -", maxEnvironmentLen)
+	p.When(r.ExpiresAt != nil && !r.ExpiresAt.After(time.Now()), "expires_at", "past", "must lie in the future")
 }
 
 func printable(s string) bool {

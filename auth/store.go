@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sandbox/api"
+	"sandbox/core/document"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
 	"sandbox/core/store"
@@ -175,9 +176,9 @@ func (e *entry) shown() Key {
 // permissions that it has itself. Errors: InvalidArgument, PermissionDenied,
 // ResourceExhausted, Storage.
 func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
-	now := time.Now().UTC()
-	if err := r.check(now); err != nil {
-		return Key{}, "", err
+	var wrong document.Problems
+	if r.Check(&wrong); wrong.Err(fault.InvalidArgument) != nil {
+		return Key{}, "", wrong.Err(fault.InvalidArgument)
 	}
 	for _, p := range r.Permissions {
 		if !by.grants(p, r.Environment) {
@@ -188,7 +189,7 @@ func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
 	k := Key{
 		ID: ids.Key.New(), Name: r.Name, Hash: sha256.Sum256([]byte(secret)), Mask: mask(secret),
 		Permissions: slices.Compact(slices.Sorted(slices.Values(r.Permissions))), Environment: r.Environment,
-		CreatedAt: now, ExpiresAt: r.ExpiresAt,
+		CreatedAt: time.Now().UTC(), ExpiresAt: r.ExpiresAt,
 	}
 	s.disk.Lock()
 	defer s.disk.Unlock()

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"sandbox/api"
+	"sandbox/core/document"
 	"sandbox/core/fault"
 	"sandbox/core/hostpath"
 	"sandbox/core/ids"
@@ -283,7 +285,7 @@ func (r *Runtime) find(ctx context.Context, ref string) (Record, error) {
 // checkPorts refuses ports of a box that has no network to publish them from.
 func checkPorts(o options.Box) error {
 	if len(o.Ports) > 0 && o.Network == options.NetworkNone {
-		return fault.New(fault.InvalidArgument, "ports: a box of network None publishes none; use Isolated")
+		return document.Invalid("ports", "network", "can't be published by a box of network None: use Isolated")
 	}
 	return nil
 }
@@ -292,26 +294,28 @@ func checkPorts(o options.Box) error {
 // more closely, but only after the image was pulled, which may take long: a
 // volume that is missing is told before that.
 func checkHost(o options.Box) error {
-	for _, v := range o.Volumes {
+	var p document.Problems
+	for i, v := range o.Volumes {
 		f, err := hostpath.Open(v.Within, v.HostPath)
 		if err == nil {
 			_ = f.Close()
 		}
-		if errors.Is(err, os.ErrNotExist) {
-			return fault.New(fault.InvalidArgument, "volume host_path %s: no such file or directory", v.HostPath)
-		}
+		p.When(errors.Is(err, os.ErrNotExist), fmt.Sprintf("volumes[%d].host_path", i), "missing", "names no file or directory of the host: %.100s", v.HostPath)
 	}
-	if n := runtime.NumCPU(); o.CPUs > n {
-		return fault.New(fault.InvalidArgument, "cpus is %d and this host has %d", o.CPUs, n)
-	}
-	mib, err := HostMemoryMiB()
-	if err != nil {
+	if err := CheckLimits(&o, &p); err != nil {
 		return err
 	}
-	if o.MemoryMiB > mib {
-		return fault.New(fault.InvalidArgument, "memory_mib is %d and this host has %d", o.MemoryMiB, mib)
-	}
-	return nil
+	return p.Err(fault.InvalidArgument)
+}
+
+// CheckLimits notes what o asks for beyond what this host has. It is an
+// [options.HostCheck]. Errors: Internal.
+func CheckLimits(o *options.Box, p *document.Problems) error {
+	n := runtime.NumCPU()
+	p.When(o.CPUs > n, "cpus", "range", "is %d and this host has %d", o.CPUs, n)
+	mib, err := HostMemoryMiB()
+	p.When(err == nil && o.MemoryMiB > mib, "memory_mib", "range", "is %d and this host has %d", o.MemoryMiB, mib)
+	return err
 }
 
 // forEach runs do for every id at once and joins the failures.

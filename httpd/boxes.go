@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sandbox/core"
+	"sandbox/core/document"
 	"sandbox/core/options"
 )
 
@@ -45,11 +46,8 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	if doc == nil {
 		doc = []byte("{}") // every member has a default
 	}
-	o, err := options.DecodeCreate(doc)
+	o, err := options.DecodeCreate(doc, s.complete(r), core.CheckLimits)
 	if err != nil {
-		return created{}, err
-	}
-	if err := s.complete(r, &o); err != nil {
 		return created{}, err
 	}
 	box, err := s.Runtime.Create(r.Context(), o)
@@ -64,12 +62,15 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	return created{ID: rec.ID, Document: doc}, err
 }
 
-// complete adds to a box what is this server's to say.
-func (s *Server) complete(r *request, o *options.Box) error {
-	for i := range o.Ports {
-		o.Ports[i].HostIP = s.Publish.String()
+// complete adds to a box what is this server's to say, and checks what the
+// server decides.
+func (s *Server) complete(r *request) options.HostCheck {
+	return func(o *options.Box, p *document.Problems) error {
+		for i := range o.Ports {
+			o.Ports[i].HostIP = s.Publish.String()
+		}
+		return s.checkPaths(r, o, p)
 	}
-	return s.checkPaths(r, o)
 }
 
 // box finds the box that the path names. Errors: BoxNotFound, Ambiguous.
@@ -166,7 +167,7 @@ func (r *request) grace(w http.ResponseWriter) (time.Duration, error) {
 	body := struct {
 		Seconds *int `json:"timeout_seconds"`
 	}{&seconds}
-	if err := options.Strict(doc, &body); err != nil {
+	if err := document.Read(doc, &body); err != nil {
 		return 0, err
 	}
 	if body.Seconds != nil {

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"sandbox/core/document"
 	"sandbox/core/fault"
-	"sandbox/core/options"
 )
 
 // download streams a file out of a box or, as a tar, a file or a directory.
@@ -20,16 +20,16 @@ func (s *Server) download(w http.ResponseWriter, r *request) error {
 		Path    *string `json:"path"`
 		Archive *string `json:"archive"`
 	}
+	var p document.Problems
 	if doc != nil {
-		if err := options.Strict(doc, &body); err != nil {
+		if err := p.Read(doc, &body, document.MaxSize); err != nil {
 			return err
 		}
 	}
-	if body.Path == nil {
-		return malformed("path", "required", "is missing")
-	}
-	if body.Archive != nil && *body.Archive != "tar" {
-		return invalid("archive", "value", "must be tar")
+	p.Required("path", body.Path != nil)
+	p.When(body.Archive != nil && *body.Archive != "tar", "archive", "value", "must be tar")
+	if err := p.Err(fault.InvalidArgument); err != nil {
+		return err
 	}
 	box, err := s.box(r)
 	if err != nil {

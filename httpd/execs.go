@@ -9,6 +9,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/document"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/spool"
@@ -263,7 +264,7 @@ func (r *request) cancelGrace(w http.ResponseWriter) (time.Duration, error) {
 	var body struct {
 		Grace *int `json:"grace_ms"`
 	}
-	if err := options.Strict(doc, &body); err != nil || body.Grace == nil {
+	if err := document.Read(doc, &body); err != nil || body.Grace == nil {
 		return cancelGrace, err
 	}
 	return time.Duration(*body.Grace) * time.Millisecond, within("grace_ms", *body.Grace, 0, maxGraceMS)

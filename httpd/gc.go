@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"sandbox/api"
-	"sandbox/core/options"
+	"sandbox/core/document"
 )
 
 // maxAge is the largest older_than_seconds: a hundred years.
@@ -22,7 +22,7 @@ func (s *Server) collect(w http.ResponseWriter, r *request) error {
 		OlderThan *int `json:"older_than_seconds"`
 	}
 	if doc != nil {
-		if err := options.Strict(doc, &body); err != nil {
+		if err := document.Read(doc, &body); err != nil {
 			return err
 		}
 	}

@@ -1,11 +1,13 @@
 package httpd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"sandbox/core/document"
 	"sandbox/core/fault"
 	"sandbox/core/hostpath"
 	"sandbox/core/options"
@@ -29,25 +31,27 @@ func checkRoots(dirs []string) error {
 	return nil
 }
 
-// checkPaths refuses paths of the host that r's client may not name. It sets, for
-// the others, the directory that they must lie in: each start of the box opens
-// them again, and checks it again.
-func (s *Server) checkPaths(r *request, o *options.Box) error {
-	if o.RootfsPath != "" {
-		within, err := s.checkPath(r, "rootfs_path", o.RootfsPath)
-		if err != nil {
-			return err
+// checkPaths notes paths of the host that can't be used. It sets, for the others,
+// the directory that they must lie in: each start of the box opens them again, and
+// checks it again. Errors: PermissionDenied, for the first path that r's client
+// may not name.
+func (s *Server) checkPaths(r *request, o *options.Box, p *document.Problems) (refused error) {
+	check := func(field, path string, within *string) {
+		if p.Has(field) { // it is no path that could be opened
+			return
 		}
-		o.RootfsWithin = within
+		var err error
+		if *within, err = s.checkPath(r, field, path); err != nil {
+			refused = cmp.Or(refused, p.Add(err))
+		}
+	}
+	if o.RootfsPath != "" {
+		check("rootfs_path", o.RootfsPath, &o.RootfsWithin)
 	}
 	for i, v := range o.Volumes {
-		within, err := s.checkPath(r, fmt.Sprintf("volumes[%d].host_path", i), v.HostPath)
-		if err != nil {
-			return err
-		}
-		o.Volumes[i].Within = within
+		check(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath, &o.Volumes[i].Within)
 	}
-	return nil
+	return refused
 }
 
 // checkPath returns the directory that path must lie in, or "" if it may lie
@@ -63,9 +67,9 @@ func (s *Server) checkPath(r *request, field, path string) (within string, err e
 	case errors.Is(err, hostpath.ErrOutside):
 		return "", fault.New(fault.PermissionDenied, "%s %s leads out of the directory %s", field, brief(path), within)
 	case errors.Is(err, os.ErrNotExist):
-		return "", invalid(field, "missing", "names no file or directory of the host: "+brief(path))
+		return "", document.Invalid(field, "missing", "names no file or directory of the host: "+brief(path))
 	case err != nil:
-		return "", fault.Wrap(fault.InvalidArgument, err, "%s", field)
+		return "", document.Invalid(field, "path", "can't be opened: "+err.Error())
 	}
 	defer f.Close()
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
@@ -74,7 +78,7 @@ func (s *Server) checkPath(r *request, field, path string) (within string, err e
 	}
 	for _, closed := range s.Closed {
 		if _, in := hostpath.Rel(real, closed); in {
-			return "", invalid(field, "closed", "holds "+closed+", which is closed to boxes")
+			return "", document.Invalid(field, "closed", "holds "+closed+", which is closed to boxes")
 		}
 	}
 	return within, nil

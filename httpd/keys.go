@@ -7,8 +7,8 @@ import (
 
 	"sandbox/api"
 	"sandbox/auth"
+	"sandbox/core/document"
 	"sandbox/core/fault"
-	"sandbox/core/options"
 )
 
 // viewKey shows a key; secret is empty but where it was just made.
@@ -52,56 +52,47 @@ func (s *Server) createKey(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusCreated, viewKey(k, secret))
 }
 
-// decodeKey reads the body of a create. What is missing or of a wrong type is
-// Malformed, a date that is none InvalidArgument.
+// decodeKey reads the body of a create. Errors: Malformed, InvalidArgument, with
+// fields.
 func (s *Server) decodeKey(doc []byte) (auth.Request, error) {
 	var d keyDocument
-	if err := options.Strict(doc, &d); err != nil {
+	var p document.Problems
+	if err := p.Read(doc, &d, document.MaxSize); err != nil {
 		return auth.Request{}, err
 	}
-	if fields := d.missing(); fields != nil {
-		return auth.Request{}, &fault.Error{Kind: fault.Malformed, Message: fields[0].Field + " " + fields[0].Message, Fields: fields}
+	p.Required("name", d.Name != nil)
+	p.Required("permissions", d.Permissions != nil)
+	req := auth.Request{Environment: s.Environment}
+	if d.Name != nil {
+		req.Name = *d.Name
 	}
-	req := auth.Request{Name: *d.Name, Environment: s.Environment}
-	for _, p := range *d.Permissions {
-		req.Permissions = append(req.Permissions, *p)
+	if d.Permissions != nil {
+		req.Permissions = permissions(*d.Permissions, &p)
 	}
 	if d.Environment != nil {
 		req.Environment = *d.Environment
 	}
 	if d.ExpiresAt != nil {
 		at, err := time.Parse(time.RFC3339, *d.ExpiresAt)
-		if err != nil {
-			return req, invalid("expires_at", "format", "must be a date as 2030-01-31T00:00:00Z")
-		}
-		at = at.UTC()
-		req.ExpiresAt = &at
-	}
-	return req, nil
-}
-
-func (d *keyDocument) missing() []fault.Field {
-	var fields []fault.Field
-	if d.Name == nil {
-		fields = append(fields, fault.Field{Field: "name", Code: "required", Message: "is missing"})
-	}
-	if d.Permissions == nil {
-		return append(fields, fault.Field{Field: "permissions", Code: "required", Message: "is missing"})
-	}
-	for i, p := range *d.Permissions {
-		if p == nil {
-			fields = append(fields, fault.Field{Field: fmt.Sprintf("permissions[%d]", i), Code: "type", Message: "must be a string"})
+		p.When(err != nil, "expires_at", "format", "must be a date as 2030-01-31T00:00:00Z")
+		if at = at.UTC(); err == nil {
+			req.ExpiresAt = &at
 		}
 	}
-	return fields
+	req.Check(&p)
+	return req, p.Err(fault.InvalidArgument)
 }
 
-// invalid is the failure of one value.
-func invalid(field, code, message string) error {
-	return &fault.Error{
-		Kind: fault.InvalidArgument, Message: field + " " + message,
-		Fields: []fault.Field{{Field: field, Code: code, Message: message}},
+// permissions returns the members of a list, none of which may be null.
+func permissions(list []*string, p *document.Problems) (all []string) {
+	for i, name := range list {
+		p.Unread(name == nil, fmt.Sprintf("permissions[%d]", i), "type", "must be a string")
+		if name == nil {
+			name = new(string)
+		}
+		all = append(all, *name)
 	}
+	return all
 }
 
 func (s *Server) deleteKey(w http.ResponseWriter, r *request) error {

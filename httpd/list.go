@@ -11,6 +11,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/document"
 )
 
 const (
@@ -61,18 +62,18 @@ func parseFilter(query url.Values) (filter, error) {
 	}
 	f.status, f.name = api.BoxStatus(query.Get("status")), query.Get("name")
 	if query.Has("status") && f.status != api.Running && f.status != api.Stopped {
-		return f, invalid("status", "value", "must be running or stopped")
+		return f, document.Invalid("status", "value", "must be running or stopped")
 	}
 	for _, label := range query["label"] {
 		key, value, ok := strings.Cut(label, "=")
 		if !ok || key == "" {
-			return f, invalid("label", "format", "must be key=value")
+			return f, document.Invalid("label", "format", "must be key=value")
 		}
 		if f.labels == nil {
 			f.labels = map[string]string{}
 		}
 		if other, twice := f.labels[key]; twice && other != value {
-			return f, invalid("label", "twice", "asks for two values of "+brief(key))
+			return f, document.Invalid("label", "twice", "asks for two values of "+brief(key))
 		}
 		f.labels[key] = value
 	}
@@ -139,7 +140,7 @@ func parsePageToken(token string) (pageToken, error) {
 	at, id, ok := strings.Cut(string(text), ".")
 	nanos, numErr := strconv.ParseInt(at, 36, 64)
 	if err != nil || numErr != nil || !ok || id == "" {
-		return pageToken{}, invalid("page_token", "value", "must be a next_page_token of an earlier page")
+		return pageToken{}, document.Invalid("page_token", "value", "must be a next_page_token of an earlier page")
 	}
 	return pageToken{time.Unix(0, nanos), id}, nil
 }

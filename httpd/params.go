@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandbox/core/document"
 	"sandbox/core/fault"
 	"sandbox/spool"
 )
@@ -34,7 +35,7 @@ func flag(query url.Values, name string) (bool, error) {
 	case "true":
 		return true, nil
 	}
-	return false, invalid(name, "value", "must be true or false")
+	return false, document.Invalid(name, "value", "must be true or false")
 }
 
 // number reads a member of the query string into n, which keeps its value if the
@@ -45,7 +46,7 @@ func number(query url.Values, name string, n *int, low, high int) error {
 	}
 	got, err := strconv.Atoi(query.Get(name))
 	if err != nil {
-		return invalid(name, "range", "must be a number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
+		return document.Invalid(name, "range", "must be a number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
 	}
 	*n = got
 	return within(name, got, low, high)
@@ -53,10 +54,9 @@ func number(query url.Values, name string, n *int, low, high int) error {
 
 // within refuses a number that is not from low to high. Errors: InvalidArgument.
 func within(name string, n, low, high int) error {
-	if n < low || n > high {
-		return invalid(name, "range", "must be from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
-	}
-	return nil
+	var p document.Problems
+	p.Within(name, n, low, high)
+	return p.Err(fault.InvalidArgument)
 }
 
 // lastEvent returns the number of the last event that a client has seen: its
@@ -98,7 +98,7 @@ func (r *request) skips() (skip [2]int64, err error) {
 func count(name, value, message string) (int64, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {
-		return 0, invalid(name, "range", message)
+		return 0, document.Invalid(name, "range", message)
 	}
 	return n, nil
 }
@@ -115,7 +115,7 @@ func idempotencyKey(h http.Header) (string, error) {
 	}
 	invisible := func(r rune) bool { return r <= ' ' || r > '~' }
 	if key := values[0]; len(values) > 1 || key == "" || len(key) > maxKeyLen || strings.ContainsFunc(key, invisible) {
-		return "", invalid("Idempotency-Key", "value", "must be one header of 1 to 255 visible characters")
+		return "", document.Invalid("Idempotency-Key", "value", "must be one header of 1 to 255 visible characters")
 	}
 	return values[0], nil
 }

@@ -21,11 +21,8 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 	if doc == nil {
 		doc = []byte("{}") // which names what is missing
 	}
-	o, asked, err := options.DecodeRun(doc)
+	o, asked, err := options.DecodeRun(doc, s.complete(r), core.CheckLimits)
 	if err != nil {
-		return err
-	}
-	if err := s.complete(r, &o); err != nil {
 		return err
 	}
 	ctx, cancel := s.streaming(r)

@@ -17,8 +17,8 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/document"
 	"sandbox/core/fault"
-	"sandbox/core/options"
 )
 
 // Bounds of a WebSocket. A frame of input is passed on in pieces, so that a large
@@ -189,13 +189,13 @@ func (c *socket) control(frame io.Reader, on console) error {
 		return errTooLarge(maxControl)
 	}
 	var m control
-	if err := options.Strict(doc, &m); err != nil {
+	if err := document.Read(doc, &m); err != nil {
 		return err
 	}
 	switch m.Type {
 	case "resize":
 		if m.Cols < 1 || m.Cols > maxSide || m.Rows < 1 || m.Rows > maxSide {
-			return invalid("cols", "range", "and rows must be from 1 to 65535")
+			return document.Invalid("cols", "range", "and rows must be from 1 to 65535")
 		}
 		return on.resize(m.Cols, m.Rows)
 	case "signal":
@@ -203,7 +203,7 @@ func (c *socket) control(frame io.Reader, on console) error {
 	case "eof":
 		return on.eof()
 	}
-	return invalid("type", "value", "must be resize, signal or eof")
+	return document.Invalid("type", "value", "must be resize, signal or eof")
 }
 
 // maxSide bounds the columns and rows of a terminal.
@@ -240,7 +240,7 @@ func consoleOf(ctx context.Context, tty, open bool, find func() (*core.Exec, err
 		signal: func(name string) error {
 			sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG"))
 			if sig == 0 {
-				return invalid("signal", "value", "must be a signal's name, such as INT")
+				return document.Invalid("signal", "value", "must be a signal's name, such as INT")
 			}
 			return on(func(x *core.Exec) error { return send(ctx, x, tty, sig) })
 		},

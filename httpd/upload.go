@@ -14,6 +14,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/document"
 	"sandbox/core/fault"
 )
 
@@ -117,7 +118,7 @@ func (f *form) next() (*multipart.Part, error) {
 	}
 	name := part.FormName()
 	if f.seen[name] {
-		return nil, malformed(name, "twice", "must come once")
+		return nil, document.Malformed(name, "twice", "must come once")
 	}
 	if f.seen == nil {
 		f.seen = map[string]bool{}
@@ -130,7 +131,7 @@ func (f *form) next() (*multipart.Part, error) {
 func (f *form) field(part *multipart.Part) error {
 	name := part.FormName()
 	if name != "dest" && name != "mode" && name != "archive" {
-		return malformed(brief(name), "unknown", "is no field of an upload: it has file, dest, mode and archive")
+		return document.Malformed(brief(name), "unknown", "is no field of an upload: it has file, dest, mode and archive")
 	}
 	b, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
@@ -145,13 +146,13 @@ func (f *form) field(part *multipart.Part) error {
 		return nil
 	case "archive":
 		if f.to.Tar = string(b) == "tar"; !f.to.Tar {
-			return invalid("archive", "value", "must be tar")
+			return document.Invalid("archive", "value", "must be tar")
 		}
 		return nil
 	}
 	mode, err := strconv.ParseUint(string(b), 8, 12)
 	if err != nil {
-		return invalid("mode", "value", "must be octal permission bits, such as 755")
+		return document.Invalid("mode", "value", "must be octal permission bits, such as 755")
 	}
 	bits := int(mode)
 	f.to.Mode = &bits
@@ -192,12 +193,11 @@ func (d *diskWriter) Write(p []byte) (int, error) {
 
 // whole checks a form that has been read to its end. Errors: Malformed.
 func (f *form) whole() error {
+	var p document.Problems
 	for _, name := range []string{"file", "dest"} {
-		if !f.seen[name] {
-			return malformed(name, "required", "is missing")
-		}
+		p.Required(name, f.seen[name])
 	}
-	return nil
+	return p.Err(fault.Malformed)
 }
 
 func (f *form) close() {
@@ -248,7 +248,7 @@ func (f *form) end() error {
 	case err != nil:
 		return err
 	}
-	return malformed(brief(part.FormName()), "order", "must come before file, or dest behind it")
+	return document.Malformed(brief(part.FormName()), "order", "must come before file, or dest behind it")
 }
 
 // errForm classifies the failure of reading a form, which is the client's fault.
@@ -257,12 +257,4 @@ func errForm(err error) error {
 		return fault.New(fault.Malformed, "the form breaks off before its end")
 	}
 	return errBody(err)
-}
-
-// malformed returns the failure of a field that is not of the right form.
-func malformed(field, code, message string) error {
-	return &fault.Error{
-		Kind: fault.Malformed, Message: field + " " + message,
-		Fields: []fault.Field{{Field: field, Code: code, Message: message}},
-	}
 }

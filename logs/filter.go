@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"sandbox/core/document"
 	"sandbox/core/fault"
 )
 
@@ -54,35 +55,32 @@ var traceID = sync.OnceValue(func() *regexp.Regexp {
 func (d filterDocument) read(c *checks) Filter {
 	f := Filter{
 		From: c.moment("from", d.From), To: c.moment("to", d.To),
-		Service: c.text("service", d.Service, 1, maxService),
-		Text:    c.text("text", d.Text, 1, maxText),
-		Limit:   c.whole("limit", d.Limit, DefaultLimit),
+		Limit: c.whole("limit", d.Limit, DefaultLimit),
 	}
+	f.Service, _ = c.text("service", d.Service, 1, maxService)
+	f.Text, _ = c.text("text", d.Text, 1, maxText)
 	f.Severity = c.name("severity", d.Severity, severities)
 	f.TraceID = c.matching("traceId", d.TraceID, traceID())
-	c.when(f.Limit < 1 || f.Limit > MaxLimit, "limit", "range", "must be 1 to %d", MaxLimit)
+	c.When(f.Limit < 1 || f.Limit > MaxLimit, "limit", "range", "must be 1 to %d", MaxLimit)
 	return f
 }
 
 // checkInterval comes after everything else was found right.
 func (f Filter) checkInterval() error {
-	switch {
-	case !f.From.Before(f.To):
-		return problemWith(fault.InvalidInterval, fault.Field{Field: "from", Code: "interval", Message: "must be before to"})
-	case f.To.Sub(f.From) > MaxInterval: // it saturates above
-		return problemWith(fault.InvalidInterval, fault.Field{Field: "to", Code: "interval", Message: "must be at most seven days after from"})
-	}
-	return nil
+	var p document.Problems
+	p.When(!f.From.Before(f.To), "from", "interval", "must be before to")
+	p.When(f.To.Sub(f.From) > MaxInterval, "to", "interval", "must be at most seven days after from") // it saturates above
+	return p.Err(fault.InvalidInterval)
 }
 
 // decodeSearch reads the body of a search. Errors: Malformed and
 // InvalidInterval, with fields.
 func decodeSearch(doc []byte) (Filter, error) {
 	var d filterDocument
-	if err := read(doc, &d); err != nil {
+	var c checks
+	if err := c.read(doc, &d); err != nil {
 		return Filter{}, err
 	}
-	var c checks
 	f := d.read(&c)
 	if err := c.problem(); err != nil {
 		return Filter{}, err
@@ -109,18 +107,18 @@ const defaultBucket = 300
 // InvalidInterval, with fields.
 func decodeAggregate(doc []byte) (Grouping, error) {
 	var d groupingDocument
-	if err := read(doc, &d); err != nil {
+	var c checks
+	if err := c.read(doc, &d); err != nil {
 		return Grouping{}, err
 	}
-	var c checks
 	g := Grouping{Filter: d.read(&c)}
 	by := c.list("groupBy", d.GroupBy, 1, 3, []string{"service"})
 	for _, s := range by {
-		c.when(!slices.Contains([]string{"service", "severity", "time"}, s), "groupBy", "value", "has %.40q and may have service, severity and time", s)
+		c.When(!slices.Contains([]string{"service", "severity", "time"}, s), "groupBy", "value", "has %.40q and may have service, severity and time", s)
 	}
 	g.Service, g.Severity, g.Time = slices.Contains(by, "service"), slices.Contains(by, "severity"), slices.Contains(by, "time")
 	seconds := c.whole("bucketSeconds", d.BucketSeconds, defaultBucket)
-	c.when(!slices.Contains([]int{60, 300, 3600, 86400}, seconds), "bucketSeconds", "value", "must be 60, 300, 3600 or 86400")
+	c.When(!slices.Contains([]int{60, 300, 3600, 86400}, seconds), "bucketSeconds", "value", "must be 60, 300, 3600 or 86400")
 	g.Bucket = time.Duration(seconds) * time.Second
 	if err := c.problem(); err != nil {
 		return Grouping{}, err

@@ -42,10 +42,10 @@ var paramName = sync.OnceValue(func() *regexp.Regexp {
 // not. Errors: Malformed, TooLarge and SQLRejected, with fields.
 func decodeStatement(doc []byte) (statement, error) {
 	var d statementDocument
-	if err := read(doc, &d); err != nil {
+	var c checks
+	if err := c.read(doc, &d); err != nil {
 		return statement{}, err
 	}
-	var c checks
 	c.required("sql", d.SQL)
 	text := c.sql(d.SQL)
 	params := c.params(d.Parameters)
@@ -95,12 +95,12 @@ func (c *checks) sql(v jsontext.Value) string {
 	if absent(v) {
 		return ""
 	}
-	c.when(v.Kind() != '"', "sql", "type", "must be a string")
+	c.When(v.Kind() != '"', "sql", "type", "must be a string")
 	if v.Kind() != '"' {
 		return ""
 	}
 	text := unquote(v)
-	c.when(text == "", "sql", "length", "must not be empty")
+	c.When(text == "", "sql", "length", "must not be empty")
 	return text
 }
 
@@ -111,21 +111,21 @@ func (c *checks) params(v jsontext.Value) map[string]string {
 	}
 	var raw map[string]jsontext.Value
 	if v.Kind() != '{' || json.Unmarshal(v, &raw) != nil {
-		c.when(true, "parameters", "type", "must be an object")
+		c.Unread(true, "parameters", "type", "must be an object")
 		return nil
 	}
-	c.when(len(raw) > maxParams, "parameters", "too_many", "has %d members and may have %d", len(raw), maxParams)
+	c.When(len(raw) > maxParams, "parameters", "too_many", "has %d members and may have %d", len(raw), maxParams)
 	params := make(map[string]string, len(raw))
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		at := "parameters." + brief(name)
-		c.when(!paramName().MatchString(name), at, "pattern", "must have a name that matches %s", paramName())
+		c.When(!paramName().MatchString(name), at, "pattern", "must have a name that matches %s", paramName())
 		switch value := raw[name]; value.Kind() {
 		case '"':
-			params[name] = c.text(at, value, 0, maxParamText)
+			params[name], _ = c.text(at, value, 0, maxParamText)
 		case '0', 't', 'f':
 			params[name] = string(value)
 		default:
-			c.when(true, at, "type", "must be a string, a number or a boolean")
+			c.Unread(true, at, "type", "must be a string, a number or a boolean")
 		}
 	}
 	return params

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sandbox/core/document"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
 )
@@ -18,12 +19,12 @@ func (b Box) Check() error {
 	var p problems
 	b.checkRootfs(&p)
 	b.check(&p)
-	return p.err(fault.InvalidArgument, "")
+	return p.Err(fault.InvalidArgument)
 }
 
 // checkRootfs names members as the box options document does.
 func (b Box) checkRootfs(p *problems) {
-	p.when((b.Image == "") == (b.RootfsPath == ""), "rootfs", "one_of", "must be exactly one of Image and RootfsPath")
+	p.When((b.Image == "") == (b.RootfsPath == ""), "rootfs", "one_of", "must be exactly one of Image and RootfsPath")
 	p.text("rootfs.Image", b.Image)
 	p.hostPath("rootfs.RootfsPath", b.RootfsPath)
 }
@@ -31,9 +32,9 @@ func (b Box) checkRootfs(p *problems) {
 // check looks at all but the root file system.
 func (b Box) check(p *problems) {
 	p.name("name", b.Name)
-	p.within("cpus", b.CPUs, 1, maxInt32)
-	p.within("memory_mib", b.MemoryMiB, MinMemoryMiB, maxInt32)
-	p.within("disk_size_gb", b.DiskSizeGB, 0, MaxDiskSizeGB)
+	p.Within("cpus", b.CPUs, 1, maxInt32)
+	p.Within("memory_mib", b.MemoryMiB, MinMemoryMiB, maxInt32)
+	p.Within("disk_size_gb", b.DiskSizeGB, 0, MaxDiskSizeGB)
 	p.absolute("working_dir", b.WorkingDir)
 	p.text("user", b.User)
 	p.env("env", b.Env)
@@ -42,27 +43,27 @@ func (b Box) check(p *problems) {
 		at := fmt.Sprintf("volumes[%d].", i)
 		v.check(p, at)
 		twice := slices.ContainsFunc(b.Volumes[:i], func(o Volume) bool { return path.Clean(o.GuestPath) == path.Clean(v.GuestPath) })
-		p.when(twice, at+"guest_path", "twice", "must not be another volume's too")
+		p.When(twice, at+"guest_path", "twice", "must not be another volume's too")
 	}
-	p.oneOf("network", b.Network, NetworkIsolated, NetworkNone)
+	p.OneOf("network", b.Network, NetworkIsolated, NetworkNone)
 	p.atMost("ports", len(b.Ports), MaxPorts)
 	for i, port := range b.Ports {
 		checkPort(port, p, fmt.Sprintf("ports[%d].", i))
 	}
 	p.atMost("labels", len(b.Labels), MaxLabels)
 	for key, value := range b.Labels {
-		p.when(key == "", "labels", "empty", "must not have an empty key")
+		p.When(key == "", "labels", "empty", "must not have an empty key")
 		p.text("labels", key)
 		p.text("labels."+key, value)
 	}
 }
 
 func (v Volume) check(p *problems, at string) {
-	p.when(v.HostPath == "", at+"host_path", "empty", "must not be empty")
+	p.When(v.HostPath == "", at+"host_path", "empty", "must not be empty")
 	p.hostPath(at+"host_path", v.HostPath)
-	p.when(v.GuestPath == "", at+"guest_path", "empty", "must not be empty")
+	p.When(v.GuestPath == "", at+"guest_path", "empty", "must not be empty")
 	p.absolute(at+"guest_path", v.GuestPath)
-	p.when(v.GuestPath != "" && Reserved(v.GuestPath), at+"guest_path", "reserved", "must not be /, nor /dev, /proc, /sys or in them")
+	p.When(v.GuestPath != "" && Reserved(v.GuestPath), at+"guest_path", "reserved", "must not be /, nor /dev, /proc, /sys or in them")
 }
 
 // Reserved tells whether an absolute path in a box is no place for a volume:
@@ -75,11 +76,11 @@ func Reserved(guestPath string) bool {
 func checkPort(port Port, p *problems, at string) {
 	if port.HostIP != "" {
 		_, err := netip.ParseAddr(port.HostIP)
-		p.when(err != nil, at+"host_ip", "address", "must be an IP address")
+		p.When(err != nil, at+"host_ip", "address", "must be an IP address")
 	}
-	p.within(at+"host_port", port.HostPort, 0, maxPort)
-	p.within(at+"guest_port", port.GuestPort, 1, maxPort)
-	p.oneOf(at+"protocol", port.Protocol, ProtocolTCP, ProtocolUDP)
+	p.Within(at+"host_port", port.HostPort, 0, maxPort)
+	p.Within(at+"guest_port", port.GuestPort, 1, maxPort)
+	p.OneOf(at+"protocol", port.Protocol, ProtocolTCP, ProtocolUDP)
 }
 
 // Check tells everything that is wrong with e at once. Errors:
@@ -87,23 +88,23 @@ func checkPort(port Port, p *problems, at string) {
 func (e Exec) Check() error {
 	var p problems
 	e.check(&p)
-	return p.err(fault.InvalidArgument, "")
+	return p.Err(fault.InvalidArgument)
 }
 
 func (e Exec) check(p *problems) {
-	p.when(len(e.Cmd) == 0 || e.Cmd[0] == "", "cmd", "empty", "must name a command")
+	p.When(len(e.Cmd) == 0 || e.Cmd[0] == "", "cmd", "empty", "must name a command")
 	size := 0
 	for i, arg := range e.Cmd {
 		size += len(arg) + 1
 		p.text(fmt.Sprintf("cmd[%d]", i), arg)
 	}
-	p.when(size > MaxCmdBytes, "cmd", "size", fmt.Sprintf("has %d bytes and may have %d", size, MaxCmdBytes))
+	p.When(size > MaxCmdBytes, "cmd", "size", "has %d bytes and may have %d", size, MaxCmdBytes)
 	p.env("env", e.Env)
 	p.absolute("working_dir", e.WorkingDir)
 	p.text("user", e.User)
-	p.within("cols", e.Cols, 0, maxPort)
-	p.within("rows", e.Rows, 0, maxPort)
-	p.when(e.Timeout < 0, "timeout_ms", "range", "must not be negative")
+	p.Within("cols", e.Cols, 0, maxPort)
+	p.Within("rows", e.Rows, 0, maxPort)
+	p.When(e.Timeout < 0, "timeout_ms", "range", "must not be negative")
 }
 
 const (
@@ -112,61 +113,32 @@ const (
 	maxNameLen = 128
 )
 
-// problems collects what is wrong, so that a caller sees all of it at once.
-type problems []fault.Field
-
-func (p *problems) when(bad bool, field, code, message string) {
-	if bad {
-		*p = append(*p, fault.Field{Field: field, Code: code, Message: message})
-	}
-}
-
-// err returns the problems as one failure behind prefix.
-func (p problems) err(kind fault.Kind, prefix string) error {
-	if len(p) == 0 {
-		return nil
-	}
-	parts := make([]string, len(p))
-	for i, f := range p {
-		parts[i] = f.Field + " " + f.Message
-	}
-	return &fault.Error{Kind: kind, Message: prefix + strings.Join(parts, "; "), Fields: p}
-}
-
-func (p *problems) within(field string, n, low, high int) {
-	message := fmt.Sprintf("is %d and must be at most %d", n, high)
-	if n < low {
-		message = fmt.Sprintf("is %d and must be at least %d", n, low)
-	}
-	p.when(n < low || n > high, field, "range", message)
-}
+// problems are what is wrong with a box or an exec, with the checks that many
+// members share.
+type problems struct{ document.Problems }
 
 func (p *problems) atMost(field string, n, high int) {
-	p.when(n > high, field, "too_many", fmt.Sprintf("has %d entries and may have %d", n, high))
-}
-
-func (p *problems) oneOf(field, s string, allowed ...string) {
-	p.when(!slices.Contains(allowed, s), field, "value", fmt.Sprintf("is %q and must be one of %s", s, strings.Join(allowed, ", ")))
+	p.When(n > high, field, "too_many", "has %d entries and may have %d", n, high)
 }
 
 // text refuses what no path, argument, environment or record can carry. (They
 // travel and are kept as JSON, which would change other bytes silently.)
 func (p *problems) text(field, s string) {
-	p.when(strings.ContainsRune(s, 0), field, "nul", "must not contain a NUL byte")
-	p.when(!utf8.ValidString(s), field, "utf8", "must be UTF-8")
+	p.When(strings.ContainsRune(s, 0), field, "nul", "must not contain a NUL byte")
+	p.When(!utf8.ValidString(s), field, "utf8", "must be UTF-8")
 }
 
 // absolute takes "" for a path that was left out.
 func (p *problems) absolute(field, s string) {
 	p.text(field, s)
-	p.when(s != "" && !path.IsAbs(s), field, "absolute", "must be an absolute path")
-	p.when(slices.Contains(strings.Split(s, "/"), ".."), field, "dot_dot", "must not contain ..")
+	p.When(s != "" && !path.IsAbs(s), field, "absolute", "must be an absolute path")
+	p.When(slices.Contains(strings.Split(s, "/"), ".."), field, "dot_dot", "must not contain ..")
 }
 
 // hostPath is absolute, and never the host's whole file system.
 func (p *problems) hostPath(field, s string) {
 	p.absolute(field, s)
-	p.when(s != "" && path.Clean(s) == "/", field, "root", "must not be the host's root directory")
+	p.When(s != "" && path.Clean(s) == "/", field, "root", "must not be the host's root directory")
 }
 
 func (p *problems) env(field string, env map[string]string) {
@@ -174,17 +146,17 @@ func (p *problems) env(field string, env map[string]string) {
 	size := 0
 	for name, value := range env {
 		size += len(name) + len(value) + 2
-		p.when(name == "" || strings.ContainsRune(name, '='), field, "name", fmt.Sprintf("has %q, which can't name a variable", name))
+		p.When(name == "" || strings.ContainsRune(name, '='), field, "name", "has %q, which can't name a variable", name)
 		p.text(field, name)
 		p.text(field+"."+name, value)
 	}
-	p.when(size > MaxEnvBytes, field, "size", fmt.Sprintf("has %d bytes and may have %d", size, MaxEnvBytes))
+	p.When(size > MaxEnvBytes, field, "size", "has %d bytes and may have %d", size, MaxEnvBytes)
 }
 
 func (p *problems) name(field, s string) {
-	p.when(s != "" && !validName(s), field, "name",
-		fmt.Sprintf("must be 1 to %d letters, digits, _, . or -, and begin with a letter or digit", maxNameLen))
-	p.when(ids.Box.Prefixes(s) || ids.Exec.Prefixes(s), field, "reserved", "must not begin with box_ or exec_")
+	p.When(s != "" && !validName(s), field, "name",
+		"must be 1 to %d letters, digits, _, . or -, and begin with a letter or digit", maxNameLen)
+	p.When(ids.Box.Prefixes(s) || ids.Exec.Prefixes(s), field, "reserved", "must not begin with box_ or exec_")
 }
 
 func validName(s string) bool {

@@ -3,6 +3,7 @@ package options
 import (
 	"fmt"
 
+	"sandbox/core/document"
 	"sandbox/core/fault"
 )
 
@@ -53,32 +54,29 @@ type portMembers struct {
 
 // Decode reads a box options document. It is strict: unknown and duplicate
 // members, wrong types, text that is not UTF-8 and anything behind the
-// document are refused; missing members, and then values that are not allowed,
-// are named all at once. Of an environment variable given twice the last
+// document are refused; all members that are unknown, missing, of the wrong type
+// or of a value that is not allowed are named at once. Of an environment variable given twice the last
 // counts. Errors: Malformed and InvalidArgument, with fields; the message
 // begins with "invalid box options JSON:".
 func Decode(doc []byte) (Box, error) {
 	var d boxDocument
-	if err := decode(doc, &d, boxPrefix, MaxDocument); err != nil {
+	p := problems{document.Problems{Prefix: boxPrefix}}
+	if err := p.Read(doc, &d, MaxDocument); err != nil {
 		return Box{}, err
 	}
-	var p problems
 	d.missing(&p)
-	if err := p.err(fault.Malformed, boxPrefix); err != nil {
-		return Box{}, err
-	}
 	b := d.box()
 	b.checkRootfs(&p)
 	d.check(b, &p)
-	return b, p.err(fault.InvalidArgument, boxPrefix)
+	return b, p.Err(fault.InvalidArgument)
 }
 
 func (d *boxDocument) missing(p *problems) {
-	p.required("rootfs", d.Rootfs != nil)
-	p.required("env", d.Env != nil)
-	p.required("volumes", d.Volumes != nil)
-	p.required("network", d.Network != nil)
-	p.required("ports", d.Ports != nil)
+	p.Required("rootfs", d.Rootfs != nil)
+	p.Required("env", d.Env != nil)
+	p.Required("volumes", d.Volumes != nil)
+	p.Required("network", d.Network != nil)
+	p.Required("ports", d.Ports != nil)
 	d.boxMembers.missing(p)
 	for i, q := range or(d.Ports, nil) {
 		q.missing(p, i)
@@ -87,27 +85,28 @@ func (d *boxDocument) missing(p *problems) {
 
 func (d *boxMembers) missing(p *problems) {
 	for i, v := range or(d.Volumes, nil) {
-		p.required(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath != nil)
-		p.required(fmt.Sprintf("volumes[%d].guest_path", i), v.GuestPath != nil)
+		p.Required(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath != nil)
+		p.Required(fmt.Sprintf("volumes[%d].guest_path", i), v.GuestPath != nil)
 	}
 }
 
 func (q *portMembers) missing(p *problems, i int) {
-	p.required(fmt.Sprintf("ports[%d].guest_port", i), q.GuestPort != nil)
+	p.Required(fmt.Sprintf("ports[%d].guest_port", i), q.GuestPort != nil)
 }
 
 // check looks at b, which came of d.
 func (d *boxMembers) check(b Box, p *problems) {
 	b.check(p)
-	p.when(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
+	p.When(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
 }
 
-// box fills in the defaults. Nothing required is missing.
+// box fills in the defaults. What is missing is empty.
 func (d *boxDocument) box() Box {
 	b := Defaults()
 	d.fill(&b)
-	b.Image, b.RootfsPath = or(d.Rootfs.Image, ""), or(d.Rootfs.RootfsPath, "")
-	for _, q := range *d.Ports {
+	root := or(d.Rootfs, rootfs{})
+	b.Image, b.RootfsPath = or(root.Image, ""), or(root.RootfsPath, "")
+	for _, q := range or(d.Ports, nil) {
 		b.Ports = append(b.Ports, q.port(or(q.HostIP, "")))
 	}
 	return b
@@ -123,12 +122,12 @@ func (d *boxMembers) fill(b *Box) {
 	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
 	for _, v := range or(d.Volumes, nil) {
-		b.Volumes = append(b.Volumes, Volume{HostPath: *v.HostPath, GuestPath: *v.GuestPath, ReadOnly: or(v.ReadOnly, false)})
+		b.Volumes = append(b.Volumes, Volume{HostPath: or(v.HostPath, ""), GuestPath: or(v.GuestPath, ""), ReadOnly: or(v.ReadOnly, false)})
 	}
 }
 
 func (q *portMembers) port(ip string) Port {
-	return Port{HostIP: ip, HostPort: or(q.HostPort, 0), GuestPort: *q.GuestPort, Protocol: or(q.Protocol, ProtocolTCP)}
+	return Port{HostIP: ip, HostPort: or(q.HostPort, 0), GuestPort: or(q.GuestPort, 0), Protocol: or(q.Protocol, ProtocolTCP)}
 }
 
 func or[T any](p *T, absent T) T {
@@ -136,8 +135,4 @@ func or[T any](p *T, absent T) T {
 		return absent
 	}
 	return *p
-}
-
-func (p *problems) required(field string, present bool) {
-	p.when(!present, field, "required", "is missing")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"sandbox/core/document"
 	"sandbox/core/fault"
 )
 
@@ -38,33 +39,38 @@ func (r *Registry) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 // DecodeRegistries reads a JSON array of hosts, each a string or an object; a
 // nil doc is no registries. Errors: Config, with fields.
 func DecodeRegistries(doc []byte) ([]Registry, error) {
-	const prefix = "invalid registries JSON: "
 	if doc == nil {
 		return nil, nil
 	}
-	var list *[]Registry
-	if err := decode(doc, &list, prefix, MaxDocument); err != nil {
+	list, err := decodeRegistries(doc)
+	if err != nil { // of whatever kind: it is part of a configuration
 		f := fault.Of(err)
-		return nil, &fault.Error{Kind: fault.Config, Message: f.Message, Fields: f.Fields}
+		f.Kind = fault.Config
+		return nil, f
 	}
-	if list == nil {
-		return nil, fault.New(fault.Config, prefix+"must be a list")
+	return list, nil
+}
+
+func decodeRegistries(doc []byte) ([]Registry, error) {
+	var list []Registry
+	p := problems{document.Problems{Prefix: "invalid registries JSON: "}}
+	if err := p.Read(doc, &list, MaxDocument); err != nil {
+		return nil, err
 	}
-	var p problems
 	hosts := map[string]bool{}
-	for i, r := range *list {
+	for i, r := range list {
 		at := fmt.Sprintf("[%d].", i)
-		p.when(hosts[r.Host], at+"host", "duplicate", fmt.Sprintf("%q is given twice", r.Host))
+		p.When(hosts[r.Host], at+"host", "duplicate", "%q is given twice", r.Host)
 		hosts[r.Host] = true
 		r.check(&p, at)
 	}
-	return *list, p.err(fault.Config, prefix)
+	return list, p.Err(fault.Config)
 }
 
 func (r Registry) check(p *problems, at string) {
 	u, err := url.Parse("//" + r.Host)
-	p.when(err != nil || u.Host != r.Host || u.Hostname() == "", at+"host", "host", "must be a host or host:port")
-	p.oneOf(at+"transport", r.Transport, TransportHTTPS, TransportHTTP)
-	p.when(r.Password != "" && r.Username == "", at+"username", "required", "is missing beside password")
-	p.when(r.BearerToken != "" && r.Username != "", at+"bearer_token", "one_of", "can't stand beside username")
+	p.When(err != nil || u.Host != r.Host || u.Hostname() == "", at+"host", "host", "must be a host or host:port")
+	p.OneOf(at+"transport", r.Transport, TransportHTTPS, TransportHTTP)
+	p.When(r.Password != "" && r.Username == "", at+"username", "required", "is missing beside password")
+	p.When(r.BearerToken != "" && r.Username != "", at+"bearer_token", "one_of", "can't stand beside username")
 }

@@ -1,12 +1,14 @@
 package options
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"sandbox/core/document"
 	"sandbox/core/fault"
 )
 
@@ -55,62 +57,68 @@ type ExecRequest struct {
 
 // DecodeCreate reads a REST body that asks for a box, as strictly as [Decode].
 // Without image and rootfs_path the image is [DefaultImage]; auto_remove is
-// false. Errors: Malformed and InvalidArgument, with fields.
-func DecodeCreate(doc []byte) (Box, error) {
+// false. What the host decides is checked with the rest, so that all that is
+// wrong is told at once. Errors: Malformed and InvalidArgument, with fields.
+func DecodeCreate(doc []byte, host ...HostCheck) (Box, error) {
 	var d createDocument
-	if err := decode(doc, &d, "", MaxDocument); err != nil {
-		return Box{}, err
-	}
 	var p problems
-	d.missing(&p)
-	if err := p.err(fault.Malformed, ""); err != nil {
+	if err := p.Read(doc, &d, MaxDocument); err != nil {
 		return Box{}, err
 	}
+	d.missing(&p)
 	b := d.box()
 	d.check(b, &p)
-	return b, p.err(fault.InvalidArgument, "")
+	err := p.host(&b, host)
+	return b, cmp.Or(p.Err(fault.InvalidArgument), err)
+}
+
+// HostCheck notes what the host does not let a box have, and may complete the
+// box. Its error counts where nothing else is wrong with the document.
+type HostCheck func(*Box, *document.Problems) error
+
+// host makes the checks of the host and returns their first error.
+func (p *problems) host(b *Box, checks []HostCheck) (first error) {
+	for _, check := range checks {
+		first = cmp.Or(first, check(b, &p.Problems))
+	}
+	return first
 }
 
 // DecodeExec reads a REST body that starts a command, as strictly as [Decode].
 // Errors: Malformed and InvalidArgument, with fields.
 func DecodeExec(doc []byte) (ExecRequest, error) {
 	var d execDocument
-	if err := decode(doc, &d, "", MaxCommand); err != nil {
-		return ExecRequest{}, err
-	}
 	var p problems
-	p.required("cmd", d.Cmd != nil)
-	if err := p.err(fault.Malformed, ""); err != nil {
+	if err := p.Read(doc, &d, MaxCommand); err != nil {
 		return ExecRequest{}, err
 	}
+	p.Required("cmd", d.Cmd != nil)
 	r := d.request()
 	r.Exec.Env, r.Exec.WorkingDir, r.Exec.User = or(d.Env, nil), or(d.WorkingDir, ""), or(d.User, "")
 	d.check(r, &p)
-	return r, p.err(fault.InvalidArgument, "")
+	return r, p.Err(fault.InvalidArgument)
 }
 
 // DecodeRun reads a REST body that asks for a box, a command in it and the
 // box's end: members of both, where env, working_dir and user are the box's.
 // The box has auto_remove whatever the body says. Errors: Malformed and
 // InvalidArgument, with fields.
-func DecodeRun(doc []byte) (Box, ExecRequest, error) {
+func DecodeRun(doc []byte, host ...HostCheck) (Box, ExecRequest, error) {
 	var d runDocument
-	if err := decode(doc, &d, "", MaxCommand); err != nil {
-		return Box{}, ExecRequest{}, err
-	}
 	var p problems
-	p.required("image", d.Image != nil || d.RootfsPath != nil)
-	p.required("cmd", d.Cmd != nil)
-	d.missing(&p)
-	if err := p.err(fault.Malformed, ""); err != nil {
+	if err := p.Read(doc, &d, MaxCommand); err != nil {
 		return Box{}, ExecRequest{}, err
 	}
+	p.Required("image", d.Image != nil || d.RootfsPath != nil)
+	p.Required("cmd", d.Cmd != nil)
+	d.missing(&p)
 	b, r := d.box(), d.request()
 	b.AutoRemove = true
 	d.createDocument.check(b, &p)
 	d.execMembers.check(r, &p)
-	p.when(r.Open, "stdin_open", "value", "must not be true: nobody could write; use stdin")
-	return b, r, p.err(fault.InvalidArgument, "")
+	p.When(r.Open, "stdin_open", "value", "must not be true: nobody could write; use stdin")
+	err := p.host(&b, host)
+	return b, r, cmp.Or(p.Err(fault.InvalidArgument), err)
 }
 
 func (d *createDocument) missing(p *problems) {
@@ -136,10 +144,10 @@ func (d *createDocument) box() Box {
 }
 
 func (d *createDocument) check(b Box, p *problems) {
-	p.when(d.Name != nil && *d.Name == "", "name", "empty", "must not be empty")
-	p.when(d.Image != nil && d.RootfsPath != nil, "image", "one_of", "must not be given with rootfs_path")
-	p.when(d.Image != nil && *d.Image == "", "image", "empty", "must not be empty")
-	p.when(d.RootfsPath != nil && *d.RootfsPath == "", "rootfs_path", "empty", "must not be empty")
+	p.When(d.Name != nil && *d.Name == "", "name", "empty", "must not be empty")
+	p.When(d.Image != nil && d.RootfsPath != nil, "image", "one_of", "must not be given with rootfs_path")
+	p.When(d.Image != nil && *d.Image == "", "image", "empty", "must not be empty")
+	p.When(d.RootfsPath != nil && *d.RootfsPath == "", "rootfs_path", "empty", "must not be empty")
 	p.text("image", b.Image)
 	p.hostPath("rootfs_path", b.RootfsPath)
 	d.boxMembers.check(b, p)
@@ -156,10 +164,10 @@ func (d *execMembers) request() ExecRequest {
 
 func (d *execMembers) check(r ExecRequest, p *problems) {
 	timeout := or(d.TimeoutMS, 0)
-	p.within("timeout_ms", timeout, 0, maxInt32)
+	p.Within("timeout_ms", timeout, 0, maxInt32)
 	r.Exec.Timeout = 0 // seen
 	r.Exec.check(p)
-	p.when(d.Stdin != nil && r.Open, "stdin", "one_of", "must not be given with stdin_open")
+	p.When(d.Stdin != nil && r.Open, "stdin", "one_of", "must not be given with stdin_open")
 }
 
 // command reads a list of arguments, or one string for the shell.

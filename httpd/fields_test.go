@@ -1,0 +1,59 @@
+package httpd_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"sandbox/api"
+)
+
+// TestAllFields wants each 400 and 422 of a document to name all members that are
+// wrong, those that the host decides too.
+func TestAllFields(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.create(`{}`)
+	query := s.onlyKey(api.MayQueryLogs)
+	for name, tt := range map[string]struct {
+		path, doc string
+		status    int
+		fields    []string
+	}{
+		"a box, its form": {"/v1/boxes", `{"x":1,"cpus":"2","y":1,"volumes":[{"host_path":1},{}],"memory_mib":1}`, 400,
+			[]string{"x", "cpus", "y", "volumes[0].host_path", "volumes[0].guest_path", "volumes[1].host_path", "volumes[1].guest_path", "memory_mib"}},
+		"a box, the host": {"/v1/boxes", `{"cpus":100000,"memory_mib":1000000000,"name":"-","volumes":[{"host_path":"/srv/none","guest_path":"/a"},{"host_path":"b","guest_path":"/b"}]}`, 422,
+			[]string{"name", "volumes[1].host_path", "cpus", "memory_mib"}},
+		"a run": {"/v1/run", `{"x":1,"tty":1,"cols":-1,"cpus":100000}`, 400, []string{"x", "tty", "image", "cmd", "cols", "cpus"}},
+		"an exec": {"/v1/boxes/" + id + "/exec", `{"x":1,"timeout_ms":-1,"env":{"A":1,"B":"b","C":2}}`, 400,
+			[]string{"x", "env.A", "env.C", "cmd", "timeout_ms"}},
+		"a key":  {"/v1/keys", `{"x":1,"permissions":["a",2,"Boxes"],"environment":"/","expires_at":"soon"}`, 400, []string{"x", "permissions[1]", "name", "expires_at", "permissions[0]", "environment"}},
+		"a file": {"/v1/boxes/" + id + "/files/download", `{"x":1,"archive":"zip"}`, 400, []string{"x", "path", "archive"}},
+		"a search": {"/v1/observability/logs/search", `{"x":1,"y":2,"limit":0,"severity":"loud"}`, 400,
+			[]string{"x", "y", "from", "to", "severity", "limit"}},
+		"an aggregate": {"/v1/observability/logs/aggregate", `{"x":1,"y":2,"groupBy":["a"],"bucketSeconds":"7"}`, 400,
+			[]string{"x", "y", "from", "to", "groupBy", "bucketSeconds"}},
+		"a query": {"/v1/observability/query", `{"x":1,"y":2,"parameters":{"1":"a","b":[]}}`, 400, []string{"x", "y", "sql", "parameters.1", "parameters.b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key := s.key
+			if tt.path[:min(len(tt.path), 17)] == "/v1/observability" {
+				key = query
+			}
+			a := s.ask("POST", tt.path, tt.doc, bearer(key))
+			told := a.json
+			if e, ok := a.json["error"].(map[string]any); ok {
+				told = e
+			}
+			var fields []string
+			list, _ := told["fields"].([]any)
+			for _, f := range list {
+				fields = append(fields, fmt.Sprint(f.(map[string]any)["field"]))
+			}
+			if a.status != tt.status || !slices.Equal(fields, tt.fields) {
+				t.Errorf("got %d with %q: %s\nwant %d with %q", a.status, fields, a.text, tt.status, tt.fields)
+			}
+		})
+	}
+}
