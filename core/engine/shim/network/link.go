@@ -48,10 +48,19 @@ func address(pool netip.Prefix, n int) netip.Addr {
 
 func gateway(pool netip.Prefix) netip.Addr { return address(pool, 1) }
 
-func (s *shared) addressOf(link string) (netip.Addr, error) {
+// numberOf returns the number in the name of a host's end.
+func numberOf(link string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimPrefix(link, linkPrefix))
 	if err != nil || n < 0 || n >= maxNumber {
-		return netip.Addr{}, fmt.Errorf("%q is no box's interface", link)
+		return 0, fmt.Errorf("%q is no box's interface", link)
+	}
+	return n, nil
+}
+
+func (s *shared) addressOf(link string) (netip.Addr, error) {
+	n, err := numberOf(link)
+	if err != nil {
+		return netip.Addr{}, err
 	}
 	return address(s.Pool, firstAddress+n), nil
 }
@@ -112,6 +121,10 @@ func (b *Box) configure(ns netns.NsHandle, n int) error {
 	if err != nil {
 		return err
 	}
+	// Before the box can send: the host never hears what the box says of addresses.
+	if err := deafen(host, b.index); err != nil {
+		return err
+	}
 	if err := box.LinkSetUp(inner); err != nil {
 		return err
 	}
@@ -146,13 +159,50 @@ func end(h *netlink.Handle, index int, own, peer netip.Addr, peerMAC net.Hardwar
 	if err := h.AddrAdd(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, address); err != nil {
 		return fmt.Errorf("address %s: %w", own, err)
 	}
-	neighbour := &netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, IP: peer.AsSlice(), HardwareAddr: peerMAC}
-	if err := h.NeighSet(neighbour); err != nil {
-		return fmt.Errorf("neighbour %s: %w", peer, err)
+	if err := meet(h, index, peer, peerMAC); err != nil {
+		return err
 	}
 	route := &netlink.Route{LinkIndex: index, Scope: netlink.SCOPE_LINK, Dst: ipNet(single(peer))}
 	if err := h.RouteAdd(route); err != nil {
 		return fmt.Errorf("route to %s: %w", peer, err)
+	}
+	return nil
+}
+
+// meet writes down the hardware address of the one peer, so that no end asks for it.
+func meet(h *netlink.Handle, index int, peer netip.Addr, mac net.HardwareAddr) error {
+	neighbour := &netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, IP: peer.AsSlice(), HardwareAddr: mac}
+	if err := h.NeighSet(neighbour); err != nil {
+		return fmt.Errorf("neighbour %s: %w", peer, err)
+	}
+	return nil
+}
+
+// deafen makes the host drop all ARP that arrives at its end of a pair. Each
+// sender would else be an entry in a table that all network namespaces share,
+// and 1,024 of them fill it. The kernel forgets the end's neighbours when this
+// changes, so meet comes afterwards. What IPv6 has in place of ARP passes the
+// rules of our table, which drop it.
+func deafen(h *netlink.Handle, index int) error {
+	if err := h.LinkSetARPOff(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}); err != nil {
+		return fmt.Errorf("switch ARP off at the host's end: %w", err)
+	}
+	return nil
+}
+
+// deafenAgain is for a box that an earlier version may have connected.
+func (b *Box) deafenAgain() error {
+	n, err := numberOf(b.Link)
+	if err != nil {
+		return err
+	}
+	if err := deafen(b.host.routes, b.index); err != nil {
+		return err
+	}
+	for _, pool := range b.host.shared.pools() {
+		if err := meet(b.host.routes, b.index, address(pool, firstAddress+n), boxMAC); err != nil {
+			return err
+		}
 	}
 	return nil
 }

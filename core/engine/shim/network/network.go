@@ -126,7 +126,7 @@ func (h *Host) Adopt(name string, ports []options.Port) (*Box, error) {
 		return b, fmt.Errorf("find interface %s: %w", b.Link, err)
 	}
 	b.index = link.Attrs().Index
-	var errs []error
+	errs := []error{b.deafenAgain()}
 	for _, port := range ports {
 		b.entries = append(b.entries, entryOf(port, address)...)
 		errs = append(errs, b.holdAgain(port))

@@ -102,6 +102,9 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 		hook("source", filter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, [][]part{
 			{fromBox(), foreignSource(), drop()},
 			{fromBox(), to(netip.MustParsePrefix("127.0.0.0/8")), drop()},
+			// Boxes have no use for these addresses. The host would tell each
+			// of an error, and so learn it, before another chain is asked.
+			{fromBox(), from(netip.MustParsePrefix("fe80::/10")), drop()},
 		}),
 		hook("to_host", filter, nftables.ChainHookInput, nftables.ChainPriorityFilter, slices.Concat(
 			[][]part{{fromBox(), answers(), accept()}}, names, [][]part{{fromBox(), drop()}},

@@ -74,6 +74,8 @@ func calls() []call {
 		{"clock_settime", unix.SYS_CLOCK_SETTIME, [6]uintptr{0, zero}},
 		{"socket alg", unix.SYS_SOCKET, [6]uintptr{unix.AF_ALG, unix.SOCK_SEQPACKET}},
 		{"socket vsock", unix.SYS_SOCKET, [6]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM}},
+		{"socket packet", unix.SYS_SOCKET, [6]uintptr{unix.AF_PACKET, unix.SOCK_RAW}},
+		{"socket packet, cooked", unix.SYS_SOCKET, [6]uintptr{unix.AF_PACKET, unix.SOCK_DGRAM}},
 		{"a later call", 9999, [6]uintptr{}},
 	}
 }
