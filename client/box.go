@@ -20,13 +20,45 @@ type Filter struct {
 	Label  string // KEY=VALUE
 }
 
+// createBody is the document that asks for a box: all that a client may say.
+// Which directories a host path must lie in is the server's to decide.
+type createBody struct {
+	Name       string            `json:"name,omitempty"`
+	Image      string            `json:"image,omitempty"`
+	RootfsPath string            `json:"rootfs_path,omitempty"`
+	CPUs       int               `json:"cpus"`
+	MemoryMiB  int               `json:"memory_mib"`
+	DiskSizeGB int               `json:"disk_size_gb,omitempty"`
+	WorkingDir string            `json:"working_dir,omitempty"`
+	User       string            `json:"user,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	Volumes    []api.Volume      `json:"volumes,omitempty"`
+	Network    string            `json:"network"`
+	Ports      []api.Port        `json:"ports,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	AutoRemove bool              `json:"auto_remove"`
+}
+
+func newCreateBody(o options.Box) createBody {
+	volumes := make([]api.Volume, len(o.Volumes))
+	for i, v := range o.Volumes {
+		volumes[i] = v.Document()
+	}
+	return createBody{
+		Name: o.Name, Image: o.Image, RootfsPath: o.RootfsPath,
+		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
+		WorkingDir: o.WorkingDir, User: o.User, Env: o.Env, Volumes: volumes,
+		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
+	}
+}
+
 // CreateBox makes a box and starts it. It is made once, also where the request
 // had to be sent again. Errors: Image, InvalidArgument, AlreadyExists and
 // others of the service.
 func (c *Client) CreateBox(ctx context.Context, o options.Box) (api.Box, error) {
 	var b api.Box
 	err := c.call(ctx, request{
-		method: http.MethodPost, path: c.boxes, body: o, again: true,
+		method: http.MethodPost, path: c.boxes, body: newCreateBody(o), again: true,
 		header: http.Header{"Idempotency-Key": {rand.Text()}},
 	}, &b)
 	return b, err

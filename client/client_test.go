@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -362,3 +363,39 @@ func TestUploadForm(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// TestWhatAClientAsksFor sends a box with all members to the readers of the
+// service, which refuse every member that they do not know.
+func TestWhatAClientAsksFor(t *testing.T) {
+	t.Parallel()
+	box := options.Box{
+		Name: "n", RootfsPath: "/r", RootfsWithin: "/", CPUs: 1, MemoryMiB: 64, DiskSizeGB: 2, WorkingDir: "/w", User: "u",
+		Env: map[string]string{"A": "1"}, Network: "None", Labels: map[string]string{"k": "v"}, AutoRemove: true,
+		Volumes: []options.Volume{{HostPath: "/h", GuestPath: "/g", ReadOnly: true, Within: "/"}},
+		Ports:   []options.Port{{HostPort: 1, GuestPort: 2, Protocol: "Udp"}},
+	}
+	want := box
+	want.RootfsWithin, want.Volumes = "", []options.Volume{{HostPath: "/h", GuestPath: "/g", ReadOnly: true}}
+	var got options.Box
+	var refused error
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		doc, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/v1/run" {
+			got, _, refused = options.DecodeRun(doc)
+		} else {
+			got, refused = options.DecodeCreate(doc)
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	for name, ask := range map[string]func() error{
+		"create": func() error { _, err := c.CreateBox(t.Context(), box); return err },
+		"run": func() error {
+			_, err := c.Run(t.Context(), RunRequest{Box: box, Exec: options.Exec{Cmd: []string{"true"}, Env: box.Env, WorkingDir: "/w", User: "u"}})
+			return err
+		},
+	} {
+		if err := ask(); err != nil || refused != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %v, got %+v", name, err, refused, got)
+		}
+	}
+}

@@ -30,7 +30,7 @@ func (r RunRequest) body() (map[string]any, error) {
 	}
 	maps.Copy(exec.Env, r.Exec.Env)
 	members := map[string]any{}
-	for _, part := range []any{r.Box, exec} {
+	for _, part := range []any{newCreateBody(r.Box), exec} {
 		doc, err := json.Marshal(part)
 		if err == nil {
 			err = json.Unmarshal(doc, &members)

@@ -72,7 +72,7 @@ func checkHome(home string) error {
 // Create makes a box and starts it; see [core.Engine].
 func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
 	var rec core.Record
-	err := c.shim.ask(ctx, wire.TypeCreate, req, &rec)
+	err := c.shim.ask(ctx, wire.TypeCreate, record.ToWire(req), &rec)
 	if err != nil && ctx.Err() != nil {
 		// The shim may finish it all the same: nobody would know of the box.
 		_ = c.Remove(context.WithoutCancel(ctx), req.ID, true)

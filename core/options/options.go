@@ -47,7 +47,9 @@ const (
 
 // Box says how a box shall be. The zero value is not valid: start from
 // [Defaults] or a Decode function. Exactly one of Image and RootfsPath is set.
-// Its JSON is how records keep it; documents of callers are read by [Decode].
+// Its JSON is that of records alone: documents of callers are read by [Decode]
+// and its like, and the messages to the shim and to a server have types of their
+// own.
 type Box struct {
 	Name         string            `json:"name,omitempty"` // "" for none
 	Image        string            `json:"image,omitempty"`

@@ -206,8 +206,8 @@ func (k *keeper) answerSweep(f wire.Frame) (wire.Type, any, error) {
 const maxOlderMS = 100 * 366 * 24 * 3600 * 1000
 
 func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error) {
-	var req core.CreateRequest
-	if err := f.Decode(&req); err != nil {
+	var asked wire.Create
+	if err := f.Decode(&asked); err != nil {
 		return core.Record{}, err
 	}
 	if err := k.queue.enter(conn); err != nil {
@@ -215,7 +215,7 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 	}
 	defer k.queue.leave()
 	var owner process.Identity
-	if req.Owned {
+	if asked.Owned {
 		pid, err := conn.Peer()
 		if err != nil {
 			return core.Record{}, err
@@ -224,7 +224,7 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 			return core.Record{}, fmt.Errorf("find the process that asks: %w", err)
 		}
 	}
-	return k.create(req, owner, conn.HungUp)
+	return k.create(record.FromWire(asked), owner, conn.HungUp)
 }
 
 func (k *keeper) answerStart(conn *wire.Conn, id string) (core.Record, error) {

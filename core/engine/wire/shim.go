@@ -10,7 +10,7 @@ const (
 	TypeHello Type = iota + 64 // Hello
 
 	// Requests to the shim.
-	TypeCreate // core.CreateRequest
+	TypeCreate // Create
 	TypeStartBox
 	TypeStopBox
 	TypeRemoveBox

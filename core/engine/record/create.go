@@ -1,0 +1,37 @@
+package record
+
+import (
+	"sandbox/core"
+	"sandbox/core/engine/wire"
+	"sandbox/core/options"
+)
+
+// ToWire returns the message with which a host process asks the shim for a box.
+func ToWire(r core.CreateRequest) wire.Create {
+	o := r.Options
+	volumes := make([]wire.Volume, len(o.Volumes))
+	for i, v := range o.Volumes {
+		volumes[i] = wire.Volume(v)
+	}
+	return wire.Create{ID: r.ID, Image: wire.Image(r.Image), Owned: r.Owned, Box: wire.Box{
+		Name: o.Name, Image: o.Image, RootfsPath: o.RootfsPath, RootfsWithin: o.RootfsWithin,
+		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
+		WorkingDir: o.WorkingDir, User: o.User, Env: o.Env, Volumes: volumes,
+		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
+	}}
+}
+
+// FromWire returns what the message of [ToWire] asks for.
+func FromWire(c wire.Create) core.CreateRequest {
+	b := c.Box
+	volumes := make([]options.Volume, len(b.Volumes))
+	for i, v := range b.Volumes {
+		volumes[i] = options.Volume(v)
+	}
+	return core.CreateRequest{ID: c.ID, Image: core.Image(c.Image), Owned: c.Owned, Options: options.Box{
+		Name: b.Name, Image: b.Image, RootfsPath: b.RootfsPath, RootfsWithin: b.RootfsWithin,
+		CPUs: b.CPUs, MemoryMiB: b.MemoryMiB, DiskSizeGB: b.DiskSizeGB,
+		WorkingDir: b.WorkingDir, User: b.User, Env: b.Env, Volumes: volumes,
+		Network: b.Network, Ports: b.Ports, Labels: b.Labels, AutoRemove: b.AutoRemove,
+	}}
+}
