@@ -48,7 +48,8 @@ func create(r *core.Runtime, name string, doc *C.cchar) (*core.Box, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	return r.Create(context.Background(), o)
+	box, _, err := r.Create(context.Background(), o)
+	return box, err
 }
 
 func find(r *core.Runtime, ref *C.cchar) (*core.Box, error) {

@@ -7,7 +7,6 @@ import (
 	"context"
 
 	"sandbox/api"
-	"sandbox/core"
 )
 
 //export sandbox_list_info
@@ -36,11 +35,12 @@ func sandbox_get_info(rt *C.CSandboxRuntime, ref *C.cchar, out **C.char, cerr *C
 		if err != nil {
 			return api.Box{}, err
 		}
-		b, err := find(r, ref)
+		name, err := required(ref, "id_or_name")
 		if err != nil {
 			return api.Box{}, err
 		}
-		return info(b)
+		rec, err := r.Find(context.Background(), name)
+		return rec.Info(), err
 	})
 }
 
@@ -51,13 +51,9 @@ func sandbox_box_info(box *C.CBoxHandle, out **C.char, cerr *C.CSandboxError) C.
 		if err != nil {
 			return api.Box{}, err
 		}
-		return info(b)
+		rec, err := b.Record(context.Background())
+		return rec.Info(), err
 	})
-}
-
-func info(b *core.Box) (api.Box, error) {
-	rec, err := b.Record(context.Background())
-	return rec.Info(), err
 }
 
 //export sandbox_box_metrics

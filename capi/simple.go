@@ -59,7 +59,7 @@ func newSimple(image string, cpus, memory int) (*simple, error) {
 	if err != nil {
 		return nil, err
 	}
-	box, err := r.Create(context.Background(), o)
+	box, _, err := r.Create(context.Background(), o)
 	if err != nil {
 		_ = r.Close(context.Background()) // err says more
 		return nil, err

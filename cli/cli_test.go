@@ -255,3 +255,19 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 }
+
+// TestCreateOfABriefBox wants a create that worked to print its box, although it
+// has gone by then.
+func TestCreateOfABriefBox(t *testing.T) {
+	t.Parallel()
+	engine := fake.Brief{Engine: fake.NewEngine(t)}
+	images := fake.Images{"default": {Ref: "default", Layers: []string{t.TempDir()}}}
+	h := &host{t, func(owned bool) *core.Runtime {
+		return core.New(core.Config{Engine: engine, Images: images, Owned: owned})
+	}}
+	var got api.Box
+	out, errs, code := h.sandbox("create", "-n", "brief", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || *got.Name != "brief" || got.Status != api.Running {
+		t.Errorf("exit %d, %q, %q, %v", code, out, errs, err)
+	}
+}

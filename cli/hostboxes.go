@@ -16,11 +16,7 @@ import (
 type hostBoxes struct{ host *local.Host }
 
 func (h hostBoxes) CreateBox(ctx context.Context, o options.Box) (api.Box, error) {
-	b, err := h.host.Create(ctx, o)
-	if err != nil {
-		return api.Box{}, err
-	}
-	rec, err := b.Record(ctx)
+	_, rec, err := h.host.Create(ctx, o)
 	return shown(rec, err)
 }
 
@@ -39,7 +35,8 @@ func (h hostBoxes) Boxes(ctx context.Context, f client.Filter) ([]api.Box, error
 }
 
 func (h hostBoxes) Box(ctx context.Context, ref string) (api.Box, error) {
-	return h.with(ctx, ref, (*core.Box).Record)
+	rec, err := h.host.Find(ctx, ref)
+	return shown(rec, err)
 }
 
 func (h hostBoxes) StartBox(ctx context.Context, ref string) (api.Box, error) {

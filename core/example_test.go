@@ -31,7 +31,7 @@ func ExampleRuntime() {
 
 	o := options.Defaults()
 	o.Image, o.Name = "debian", "work"
-	box, err := runtime.Create(ctx, o)
+	box, _, err := runtime.Create(ctx, o)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func ExampleBox() {
 
 	o := options.Defaults()
 	o.Image, o.AutoRemove = "debian", false
-	box, err := runtime.Create(ctx, o)
+	box, _, err := runtime.Create(ctx, o)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func ExampleExec() {
 
 	o := options.Defaults()
 	o.Image = "debian"
-	box, err := runtime.Create(ctx, o)
+	box, _, err := runtime.Create(ctx, o)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func ExampleBox_Upload() {
 
 	o := options.Defaults()
 	o.Image = "debian"
-	box, err := runtime.Create(ctx, o)
+	box, _, err := runtime.Create(ctx, o)
 	if err != nil {
 		log.Fatal(err)
 	}

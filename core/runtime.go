@@ -73,23 +73,26 @@ func New(c Config) *Runtime {
 // passed its Check. An image that is not in the store is pulled. Errors:
 // Stopped, InvalidArgument (ports without a network, a limit of the host, a
 // volume), Image, and those of [Boxes].Create.
-func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, error) {
+//
+// The record is the box's as it was made: to read it again could fail, for a
+// box may end, and with auto_remove be gone, right after its start.
+func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, Record, error) {
 	return r.counted(r.create(ctx, o, r.owned))
 }
 
 // CreateOwned is Create for a box that ends with this process in any case, if
 // it has auto_remove, whatever [Config] says of others.
-func (r *Runtime) CreateOwned(ctx context.Context, o options.Box) (*Box, error) {
+func (r *Runtime) CreateOwned(ctx context.Context, o options.Box) (*Box, Record, error) {
 	return r.counted(r.create(ctx, o, true))
 }
 
-func (r *Runtime) counted(rec Record, err error) (*Box, error) {
+func (r *Runtime) counted(rec Record, err error) (*Box, Record, error) {
 	if err != nil {
 		r.stats.failed.Add(1)
-		return nil, err
+		return nil, Record{}, err
 	}
 	r.stats.created.Add(1)
-	return r.box(rec), nil
+	return r.box(rec), rec, nil
 }
 
 func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record, error) {
@@ -126,7 +129,7 @@ func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record
 // Get finds a box by full id, by name, or by a unique id prefix of at least 4
 // characters after "box_". Errors: BoxNotFound, Ambiguous.
 func (r *Runtime) Get(ctx context.Context, ref string) (*Box, error) {
-	rec, err := r.find(ctx, ref)
+	rec, err := r.Find(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +142,7 @@ func (r *Runtime) List(ctx context.Context) ([]Record, error) { return r.engine.
 // Remove removes a box; a running one only with force. Errors: as Get, and
 // InvalidState.
 func (r *Runtime) Remove(ctx context.Context, ref string, force bool) error {
-	rec, err := r.find(ctx, ref)
+	rec, err := r.Find(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -259,7 +262,9 @@ func (r *Runtime) takeMade(want func(autoRemove bool) bool) []string {
 // minPrefix is how much of an id must be given behind "box_".
 const minPrefix = 4
 
-func (r *Runtime) find(ctx context.Context, ref string) (Record, error) {
+// Find returns what is known of the box that ref names, as [Runtime.Get] reads
+// it. Errors: as Get.
+func (r *Runtime) Find(ctx context.Context, ref string) (Record, error) {
 	recs, err := r.engine.List(ctx)
 	if err != nil {
 		return Record{}, err

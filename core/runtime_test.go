@@ -33,7 +33,7 @@ func create(t *testing.T, r *core.Runtime, change ...func(*options.Box)) *core.B
 	for _, c := range change {
 		c(&o)
 	}
-	box, err := r.Create(t.Context(), o)
+	box, _, err := r.Create(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestCreateRefuses(t *testing.T) {
 			r, _ := host(t)
 			o := valid()
 			tt.change(&o)
-			_, err := r.Create(t.Context(), o)
+			_, _, err := r.Create(t.Context(), o)
 			if f := fault.Of(err); f == nil || f.Kind != tt.kind || !strings.Contains(f.Message, tt.says) {
 				t.Errorf("got %v, want %v about %s", err, tt.kind, tt.says)
 			}
@@ -205,7 +205,7 @@ func TestShutdown(t *testing.T) {
 	}
 	_, err := temporary.Record(t.Context())
 	want(t, err, fault.BoxNotFound)
-	_, err = r.Create(t.Context(), valid())
+	_, _, err = r.Create(t.Context(), valid())
 	want(t, err, fault.Stopped)
 	_, err = mine.Start(t.Context())
 	want(t, err, fault.Stopped)
@@ -233,7 +233,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("got %v, %v, want a running box", rec.Status, err)
 		}
 	}
-	_, err = owner.Create(t.Context(), valid())
+	_, _, err = owner.Create(t.Context(), valid())
 	want(t, err, fault.Stopped)
 }
 
@@ -262,7 +262,7 @@ func TestHammer(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 10 {
-				box, err := r.Create(t.Context(), valid())
+				box, _, err := r.Create(t.Context(), valid())
 				if err != nil {
 					t.Error(err)
 					return

@@ -162,7 +162,7 @@ func TestFirstAndLaterStarts(t *testing.T) {
 	if status, text := get(t, fresh(t, ""), p.URL+"/v1/keys", p.APIKey); status != 200 {
 		t.Errorf("%d %s", status, text)
 	}
-	box, err := first.runtime.Create(t.Context(), func() options.Box {
+	box, _, err := first.runtime.Create(t.Context(), func() options.Box {
 		o := options.Defaults()
 		o.Image, o.AutoRemove, o.CPUs = "default", false, 1
 		return o

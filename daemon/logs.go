@@ -154,11 +154,7 @@ func (s settings) startEngine(ctx context.Context, log *slog.Logger) (*embedded.
 // boxName returns a function that returns the name of a box by its id, or "".
 func boxName(runtime *core.Runtime) func(context.Context, string) string {
 	return func(ctx context.Context, id string) string {
-		b, err := runtime.Get(ctx, id)
-		if err != nil {
-			return ""
-		}
-		rec, err := b.Record(ctx)
+		rec, err := runtime.Find(ctx, id)
 		if err != nil {
 			return ""
 		}

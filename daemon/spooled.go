@@ -22,11 +22,7 @@ func (s spooled) Attach(ctx context.Context, box, exec string) (*core.Exec, erro
 
 // Status returns the status of a box.
 func (s spooled) Status(ctx context.Context, box string) (api.BoxStatus, error) {
-	b, err := s.Get(ctx, box)
-	if err != nil {
-		return "", err
-	}
-	rec, err := b.Record(ctx)
+	rec, err := s.Find(ctx, box)
 	return rec.Status, err
 }
 

@@ -50,11 +50,7 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	if err != nil {
 		return created{}, err
 	}
-	box, err := s.Runtime.Create(r.Context(), o)
-	if err != nil {
-		return created{}, err
-	}
-	rec, err := box.Record(r.Context())
+	_, rec, err := s.Runtime.Create(r.Context(), o)
 	if err != nil {
 		return created{}, err
 	}
@@ -79,11 +75,7 @@ func (s *Server) box(r *request) (*core.Box, error) {
 }
 
 func (s *Server) getBox(w http.ResponseWriter, r *request) error {
-	box, err := s.box(r)
-	if err != nil {
-		return err
-	}
-	rec, err := box.Record(r.Context())
+	rec, err := s.Runtime.Find(r.Context(), r.param("id"))
 	if err != nil {
 		return err
 	}

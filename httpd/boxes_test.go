@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/core"
+	"sandbox/core/enginetest/fake"
 	"sandbox/core/options"
+	"sandbox/httpd"
 	"sandbox/test/members"
 )
 
@@ -336,4 +339,20 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	s.local("GET", "/metrics", "").want(t, 200, "")
+}
+
+// TestCreateOfABriefBox wants the reply of a create that worked, although the
+// box has gone before anybody could ask for it.
+func TestCreateOfABriefBox(t *testing.T) {
+	t.Parallel()
+	images := fake.Images{"default": {Ref: "default", Layers: []string{t.TempDir()}}}
+	s := start(t, func(c *httpd.Config) {
+		c.Runtime = core.New(core.Config{Engine: fake.Brief{Engine: fake.NewEngine(t)}, Images: images})
+	})
+	made := s.ask("POST", "/v1/boxes", `{"name": "brief"}`).want(t, 201, "")
+	id, _ := made.json["id"].(string)
+	if made.json["name"] != "brief" || made.json["status"] != "running" || made.header.Get("Location") != "/v1/boxes/"+id {
+		t.Errorf("created %s at %s", made.text, made.header.Get("Location"))
+	}
+	s.ask("GET", "/v1/boxes/"+id, "").want(t, 404, "box_not_found")
 }

@@ -38,7 +38,7 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 
 // runIn returns the result once the box has gone.
 func (s *Server) runIn(ctx context.Context, o options.Box, asked options.ExecRequest) (api.RunResult, error) {
-	box, err := s.Runtime.CreateOwned(ctx, o)
+	box, _, err := s.Runtime.CreateOwned(ctx, o)
 	if err != nil {
 		return api.RunResult{}, err
 	}

@@ -20,7 +20,7 @@ func begin(dir string, cmd ...string) (*spool.Exec, func()) {
 	engine := fake.New()
 	o := options.Defaults()
 	o.RootfsPath = "/"
-	box, err := core.New(core.Config{Engine: engine}).Create(ctx, o)
+	box, _, err := core.New(core.Config{Engine: engine}).Create(ctx, o)
 	if err != nil {
 		log.Fatal(err)
 	}

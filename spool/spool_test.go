@@ -43,7 +43,7 @@ func newHome(t *testing.T, limit int64) *home {
 	rt := core.New(core.Config{Engine: engine})
 	o := options.Defaults()
 	o.RootfsPath, o.AutoRemove = "/", false
-	box, err := rt.Create(t.Context(), o)
+	box, _, err := rt.Create(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func (o *Ours) Create(ctx context.Context) (*core.Box, error) {
 // CreateWith makes a box with these options. The first one tells which process
 // the shim is.
 func (o *Ours) CreateWith(ctx context.Context, opts options.Box) (*core.Box, error) {
-	box, err := o.host.Create(ctx, opts)
+	box, _, err := o.host.Create(ctx, opts)
 	if err == nil && o.Shim.pid == 0 {
 		o.Shim, err = parentOf(ctx, box)
 	}

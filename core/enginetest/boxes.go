@@ -93,12 +93,12 @@ func names(t *testing.T, s *suite) {
 	}
 	o := options.Defaults()
 	o.RootfsPath, o.CPUs, o.Name = s.rootfs, 1, "enginetest"
-	_, err = s.runtime.Create(ctx, o)
+	_, _, err = s.runtime.Create(ctx, o)
 	want(t, err, fault.AlreadyExists)
 	if _, err := box.Stop(ctx, grace); err != nil {
 		t.Error(err)
 	}
-	_, err = s.runtime.Create(ctx, o)
+	_, _, err = s.runtime.Create(ctx, o)
 	want(t, err, fault.AlreadyExists) // a stopped box keeps its name
 	if err := s.engine.Remove(ctx, box.ID(), false); err != nil {
 		t.Error(err)
@@ -151,7 +151,7 @@ func rootFileSystem(t *testing.T, s *suite) {
 	for _, path := range []string{"/nosuchfolder", file} {
 		o := options.Defaults()
 		o.RootfsPath, o.CPUs, o.Name = path, 1, "nothing-is-left"
-		_, err := s.runtime.Create(ctx, o)
+		_, _, err := s.runtime.Create(ctx, o)
 		want(t, err, fault.InvalidArgument)
 	}
 	s.box(t, func(o *options.Box) { o.Name = "nothing-is-left" })

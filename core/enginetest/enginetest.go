@@ -116,7 +116,7 @@ func (s *suite) box(t *testing.T, change ...func(*options.Box)) *core.Box {
 	if o.Image != "" {
 		o.RootfsPath = ""
 	}
-	box, err := s.runtime.Create(s.context(t), o)
+	box, _, err := s.runtime.Create(s.context(t), o)
 	if err != nil {
 		t.Fatal("create: ", err)
 	}

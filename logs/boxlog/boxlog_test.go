@@ -78,7 +78,7 @@ func newStage(t *testing.T) *stage {
 	s.runtime = core.New(core.Config{Engine: fake.NewEngine(t)})
 	o := options.Defaults()
 	o.RootfsPath, o.AutoRemove, o.Name = "/", false, "web"
-	s.box, err = s.runtime.Create(t.Context(), o)
+	s.box, _, err = s.runtime.Create(t.Context(), o)
 	must(t, err)
 	s.spool = spool.Open(spool.Config{Dir: filepath.Join(t.TempDir(), "spool"), Limit: 1 << 20, Begun: s.recorder.Follow})
 	t.Cleanup(s.spool.Close)

@@ -59,7 +59,7 @@ func inCore() map[string]func(*running, object) result {
 			if err != nil {
 				return given(nil, err)
 			}
-			box, err := r.core.Create(r.ctx, o)
+			box, _, err := r.core.Create(r.ctx, o)
 			if err != nil {
 				return given(nil, err)
 			}

@@ -77,6 +77,19 @@ func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record,
 	return b.record, nil
 }
 
+// Brief is an engine whose boxes are gone right after they were made, as a box
+// with auto_remove is whose init dies at once.
+type Brief struct{ *Engine }
+
+// Create makes a box and removes it. The record is that of the running box.
+func (e Brief) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
+	rec, err := e.Engine.Create(ctx, req)
+	if err != nil {
+		return core.Record{}, err
+	}
+	return rec, e.Remove(ctx, rec.ID, true)
+}
+
 // Start starts a stopped box.
 func (e *Engine) Start(_ context.Context, id string) (core.Record, error) {
 	e.mu.Lock()
