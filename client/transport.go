@@ -2,16 +2,14 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"time"
-)
 
-// maxSocketPath is how long a path the address of a Unix socket can hold.
-const maxSocketPath = 107
+	"sandbox/core/sockets"
+)
 
 // expectContinue is how long an upload waits for the server to ask for it.
 // Servers of ours always do, or refuse; something between them and us may not.
@@ -35,7 +33,7 @@ func newTransport(socket string) *http.Transport {
 // than an address: then through its directory's descriptor.
 func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
-	if len(path) <= maxSocketPath {
+	if len(path) <= sockets.MaxPath {
 		return d.DialContext(ctx, "unix", path)
 	}
 	dir, err := os.Open(filepath.Dir(path))
@@ -43,7 +41,7 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
+	return d.DialContext(ctx, "unix", sockets.Address(dir, filepath.Base(path)))
 }
 
 // Listens tells whether somebody answers on a Unix socket.

@@ -8,8 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -17,6 +15,7 @@ import (
 
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
+	"sandbox/core/sockets"
 )
 
 // maxConns bounds the connections over TCP. Anyone may open one before sending a
@@ -50,7 +49,7 @@ type unixListener struct {
 // listenUnix opens the Unix socket. It removes a socket that a killed daemon left
 // behind, and no other file. Errors: Config, InvalidState (something listens).
 func (s settings) listenUnix(ctx context.Context) (*unixListener, error) {
-	dir, err := os.OpenFile(filepath.Dir(s.Socket), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := sockets.OpenDir(filepath.Dir(s.Socket))
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "--socket %s", s.Socket)
 	}
@@ -59,25 +58,21 @@ func (s settings) listenUnix(ctx context.Context) (*unixListener, error) {
 		_ = dir.Close()
 		return nil, err
 	}
-	config := net.ListenConfig{Control: ownerOnly}
-	if l.Listener, err = config.Listen(ctx, "unix", l.address()); err != nil {
+	if l.Listener, err = l.open(); err != nil {
 		_ = dir.Close()
 		return nil, fault.Wrap(fault.Config, err, "--socket %s", s.Socket)
 	}
-	l.Listener.(*net.UnixListener).SetUnlinkOnClose(false) // Close does
 	return l, nil
 }
 
-func (l *unixListener) address() string {
-	return "/proc/self/fd/" + strconv.Itoa(int(l.dir.Fd())) + "/" + l.name
-}
-
-// ownerOnly sets the mode of a socket to 0600 before it is bound: the kernel gives
-// the file the same mode, so at no moment can others connect.
-func ownerOnly(_, _ string, c syscall.RawConn) error {
-	var failed error
-	err := c.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) })
-	return errors.Join(err, failed)
+func (l *unixListener) open() (net.Listener, error) {
+	fd, err := sockets.Listen(l.dir, l.name)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), l.name)
+	defer f.Close() // the listener has a copy
+	return net.FileListener(f)
 }
 
 // removeStale removes the socket of a daemon that no longer runs. Errors: Config,
@@ -94,7 +89,7 @@ func (l *unixListener) removeStale(ctx context.Context) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return fault.New(fault.Config, "--socket %s is there and is no socket: remove it or name another", l.name)
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", l.address())
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", sockets.Address(l.dir, l.name))
 	if err == nil {
 		_ = conn.Close()
 		return fault.New(fault.InvalidState, "another program answers on the socket %s", l.name)

@@ -19,7 +19,7 @@ var allowed = map[string][]string{
 	"auth":             {"api", "core/document", "core/fault", "core/ids", "core/store"},
 	"capi":             {"api", "core", "core/local", "core/options", "core/fault", "client"},
 	"cli":              {"api", "client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "profile"},
-	"client":           {"api", "core/options", "core/fault"},
+	"client":           {"api", "core/options", "core/fault", "core/sockets"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"core":             {"api", "core/document", "core/fault", "core/ids", "core/options", "core/hostpath"},
 	"core/doctor":      {"core", "core/engine", "core/fault"},
@@ -34,15 +34,16 @@ var allowed = map[string][]string{
 	"core/local":       {"core/..."},
 	"core/options":     {"api", "core/document", "core/fault", "core/ids"},
 	"core/seccomp":     {},
+	"core/sockets":     {},
 	"core/store":       {"core/fault"},
 	"core/enginetest":  {"api", "core", "core/fault", "core/ids", "core/options", "test/members"},
-	"daemon":           {"api", "auth", "core", "core/fault", "core/filelock", "core/local", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
+	"daemon":           {"api", "auth", "core", "core/fault", "core/filelock", "core/local", "core/sockets", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
 	"httpd":            {"api", "auth", "core", "core/document", "core/fault", "core/hostpath", "core/options", "core/store", "logs", "logs/ingest", "spool"},
 	"logs":             {"core/document", "core/fault", "logs/clickhouse", "logs/sql"},
 	"logs/boxlog":      {"api", "core", "core/fault", "logs/ingest", "spool"},
 	"logs/ingest":      {"core/fault", "logs/clickhouse"},
 	"logs/clickhouse":  {"core/fault"},
-	"logs/embedded":    {"core/fault", "core/filelock", "core/programs", "core/seccomp"},
+	"logs/embedded":    {"core/fault", "core/filelock", "core/programs", "core/seccomp", "core/sockets"},
 	"logs/sql":         {"logs/sql/ast", "logs/sql/check", "logs/sql/parse", "logs/sql/print"},
 	"logs/sql/ast":     {},
 	"logs/sql/check":   {"logs/sql/ast", "logs/sql/parse", "logs/sql/print"},
@@ -60,14 +61,14 @@ var allowed = map[string][]string{
 
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.
-	"core/engine":              {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/options", "core/programs", "core/store"},
+	"core/engine":              {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/options", "core/programs", "core/sockets", "core/store"},
 	"core/engine/guest":        {"api", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/seccomp"},
 	"core/engine/process":      {},
 	"core/engine/record":       {"api", "core", "core/engine/process", "core/engine/wire", "core/fault", "core/options", "core/store"},
-	"core/engine/shim":         {"api", "core", "core/engine/process", "core/engine/record", "core/engine/shim/network", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/hostpath", "core/image/layer", "core/options", "core/store"},
+	"core/engine/shim":         {"api", "core", "core/engine/process", "core/engine/record", "core/engine/shim/network", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/hostpath", "core/image/layer", "core/options", "core/sockets", "core/store"},
 	"core/engine/shim/network": {"core/fault", "core/filelock", "core/options"},
 	"core/engine/transfer":     {"core/engine/wire", "core/fault"},
-	"core/engine/wire":         {"api", "core/fault"},
+	"core/engine/wire":         {"api", "core/fault", "core/sockets"},
 }
 
 // importers says which packages alone may import a module, directly, and why.

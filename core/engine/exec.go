@@ -17,6 +17,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/ids"
 	"sandbox/core/options"
+	"sandbox/core/sockets"
 )
 
 // answerTimeout bounds what a box's init may take to answer; the box may be
@@ -63,7 +64,7 @@ func (c *Client) dial(id string, dial func(*os.File, string) (*wire.Conn, error)
 	if !ids.Box.Valid(id) {
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
-	dir, err := os.OpenFile(record.Dir(c.home, id), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := sockets.OpenDir(record.Dir(c.home, id))
 	if err != nil {
 		return nil, c.explain(id, err)
 	}

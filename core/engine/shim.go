@@ -17,6 +17,7 @@ import (
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
+	"sandbox/core/sockets"
 )
 
 // shim is this process's way to the shim of a home. It keeps idle
@@ -159,7 +160,7 @@ func gone(err error) bool {
 
 // dial connects to the shim and checks that it is of this version.
 func (s *shim) dial(ctx context.Context) (*wire.Conn, error) {
-	dir, err := os.OpenFile(filepath.Join(s.home, "engine"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := sockets.OpenDir(filepath.Join(s.home, "engine"))
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
+	"sandbox/core/sockets"
 	"sandbox/logs/embedded/handover"
 )
 
@@ -48,6 +47,9 @@ func (e *Engine) keep(ctx context.Context) {
 		pause = min(2*pause, lastPause)
 	}
 }
+
+// socketName is the name of the engine's socket in its directory.
+const socketName = "socket"
 
 // run starts a child and waits for its end, which it always gives a reason
 // for; answered tells whether it ever served. The child ends at the latest
@@ -115,11 +117,12 @@ func (e *Engine) start(ctx context.Context) (cmd *exec.Cmd, ready, lifeline *os.
 		return nil, nil, nil, fmt.Errorf("lock the engine's directory: %w", err)
 	}
 	defer lock.File.Close() // that leaves the lock with the child
-	socket, err := e.listen()
+	// It is made anew: what waits at that of a dead engine is told so.
+	socket, err := sockets.Replace(e.dir, socketName)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("make the engine's socket: %w", err)
+		return nil, nil, nil, err
 	}
-	theirs = append(theirs, socket)
+	theirs = append(theirs, os.NewFile(uintptr(socket), socketName))
 	ready, tell, err := os.Pipe()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("make a pipe: %w", err)
@@ -157,22 +160,6 @@ func (e *Engine) spawn(files []*os.File) (*exec.Cmd, error) {
 	}
 	return cmd, nil
 }
-
-// listen makes the socket anew: what waits at a dead engine's is told so.
-func (e *Engine) listen() (*os.File, error) {
-	if err := os.Remove(filepath.Join(e.options.Dir, "socket")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: e.socket(), Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	l.SetUnlinkOnClose(false)
-	f, err := l.File()
-	return f, errors.Join(err, l.Close())
-}
-
-func (e *Engine) socket() string { return fmt.Sprintf("/proc/self/fd/%d/socket", e.dir.Fd()) }
 
 // lastWords keeps the end of what a child prints. The engine says things that
 // mean nothing; only when it dies they may tell why.

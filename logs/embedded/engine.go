@@ -12,9 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sandbox/core/fault"
+	"sandbox/core/sockets"
 )
 
 // Options says where the engine is and what it may use.
@@ -93,7 +92,7 @@ func openDir(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
 		return nil, fault.Disk(err, "make the directory of the log engine")
 	}
-	dir, err := os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := sockets.OpenDir(path)
 	return dir, fault.Disk(err, "open the directory of the log engine")
 }
 
@@ -148,6 +147,6 @@ func (e *Engine) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", e.socket())
+	conn, err := d.DialContext(ctx, "unix", sockets.Address(e.dir, socketName))
 	return conn, fault.Wrap(fault.Unavailable, err, "reach the log engine")
 }

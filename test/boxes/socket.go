@@ -8,6 +8,7 @@ import (
 
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
+	"sandbox/core/sockets"
 )
 
 // Dial connects to a socket in a directory, as the engine's client does.
@@ -59,7 +60,7 @@ func Serve(t testing.TB, dir, name string, serve func(*wire.Conn)) {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	fd, err := wire.Bind(opened, name)
+	fd, err := sockets.Replace(opened, name)
 	if err != nil {
 		t.Fatal(err)
 	}

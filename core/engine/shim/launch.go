@@ -19,6 +19,7 @@ import (
 	"sandbox/core/engine/shim/network"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/sockets"
 )
 
 // initTimeout bounds what a new init may take to answer.
@@ -181,7 +182,7 @@ func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.C
 		return err
 	}
 	defer dir.Close()
-	listener, err := wire.Bind(dir, wire.InitSocket)
+	listener, err := sockets.Replace(dir, wire.InitSocket)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
+	"sandbox/core/sockets"
 )
 
 // Descriptors that a shim is started with.
@@ -101,7 +102,7 @@ func (k *keeper) serve(home, ready *os.File) error {
 		return err
 	}
 	defer dir.Close()
-	fd, err := wire.Bind(dir, wire.ShimSocket)
+	fd, err := sockets.Replace(dir, wire.ShimSocket)
 	if err != nil {
 		return err
 	}

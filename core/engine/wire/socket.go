@@ -2,45 +2,18 @@ package wire
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandbox/core/sockets"
 )
-
-// Sockets have names in a home. They are reached through the directory's
-// descriptor, since a socket's address holds 108 bytes and a home may be longer.
-func address(dir *os.File, name string) *unix.SockaddrUnix {
-	return &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)}
-}
-
-// Bind makes a listening socket in dir; one that is there already is replaced.
-func Bind(dir *os.File, name string) (int, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, fmt.Errorf("make a socket: %w", err)
-	}
-	if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		_ = unix.Close(fd)
-		return -1, fmt.Errorf("replace socket %s: %w", name, err)
-	}
-	if err := unix.Bind(fd, address(dir, name)); err != nil {
-		_ = unix.Close(fd)
-		return -1, fmt.Errorf("bind socket %s: %w", name, err)
-	}
-	// The queue is as long as the kernel allows (net.core.somaxconn).
-	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
-		_ = unix.Close(fd)
-		return -1, fmt.Errorf("listen on socket %s: %w", name, err)
-	}
-	return fd, nil
-}
 
 // Dial connects to a socket in dir, in blocking mode.
 func Dial(dir *os.File, name string) (*Conn, error) {
-	fd, err := dial(dir, name)
+	fd, err := sockets.Connect(dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +23,7 @@ func Dial(dir *os.File, name string) (*Conn, error) {
 // DialPolled connects to a socket in dir, for calls that wait long: they do so
 // in Go's poller and hold no thread.
 func DialPolled(dir *os.File, name string) (*Conn, error) {
-	fd, err := dial(dir, name) // blocking: a full queue is waited for
+	fd, err := sockets.Connect(dir, name) // blocking: a full queue is waited for
 	if err != nil {
 		return nil, err
 	}
@@ -59,18 +32,6 @@ func DialPolled(dir *os.File, name string) (*Conn, error) {
 		return nil, err
 	}
 	return NewConn(fd, name), nil
-}
-
-func dial(dir *os.File, name string) (int, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, fmt.Errorf("make a socket: %w", err)
-	}
-	if err := retry(func() error { return unix.Connect(fd, address(dir, name)) }); err != nil {
-		_ = unix.Close(fd)
-		return -1, fmt.Errorf("connect to %s: %w", name, err)
-	}
-	return fd, nil
 }
 
 // Listener accepts connections, waiting in Go's poller.
