@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -50,10 +51,10 @@ type entry struct {
 	written   int64        // lastUsed as on disk; guarded by Store.disk
 }
 
-// Open reads the keys of a directory, which is made with the first key. Errors:
-// Storage, also when a record is damaged: its key might be in use, and would be
-// refused from now on without a word.
-func Open(dir string) (*Store, error) {
+// Open reads the keys of a directory, which is made with the first key. A record
+// that is damaged is set aside, and the log names it: its key is refused from
+// now on, and all others work. log may be nil. Errors: Storage.
+func Open(dir string, log *slog.Logger) (*Store, error) {
 	s := &Store{
 		records: store.Dir[Key]{Path: dir},
 		byHash:  map[[32]byte]*entry{}, byID: map[string]*entry{},
@@ -62,8 +63,14 @@ func Open(dir string) (*Store, error) {
 		return nil, err
 	}
 	keys, damaged, err := s.records.List()
-	if err = errors.Join(err, store.Errors(damaged)); err != nil {
+	if err != nil {
 		return nil, err
+	}
+	for _, d := range damaged {
+		file, err := s.records.SetAside(d.Key)
+		if log != nil {
+			log.Error("the damaged record of a key was set aside, and the key is refused", "key_id", d.Key, "file", file, "damage", d.Err, "error", err)
+		}
 	}
 	for _, k := range keys {
 		s.add(k)

@@ -3,6 +3,7 @@ package auth
 import (
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 func open(t *testing.T, dir string) *Store {
 	t.Helper()
-	s, err := Open(dir)
+	s, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func TestLastUsed(t *testing.T) {
 	if last == nil || time.Since(*last) > time.Minute {
 		t.Errorf("last used %v", last)
 	}
-	if on, err := Open(dir); err != nil || on.List()[0].LastUsedAt != nil {
+	if on, err := Open(dir, nil); err != nil || on.List()[0].LastUsedAt != nil {
 		t.Errorf("a write for a request: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -250,8 +251,18 @@ func TestDamagedRecord(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "key_1.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); !fault.Is(err, fault.Storage) || !strings.Contains(err.Error(), "key_1.json") {
-		t.Errorf("got %v", err)
+	var log strings.Builder
+	s, err := Open(dir, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if !strings.Contains(log.String(), "key_1.damaged") {
+		t.Errorf("the log says %q", log.String())
+	}
+	k, secret := create(t, s, api.MayUseBoxes)
+	if got, err := s.Verify(secret); err != nil || got.Sub != k.ID {
+		t.Errorf("another key: %+v, %v", got, err)
 	}
 }
 
@@ -282,7 +293,7 @@ func TestHammer(t *testing.T) {
 }
 
 func FuzzVerify(f *testing.F) {
-	s, err := Open(f.TempDir())
+	s, err := Open(f.TempDir(), nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -293,7 +304,7 @@ func FuzzVerify(f *testing.F) {
 }
 
 func BenchmarkVerify(b *testing.B) {
-	s, err := Open(b.TempDir())
+	s, err := Open(b.TempDir(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

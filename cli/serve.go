@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
@@ -29,7 +31,8 @@ needs an API key, and on a Unix socket, where the file's mode decides.
 
 The first start makes an administrator's key and stores it for the command
 line. One line on stderr says when the server is ready. SIGTERM and Ctrl-C end
-it; boxes run on. --config FILE is a TOML file in which every flag can stand
+it; boxes run on. SIGHUP has it read its TLS certificate again; other settings
+need a restart. --config FILE is a TOML file in which every flag can stand
 under its name (listen = "127.0.0.1:9090", host-root = ["/srv"]), and short names
 of images under [aliases], and the budget of log queries under [logs.budget]; a
 flag that is given comes first.`,
@@ -41,10 +44,17 @@ flag that is given comes first.`,
 			return err
 		}
 		c.Beside = programDir()
-		return daemon.Run(cmd.Context(), c, daemon.Streams{Say: a.Err, Log: slog.New(logHandler(a.Err))})
+		reload := make(chan os.Signal, 1)
+		signal.Notify(reload, syscall.SIGHUP)
+		defer signal.Stop(reload)
+		return daemon.Run(cmd.Context(), c, daemon.Streams{Say: a.Err, Log: slog.New(logHandler(a.Err)), Reload: reload})
 	}
 	return cmd
 }
+
+// Lasting tells whether a command line is a server's, which the end of the
+// terminal (SIGHUP) does not end.
+func Lasting(args []string) bool { return len(args) > 0 && args[0] == "serve" }
 
 func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.Listen, "listen", "127.0.0.1:9090", "TCP `ADDRESS`; port 0 is a free one, \"none\" the socket alone")

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"crypto/tls"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -51,7 +50,7 @@ type Config struct {
 type settings struct {
 	Config
 	publish netip.Addr
-	tls     *tls.Config // nil without TLS
+	tls     *certificate // nil without TLS
 }
 
 // check fills in the defaults and parses the addresses and files that c names.
@@ -84,17 +83,16 @@ func (c Config) check() (settings, error) {
 	return s, err
 }
 
-func (c Config) certificate() (*tls.Config, error) {
+func (c Config) certificate() (*certificate, error) {
 	if c.TLSCert == "" && c.TLSKey == "" {
 		return nil, nil
 	}
 	if c.TLSCert == "" || c.TLSKey == "" {
 		return nil, fault.New(fault.Config, "--tls-cert and --tls-key go together: give both")
 	}
-	cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
-	if err != nil {
-		return nil, fault.Wrap(fault.Config, err, "read the TLS certificate %s", c.TLSCert)
+	cert := &certificate{certFile: c.TLSCert, keyFile: c.TLSKey}
+	if err := cert.read(); err != nil {
+		return nil, err
 	}
-	// Only HTTP/1.1 is offered: the WebSocket routes need its upgrade.
-	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+	return cert, nil
 }

@@ -29,6 +29,9 @@ import (
 type Streams struct {
 	Say io.Writer    // lines for the user: that it is ready, where the first key is
 	Log *slog.Logger // requests and failures
+	// Reload asks for the files that can change under a daemon to be read again:
+	// its TLS certificate. nil for never.
+	Reload <-chan os.Signal
 }
 
 // Daemon is a server that listens. Its owner calls Serve or Close.
@@ -96,7 +99,7 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 		return nil, err
 	}
 	dir := filepath.Join(s.Home, "daemon")
-	if d.keys, err = auth.Open(filepath.Join(dir, "keys")); err != nil {
+	if d.keys, err = auth.Open(filepath.Join(dir, "keys"), d.Log); err != nil {
 		return nil, err
 	}
 	idempotency, err := httpd.OpenIdempotency(filepath.Join(dir, "creates"))
@@ -160,10 +163,30 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	if d.changes != nil {
 		group.Go(func() error { return d.changes(ctx, func(removed bool) { d.follow(ctx, removed) }) })
 	}
-	<-ctx.Done()
+	d.untilEnd(ctx)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	return errors.Join(d.Close(closing), group.Wait())
+}
+
+// untilEnd reads the certificate again whenever that is asked for, until ctx ends.
+func (d *Daemon) untilEnd(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.Reload:
+		}
+		if d.tls == nil {
+			d.Log.Info("asked to reload, and there is no TLS certificate: other settings need a restart, through which boxes run on")
+			continue
+		}
+		if err := d.tls.read(); err != nil {
+			d.Log.Error("the TLS certificate can't be read again, the one in use stays", "error", err)
+			continue
+		}
+		d.Log.Info("the TLS certificate was read again", "file", d.TLSCert)
+	}
 }
 
 // Close ends the service and closes all that Open opened; ctx bounds the wait for

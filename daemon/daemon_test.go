@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,6 +50,8 @@ type run struct {
 	said  *bytes.Buffer
 	end   func() error
 	ended bool
+
+	reload chan os.Signal
 }
 
 // launch starts a daemon on a home. Tests that use it have the credentials
@@ -63,8 +66,8 @@ func launch(t *testing.T, home string, runtime *core.Runtime, change ...func(*Co
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{said: &bytes.Buffer{}}
-	r.Daemon, err = start(t.Context(), s, runtime, Streams{Say: r.said, Log: slog.New(slog.DiscardHandler)})
+	r := &run{said: &bytes.Buffer{}, reload: make(chan os.Signal)}
+	r.Daemon, err = start(t.Context(), s, runtime, Streams{Say: r.said, Log: slog.New(slog.DiscardHandler), Reload: r.reload})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,8 +345,8 @@ func TestStaleSocket(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate for 127.0.0.1.
-func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
+// makeCertificate writes a certificate for 127.0.0.1.
+func makeCertificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -375,7 +378,7 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 
 func TestTLS(t *testing.T) {
 	forget(t)
-	cert, key, pool := certificate(t)
+	cert, key, pool := makeCertificate(t)
 	d := launch(t, t.TempDir(), newRuntime(t)(), func(c *Config) { c.TLSCert, c.TLSKey, c.Hosted = cert, key, true })
 	p, _ := storedProfile(t, profile.Default)
 	if !strings.HasPrefix(p.URL, "https://127.0.0.1:") || !strings.HasSuffix(p.URL, "/api") {
@@ -389,7 +392,37 @@ func TestTLS(t *testing.T) {
 	if status, _ := get(t, fresh(t, ""), strings.Replace(strings.TrimSuffix(p.URL, "/api"), "https", "http", 1)+"/healthz", p.APIKey); status != 400 {
 		t.Errorf("without TLS: %d", status)
 	}
-	_ = d
+	// A renewed certificate is shown after a reload, and a damaged one never.
+	renewed, renewedKey, newPool := makeCertificate(t)
+	for from, to := range map[string]string{renewed: cert, renewedKey: key} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload := func() {
+		d.reload <- syscall.SIGHUP
+		d.reload <- syscall.SIGHUP // taken once the first one was seen to
+	}
+	reload()
+	shown := func(pool *x509.CertPool) bool {
+		c := fresh(t, "")
+		c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool}
+		resp, err := c.Get(p.URL + "/healthz")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err == nil
+	}
+	if !shown(newPool) || shown(pool) {
+		t.Errorf("after a reload the renewed certificate is shown: %v, the old one: %v", shown(newPool), shown(pool))
+	}
+	if err := os.WriteFile(cert, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reload()
+	if !shown(newPool) {
+		t.Error("a damaged certificate took the place of the one in use")
+	}
 }
 
 // TestLogSettings reads the table [logs], strictly.

@@ -33,7 +33,7 @@ func (s settings) listenTCP(ctx context.Context) (net.Listener, error) {
 	}
 	l = netutil.LimitListener(l, maxConns)
 	if s.tls != nil {
-		l = tls.NewListener(l, s.tls)
+		l = tls.NewListener(l, s.tls.config())
 	}
 	return l, nil
 }

@@ -20,6 +20,15 @@ func (s spooled) Attach(ctx context.Context, box, exec string) (*core.Exec, erro
 	return b.Attach(ctx, exec)
 }
 
+// Exec returns what the init of a box knows of an exec.
+func (s spooled) Exec(ctx context.Context, box, exec string) (api.Exec, error) {
+	b, err := s.Get(ctx, box)
+	if err != nil {
+		return api.Exec{}, err
+	}
+	return b.ExecRecord(ctx, exec)
+}
+
 // Status returns the status of a box.
 func (s spooled) Status(ctx context.Context, box string) (api.BoxStatus, error) {
 	rec, err := s.Find(ctx, box)

@@ -48,7 +48,7 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 	t.Helper()
 	home := t.TempDir()
 	s := &service{t: t, image: t.TempDir(), log: &logBuffer{}, socket: filepath.Join(home, "s")}
-	keys, err := auth.Open(filepath.Join(home, "keys"))
+	keys, err := auth.Open(filepath.Join(home, "keys"), nil)
 	must(t, err)
 	idempotency, err := httpd.OpenIdempotency(filepath.Join(home, "creates"))
 	must(t, err)

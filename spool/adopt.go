@@ -10,7 +10,6 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
-	"sandbox/core/store"
 )
 
 // Boxes is what the store asks about boxes when it takes up what another
@@ -21,6 +20,8 @@ type Boxes interface {
 	Attach(ctx context.Context, box, exec string) (*core.Exec, error)
 	// Status tells how a box stands. Errors: BoxNotFound.
 	Status(ctx context.Context, box string) (api.BoxStatus, error)
+	// Exec returns what the box's init knows of an exec. Errors: as Attach.
+	Exec(ctx context.Context, box, exec string) (api.Exec, error)
 }
 
 // Adopt takes up the execs that ran when the last process that had the store
@@ -36,11 +37,7 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 		if err := s.records(box).Sweep(); err != nil {
 			s.log.Warn("leftovers of records can't be removed", "box_id", box, "error", err)
 		}
-		recs, damaged, err := s.records(box).List()
-		if err = errors.Join(err, store.Errors(damaged)); err != nil {
-			s.log.Warn("records of execs can't be read", "box_id", box, "error", err)
-		}
-		for _, rec := range recs {
+		for _, rec := range s.load(box) {
 			if rec.Status == api.ExecRunning {
 				s.adopt(ctx, boxes, rec)
 			}
@@ -79,16 +76,47 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) {
 	}
 	if err != nil {
 		s.log.Info("an exec can't be taken up", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
-		e.end(endUnseen(ctx, boxes, rec.BoxID))
+		if err := e.end(endUnseen(ctx, boxes, rec.BoxID, rec.ID)); err != nil {
+			s.keep(e)
+		}
 	}
 }
 
-// endUnseen is the end of an exec that nobody saw: with its box, or with its init.
-func endUnseen(ctx context.Context, boxes Boxes, box string) api.ExitStatus {
+// keep holds an exec in memory whose end can't be written yet.
+func (s *Store) keep(e *Exec) {
+	s.mu.Lock()
+	s.live[e.rec.ID] = e
+	s.mu.Unlock()
+	s.pumps.Go(func() {
+		e.insist()
+		s.mu.Lock()
+		delete(s.live, e.rec.ID)
+		s.mu.Unlock()
+	})
+}
+
+// endUnseen is the end of an exec that could not be written down: init may know
+// it. Else nobody saw it, and it came with its box, or with its init.
+func endUnseen(ctx context.Context, boxes Boxes, box, id string) api.ExitStatus {
+	if known, err := boxes.Exec(ctx, box, id); err == nil && known.FinishedAt != nil && known.ExitCode != nil {
+		return exitOf(known)
+	}
 	if status, err := boxes.Status(ctx, box); err == nil && status == api.Stopped {
 		return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonBoxStopped, ExitCode: 128 + 9, Signal: 9, FinishedAt: time.Now()}
 	}
 	return api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now()}
+}
+
+// exitOf returns the end that a record of init's tells.
+func exitOf(rec api.Exec) api.ExitStatus {
+	end := api.ExitStatus{Status: rec.Status, ExitCode: *rec.ExitCode, FinishedAt: *rec.FinishedAt}
+	if rec.Reason != nil {
+		end.Reason = *rec.Reason
+	}
+	if rec.Signal != nil {
+		end.Signal = *rec.Signal
+	}
+	return end
 }
 
 // mend indexes the output that a killed process had spooled and not indexed.
@@ -150,5 +178,7 @@ func (e *Exec) halt() {
 	defer e.mu.Unlock()
 	e.stop = true
 	e.nudge()
-	e.poll.until(time.Unix(0, 1)) // long past
+	if e.poll != nil { // one that has only its end to be written has none
+		e.poll.until(time.Unix(0, 1)) // long past
+	}
 }

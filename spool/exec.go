@@ -99,21 +99,42 @@ func (e *Exec) publish() {
 }
 
 // end makes the end known: on disk first, so that no reader has seen an end
-// that a restart forgets.
-func (e *Exec) end(end api.ExitStatus) {
+// that a restart forgets. Where it can't be written, it is known from memory
+// all the same, and err says why: see [Exec.insist].
+func (e *Exec) end(end api.ExitStatus) (err error) {
 	e.mu.Lock()
 	rec := counted(e.rec.Ended(end), e.out.sizes)
-	removed, lost := e.removed, e.lost
 	e.mu.Unlock()
-	if !removed {
-		if err := e.s.records(rec.BoxID).Put(rec.ID, written{rec, lost}, false); err != nil {
-			e.s.log.Error("the end of an exec can't be written down", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
-		}
+	if err = e.write(rec); err != nil {
+		e.s.log.Error("the end of an exec can't be written down yet", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rec, e.ended, e.command = rec, true, nil
 	e.publish()
+	return err
+}
+
+// write puts the record on disk, unless its box has gone.
+func (e *Exec) write(rec api.Exec) error {
+	e.mu.Lock()
+	removed, lost := e.removed, e.lost
+	e.mu.Unlock()
+	if removed {
+		return nil
+	}
+	return e.s.records(rec.BoxID).Put(rec.ID, written{rec, lost}, false)
+}
+
+// insist writes the end of an exec until it is on disk, or the store closes.
+// Meanwhile the exec counts as one that runs, so that it is found in memory.
+func (e *Exec) insist() {
+	for !e.stopping() {
+		e.rest(pause)
+		if e.write(e.Record()) == nil {
+			return
+		}
+	}
 }
 
 // abandon ends a command that nobody can follow.

@@ -16,6 +16,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/fault"
 )
 
 const (
@@ -56,6 +57,9 @@ func (x exits) Release() error { return nil }
 type childBoxes struct{ rt *core.Runtime }
 
 func (b childBoxes) Status(context.Context, string) (api.BoxStatus, error) { return api.Running, nil }
+func (b childBoxes) Exec(context.Context, string, string) (api.Exec, error) {
+	return api.Exec{}, fault.New(fault.ExecNotFound, "no exec")
+}
 func (b childBoxes) Attach(ctx context.Context, box, exec string) (*core.Exec, error) {
 	x, err := b.rt.Get(ctx, box)
 	if err != nil {

@@ -23,7 +23,8 @@ type output struct {
 	files [2]*os.File
 	sizes mark // what the files hold
 	index index
-	holds int // the pump and the readers: the files are open while there are any
+	holds int  // the pump and the readers: the files are open while there are any
+	final bool // the command has ended: what the index does not tell is missing
 }
 
 func (o *output) hold() error {
@@ -53,6 +54,20 @@ func (o *output) close() {
 	o.index.close()
 }
 
+// sizesOf returns how much the files of an exec hold.
+func sizesOf(base string) (sizes mark, err error) {
+	for s, suffix := range suffixes {
+		info, statErr := os.Stat(base + suffix)
+		switch {
+		case statErr == nil:
+			sizes[s] = info.Size()
+		case !errors.Is(statErr, fs.ErrNotExist):
+			err = errors.Join(err, statErr)
+		}
+	}
+	return sizes, err
+}
+
 // open opens what there is.
 func (o *output) open() (err error) {
 	for s, suffix := range suffixes {
@@ -70,7 +85,9 @@ func (o *output) open() (err error) {
 		}
 		o.sizes[s] = info.Size()
 	}
-	o.index, err = openIndex(o.base + indexSuffix)
+	if o.index, err = openIndex(o.base + indexSuffix); o.final && errors.Is(err, errDamaged) {
+		o.index, err = index{}, nil
+	}
 	return err
 }
 

@@ -15,8 +15,8 @@ import (
 // ended while a background child holds its pipes (contract, section 3).
 const drain = 200 * time.Millisecond
 
-// pause is the time until another try on a full disk: the kernel does not tell
-// when there is room again.
+// pause is the time until another try on a disk that is full or read-only: the
+// kernel does not tell when it can be written again.
 const pause = 200 * time.Millisecond
 
 // source is what a pump waits for: the streams, by their number, and the end.
@@ -247,6 +247,9 @@ func (u *pump) finish() {
 	for _, s := range []Stream{Stdout, Stderr} { // a character that never became whole
 		u.grow(s, 0, true)
 	}
-	u.e.end(u.end)
+	err := u.e.end(u.end)
 	_ = u.x.Close()
+	if err != nil {
+		u.e.insist()
+	}
 }

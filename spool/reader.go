@@ -25,11 +25,26 @@ func (e *Exec) join(r *reader) error {
 	if err := e.out.hold(); err != nil {
 		return e.storage(err)
 	}
+	e.missed()
 	if e.readers == nil {
 		e.readers = map[*reader]struct{}{}
 	}
 	e.readers[r] = struct{}{}
 	return nil
+}
+
+// missed holds the index of an exec that has ended against what was written. An
+// index that was cut, by a damaged disk or by a hand, tells less than there was:
+// readers are told of a gap before the end, which is what lost means. The caller
+// holds mu.
+func (e *Exec) missed() {
+	if !e.out.final || e.rec.StdoutBytes == nil || e.rec.StderrBytes == nil {
+		return
+	}
+	whole := mark{*e.rec.StdoutBytes, *e.rec.StderrBytes}
+	if e.out.index.last != whole {
+		e.lost, e.out.sizes = true, whole
+	}
 }
 
 // leave tells whether the reader had not left before.

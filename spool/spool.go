@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
@@ -148,15 +149,46 @@ func (s *Store) Get(box, id string) (*Exec, error) {
 		return nil, fault.New(fault.ExecNotFound, "no exec %.60q", id)
 	}
 	rec, err := s.records(box).Get(id)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.ExecNotFound, "no exec %s in box %s", id, box)
-	}
-	if err != nil {
+	case errors.Is(err, store.ErrDamaged):
+		rec = s.setAside(box, store.Damaged{Key: id, At: time.Now(), Err: err})
+	case err != nil:
 		return nil, err
 	}
 	e = s.exec(rec)
-	e.ended = true
+	e.ended, e.out.final = true, true
 	return e, nil
+}
+
+// setAside puts a record that says what is left in the place of a damaged one:
+// the exec has failed, with an end that nobody knows any more. Its output stays.
+func (s *Store) setAside(box string, d store.Damaged) written {
+	at := d.At.UTC()
+	rec := written{Exec: api.Exec{ID: d.Key, BoxID: box, Status: api.ExecFailed, Cmd: []string{}, CreatedAt: at, FinishedAt: &at}}
+	sizes, err := sizesOf(filepath.Join(s.boxDir(box), d.Key))
+	rec.Exec = counted(rec.Exec, sizes)
+	file, asideErr := s.records(box).SetAside(d.Key)
+	if err = errors.Join(err, asideErr); err == nil {
+		err = s.records(box).Put(d.Key, rec, false)
+	}
+	s.log.Error("the damaged record of an exec was set aside", "exec_id", d.Key, "box_id", box, "file", file, "damage", d.Err, "error", err)
+	return rec
+}
+
+// load reads the records of a box's execs.
+func (s *Store) load(box string) []written {
+	recs, damaged, err := s.records(box).List()
+	if err != nil {
+		s.log.Warn("records of execs can't be read", "box_id", box, "error", err)
+	}
+	for _, d := range damaged {
+		if ids.Exec.Valid(d.Key) {
+			recs = append(recs, s.setAside(box, d))
+		}
+	}
+	return recs
 }
 
 // AwaitRecords waits until the records of a box's execs are final. It is for a box
@@ -200,10 +232,7 @@ func (s *Store) list(box string) []Place {
 	if ok {
 		return places
 	}
-	recs, damaged, err := s.records(box).List()
-	if err = errors.Join(err, store.Errors(damaged)); err != nil {
-		s.log.Warn("records of execs can't be read", "box_id", box, "error", err)
-	}
+	recs := s.load(box)
 	slices.SortFunc(recs, func(a, b written) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +273,7 @@ func (s *Store) remember(box string, place Place) {
 
 func (s *Store) erase(box, id string) {
 	base := filepath.Join(s.boxDir(box), id)
-	for _, suffix := range append(suffixes[:], indexSuffix, ".json") {
+	for _, suffix := range append(suffixes[:], indexSuffix, ".json", store.AsideSuffix) {
 		if err := os.Remove(base + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("output can't be removed", "exec_id", id, "error", err)
 		}

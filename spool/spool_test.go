@@ -71,6 +71,14 @@ func (h *home) Attach(ctx context.Context, box, exec string) (*core.Exec, error)
 	return b.Attach(ctx, exec)
 }
 
+func (h *home) Exec(ctx context.Context, box, exec string) (api.Exec, error) {
+	b, err := h.rt.Get(ctx, box)
+	if err != nil {
+		return api.Exec{}, err
+	}
+	return b.ExecRecord(ctx, exec)
+}
+
 func (h *home) Status(ctx context.Context, box string) (api.BoxStatus, error) {
 	b, err := h.rt.Get(ctx, box)
 	if err != nil {

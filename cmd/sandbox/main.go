@@ -13,7 +13,11 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	ctx, stop := untilSignal(context.Background())
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT}
+	if !cli.Lasting(os.Args[1:]) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := untilSignal(context.Background(), signals)
 	defer stop()
 	return cli.Run(ctx, os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 }
@@ -21,10 +25,10 @@ func run() int {
 // untilSignal ends ctx at the first signal that asks to end; the second one
 // kills. Writing to a pipe that nobody reads becomes an error in place of a
 // death, so that the command in the box is ended too.
-func untilSignal(ctx context.Context) (context.Context, func()) {
+func untilSignal(ctx context.Context, signals []os.Signal) (context.Context, func()) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	asked := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+	for _, sig := range signals {
 		if !signal.Ignored(sig) { // by nohup, or a shell's &
 			signal.Notify(asked, sig)
 		}

@@ -38,6 +38,7 @@ var checks = []struct {
 	{"cgroups", true, cgroups},
 	{"home", true, home},
 	{"disk", true, disk},
+	{"records", false, records},
 	{"overlay", true, overlay},
 	{"id-mapped mounts", true, idMapped},
 	{"programs", true, programs},

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,22 @@ import (
 
 	"sandbox/core/engine"
 )
+
+// Damaged records that were set aside are named, and are no reason not to run.
+func TestRecordsAside(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	file := filepath.Join(home, "records", "box_aaaaaaaaaaaaaaaaaaaa.damaged")
+	if found, missing := records(t.Context(), engine.Config{Home: home}); missing != nil {
+		t.Errorf("without any: %s, %+v", found, missing)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, missing := records(t.Context(), engine.Config{Home: home}); missing == nil || !strings.Contains(missing.missing, file) {
+		t.Errorf("got %+v", missing)
+	}
+}
 
 // TestThisHost needs root: it mounts. The tests of this project run on hosts
 // that can run boxes, so nothing may be missing but the programs.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine"
+	"sandbox/core/store"
 )
 
 // leastFree is how many bytes must be free for a box to be made.
@@ -65,6 +68,31 @@ func fileSystem(dir string) (string, error) {
 	}
 	return mounts[0].FSType, nil
 }
+
+// records names the damaged records of the home that were set aside, and wait for
+// a person.
+func records(_ context.Context, c engine.Config) (string, *lack) {
+	var aside []string
+	for _, dir := range []string{"records", "spool/*", "daemon/keys", "images"} {
+		found, err := fs.Glob(os.DirFS(c.Home), dir+"/*"+store.AsideSuffix)
+		if err != nil {
+			return "", &lack{err.Error(), ""}
+		}
+		for _, name := range found {
+			aside = append(aside, filepath.Join(c.Home, name))
+		}
+	}
+	if len(aside) == 0 {
+		return "all whole", nil
+	}
+	return fmt.Sprintf("%d damaged", len(aside)), &lack{
+		"damaged records were set aside: " + strings.Join(aside[:min(len(aside), maxNamed)], ", "),
+		"sandbox rm --force BOX for each box shown as failed with storage_error, then rm these files",
+	}
+}
+
+// maxNamed bounds how many files one line names.
+const maxNamed = 10
 
 func disk(_ context.Context, c engine.Config) (string, *lack) {
 	var st unix.Statfs_t

@@ -1,0 +1,169 @@
+package spool
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/api"
+)
+
+// immutable is FS_IMMUTABLE_FL of linux/fs.h.
+const immutable = 0x10
+
+// freeze makes a directory refuse new names until thaw is called, as a file
+// system that has gone read-only does.
+func freeze(t *testing.T, dir string) (thaw func()) {
+	t.Helper()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(flags int) {
+		if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags); err != nil {
+			t.Fatal("needs root and a file system with the immutable flag: ", err)
+		}
+	}
+	set(immutable)
+	thaw = func() { set(0) }
+	t.Cleanup(func() {
+		thaw()
+		_ = f.Close()
+	})
+	return thaw
+}
+
+// An end that can't be written down is known from memory, and written as soon as
+// it can be. A store that is opened before that asks init for it.
+func TestEndThatCantBeWritten(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(*testing.T, *home, func()){
+		"written later": func(t *testing.T, h *home, thaw func()) {
+			thaw()
+			h.Close() // after a last try
+			h.again(t)
+		},
+		"asked for": func(t *testing.T, h *home, thaw func()) {
+			h.again(t)
+			thaw()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, 0)
+			e, start := h.gated(t, "exit 5")
+			thaw := freeze(t, h.boxDir(h.box.ID()))
+			start()
+			if err := e.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantEnd := func(when string) {
+				t.Helper()
+				got, err := h.Get(h.box.ID(), e.rec.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rec := got.Record(); rec.Status != api.ExecFailed || rec.ExitCode == nil || *rec.ExitCode != 5 {
+					t.Errorf("%s: the exec is %s, %v", when, rec.Status, rec.ExitCode)
+				}
+			}
+			wantEnd("while it can't be written")
+			if got := listen(t, e, 0); !slices.Equal(got.kinds, []Kind{Exit}) {
+				t.Errorf("events %v", got.kinds)
+			}
+			next(t, h, thaw)
+			wantEnd("in the next store")
+		})
+	}
+}
+
+// What the index of an ended exec does not tell any more is a gap, and never
+// silently missing; who reads bytes gets them all.
+func TestIndexCut(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(string) error{
+		"in the middle": func(file string) error { return os.Truncate(file, 2*markSize) },
+		"whole":         func(file string) error { return os.Truncate(file, 0) },
+		"gone":          os.Remove,
+		"overwritten":   func(file string) error { return os.WriteFile(file, []byte("no index, but as long"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, 0)
+			e := h.sh(t, "echo one; sleep 0.1; echo two; sleep 0.1; echo three")
+			if err := e.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			h.Close()
+			if err := damage(e.out.base + indexSuffix); err != nil {
+				t.Fatal(err)
+			}
+			h.again(t)
+			stored, err := h.Get(h.box.ID(), e.rec.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := listen(t, stored, 0)
+			if n := len(got.kinds); n < 2 || got.kinds[n-2] != Gap || got.kinds[n-1] != Exit || len(got.gaps) != 1 || got.gaps[0].Next[Stdout] != 14 {
+				t.Errorf("events %v, gaps %+v", got.kinds, got.gaps)
+			}
+			a, err := stored.Attach([2]int64{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			var bytes []byte
+			for ended := false; !ended; ended, _ = a.Ended() {
+				buf := make([]byte, 64)
+				_, n, err := a.Next(buf)
+				if err != nil {
+					t.Fatal(err)
+				}
+				bytes = append(bytes, buf[:n]...)
+			}
+			if string(bytes) != "one\ntwo\nthree\n" {
+				t.Errorf("attached: %q", bytes)
+			}
+		})
+	}
+}
+
+// A damaged record of an exec hides no other, and its exec is shown as failed.
+func TestDamagedExec(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	whole, damaged := h.sh(t, "exit 3"), h.sh(t, "echo kept")
+	for _, e := range []*Exec{whole, damaged} {
+		if err := e.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Close()
+	if err := os.Truncate(damaged.out.base+".json", 10); err != nil {
+		t.Fatal(err)
+	}
+	h.again(t)
+	if places := h.Places(h.box.ID()); len(places) != 2 {
+		t.Errorf("listed: %v", places)
+	}
+	for when := range 2 { // set aside, and from the record in its place
+		e, err := h.Get(h.box.ID(), damaged.rec.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec := e.Record(); rec.Status != api.ExecFailed || rec.ExitCode != nil || rec.StdoutBytes == nil || *rec.StdoutBytes != 5 {
+			t.Errorf("look %d: %+v", when, rec)
+		}
+		if got := listen(t, e, 0); got.out[Stdout].String() != "kept\n" {
+			t.Errorf("look %d: output %q", when, got.out[Stdout].String())
+		}
+	}
+	if e, err := h.Get(h.box.ID(), whole.rec.ID); err != nil || *e.Record().ExitCode != 3 {
+		t.Errorf("the other: %v", err)
+	}
+	if _, err := os.Stat(damaged.out.base + ".damaged"); err != nil {
+		t.Error(err)
+	}
+}
