@@ -200,7 +200,7 @@ func serve() *exampleServer {
 	check(err)
 	s.scratch = home
 	engine := fake.New()
-	keys, err := auth.Open(filepath.Join(home, "keys"))
+	keys, err := auth.Open(filepath.Join(home, "keys"), nil)
 	check(err)
 	idempotency, err := httpd.OpenIdempotency(filepath.Join(home, "creates"))
 	check(err)

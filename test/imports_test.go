@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"client":           {"api", "core/options", "core/fault", "core/sockets"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"core":             {"api", "core/document", "core/fault", "core/ids", "core/options", "core/hostpath"},
-	"core/doctor":      {"core", "core/engine", "core/fault"},
+	"core/doctor":      {"core", "core/engine", "core/fault", "core/store"},
 	"core/document":    {"core/fault"},
 	"core/fault":       {},
 	"core/filelock":    {"core/fault"},
