@@ -112,6 +112,9 @@ func TestDecodeRefuses(t *testing.T) {
 		"env as text":           {with("env", `"A=1"`), malformed, []string{"env"}, "must be a list"},
 		"env of numbers":        {with("env", `[["A", 1]]`), malformed, []string{"env[0][1]"}, "must be a string"},
 
+		"several at once": {with("cpu", "1", "cpus", `"2"`, "memory_mib", "1", "rootfs", `{"Image": 1}`, "env", "null"), malformed, []string{"cpu", "cpus", "rootfs.Image", "env", "memory_mib"},
+			"invalid box options JSON: cpu is not a member of this document; cpus must be an integer; rootfs.Image must be a string; env is missing; memory_mib is 1"},
+
 		"no rootfs":            {with("rootfs", "{}"), invalid, []string{"rootfs"}, "exactly one"},
 		"two rootfs":           {with("rootfs", `{"Image": "a", "RootfsPath": "/a"}`), invalid, []string{"rootfs"}, "exactly one"},
 		"relative rootfs":      {with("rootfs", `{"RootfsPath": "a"}`), invalid, []string{"rootfs.RootfsPath"}, "absolute"},

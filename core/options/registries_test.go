@@ -37,6 +37,7 @@ func TestDecodeRegistriesRefuses(t *testing.T) {
 		{`[{"host":"h","password":"p"}]`, "[0].username"},
 		{`[{"host":"h","username":"u","bearer_token":"t"}]`, "[0].bearer_token"},
 		{`["h",{"host":"h"}]`, "[1].host"},
+		{`[{"host":1,"port":1},{"host":"h","transport":"ftp"}]`, "[0].host must be a string; [0].port is not a member of this document; [1].transport is"},
 		{`["` + strings.Repeat("a", 2<<20) + `"]`, "bytes"},
 	}
 	for _, c := range cases {
