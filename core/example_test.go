@@ -110,7 +110,7 @@ func ExampleExec() {
 	if err := exec.CloseStdin(ctx); err != nil {
 		log.Fatal(err)
 	}
-	_, err = exec.Stream(ctx, make([]byte, core.OutputBuffer), func(stderr bool, p []byte) error {
+	_, err = exec.Stream(ctx, make([]byte, core.OutputBuffer), func(_ bool, p []byte) error {
 		fmt.Printf("%s", p)
 		return nil
 	})

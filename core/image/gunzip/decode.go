@@ -5,8 +5,7 @@ import "encoding/binary"
 // decode unpacks a coded block until it ends or there is no more room. It
 // keeps what the reader knows in variables, and calls nothing that is not
 // inlined: this loop is most of the work there is.
-//
-//nolint:funlen // a call in each turn would cost a third of the speed
+// A call in each turn would cost a third of the speed.
 func (z *Reader) decode() error {
 	in, out, floor := z.in, z.out, z.floor
 	b, n, pos, op := z.b, z.n, z.pos, z.op

@@ -15,6 +15,7 @@ type Error struct {
 	Column  int    // from 1, in characters
 }
 
+// Error returns the message with the line and the column.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s at line %d, column %d", e.Message, e.Line, e.Column)
 }
