@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +23,7 @@ type logFlags struct {
 }
 
 func (f *logFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.from, "from", "1h", "`TIME` that rows begin at: RFC 3339, or how long ago")
+	fs.StringVar(&f.from, "from", "1h", "`TIME` that rows begin at: RFC 3339, or how long ago, as 90m or 2d")
 	fs.StringVar(&f.to, "to", "0s", "`TIME` that rows end before")
 	fs.StringVar(&f.Service, "service", "", "rows of the service `NAME`; a box is box-ID")
 	fs.StringVar(&f.Severity, "severity", "", "rows of `LEVEL` TRACE, DEBUG, INFO, WARN, ERROR or FATAL")
@@ -42,14 +44,28 @@ func (f *logFlags) filter() (client.LogFilter, error) {
 }
 
 func moment(flag, s string, now time.Time) (time.Time, error) {
-	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
+	if ago, ok := duration(s); ok {
 		return now.Add(-ago), nil
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return t, fault.New(fault.InvalidArgument, "%s %s: want a time as 2026-01-31T00:00:00Z, or how long ago, as 90m", flag, s)
+		return t, fault.New(fault.InvalidArgument, "%s %s: want a time as 2026-01-31T00:00:00Z, or how long ago, as 90m or 2d", flag, s)
 	}
 	return t, nil
+}
+
+// duration reads how long ago a time is: as Go does, with days before.
+func duration(s string) (time.Duration, bool) {
+	days, rest, ok := strings.Cut(s, "d")
+	if !ok {
+		days, rest = "0", s
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	var d time.Duration
+	if err == nil && (!ok || rest != "") {
+		d, err = time.ParseDuration(rest)
+	}
+	return time.Duration(n)*24*time.Hour + d, err == nil && d >= 0
 }
 
 func (a *app) logsSearchCmd() *cobra.Command {
@@ -114,7 +130,7 @@ func (a *app) followLogs(ctx context.Context, c *client.Client, f client.LogFilt
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return fault.Of(context.Cause(ctx))
+			return fault.Wrap(fault.Canceled, ctx.Err(), "follow the log table")
 		}
 	}
 }

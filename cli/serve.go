@@ -68,6 +68,7 @@ func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.Environment, "environment", "default", "`NAME` of the environment that keys for logs must be for")
 	fs.StringVar(&c.ClickHouseDSN, "clickhouse-dsn", os.Getenv("SANDBOX_CLICKHOUSE_DSN"), "`DSN` of the ClickHouse that log queries go to (default SANDBOX_CLICKHOUSE_DSN, else the embedded engine)")
 	fs.StringVar(&c.ClickHouseWriteDSN, "clickhouse-write-dsn", "", "`DSN` of the ClickHouse that logs are written to")
+	fs.StringVar(&c.LogsTable, "logs-table", "", "`NAME`, TABLE or DATABASE.TABLE, that means otel.otel_logs in statements, too")
 	fs.StringVar(&c.ChdbLib, "chdb-lib", os.Getenv("SANDBOX_CHDB_LIB"), "`PATH` of libchdb, the embedded engine (default SANDBOX_CHDB_LIB)")
 	fs.BoolVar(&c.LogOutput, "log-output", false, "with --clickhouse-dsn too, write events and output of boxes as logs")
 	fs.StringVar(file, "config", "", "TOML `FILE` with these flags, and aliases")

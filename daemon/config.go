@@ -38,6 +38,7 @@ type Config struct {
 
 	ClickHouseDSN      string // engine that answers log queries; "" is the embedded one
 	ClickHouseWriteDSN string // engine that logs are written to
+	LogsTable          string // a name that means the log table in statements; "" for none beside those that always do
 	ChdbLib            string // path of libchdb, for the embedded engine
 	LogOutput          bool   // store boxes' events and output as logs also with a DSN
 	Logs               Logs   // the table [logs] of the configuration file

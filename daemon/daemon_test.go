@@ -442,7 +442,7 @@ func TestLogSettings(t *testing.T) {
 		if err := l.Read(tt.table); (err == nil) != tt.ok {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if name == "all" && (l.Keep != 24*time.Hour || l.Budget.budget().Time != 5*time.Second || l.Budget.budget().Queries != 2 || l.Budget.budget().PerMinute != 120) {
+		if name == "all" && (l.Keep != 24*time.Hour || l.Budget.budget().Time != 5*time.Second || l.Budget.budget().Queries != 2 || l.Budget.budget().PerMinute != 600) {
 			t.Errorf("got %+v", l)
 		}
 	}

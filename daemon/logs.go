@@ -93,7 +93,7 @@ type logEngine struct {
 // until it is ready, because boxes work without it. When the engine can't be
 // started, queries are answered with the reason. Errors: Config.
 func (s settings) openLogs(ctx context.Context, runtime *core.Runtime, log *slog.Logger) (e logEngine, err error) {
-	c := logs.Config{Budget: s.Logs.Budget.budget()}
+	c := logs.Config{Budget: s.Logs.Budget.budget(), Table: s.LogsTable}
 	defer func() {
 		if err != nil {
 			e, err = logEngine{}, errors.Join(err, e.Close(ctx))

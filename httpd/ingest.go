@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"sandbox/core/fault"
@@ -68,8 +69,12 @@ func (s *Server) exportBody(w http.ResponseWriter, r *request) (body []byte, fre
 		if from, err = gzip.NewReader(from); err != nil {
 			return nil, free, exportFault(err)
 		}
+	case "deflate":
+		if from, err = zlib.NewReader(from); err != nil {
+			return nil, free, exportFault(err)
+		}
 	default:
-		return nil, free, fault.Wrap(fault.Malformed, errMedia, "the Content-Encoding is %q and must be gzip or identity", brief(packed))
+		return nil, free, fault.Wrap(fault.Malformed, errMedia, "the Content-Encoding is %q and must be gzip, deflate or identity", brief(packed))
 	}
 	var all bytes.Buffer
 	for piece := 64 << 10; ; piece = min(2*piece, 1<<20) {

@@ -3,6 +3,7 @@ package httpd_test
 import (
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -99,6 +100,39 @@ func packed(t *testing.T, text []byte) string {
 	return b.String()
 }
 
+func deflated(t *testing.T, text []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	_, err := w.Write(text)
+	must(t, err)
+	must(t, w.Close())
+	return b.String()
+}
+
+// TestIngestAccess wants who is not let in to be told so in the protocol's words.
+func TestIngestAccess(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for name, tt := range map[string]struct {
+		key    string
+		status int
+		words  string
+	}{"no key": {"sbx_nothing", 401, "key"}, "a key for queries": {s.onlyKey(api.MayQueryLogs), 403, "observability.logs.write"}} {
+		a := s.ask("POST", "/v1/logs", "{}", bearer(tt.key))
+		var status map[string]string
+		if err := json.Unmarshal([]byte(a.text), &status); err != nil || a.status != tt.status || len(status) != 1 || !strings.Contains(status["message"], tt.words) {
+			t.Errorf("%s: got %d %s", name, a.status, a.text)
+		}
+		a = s.ask("POST", "/v1/logs", "", bearer(tt.key), header("Content-Type", "application/x-protobuf"))
+		number, kind, n := protowire.ConsumeTag([]byte(a.text))
+		words, _ := protowire.ConsumeString([]byte(a.text)[max(n, 0):])
+		if a.status != tt.status || a.header.Get("Content-Type") != "application/x-protobuf" || number != 2 || kind != protowire.BytesType || !strings.Contains(words, tt.words) {
+			t.Errorf("%s: got %d %q", name, a.status, a.text)
+		}
+	}
+}
+
 func TestIngest(t *testing.T) {
 	t.Parallel()
 	s, _ := withEngine(t)
@@ -118,7 +152,8 @@ func TestIngest(t *testing.T) {
 		change []func(*http.Request)
 	}{
 		"protobuf": {string(binary), []func(*http.Request){proto}}, "protobuf, packed": {packed(t, binary), []func(*http.Request){proto, gz}},
-		"JSON": {string(text), nil}, "JSON, packed": {packed(t, text), []func(*http.Request){gz}},
+		"protobuf, deflated": {deflated(t, binary), []func(*http.Request){proto, header("Content-Encoding", "deflate")}},
+		"JSON":               {string(text), nil}, "JSON, packed": {packed(t, text), []func(*http.Request){gz}},
 	} {
 		a := s.ask("POST", "/v1/logs", tt.body, tt.change...).want(t, 200, "")
 		if strings.HasPrefix(name, "JSON") {
@@ -133,7 +168,7 @@ func TestIngest(t *testing.T) {
 		}
 	}
 	rows := s.found("by hand")
-	if len(rows) != 8 || rows[0]["TraceId"] != "ab000000000000000000000000000001" || rows[0]["SpanId"] != "01000000000000ff" || rows[0]["TraceFlags"] != 1.0 {
+	if len(rows) != 10 || rows[0]["TraceId"] != "ab000000000000000000000000000001" || rows[0]["SpanId"] != "01000000000000ff" || rows[0]["TraceFlags"] != 1.0 {
 		t.Errorf("got %d rows: %v", len(rows), rows[0])
 	}
 	if a := s.ask("POST", "/v1/logs", "", proto).want(t, 200, ""); a.text != "" { // an empty request is one
@@ -164,6 +199,8 @@ func TestBadIngest(t *testing.T) {
 		"another type":      {"{}", change{header("Content-Type", "text/plain")}, 415},
 		"another gzip":      {"{}", change{header("Content-Encoding", "br")}, 415},
 		"no gzip":           {"{}", change{gz}, 400},
+		"no deflate":        {"{}", change{header("Content-Encoding", "deflate")}, 400},
+		"cut deflate":       {deflated(t, []byte("{}"))[:5], change{header("Content-Encoding", "deflate")}, 400},
 		"cut gzip":          {packed(t, []byte("{}"))[:15], change{gz}, 400},
 		"no JSON":           {"{", nil, 400},
 		"null":              {"null", nil, 400},

@@ -60,8 +60,12 @@ func (s *Server) operate(w http.ResponseWriter, r *request, run operation) error
 	return writeResult(w)(run(r.Context(), doc))
 }
 
-// admit counts an operation of the client's key and tells what it has left.
+// admit counts an operation of the client's key and tells what it has left. The
+// local socket has no key and no rate.
 func (s *Server) admit(w http.ResponseWriter, r *request) error {
+	if r.by == ByFile {
+		return nil
+	}
 	a, err := s.Logs.Admit(r.principal.Sub)
 	h := w.Header()
 	h.Set("RateLimit-Limit", strconv.Itoa(a.Limit))

@@ -56,8 +56,7 @@ func (problems) document(r *request, f *fault.Error, status int) ([]byte, []stri
 }
 
 // otlp is how failures of an export look: a google.rpc.Status in the encoding
-// of the request, and a status that says whether to come again. Who is not let
-// in hears so as everywhere: exporters look at that status alone.
+// of the request, and a status that says whether to come again.
 type otlp struct{}
 
 func (otlp) told(r *request, err error) (*fault.Error, int) {
@@ -76,10 +75,7 @@ func (otlp) told(r *request, err error) (*fault.Error, int) {
 	return f, status
 }
 
-func (otlp) document(r *request, f *fault.Error, status int) ([]byte, []string, error) {
-	if f.Kind == fault.Unauthenticated || f.Kind == fault.PermissionDenied {
-		return envelope{}.document(r, f, status)
-	}
+func (otlp) document(r *request, f *fault.Error, _ int) ([]byte, []string, error) {
 	encoding, _ := r.encoding()
 	if encoding == ingest.JSON {
 		doc, err := encode(map[string]string{"message": f.Message})

@@ -16,14 +16,14 @@ type Budget struct {
 	ResultRows  int64 // at most MaxLimit
 	ResultBytes int64
 	Queries     int // at once, of all keys together
-	PerMinute   int // queries of one key
+	PerMinute   int // queries of one key; refused ones count
 }
 
 // DefaultBudget is the contract's.
 func DefaultBudget() Budget {
 	return Budget{
 		Time: 30 * time.Second, ReadRows: 1e9, ReadBytes: 20 << 30, Memory: 2 << 30,
-		ResultRows: MaxLimit, ResultBytes: 64 << 20, Queries: 8, PerMinute: 120,
+		ResultRows: MaxLimit, ResultBytes: 64 << 20, Queries: 8, PerMinute: 600,
 	}
 }
 

@@ -1,61 +1,66 @@
 package logs
 
 import (
+	"math"
 	"sync"
 	"time"
 )
 
 // Allowance is what a key has left of its queries.
 type Allowance struct {
-	Limit     int           // in a minute
-	Remaining int           // of them
+	Limit     int           // in a minute, and the most at once
+	Remaining int           // now
 	Reset     time.Duration // until there are Limit again
+	Next      time.Duration // until there is one; 0 if there is
 }
 
-// minute is the span that queries of a key are counted in.
-const minute = time.Minute
-
-// meter counts the queries of each key in spans of a minute, which begin with
-// a key's first one.
+// meter counts the queries of each key: a token bucket a key, which a minute
+// fills.
 type meter struct {
-	mu    sync.Mutex
-	spans map[string]*span
-	sweep time.Time // when spans that are over were last removed
+	mu      sync.Mutex
+	buckets map[string]*bucketOfKey
+	sweep   time.Time // when full buckets were last removed
 }
 
-type span struct {
-	until time.Time
-	count int
+// bucketOfKey holds tokens, of which each query takes one.
+type bucketOfKey struct {
+	tokens float64
+	at     time.Time // when they were counted
 }
 
-// take counts a query of a key; ok is false when it is one too many.
+// take takes a token of a key; ok is false when there is none.
 func (m *meter) take(key string, limit int, now time.Time) (a Allowance, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clean(now)
-	s := m.spans[key]
-	if s == nil || !now.Before(s.until) {
-		s = &span{until: now.Add(minute)}
-		m.spans[key] = s
+	b := m.buckets[key]
+	if b == nil {
+		b = &bucketOfKey{tokens: float64(limit), at: now}
+		m.buckets[key] = b
 	}
-	if ok = s.count < limit; ok {
-		s.count++
+	each := float64(time.Minute) / float64(limit) // nanoseconds
+	b.tokens = min(float64(limit), b.tokens+float64(now.Sub(b.at))/each)
+	b.at = now
+	if ok = b.tokens >= 1; ok {
+		b.tokens--
 	}
-	return Allowance{Limit: limit, Remaining: limit - s.count, Reset: s.until.Sub(now)}, ok
+	until := func(tokens float64) time.Duration { return time.Duration(math.Ceil(max(0, tokens-b.tokens) * each)) }
+	return Allowance{Limit: limit, Remaining: int(b.tokens), Reset: until(float64(limit)), Next: until(1)}, ok
 }
 
-// clean removes spans that are over, so that keys of the past take no memory.
+// clean removes the buckets that are full again, so that keys of the past take no
+// memory.
 func (m *meter) clean(now time.Time) {
-	if m.spans == nil {
-		m.spans = map[string]*span{}
+	if m.buckets == nil {
+		m.buckets = map[string]*bucketOfKey{}
 	}
-	if now.Sub(m.sweep) < minute {
+	if now.Sub(m.sweep) < time.Minute {
 		return
 	}
 	m.sweep = now
-	for key, s := range m.spans {
-		if !now.Before(s.until) {
-			delete(m.spans, key)
+	for key, b := range m.buckets {
+		if now.Sub(b.at) >= time.Minute {
+			delete(m.buckets, key)
 		}
 	}
 }

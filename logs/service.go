@@ -9,6 +9,7 @@ import (
 
 	"sandbox/core/fault"
 	"sandbox/logs/clickhouse"
+	"sandbox/logs/sql"
 )
 
 // Config is what a service is made of.
@@ -17,6 +18,9 @@ type Config struct {
 	Engine  *clickhouse.Client
 	Missing error
 	Budget  Budget
+	// Table is a name, "TABLE" or "DATABASE.TABLE", that means the log table in
+	// statements, beside those that always do; "" for none.
+	Table string
 }
 
 // Service answers the four operations. Its methods may be called from any
@@ -25,6 +29,7 @@ type Service struct {
 	Config
 	meter   meter
 	running chan struct{}
+	tables  []sql.TableName
 }
 
 // New makes a service. Errors: Config.
@@ -32,7 +37,15 @@ func New(c Config) (*Service, error) {
 	if err := c.Budget.Check(); err != nil {
 		return nil, err
 	}
-	return &Service{Config: c, running: make(chan struct{}, c.Budget.Queries)}, nil
+	s := &Service{Config: c, running: make(chan struct{}, c.Budget.Queries)}
+	if c.Table != "" {
+		name, err := sql.ParseTableName(c.Table)
+		if err != nil {
+			return nil, fault.Wrap(fault.Config, err, "the log table's name")
+		}
+		s.tables = append(s.tables, name)
+	}
+	return s, nil
 }
 
 // Admit counts an operation of a key, whatever becomes of it. It must come
@@ -40,8 +53,8 @@ func New(c Config) (*Service, error) {
 func (s *Service) Admit(key string) (Allowance, error) {
 	a, ok := s.meter.take(key, s.Budget.PerMinute, time.Now())
 	if !ok {
-		return a, &fault.Error{Kind: fault.RateLimited, RetryAfter: a.Reset,
-			Message: fmt.Sprintf("the key has had its %d queries of this minute", a.Limit)}
+		return a, &fault.Error{Kind: fault.RateLimited, RetryAfter: a.Next,
+			Message: fmt.Sprintf("the key has used up its queries: there are %d a minute", a.Limit)}
 	}
 	return a, nil
 }
@@ -65,7 +78,7 @@ func overBudget(err error) error {
 
 // Query runs the statement of a body.
 func (s *Service) Query(ctx context.Context, doc []byte) (Result, error) {
-	st, err := decodeStatement(doc)
+	st, err := decodeStatement(doc, s.tables)
 	if err != nil {
 		return Result{}, err
 	}

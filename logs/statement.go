@@ -39,8 +39,9 @@ var paramName = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // decodeStatement reads the body of a query and lets its statement through or
-// not. Errors: Malformed, TooLarge and SQLRejected, with fields.
-func decodeStatement(doc []byte) (statement, error) {
+// not. Each of tables means the log table in it. Errors: Malformed, TooLarge and
+// SQLRejected, with fields.
+func decodeStatement(doc []byte, tables []sql.TableName) (statement, error) {
 	var d statementDocument
 	var c checks
 	if err := c.read(doc, &d); err != nil {
@@ -56,7 +57,7 @@ func decodeStatement(doc []byte) (statement, error) {
 		return statement{}, &fault.Error{Kind: fault.TooLarge, Message: "sql is longer than the 32768 characters allowed",
 			Fields: []fault.Field{{Field: "sql", Code: "length", Message: "is longer than the 32768 characters allowed"}}}
 	}
-	ours, err := sql.Read(text)
+	ours, err := sql.Read(text, tables...)
 	if err != nil {
 		return statement{}, rejected(err)
 	}

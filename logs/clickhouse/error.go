@@ -3,6 +3,8 @@ package clickhouse
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -37,51 +39,49 @@ func UnknownColumn(err error) bool {
 }
 
 // kinds are those of the engine's codes that don't say that the statement is
-// wrong, which is what all others say. The names are ClickHouse's.
+// wrong, which is what all others say: LOGICAL_ERROR, too, and exceptions of the
+// libraries that the engine is made of, which come of what a statement computes.
+// The names are ClickHouse's.
 var kinds = map[int32]fault.Kind{
-	158:  fault.BudgetExceeded, // TOO_MANY_ROWS
-	307:  fault.BudgetExceeded, // TOO_MANY_BYTES
-	241:  fault.BudgetExceeded, // MEMORY_LIMIT_EXCEEDED
-	191:  fault.BudgetExceeded, // SET_SIZE_LIMIT_EXCEEDED
-	201:  fault.BudgetExceeded, // QUOTA_EXCEEDED
-	290:  fault.BudgetExceeded, // LIMIT_EXCEEDED
-	396:  fault.ResultTooLarge, // TOO_MANY_ROWS_OR_BYTES
-	159:  fault.Timeout,        // TIMEOUT_EXCEEDED
-	160:  fault.Timeout,        // TOO_SLOW
-	60:   fault.Unavailable,    // UNKNOWN_TABLE: the log table is missing, no other is ever named
-	81:   fault.Unavailable,    // UNKNOWN_DATABASE
-	202:  fault.Unavailable,    // TOO_MANY_SIMULTANEOUS_QUERIES
-	216:  fault.Unavailable,    // QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING
-	236:  fault.Unavailable,    // ABORTED
-	242:  fault.Unavailable,    // TABLE_IS_READ_ONLY
-	243:  fault.Unavailable,    // NOT_ENOUGH_SPACE
-	252:  fault.Unavailable,    // TOO_MANY_PARTS
-	394:  fault.Unavailable,    // QUERY_WAS_CANCELLED, and not by us
-	439:  fault.Unavailable,    // CANNOT_SCHEDULE_TASK
-	598:  fault.Unavailable,    // DATABASE_REPLICATION_FAILED
-	209:  fault.Unavailable,    // SOCKET_TIMEOUT
-	210:  fault.Unavailable,    // NETWORK_ERROR
-	279:  fault.Unavailable,    // ALL_CONNECTION_TRIES_FAILED
-	999:  fault.Unavailable,    // KEEPER_EXCEPTION
-	40:   fault.Upstream,       // CHECKSUM_DOESNT_MATCH
-	49:   fault.Upstream,       // LOGICAL_ERROR
-	74:   fault.Upstream,       // CANNOT_READ_FROM_FILE_DESCRIPTOR
-	75:   fault.Upstream,       // CANNOT_WRITE_TO_FILE_DESCRIPTOR
-	76:   fault.Upstream,       // CANNOT_OPEN_FILE
-	115:  fault.Upstream,       // UNKNOWN_SETTING
-	164:  fault.Upstream,       // READONLY
-	192:  fault.Upstream,       // UNKNOWN_USER
-	193:  fault.Upstream,       // WRONG_PASSWORD
-	194:  fault.Upstream,       // REQUIRED_PASSWORD
-	198:  fault.Upstream,       // DNS_ERROR
-	246:  fault.Upstream,       // CORRUPTED_DATA
-	425:  fault.Upstream,       // SYSTEM_ERROR
-	452:  fault.Upstream,       // SETTING_CONSTRAINT_VIOLATION
-	497:  fault.Upstream,       // ACCESS_DENIED
-	516:  fault.Upstream,       // AUTHENTICATION_FAILED
-	1000: fault.Upstream,       // POCO_EXCEPTION
-	1001: fault.Upstream,       // STD_EXCEPTION
-	1002: fault.Upstream,       // UNKNOWN_EXCEPTION
+	158: fault.BudgetExceeded, // TOO_MANY_ROWS
+	307: fault.BudgetExceeded, // TOO_MANY_BYTES
+	241: fault.BudgetExceeded, // MEMORY_LIMIT_EXCEEDED
+	191: fault.BudgetExceeded, // SET_SIZE_LIMIT_EXCEEDED
+	201: fault.BudgetExceeded, // QUOTA_EXCEEDED
+	290: fault.BudgetExceeded, // LIMIT_EXCEEDED
+	396: fault.ResultTooLarge, // TOO_MANY_ROWS_OR_BYTES
+	159: fault.Timeout,        // TIMEOUT_EXCEEDED
+	160: fault.Timeout,        // TOO_SLOW
+	60:  fault.Unavailable,    // UNKNOWN_TABLE: the log table is missing, no other is ever named
+	81:  fault.Unavailable,    // UNKNOWN_DATABASE
+	202: fault.Unavailable,    // TOO_MANY_SIMULTANEOUS_QUERIES
+	216: fault.Unavailable,    // QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING
+	236: fault.Unavailable,    // ABORTED
+	242: fault.Unavailable,    // TABLE_IS_READ_ONLY
+	243: fault.Unavailable,    // NOT_ENOUGH_SPACE
+	252: fault.Unavailable,    // TOO_MANY_PARTS
+	394: fault.Unavailable,    // QUERY_WAS_CANCELLED, and not by us
+	439: fault.Unavailable,    // CANNOT_SCHEDULE_TASK
+	598: fault.Unavailable,    // DATABASE_REPLICATION_FAILED
+	209: fault.Unavailable,    // SOCKET_TIMEOUT
+	210: fault.Unavailable,    // NETWORK_ERROR
+	279: fault.Unavailable,    // ALL_CONNECTION_TRIES_FAILED
+	999: fault.Unavailable,    // KEEPER_EXCEPTION
+	40:  fault.Upstream,       // CHECKSUM_DOESNT_MATCH
+	74:  fault.Upstream,       // CANNOT_READ_FROM_FILE_DESCRIPTOR
+	75:  fault.Upstream,       // CANNOT_WRITE_TO_FILE_DESCRIPTOR
+	76:  fault.Upstream,       // CANNOT_OPEN_FILE
+	115: fault.Upstream,       // UNKNOWN_SETTING
+	164: fault.Upstream,       // READONLY
+	192: fault.Upstream,       // UNKNOWN_USER
+	193: fault.Upstream,       // WRONG_PASSWORD
+	194: fault.Upstream,       // REQUIRED_PASSWORD
+	198: fault.Upstream,       // DNS_ERROR
+	246: fault.Upstream,       // CORRUPTED_DATA
+	425: fault.Upstream,       // SYSTEM_ERROR
+	452: fault.Upstream,       // SETTING_CONSTRAINT_VIOLATION
+	497: fault.Upstream,       // ACCESS_DENIED
+	516: fault.Upstream,       // AUTHENTICATION_FAILED
 }
 
 // classify tells what a failure of the driver means. whole is ctx with the
@@ -112,7 +112,20 @@ func classify(ctx, whole context.Context, err error) error {
 		}
 		return failure(fault.Upstream, err, "the engine's answer can't be read")
 	}
-	return failure(fault.Unavailable, err, "the engine is not to be reached, or died")
+	if cut(err) {
+		return failure(fault.Unavailable, err, "the engine is not to be reached, or died")
+	}
+	return failure(fault.Upstream, err, "the engine's answer can't be read")
+}
+
+// cut tells whether a failure is one of the connection or of who waits for one. All
+// others are of the driver, which can't read what it was answered: the address is
+// that of another server.
+func cut(err error) bool {
+	var network net.Error // what net/http returns is one, too
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, clickhouse.ErrAcquireConnTimeout) || errors.Is(err, clickhouse.ErrAcquireConnNoAddress) ||
+		errors.Is(err, clickhouse.ErrConnectionClosed)
 }
 
 func fromException(ex *clickhouse.Exception) error {

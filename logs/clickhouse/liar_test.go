@@ -107,7 +107,7 @@ func TestLiars(t *testing.T) {
 		"no HTTP":                 {raw("\x00\x01\x02\x03 what?\r\n\r\n"), fault.Unavailable},
 		"half a body":             {raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + whole), fault.Unavailable},
 		"half of its chunks":      {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3c\r\n" + whole[:60] + "\r\n"), fault.Unavailable},
-		"whole but for the chunk": {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n79\r\n" + whole + "\r\n"), fault.Unavailable},
+		"whole but for the chunk": {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n79\r\n" + whole + "\r\n"), fault.Upstream},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,6 +122,26 @@ func TestLiars(t *testing.T) {
 				check(t, tt.kind, err)
 			}
 		})
+	}
+}
+
+// TestStrangers asks servers that are no ClickHouse: the driver's first question
+// has a good answer already.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"a page": "<html>It works!</html>", "nothing": "", "ok": "Ok.\n", "a document": `{"status":"green"}`, "noise": strings.Repeat("\xff", 300),
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+		c, err := clickhouse.Open(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1"}); !fault.Is(err, fault.Upstream) {
+			t.Errorf("%s: got %+v", name, err)
+		}
+		_ = c.Close()
+		s.Close()
 	}
 }
 

@@ -86,14 +86,23 @@ func TestSize(t *testing.T) {
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"SELECT file('x')":                        "the function file is not allowed at line 1, column 8",
-		"SELECT 1,\n  'ж', file('x')":             "the function file is not allowed at line 2, column 8",
-		"SELECT 1\nFROM otel_logs\n  FORMAT JSON": "FORMAT clauses are not allowed at line 3, column 3",
-		"SELECT 1,\r\n\t#x":                       "unexpected character '#' at line 2, column 2",
-		"SELECT (1":                               "expected ), found the end at line 1, column 10",
-		"DROP TABLE x":                            "expected SELECT or WITH, found DROP: only queries are answered at line 1, column 1",
-		"SELECT * FROM system . one":              "the table system.one is not allowed: only otel.otel_logs is at line 1, column 15",
-		"SELECT * FROM (SELECT 1":                 "expected ), found the end at line 1, column 24",
+		"SELECT file('x')":                          "line 1, column 8: the function file is not allowed",
+		"SELECT 1,\n  'ж', file('x')":               "line 2, column 8: the function file is not allowed",
+		"SELECT 1\nFROM otel_logs\n  FORMAT JSON":   "line 3, column 3: FORMAT clauses are not allowed: answers are JSON anyway",
+		"SELECT 1 SETTINGS max_threads = 1":         "line 1, column 10: SETTINGS clauses are not allowed: the server sets them",
+		"SELECT * FROM (SELECT 1 INTO OUTFILE 'x')": "line 1, column 25: INTO clauses are not allowed: answers are JSON anyway",
+		"SELECT 1,\r\n\t#x":                         "line 2, column 2: unexpected character '#'",
+		"SELECT (1":                                 "line 1, column 10: expected ), found the end",
+		"DROP TABLE x":                              "line 1, column 1: expected SELECT or WITH, found DROP: only queries are answered",
+		"DESCRIBE otel_logs":                        "the columns of the log table are at GET /v1/observability/schema",
+		"SHOW TABLES":                               "the columns of the log table are at GET /v1/observability/schema",
+		"EXPLAIN SELECT 1":                          "the statistics of an answer say what it has read",
+		"SELECT * FROM system . one":                "line 1, column 15: the table system.one is not allowed: a SELECT without FROM has one row",
+		"SELECT * FROM system.columns":              "the columns of the log table are at GET /v1/observability/schema",
+		"SELECT * FROM other.otel_logs":             "line 1, column 15: the table other.otel_logs is not allowed: statements read the table otel.otel_logs",
+		"SELECT * FROM view(SELECT 1)":              "",
+		"SELECT * FROM view((SELECT 1))":            "line 1, column 15: the table function view is not allowed: write FROM (SELECT ...)",
+		"SELECT * FROM (SELECT 1":                   "line 1, column 24: expected ), found the end",
 	} {
 		refused(t, fmt.Sprintf("%q", text), text, want)
 	}

@@ -12,14 +12,17 @@ import (
 func TestRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"select count() from otel_logs;":                       "SELECT count() FROM `otel`.`otel_logs`",
-		"from otel . otel_logs as l select l.Body":             "SELECT `l`.`Body` FROM `otel`.`otel_logs` AS `l`",
-		"select a+b*c, -d and not e or f":                      "SELECT `a` + (`b` * `c`), ((- `d`) AND (NOT `e`)) OR `f`",
-		"select 'it''s \\x41\\d' -- c":                         `SELECT 'it\'s A\\d'`,
-		"select \"a`b\", `\\x73`, “c d”":                       "SELECT `a\\`b`, `s`, `c d`",
-		"select x::UInt8, 1.50::Decimal(4,2)":                  "SELECT CAST(`x` AS UInt8), CAST('1.50' AS Decimal(4, 2))",
-		"select interval 1 day, date '2035-01-01'":             "SELECT toIntervalDay(1), toDate('2035-01-01')",
-		"select a from otel_logs join numbers(3) n on a=b":     "SELECT `a` FROM `otel`.`otel_logs` ALL INNER JOIN numbers(3) AS `n` ON `a` = `b`",
+		"select count() from otel_logs;":                   "SELECT count() FROM `otel`.`otel_logs`",
+		"from otel . otel_logs as l select l.Body":         "SELECT `l`.`Body` FROM `otel`.`otel_logs` AS `l`",
+		"select a+b*c, -d and not e or f":                  "SELECT `a` + (`b` * `c`), ((- `d`) AND (NOT `e`)) OR `f`",
+		"select 'it''s \\x41\\d' -- c":                     `SELECT 'it\'s A\\d'`,
+		"select \"a`b\", `\\x73`, “c d”":                   "SELECT `a\\`b`, `s`, `c d`",
+		"select x::UInt8, 1.50::Decimal(4,2)":              "SELECT CAST(`x` AS UInt8), CAST('1.50' AS Decimal(4, 2))",
+		"select interval 1 day, date '2035-01-01'":         "SELECT toIntervalDay(1), toDate('2035-01-01')",
+		"select a from otel_logs join numbers(3) n on a=b": "SELECT `a` FROM `otel`.`otel_logs` ALL INNER JOIN numbers(3) AS `n` ON `a` = `b`",
+		"select version(), timeZone(), serverTimezone(), currentDatabase() as d": "SELECT toString('26.7.2.1') AS `version()`, " +
+			"toString('UTC') AS `timeZone()`, toString('UTC') AS `serverTimezone()`, toString('otel') AS `d`",
+		"select default.otel_logs.Body from default.otel_logs": "SELECT `otel_logs`.`Body` FROM `otel`.`otel_logs`",
 		"select 1 except select 2":                             "SELECT 1 EXCEPT ALL SELECT 2",
 		"select top 3 a from otel_logs":                        "SELECT `a` FROM `otel`.`otel_logs` LIMIT 3",
 		"select a from otel_logs limit 2, 3":                   "SELECT `a` FROM `otel`.`otel_logs` LIMIT 3 OFFSET 2",
@@ -75,6 +78,29 @@ func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
 		if _, err := sql.Read(text); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestTableName wants a name that the server gives to mean the log table, and only
+// there.
+func TestTableName(t *testing.T) {
+	t.Parallel()
+	tables := []sql.TableName{{Database: "app", Name: "logs"}, {Name: "lines"}}
+	for text, want := range map[string]string{
+		"select app.logs.Body, logs.TraceId from app.logs": "SELECT `logs`.`Body`, `logs`.`TraceId` FROM `otel`.`otel_logs` AS `logs`",
+		"select count() from lines join app.logs using TraceId": "SELECT count() FROM `otel`.`otel_logs` AS `lines` " +
+			"ALL INNER JOIN `otel`.`otel_logs` AS `logs` USING (`TraceId`)",
+		"with lines as (select 1) select * from lines": "WITH `lines/1` AS (SELECT 1) SELECT * FROM `lines/1` AS `lines`",
+		"select l.Body from app.logs as l":             "SELECT `l`.`Body` FROM `otel`.`otel_logs` AS `l`",
+	} {
+		if s, err := sql.Read(text, tables...); err != nil || s.SQL != want {
+			t.Errorf("%s gave %s, %v\nwant %s", text, s.SQL, err, want)
+		}
+	}
+	for _, text := range []string{"select * from app.lines", "select * from logs", "select * from otel.lines", "select 1 in lines"} {
+		if s, err := sql.Read(text, tables...); err == nil {
+			t.Errorf("%s went through as %s", text, s.SQL)
 		}
 	}
 }

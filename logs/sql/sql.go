@@ -17,6 +17,9 @@
 package sql
 
 import (
+	"fmt"
+	"strings"
+
 	"sandbox/logs/sql/ast"
 	"sandbox/logs/sql/check"
 	"sandbox/logs/sql/parse"
@@ -35,14 +38,30 @@ type Param struct{ Name, Type string }
 // An Error says why a statement was refused, and where.
 type Error = ast.Error
 
-// Read reads a caller's text and returns the statement to send in its place.
-// The error is an *Error. Any number of goroutines may call it at the same time.
-func Read(source string) (Statement, error) {
+// A TableName is a name for the log table, beside those that always mean it.
+type TableName = check.TableName
+
+// ParseTableName reads "TABLE" or "DATABASE.TABLE", in plain letters, digits and _.
+func ParseTableName(s string) (TableName, error) {
+	db, name, qualified := strings.Cut(s, ".")
+	if !qualified {
+		db, name = "", s
+	}
+	if !ast.IsPlain(name) || qualified && !ast.IsPlain(db) {
+		return TableName{}, fmt.Errorf("%q is no name of a table: want TABLE or DATABASE.TABLE", s)
+	}
+	return TableName{Database: db, Name: name}, nil
+}
+
+// Read reads a caller's text and returns the statement to send in its place. Each
+// of tables means the log table in it, too. The error is an *Error. Any number of
+// goroutines may call it at the same time.
+func Read(source string, tables ...TableName) (Statement, error) {
 	q, err := parse.Query(source)
 	if err != nil {
 		return Statement{}, err
 	}
-	if err := check.Query(q, source); err != nil {
+	if err := check.Query(q, source, tables...); err != nil {
 		return Statement{}, err
 	}
 	s := Statement{SQL: print.Query(q), Params: params(q)}

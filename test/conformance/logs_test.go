@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -14,16 +15,19 @@ import (
 )
 
 // logServers returns the settings of further servers: tight has an engine with
-// a small budget, none has no engine and a low rate, and the engine of wrong is
-// a web server that is no ClickHouse.
+// a small budget, none has no engine and a low rate, and the engines of wrong
+// and page are web servers that are no ClickHouse: one knows no path, the other all.
 func logServers(t *testing.T, h *host) map[string]daemon.Config {
 	t.Helper()
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>It works!</html>") }))
+	t.Cleanup(page.Close)
 	return map[string]daemon.Config{
-		"tight": {Logs: daemon.Logs{Budget: daemon.Budget{Time: time.Second, ReadRows: 20000, ResultBytes: 1 << 20}}},
+		"tight": {LogsTable: "app.lines", Logs: daemon.Logs{Budget: daemon.Budget{Time: time.Second, ReadRows: 20000, ResultBytes: 1 << 20}}},
 		"none":  {ChdbLib: h.share + "/nothing.so", Logs: daemon.Logs{Budget: daemon.Budget{PerMinute: 2}}},
 		"wrong": {ClickHouseDSN: other.URL},
+		"page":  {ClickHouseDSN: page.URL},
 	}
 }
 

@@ -47,14 +47,15 @@ func newException(text string) error {
 }
 
 // single takes off what libchdb puts around a whole exception: its code before
-// it, and its name behind it.
+// it, and its name behind it. The codes are the same: a message of throwIf that
+// begins like an exception is none.
 func single(text string) string {
-	code, inner, _ := strings.Cut(text, " DB::Exception: Code: ")
+	code, inner, _ := strings.Cut(text, " DB::Exception: ")
 	end := strings.LastIndex(inner, "). (")
-	if end < 0 || strings.Count(code, " ") != 1 {
+	if end < 0 || !strings.HasPrefix(inner, code+" DB::Exception: ") {
 		return text
 	}
-	return "Code: " + inner[:end+1]
+	return inner[:end+1]
 }
 
 // statuses are those that ClickHouse gives; 500 for all others.

@@ -17,7 +17,7 @@ type Error struct {
 
 // Error returns the message with the line and the column.
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s at line %d, column %d", e.Message, e.Line, e.Column)
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
 // ErrorAt returns an error whose place is a byte offset of the text. A message

@@ -18,6 +18,9 @@ func (c *checker) call(f *ast.Call, s *scope) {
 		}
 		return
 	}
+	if c.constant(f) {
+		return
+	}
 	if !isAllowed(f.Name) {
 		c.refuse(f.Pos, "the function %s is not allowed", ast.Short(f.Name))
 		return
@@ -51,6 +54,8 @@ func init() { // and not in the declaration: reference looks into the map
 	for _, name := range []string{"JSONExtract", "JSONExtractCaseInsensitive", "JSONExtractKeysAndValues", "JSONExtractKeysAndValuesCaseInsensitive"} {
 		specials[strings.ToLower(name)] = func(c *checker, f *ast.Call, _ *scope) { c.typeName(f, len(f.Args)-1) }
 	}
+	specials["formatrow"] = (*checker).rowFormat
+	specials["throwif"] = (*checker).throwIf
 	specials["defaultvalueoftypename"] = func(c *checker, f *ast.Call, _ *scope) { c.typeName(f, 0) }
 }
 
@@ -126,6 +131,25 @@ func (c *checker) typeInText(pos int, t *ast.Type) {
 		}
 		return true
 	})
+}
+
+// rowFormats are those of formatRow. Other formats read a schema or a template
+// from a file that a setting names.
+var rowFormats = []string{"CSV", "CSVWithNames", "CSVWithNamesAndTypes", "JSON", "JSONCompact", "JSONCompactEachRow", "JSONEachRow", "JSONStrings",
+	"JSONStringsEachRow"}
+
+func (c *checker) rowFormat(f *ast.Call, _ *scope) {
+	if format, ok := textArgument(f, 0); !ok || !slices.Contains(rowFormats, format) {
+		c.refuse(f.Pos, "%s takes its format as a plain string, one of %s", f.Name, strings.Join(rowFormats, ", "))
+	}
+}
+
+// throwIf refuses the third argument, which is the number of the failure where a
+// setting of the engine allows it: the failure would be taken for another.
+func (c *checker) throwIf(f *ast.Call, _ *scope) {
+	if len(f.Args) > 2 {
+		c.refuse(f.Pos, "%s takes a condition and a message", f.Name)
+	}
 }
 
 func textArgument(f *ast.Call, at int) (string, bool) {

@@ -8,6 +8,8 @@ package check
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"sandbox/logs/sql/ast"
 )
@@ -18,10 +20,17 @@ const (
 	table    = "otel_logs"
 )
 
+// A TableName is a table as a statement names it. Database may be "".
+type TableName struct{ Database, Name string }
+
+// tables are the names that always mean the table.
+var tables = []TableName{{database, table}, {"", table}, {"default", table}}
+
 // A checker walks a statement and resolves its names in place. It keeps the
 // first thing that is not allowed.
 type checker struct {
 	text    string // the statement, for the places of errors
+	tables  []TableName
 	err     *ast.Error
 	count   int  // how many names were made
 	inlined int  // the length of the constants that took the place of aliases
@@ -32,9 +41,10 @@ type checker struct {
 // otel.otel_logs, a named query or a harmless table function, each function one
 // of the allow-list. It resolves names in place, so that no engine can resolve
 // them otherwise: the table is qualified, and named queries and lambdas get
-// names that nothing else has. The error is an *ast.Error.
-func Query(q *ast.Query, source string) error {
-	c := &checker{text: source}
+// names that nothing else has. Each of more means that table, too. The error is an
+// *ast.Error.
+func Query(q *ast.Query, source string, more ...TableName) error {
+	c := &checker{text: source, tables: slices.Concat(tables, more)}
 	c.query(q, nil)
 	if c.err != nil {
 		return c.err
@@ -161,6 +171,8 @@ func (c *checker) walk(x any, s *scope) {
 		case *ast.Lambda:
 			c.lambda(node, s)
 			return false
+		case *ast.Star:
+			c.transformers(node)
 		case *ast.Call:
 			c.call(node, s)
 		case *ast.Name:
@@ -190,10 +202,29 @@ func (c *checker) table(t *ast.Table, s *scope) {
 	case t.Query != nil:
 	case t.Func != nil:
 		if !allowedTables.has(t.Func.Name) {
-			c.refuse(t.Pos, "the table function %s is not allowed", ast.Short(t.Func.Name))
+			c.refuse(t.Pos, "the table function %s is not allowed: %s", ast.Short(t.Func.Name), instead(t.Func.Name))
 		}
 		c.values(t.Func)
+		c.zeros(t)
 	default:
 		c.tableName(t, s)
 	}
+}
+
+// zeros makes zeros(n) a query of numbers(n), because the engine takes it for one
+// that writes.
+func (c *checker) zeros(t *ast.Table) {
+	rest, ok := strings.CutPrefix(t.Func.Name, "zeros")
+	if !ok {
+		return
+	}
+	if len(t.Func.Args) > 1 {
+		c.refuse(t.Pos, "%s takes one number", t.Func.Name)
+	}
+	zero := &ast.Call{Pos: t.Pos, Name: "toUInt8", Args: []ast.Expr{&ast.Literal{Value: "0"}}}
+	t.Query = &ast.Query{Parts: []ast.Part{{Select: &ast.Select{
+		Items: []ast.Expr{&ast.Alias{X: zero, Name: "zero"}},
+		From:  &ast.From{First: &ast.Table{Pos: t.Pos, Func: &ast.Call{Pos: t.Pos, Name: "numbers" + rest, Args: t.Func.Args}}},
+	}}}}
+	t.Func = nil
 }

@@ -131,6 +131,13 @@ var functions = []group{
 		distanceL2* L2SquaredDistance distanceL2Squared* LinfDistance distanceLinf* LpDistance distanceLp* cosineDistance distanceCosine*
 		L1Normalize normalizeL1* L2Normalize normalizeL2* LinfNormalize normalizeLinf* LpNormalize normalizeLp* greatCircleDistance
 		greatCircleAngle geoDistance pointInEllipses pointInPolygon geohashEncode geohashDecode geohashesInBox`},
+	{"Hexagons of H3", `h3CellAreaM2 h3CellAreaRads2 h3Distance h3EdgeAngle h3EdgeLengthKm h3EdgeLengthM h3ExactEdgeLengthKm h3ExactEdgeLengthM
+		h3ExactEdgeLengthRads h3GetBaseCell h3GetDestinationIndexFromUnidirectionalEdge h3GetFaces h3GetIndexesFromUnidirectionalEdge
+		h3GetOriginIndexFromUnidirectionalEdge h3GetPentagonIndexes h3GetRes0Indexes h3GetResolution h3GetUnidirectionalEdge
+		h3GetUnidirectionalEdgeBoundary h3GetUnidirectionalEdgesFromHexagon h3HexAreaKm2 h3HexAreaM2 h3HexRing h3IndexesAreNeighbors
+		h3IsPentagon h3IsResClassIII h3IsValid h3kRing h3Line h3NumHexagons h3PointDistKm h3PointDistM h3PointDistRads h3PolygonToCells
+		h3PolygonToCellsWithContainment h3ToCenterChild h3ToChildren h3ToGeo h3ToGeoBoundary h3ToParent h3ToString
+		h3UnidirectionalEdgeIsValid stringToH3 geoToH3`},
 	{"JSON", `isValidJSON JSONHas JSONLength JSONArrayLength JSON_ARRAY_LENGTH* JSONType JSONKey JSONExtract JSONExtractCaseInsensitive JSONExtractUInt
 		JSONExtractInt JSONExtractFloat JSONExtractBool JSONExtractString JSONExtractRaw JSONExtractArrayRaw JSONExtractKeys
 		JSONExtractKeysAndValues JSONExtractKeysAndValuesRaw JSONExtractUIntCaseInsensitive JSONExtractIntCaseInsensitive
@@ -164,7 +171,8 @@ var functions = []group{
 		randomStringUTF8`},
 	{"Other", `identity ignore materialize toTypeName toColumnTypeName byteSize isConstant grouping* defaultValueOfArgumentType
 		defaultValueOfTypeName indexHint finalizeAggregation initializeAggregation rowNumberInBlock rowNumberInAllBlocks seriesDecomposeSTL
-		seriesOutliersDetectTukey financialNetPresentValue financialInternalRateOfReturn`},
+		seriesOutliersDetectTukey visibleWidth
+		lowCardinalityKeys formatRow throwIf financialNetPresentValue financialInternalRateOfReturn`},
 }
 
 // aggregates may carry combinators.

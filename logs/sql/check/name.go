@@ -1,6 +1,11 @@
 package check
 
-import "sandbox/logs/sql/ast"
+import (
+	"slices"
+	"strings"
+
+	"sandbox/logs/sql/ast"
+)
 
 // tableName resolves a name where a table stands.
 func (c *checker) tableName(t *ast.Table, s *scope) {
@@ -11,10 +16,30 @@ func (c *checker) tableName(t *ast.Table, s *scope) {
 		t.Name = named.printed
 		return
 	}
-	if t.Name != table || t.Database != "" && t.Database != database {
-		c.refuse(t.Pos, "the table %s is not allowed: only %s.%s is", ast.Short(title(t)), database, table)
+	if !slices.Contains(c.tables, TableName{t.Database, t.Name}) {
+		c.refuse(t.Pos, "the table %s is not allowed: %s", ast.Short(title(t)), instead(title(t)))
 	}
-	t.Database = database
+	if t.Alias == "" && t.Name != table {
+		t.Alias = t.Name // columns may be written with it
+	}
+	t.Database, t.Name = database, table
+}
+
+// instead says what to write in the place of a table or a table function that is
+// not allowed.
+func instead(name string) string {
+	switch strings.ToLower(name) {
+	case "system.one":
+		return "a SELECT without FROM has one row"
+	case "system.columns", "system.tables", "system.databases":
+		return "the columns of the log table are at GET /v1/observability/schema"
+	case "view":
+		return "write FROM (SELECT ...)"
+	case "system.zeros", "system.zeros_mt", "system.numbers", "system.numbers_mt":
+		return "write numbers(n)"
+	default:
+		return "statements read the table " + database + "." + table
+	}
 }
 
 // title returns the table's name as the caller wrote it.
@@ -51,8 +76,13 @@ func (c *checker) lambda(l *ast.Lambda, s *scope) {
 	c.walk(l.Body, body)
 }
 
-// path checks the types in the path of a column of type JSON.
+// path checks the types in the path of a column of type JSON. A column that is
+// written with another name of the table loses its database, since the table has
+// its right one, and the other name as an alias.
 func (c *checker) path(n *ast.Name) {
+	if len(n.Parts) > 2 && n.Parts[0].Name != database && slices.Contains(c.tables, TableName{n.Parts[0].Name, n.Parts[1].Name}) {
+		n.Parts = n.Parts[1:]
+	}
 	for _, part := range n.Parts {
 		if part.Mark == ":" {
 			c.typeText(n.Pos, part.Name)

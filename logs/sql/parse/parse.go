@@ -44,7 +44,7 @@ func (p *parser) statement() *ast.Query {
 	if t := p.peek(); t.kind == end {
 		p.fail("the statement is empty")
 	} else if !p.startsQuery() {
-		p.fail("expected SELECT or WITH, found %s: only queries are answered", t)
+		p.fail("expected SELECT or WITH, found %s: %s", t, instead(t))
 	}
 	q := p.query()
 	semicolon := p.acceptSymbol(";")
@@ -53,11 +53,32 @@ func (p *parser) statement() *ast.Query {
 	case semicolon:
 		p.fail("only one statement is allowed")
 	case t.is("FORMAT"), t.is("INTO"), t.is("SETTINGS"):
-		p.fail("%s clauses are not allowed", t)
+		p.refuseClause(t)
 	default:
 		p.fail("unexpected %s", t)
 	}
 	return q
+}
+
+// instead says what there is in the place of a statement that is no query.
+func instead(t token) string {
+	switch {
+	case t.is("DESCRIBE"), t.is("DESC"), t.is("SHOW"), t.is("EXISTS"):
+		return "the columns of the log table are at GET /v1/observability/schema"
+	case t.is("EXPLAIN"):
+		return "plans are not shown; the statistics of an answer say what it has read"
+	default:
+		return "only queries are answered"
+	}
+}
+
+// refuseClause refuses a clause that would choose how the engine answers.
+func (p *parser) refuseClause(t token) {
+	why := "answers are JSON anyway"
+	if t.is("SETTINGS") {
+		why = "the server sets them"
+	}
+	p.fail("%s clauses are not allowed: %s", t, why)
 }
 
 // Type reads the whole of a string as a type. The error is an *ast.Error with

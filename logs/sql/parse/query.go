@@ -46,7 +46,7 @@ func (p *parser) queryToBracket() *ast.Query {
 	q := p.query()
 	for _, clause := range []string{"FORMAT", "INTO", "SETTINGS"} {
 		if p.follows(clause) {
-			p.fail("%s clauses are not allowed", clause)
+			p.refuseClause(p.peek())
 		}
 	}
 	p.expectSymbol(")")
