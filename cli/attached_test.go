@@ -314,3 +314,20 @@ func TestProgressIsShownOnATerminalOnly(t *testing.T) {
 		t.Errorf("in a pipe it wrote %q", pipe.String())
 	}
 }
+
+// A terminal of 0 x 0, which a serial line is, says nothing of a size: the
+// command's has the usual one.
+func TestTerminalWithoutSize(t *testing.T) { // not parallel: as TestTerminal
+	h := newHost(t)
+	h.create("-n", "a")
+	k := newKeyboard(t)
+	k.size(0, 0)
+	k.run(h, "exec", "-it", "-e", "PS1=ready> ", "a", "--", "sh", "-i")
+	k.expect("ready> ")
+	k.typ("stty size\n")
+	k.expect("24 80\r\n")
+	k.typ("exit 9\n")
+	if code := <-k.code; code != 9 {
+		t.Errorf("exit %d, want 9", code)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"sandbox/core/fault"
@@ -57,7 +58,7 @@ func unpack(r io.Reader, dest string) (string, error) {
 		return "", hostFailure(err)
 	}
 	defer root.Close()
-	x := extraction{root: root, modes: map[string]fs.FileMode{}}
+	x := extraction{root: root, modes: map[string]fs.FileMode{}, umask: umask()}
 	if first.Typeflag == tar.TypeDir {
 		err = x.tree(name, top, first, t)
 	} else {
@@ -83,6 +84,7 @@ func landing(dest, top string) (parent, name string, err error) {
 type extraction struct {
 	root  *os.Root
 	modes map[string]fs.FileMode // of directories; set at the end, since they may forbid writing
+	umask fs.FileMode
 }
 
 // single makes the only entry of a tar.
@@ -108,7 +110,7 @@ func (x *extraction) tree(name, top string, first *tar.Header, t *tar.Reader) er
 		return hostFailure(err)
 	}
 	defer inside.Close()
-	x.root, x.modes = inside, map[string]fs.FileMode{".": permissions(first)}
+	x.root, x.modes = inside, map[string]fs.FileMode{".": x.permissions(first)}
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -144,8 +146,33 @@ func below(top string, h *tar.Header) (string, error) {
 	return rest, nil
 }
 
-// permissions leaves out setuid and setgid: on this host the file is ours.
-func permissions(h *tar.Header) fs.FileMode { return fs.FileMode(h.Mode) & fs.ModePerm }
+// permissions leaves out setuid and setgid, since on this host the file is ours,
+// and what the umask keeps from others. A directory stays sticky.
+func (x *extraction) permissions(h *tar.Header) fs.FileMode {
+	info := h.FileInfo().Mode()
+	mode := info & fs.ModePerm &^ x.umask
+	if info.IsDir() {
+		mode |= info & fs.ModeSticky
+	}
+	return mode
+}
+
+// umask returns this process's. The system call that tells it changes it, for all
+// threads; /proc tells it too.
+func umask() fs.FileMode {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0o077
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "Umask:"); ok {
+			if mask, err := strconv.ParseUint(strings.TrimSpace(value), 8, 32); err == nil {
+				return fs.FileMode(mask)
+			}
+		}
+	}
+	return 0o077
+}
 
 // entry makes one entry. Devices, FIFOs and sockets are left out: they mean
 // nothing outside of their box.
@@ -153,9 +180,9 @@ func (x *extraction) entry(name string, h *tar.Header, content io.Reader) error 
 	var err error
 	switch h.Typeflag {
 	case tar.TypeDir:
-		err = x.dir(name, permissions(h))
+		err = x.dir(name, x.permissions(h))
 	case tar.TypeReg:
-		err = x.file(name, permissions(h), content)
+		err = x.file(name, x.permissions(h), content)
 	case tar.TypeSymlink:
 		err = x.link(name, func() error { return x.root.Symlink(h.Linkname, name) })
 	case tar.TypeLink:

@@ -90,6 +90,44 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
+// TestUnpackedModes: what is for everybody in the box is here for whom the umask
+// lets, and nobody removes others' files from a copy of /tmp.
+func TestUnpackedModes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "open"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	open, err := os.Stat(filepath.Join(dir, "open"))
+	if err != nil || open.Mode().Perm() == 0o777 {
+		t.Fatalf("the test needs an umask: %v, %v", open, err)
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []tar.Header{
+		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
+		{Name: "tmp/dir/", Typeflag: tar.TypeDir, Mode: 0o7777},
+		{Name: "tmp/file", Typeflag: tar.TypeReg, Mode: 0o7777},
+	} {
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unpack(&b, dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{
+		"tmp": open.Mode() | fs.ModeSticky, "tmp/dir": open.Mode() | fs.ModeSticky, "tmp/file": open.Mode().Perm(),
+	} {
+		if st, err := os.Stat(filepath.Join(dir, name)); err != nil || st.Mode() != want {
+			t.Errorf("%s: %v, %v, want %v", name, st.Mode(), err, want)
+		}
+	}
+}
+
 // TestUnpackOfAHostileBox: nothing changes outside of what the copy is to be.
 func TestUnpackOfAHostileBox(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func (t *terminal) describe(o *options.Exec) {
 	if t.screen == nil {
 		return
 	}
-	if cols, rows, err := term.GetSize(int(t.screen.Fd())); err == nil {
+	if cols, rows, ok := t.size(); ok {
 		o.Cols, o.Rows = cols, rows
 	}
 	if kind := os.Getenv("TERM"); kind != "" && o.Env["TERM"] == "" {
@@ -66,6 +66,13 @@ func (t *terminal) describe(o *options.Exec) {
 		}
 		o.Env = env
 	}
+}
+
+// size returns our terminal's size. Serial lines, and terminals of programs that
+// set none, have 0 x 0: that is no size, and the command's stays what it is.
+func (t *terminal) size() (cols, rows int, ok bool) {
+	cols, rows, err := term.GetSize(int(t.screen.Fd()))
+	return cols, rows, err == nil && cols > 0 && rows > 0
 }
 
 // follow passes each new size of our terminal to the command until stop is called.
@@ -79,7 +86,7 @@ func (t *terminal) follow(ctx context.Context, e command) (stop func()) {
 	go func() {
 		defer close(done)
 		for range changed {
-			if cols, rows, err := term.GetSize(int(t.screen.Fd())); err == nil {
+			if cols, rows, ok := t.size(); ok {
 				_ = e.Resize(ctx, cols, rows) // fails only when the command has ended
 			}
 		}

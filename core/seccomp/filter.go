@@ -50,22 +50,33 @@ func OneOf(n uint32, otherwise unix.Errno, values ...uint32) []bpf.Instruction {
 	return append(p, retErrno(otherwise), retAllow)
 }
 
-// NoneOf refuses the call when its argument n is one of values.
-func NoneOf(n uint32, values ...uint32) []bpf.Instruction {
+// NoneOf refuses the call with otherwise when its argument n is one of values.
+func NoneOf(n uint32, otherwise unix.Errno, values ...uint32) []bpf.Instruction {
 	p := []bpf.Instruction{loadArg(n)}
 	for i, v := range values {
 		p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: uint8(len(values) - i)})
 	}
-	return append(p, retAllow, retPerm)
+	return append(p, retAllow, retErrno(otherwise))
 }
 
-// NoBits refuses the call when its argument n has one of bits.
-func NoBits(n, bits uint32) []bpf.Instruction {
+// NoBits refuses the call with otherwise when its argument n has one of bits.
+func NoBits(n uint32, otherwise unix.Errno, bits uint32) []bpf.Instruction {
 	return []bpf.Instruction{
 		loadArg(n),
 		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: bits, SkipTrue: 1},
-		retAllow, retPerm,
+		retAllow, retErrno(otherwise),
 	}
+}
+
+// Both refuses the call when either of two checks does.
+func Both(first, second []bpf.Instruction) []bpf.Instruction {
+	all := slices.Clone(first)
+	for i, do := range all {
+		if do == bpf.Instruction(retAllow) { // goes on to the second
+			all[i] = bpf.Jump{Skip: uint32(len(all) - 1 - i)} //nolint:gosec // a few instructions
+		}
+	}
+	return append(all, second...)
 }
 
 // program assembles the whole filter.

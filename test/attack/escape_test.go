@@ -30,6 +30,12 @@ func TestNoWayOutByInitsDescriptors(t *testing.T) {
 			if s.ExitCode == 0 {
 				t.Errorf("a program ran by way of %s", dir)
 			}
+			for _, program := range []string{dir, dir + "/..", dir + "/cgroup.procs", dir + "/tasks"} {
+				_, s = b.Output(t, options.Exec{Cmd: []string{program}})
+				if s.ExitCode == 0 || strings.Contains(s.Message, "permission denied") || strings.Contains(s.Message, "is a directory") {
+					t.Errorf("%s was looked at as a program: %+v", program, s)
+				}
+			}
 		}
 	}
 	b.Lives(t)

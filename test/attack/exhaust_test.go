@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sandbox/api"
+	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
 )
@@ -122,4 +123,31 @@ func descriptors(t *testing.T, b *boxes.Box) int {
 		t.Fatal(err)
 	}
 	return len(fds)
+}
+
+// One box that opens terminals without end leaves those of others, and hears
+// that it has none left itself.
+func TestTerminalHog(t *testing.T) {
+	t.Parallel()
+	b, other := boxes.New(t), boxes.New(t)
+	p, err := b.Engine.Exec(t.Context(), b.ID, options.Exec{
+		Cmd: []string{"sh", "-c", "for n in $(seq 100); do sleep 1000 3<>/dev/ptmx & done 2>/dev/null; wait"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	boxes.Await(t, "the end of the terminals", func() bool {
+		_, err = b.Engine.Exec(t.Context(), b.ID, options.Exec{Cmd: []string{"true"}, TTY: true})
+		return err != nil
+	})
+	if !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "no terminal left") {
+		t.Errorf("got %v", err)
+	}
+	if out := b.Sh(t, "ls /dev/pts | wc -l"); out != "65\n" { // and ptmx
+		t.Errorf("the box has %s entries in /dev/pts", out)
+	}
+	if _, s := other.Output(t, options.Exec{Cmd: []string{"true"}, TTY: true}); s.Status != api.ExecSucceeded {
+		t.Errorf("a terminal in another box: %+v", s)
+	}
 }

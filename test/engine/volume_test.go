@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,6 +113,34 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
+// The box's other users make files in a volume that lets everybody. On the host
+// they belong to numbers of the box's own range, which no other box has.
+func TestVolumeOfOtherUsers(t *testing.T) {
+	t.Parallel()
+	e := boxes.Open(t, t.TempDir())
+	dir := hostDir(t, 1234, "f")
+	must(t, os.Chmod(dir, 0o777)) //nolint:gosec // for everybody
+	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
+		o.Volumes = []options.Volume{{HostPath: dir, GuestPath: "/data"}}
+	})
+	must(t, err)
+	out, s := boxes.Output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", "touch /data/user && mkdir /data/dir && touch /data/dir/f && stat -c %u:%g /data /data/user"}, User: "user"})
+	if s.ExitCode != 0 || out != "0:0\n1000:1000\n" {
+		t.Errorf("a user of the box: %q, %+v", out, s)
+	}
+	if got := sh(t, e, box, "chown nobody /data/f && rm -r /data/dir && touch /data/root && stat -c %u /data/f"); got != "65534\n" {
+		t.Errorf("the box's root: %q", got)
+	}
+	rec, err := e.Get(t.Context(), box)
+	must(t, err)
+	base := ownerOf(t, fmt.Sprintf("/proc/%d/root/root", rec.PID))
+	for name, owner := range map[string]uint32{"": 1234, "root": 1234, "user": base + 1000, "f": base + 65534} {
+		if got := ownerOf(t, filepath.Join(dir, name)); got != owner || owner == 1000 {
+			t.Errorf("%q belongs to %d on the host, want %d", name, got, owner)
+		}
+	}
+}
+
 // Files of others are as closed to the box's root as they are to the owner of
 // the directory.
 func TestVolumeOfOthers(t *testing.T) {
@@ -123,7 +152,7 @@ func TestVolumeOfOthers(t *testing.T) {
 		o.Volumes = []options.Volume{{HostPath: dir, GuestPath: "/data"}}
 	})
 	must(t, err)
-	const want = "host\ncat: can't open '/data/others': Permission denied\nchown: /data/others: Value too large for defined data type\n65534\n"
+	const want = "host\ncat: can't open '/data/others': Permission denied\nchown: /data/others: Operation not permitted\n65534\n"
 	if got := sh(t, e, box, "(cat /data/own; cat /data/others; chown 0 /data/others; stat -c %u /data/others)"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -54,7 +54,8 @@ func kindOf(err error) fault.Kind {
 		return fault.InvalidState
 	case errors.Is(err, errUnknown):
 		return fault.ExecNotFound
-	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE),
+		errors.Is(err, errTerminals):
 		return fault.ResourceExhausted
 	}
 	return fault.Engine

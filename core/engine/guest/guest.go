@@ -8,6 +8,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -32,7 +33,7 @@ type guest struct {
 	config  wire.Config
 	tree    tree     // where the execs' groups are made
 	oom     oomKills // the kernel's, in the group of the commands
-	ptmx    int      // O_PATH of the box's terminal multiplexer
+	pts     int      // O_PATH of the box's /dev/pts
 	null    *os.File // /dev/null
 	spawner *spawner
 
@@ -153,6 +154,9 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err := loopbackUp(); err != nil {
 		return nil, 0, err
 	}
+	if err := hideInit(); err != nil {
+		return nil, 0, err
+	}
 	if err := writeFiles("/etc", g.config.Files); err != nil {
 		return nil, 0, err
 	}
@@ -174,11 +178,29 @@ func (g *guest) open(treeFD int) (err error) {
 	if g.tree, err = newTree(treeFD); err != nil {
 		return err
 	}
-	if g.ptmx, err = unix.Open("/dev/pts/ptmx", unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("open /dev/pts/ptmx: %w", err)
+	if g.pts, err = unix.Open("/dev/pts", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("open /dev/pts: %w", err)
 	}
 	if g.null, err = os.OpenFile("/dev/null", os.O_RDWR, 0); err != nil {
 		return err
+	}
+	return nil
+}
+
+// hideInit covers the directories of /proc/1 with an empty one. They are closed
+// to the box's root, as init is not dumpable, so that `ls -R /` would fail in
+// every box. Init does without them: it must open no /proc/self/fd/N from here on.
+func hideInit() error {
+	const empty = "/proc/1/fd"
+	const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if err := unix.Mount("tmpfs", empty, "tmpfs", flags, "mode=555,size=4k"); err != nil {
+		return fmt.Errorf("cover %s: %w", empty, err)
+	}
+	for _, name := range []string{"fdinfo", "map_files", "ns", "task"} {
+		err := unix.Mount(empty, "/proc/1/"+name, "", unix.MS_BIND, "")
+		if err != nil && !errors.Is(err, unix.ENOENT) { // a kernel without checkpoints has no map_files
+			return fmt.Errorf("cover /proc/1/%s: %w", name, err)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -77,10 +78,16 @@ func outputPipe(c *childFiles) (read, write int, err error) {
 	return p[0], p[1], unix.SetNonblock(p[0], true)
 }
 
-// openTerminal makes a terminal through the multiplexer that was opened before
+// errTerminals answers a start with a terminal when there is none.
+var errTerminals = errors.New("the box has no terminal left: end the commands that hold one, or run this one without")
+
+// openTerminal makes a terminal through the directory that was opened before
 // the box ran anything: by now its name may lead elsewhere.
 func (e *exec) openTerminal(g *guest, r wire.Start, c *childFiles) error {
-	master, err := unix.Open(fdPath(g.ptmx), unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	master, err := unix.Openat(g.pts, "ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOSPC) {
+		return errTerminals
+	}
 	if err != nil {
 		return fmt.Errorf("open a terminal: %w", err)
 	}

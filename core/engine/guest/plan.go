@@ -3,7 +3,6 @@ package guest
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -75,12 +74,13 @@ func (g *guest) workingDir(r wire.Start) string { return first(r.WorkingDir, g.c
 func (p plan) close() { _ = unix.Close(p.dir) }
 
 // openDir opens a directory of the box. It is entered by descriptor: its name
-// could lead to one of init's own by then (/proc/self/fd/N), which are no
-// places for a command to be in.
-func openDir(path string) (int, error) {
-	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS,
-	})
+// could lead to one of init's own by then.
+func openDir(path string) (int, error) { return openNamed(path, unix.O_PATH|unix.O_DIRECTORY) }
+
+// openNamed opens a name of the box. It never follows one of init's own
+// descriptors (/proc/self/fd/N), of which some are not the box's.
+func openNamed(path string, flags uint64) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 }
 
 // environment is image < user's < box < exec (contract, section 3).
@@ -126,18 +126,31 @@ func checkProgram(path, dir string) (string, *startFailure) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	st, err := os.Stat(path)
+	mode, err := modeOf(path)
 	switch {
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return "", notFound(path)
 	case err != nil:
-		return "", cannotRun(err)
-	case st.IsDir():
+		return "", cannotRun(fmt.Errorf("%s: %w", path, err))
+	case mode&unix.S_IFMT == unix.S_IFDIR:
 		return "", cannotRun(fmt.Errorf("%s: is a directory", path))
-	case st.Mode()&0o111 == 0:
+	case mode&0o111 == 0:
 		return "", cannotRun(fmt.Errorf("%s: permission denied", path))
 	}
 	return path, nil
+}
+
+// modeOf returns the mode of what a name of the box leads to, and no way through
+// the names of init's own descriptors (ELOOP).
+func modeOf(path string) (uint32, error) {
+	fd, err := openNamed(path, unix.O_PATH)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	return st.Mode, err
 }
 
 // explain turns what fork or exec answered into words.

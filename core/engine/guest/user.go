@@ -100,7 +100,7 @@ func (u *user) addGroups() {
 // eachAccount calls f with the fields of each well-formed line until it says
 // false. A file that is missing, or no file, has no lines.
 func eachAccount(path string, fields int, f func([]string) bool) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := openNamed(path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return
 	}

@@ -17,6 +17,10 @@ var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 // terminals is the group that owns terminals, in Debian and most others.
 const terminals = 5
 
+// maxTerminals is how many terminals a box has open at most. The host has 4096,
+// of which one box would take all.
+const maxTerminals = 64
+
 // mountDev makes the box's /dev, in the shim's mount namespace. libcontainer
 // could: it takes a hundred system calls for each of these mounts, as it must
 // expect the box to be at work meanwhile. Nothing runs in the box yet, and
@@ -29,7 +33,7 @@ func mountDev(root string, base, memoryMiB int) error {
 		flags             uintptr
 	}{
 		{"", "tmpfs", "mode=755,size=1m," + owner, unix.MS_NOSUID | unix.MS_STRICTATIME},
-		{"pts", "devpts", fmt.Sprintf("newinstance,ptmxmode=0666,mode=0620,gid=%d", base+terminals), unix.MS_NOSUID | unix.MS_NOEXEC},
+		{"pts", "devpts", fmt.Sprintf("newinstance,max=%d,ptmxmode=0666,mode=0620,gid=%d", maxTerminals, base+terminals), unix.MS_NOSUID | unix.MS_NOEXEC},
 		{"shm", "tmpfs", fmt.Sprintf("mode=1777,size=%dm,%s", (memoryMiB+1)/2, owner), unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV},
 	} {
 		path := filepath.Join(dev, m.name)
@@ -41,20 +45,24 @@ func mountDev(root string, base, memoryMiB int) error {
 		}
 	}
 	for _, name := range devices {
-		if err := bindDevice(filepath.Join("/dev", name), filepath.Join(dev, name)); err != nil {
-			return fmt.Errorf("mount /dev/%s: %w", name, err)
+		if err := makeDevice(filepath.Join("/dev", name), filepath.Join(dev, name), base); err != nil {
+			return fmt.Errorf("make /dev/%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func bindDevice(host, box string) error {
-	f, err := os.OpenFile(box, os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+// makeDevice makes a device of the box's own, by the number of the host's. The
+// host's file itself, mounted here, would show what boxes do to its times.
+func makeDevice(host, box string, owner int) error {
+	var st unix.Stat_t
+	if err := unix.Stat(host, &st); err != nil {
 		return err
 	}
-	_ = f.Close()
-	return unix.Mount(host, box, "", unix.MS_BIND, "")
+	if err := unix.Mknod(box, st.Mode, int(st.Rdev)); err != nil { //nolint:gosec // a number of a device
+		return err
+	}
+	return errors.Join(os.Chmod(box, 0o666), os.Lchown(box, owner, owner)) //nolint:gosec // as on every Unix
 }
 
 // checkMountPoints refuses a tree in which a name that the box's own file

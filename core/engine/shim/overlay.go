@@ -42,7 +42,7 @@ func (t *tree) mount(dir string, layers []string, base, diskGB int, passing bool
 	if err := makeDirs(dir, t.root); err != nil {
 		return err
 	}
-	all := idRange{0, base, idsPerBox}
+	all := []idRange{{0, base, idsPerBox}}
 	ids, err := userNamespace(all, all)
 	if err != nil {
 		return fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")

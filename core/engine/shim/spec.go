@@ -108,9 +108,10 @@ func mounts(cpus string) ([]specs.Mount, error) {
 // masked and readOnly are what of /proc and /sys tells of the host or moves it.
 var (
 	masked = []string{
-		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-		"/sys/devices/virtual/powercap", "/sys/firmware",
+		"/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/config.gz", "/proc/interrupts", "/proc/iomem", "/proc/ioports",
+		"/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list",
+		"/proc/timer_stats", "/proc/tty/driver",
+		"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/kernel/boot_params", "/sys/kernel/vmcoreinfo",
 	}
 	readOnly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )

@@ -61,7 +61,7 @@ type idRange struct{ inside, outside, size int }
 // userNamespace makes a user namespace with these ids. A mount that is mapped
 // with it shows the owners on disk (inside) as those of the host (outside).
 // The caller closes it.
-func userNamespace(uids, gids idRange) (*os.File, error) {
+func userNamespace(uids, gids []idRange) (*os.File, error) {
 	runtime.LockOSThread() // whose end would be the holder's
 	defer runtime.UnlockOSThread()
 	stack := C.malloc(holderStack)
@@ -77,8 +77,11 @@ func userNamespace(uids, gids idRange) (*os.File, error) {
 			C.free(stack)
 		}()
 	}()
-	for file, r := range map[string]idRange{"uid_map": uids, "gid_map": gids} {
-		mapping := fmt.Appendf(nil, "%d %d %d", r.inside, r.outside, r.size)
+	for file, ranges := range map[string][]idRange{"uid_map": uids, "gid_map": gids} {
+		var mapping []byte
+		for _, r := range ranges {
+			mapping = fmt.Appendf(mapping, "%d %d %d\n", r.inside, r.outside, r.size)
+		}
 		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, file), mapping, 0); err != nil {
 			return nil, fmt.Errorf("map the ids of a user namespace: %w", err)
 		}

@@ -186,12 +186,31 @@ func setVolume(tree *os.File, v options.Volume, base int) error {
 // is the directory's owner, and of other owners' files it may do what everybody
 // may. The host's root owns all in any case: a directory of its is shared with
 // the ids as they are, so that users of the box are users of the same number.
-func volumeOwners(uid, gid uint32, base int) (uids, gids idRange) {
+func volumeOwners(uid, gid uint32, base int) (uids, gids []idRange) {
 	if uid == 0 {
-		all := idRange{0, base, idsPerBox}
+		all := []idRange{{0, base, idsPerBox}}
 		return all, all
 	}
-	return idRange{int(uid), base, 1}, idRange{int(gid), base, 1}
+	return ownerAsRoot(int(uid), base), ownerAsRoot(int(gid), base)
+}
+
+// ownerAsRoot maps an id of the host to the box's root, and the box's other ids
+// to themselves: what they make in the volume belongs to a number of the box's
+// own range, which is nobody's on the host. An owner that is such a number, of a
+// directory that the box made, changes places with the root's.
+func ownerAsRoot(owner, base int) []idRange {
+	end := base + idsPerBox
+	if owner < base || owner >= end {
+		return []idRange{{owner, base, 1}, {base + 1, base + 1, idsPerBox - 1}}
+	}
+	if owner == base {
+		return []idRange{{base, base, idsPerBox}}
+	}
+	ranges := []idRange{
+		{owner, base, 1}, {base, owner, 1},
+		{base + 1, base + 1, owner - base - 1}, {owner + 1, owner + 1, end - owner - 1},
+	}
+	return slices.DeleteFunc(ranges, func(r idRange) bool { return r.size == 0 }) // next to an end
 }
 
 // guestRoot is a box's root file system, in which names are the box's.

@@ -76,6 +76,14 @@ func calls() []call {
 		{"socket vsock", unix.SYS_SOCKET, [6]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM}},
 		{"socket packet", unix.SYS_SOCKET, [6]uintptr{unix.AF_PACKET, unix.SOCK_RAW}},
 		{"socket packet, cooked", unix.SYS_SOCKET, [6]uintptr{unix.AF_PACKET, unix.SOCK_DGRAM}},
+		{"socket mptcp", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}},
+		{"socket mptcp 6", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}},
+		{"socket sctp", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, unix.SOCK_SEQPACKET, unix.IPPROTO_SCTP}},
+		{"socketpair tipc", unix.SYS_SOCKETPAIR, [6]uintptr{unix.AF_TIPC, unix.SOCK_STREAM, 0, zero}},
+		{"socketpair inet", unix.SYS_SOCKETPAIR, [6]uintptr{unix.AF_INET, unix.SOCK_STREAM, 0, zero}},
+		{"memfd of huge pages", unix.SYS_MEMFD_CREATE, [6]uintptr{ptr(&none[0]), unix.MFD_HUGETLB}},
+		{"mmap of huge pages", unix.SYS_MMAP, [6]uintptr{0, 2 << 20, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_HUGETLB, ^uintptr(0)}},
+		{"shared memory of huge pages", unix.SYS_SHMGET, [6]uintptr{0, 2 << 20, 0o4000 | 0o1000}},
 		{"a later call", 9999, [6]uintptr{}},
 	}
 }
