@@ -50,7 +50,7 @@ func (a *app) shell(ctx context.Context, on boxes, ref, path string) error {
 	})
 }
 
-// join joins a command that runs.
+// join joins a running command.
 func (a *app) join(ctx context.Context, on boxes, ref, id string, interactive bool) error {
 	e, err := on.Exec(ctx, ref, id)
 	if err != nil {

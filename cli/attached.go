@@ -10,14 +10,14 @@ import (
 	"sandbox/core/options"
 )
 
-// cancelGrace is how long a command has to end itself before it is killed.
+// cancelGrace is the time between SIGTERM and SIGKILL for a command that is ended.
 const cancelGrace = 2 * time.Second
 
-// joining is how a command is joined.
+// joining says which command to join, and how.
 type joining struct {
-	options.Exec                                     // what is known of it before
-	start        func(options.Exec) (command, error) // begins it
-	leave        bool                                // it goes on when ctx ends, in place of ending too
+	options.Exec                                     // its terminal and its input
+	start        func(options.Exec) (command, error) // starts the command, or joins it
+	leave        bool                                // when ctx ends the command goes on; otherwise it is ended
 }
 
 // attached joins our streams to a command; with -o json its output goes into
@@ -37,7 +37,7 @@ func (a *app) attached(ctx context.Context, j joining) error {
 	}
 	j.Exec = o
 	status, err := a.stream(ctx, j, term, sink)
-	term.restore() // before a line of ours
+	term.restore() // before we print a line ourselves
 	switch {
 	case err != nil:
 		return err
@@ -52,14 +52,14 @@ func (a *app) attached(ctx context.Context, j joining) error {
 	return exit(status.ExitCode)
 }
 
-// stream runs a command to its end, which comes early when ctx ends or sink
-// fails.
+// stream starts or joins a command and passes its output to sink until the command
+// ends, or until ctx ends or sink fails.
 func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(bool, []byte) error) (api.ExitStatus, error) {
 	e, err := j.start(j.Exec)
 	if err != nil {
 		return api.ExitStatus{}, err
 	}
-	defer func() { _ = e.Close() }() // nothing of it is needed any more
+	defer func() { _ = e.Close() }() // its end is known by then
 	defer term.follow(ctx, e)()
 	if in := e.Input(); in != nil && j.Stdin { // nil if the command could not be started
 		defer feed(a.In, in, j.TTY)()
@@ -75,14 +75,15 @@ func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(b
 	return status, err
 }
 
-// cancel ends the command; a command that has ended is none of its business.
+// cancel ends the command. That fails for a command that has ended already, which
+// is as good.
 func cancel(ctx context.Context, e command) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer stop()
 	_ = e.Cancel(ctx, cancelGrace)
 }
 
-// write passes output on.
+// write writes output to our own stream of the same kind.
 func (a *app) write(stderr bool, p []byte) error {
 	w := a.Out
 	if stderr {
@@ -94,7 +95,7 @@ func (a *app) write(stderr bool, p []byte) error {
 	return nil
 }
 
-// explain says why the command ended where its exit code can't.
+// explain prints why the command ended, if its exit code does not tell.
 func (a *app) explain(o options.Exec, status api.ExitStatus) {
 	switch status.Reason {
 	case api.ReasonTimedOut:

@@ -21,19 +21,20 @@ route prefix. They are in ~/.sandbox/credentials.toml, for its owner alone.
 
 The profile in use is that of --profile, of SANDBOX_PROFILE, or "default". A
 key in SANDBOX_API_KEY takes the place of the profile's key, not of its URL.`,
-		Args: cobra.ArbitraryArgs, // or cobra words the error itself
+		Args: cobra.ArbitraryArgs, // so that noVerb words the error
 		RunE: noVerb,
 	}
 	cmd.AddCommand(a.authLoginCmd(), a.authStatusCmd(), a.authWhoamiCmd(), a.authLogoutCmd())
 	return cmd
 }
 
-// profileName is the profile in use.
+// profileName returns the name of the profile in use.
 func (a *app) profileName() string {
 	return cmp.Or(a.target.profile, os.Getenv(envProfile), profile.Default)
 }
 
-// profile returns the profile in use, which has to be there.
+// profile returns the profile in use. Errors: Unauthenticated (there is none of
+// that name), InvalidArgument (--url was given).
 func (a *app) profile() (name string, p profile.Profile, err error) {
 	if a.target.url != "" {
 		return "", p, fault.New(fault.InvalidArgument, "this is about a profile and its server: name one with --profile, and leave out --url")
@@ -119,7 +120,7 @@ it is deleted at its server ('sandbox keys rm') or expires.`,
 	}
 }
 
-// orNull returns null for what is not set.
+// orNull returns nil, which JSON shows as null, for "".
 func orNull(s string) *string {
 	if s == "" {
 		return nil

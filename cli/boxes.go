@@ -10,9 +10,9 @@ import (
 	"sandbox/core/options"
 )
 
-// boxes is what verbs work on: the boxes of this host in process ([hostBoxes]),
-// or those of a server ([serverBoxes]). ref is an id, a name or the beginning
-// of an id. Failures are classified.
+// boxes are the boxes that a verb works on: those of this host, in process
+// ([hostBoxes]), or those of a server ([serverBoxes]). ref is an id, a name or the
+// beginning of an id. Failures are classified.
 type boxes interface {
 	CreateBox(ctx context.Context, o options.Box) (api.Box, error)
 	Boxes(ctx context.Context, f client.Filter) ([]api.Box, error)
@@ -22,35 +22,37 @@ type boxes interface {
 	RemoveBox(ctx context.Context, ref string, force bool) (id string, err error)
 	GC(ctx context.Context, olderThan time.Duration) (api.Collected, error)
 
-	// StartExec starts a command that nobody is joined to.
+	// StartExec starts a command and does not join it.
 	StartExec(ctx context.Context, ref string, o options.Exec) (api.Exec, error)
 	Exec(ctx context.Context, ref, id string) (api.Exec, error)
 	Execs(ctx context.Context, ref string) ([]api.Exec, error)
-	// Run starts a command that we are joined to, and that ends with us.
+	// Run starts a command and joins it. The command ends with us.
 	Run(ctx context.Context, ref string, o options.Exec) (command, error)
-	// Join joins a command that runs. It goes on without us.
+	// Join joins a running command, which goes on without us.
 	Join(ctx context.Context, ref, id string) (command, error)
-	// Shell starts a shell on a terminal. It ends with us.
+	// Shell starts a shell on a terminal and joins it. The shell ends with us.
 	Shell(ctx context.Context, ref string, o client.TerminalOptions) (command, error)
 
 	Upload(ctx context.Context, ref string, u client.Upload, content io.Reader) (api.Uploaded, error)
 	Download(ctx context.Context, ref, path string, tar bool) (*client.Download, error)
 
-	// Close removes what this command alone has made and kept for itself.
+	// Close removes the boxes that end with this run of the command line.
 	Close(ctx context.Context) error
 }
 
-// command is a command of a box that we are joined to.
+// command is a command in a box that we have joined.
 type command interface {
-	// Input is the command's input, or nil. Closing it gives the command EOF.
+	// Input returns the command's input, or nil if it has none. Closing it
+	// means end of file for the command.
 	Input() io.WriteCloser
-	// Stream hands all output to sink and gives the end of the command; it
-	// ends early with an error of sink or ctx.
+	// Stream passes all output to sink and returns how the command ended. It
+	// returns early with an error of sink or ctx.
 	Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (api.ExitStatus, error)
 	// Cancel ends the command: SIGTERM, and SIGKILL after grace.
 	Cancel(ctx context.Context, grace time.Duration) error
-	// Resize sets the size of its terminal.
+	// Resize sets the size of the command's terminal.
 	Resize(ctx context.Context, cols, rows int) error
-	// Close leaves it.
+	// Close ends our use of the command, and the command if it was to end
+	// with us.
 	Close() error
 }

@@ -11,7 +11,7 @@ import (
 	"sandbox/client"
 )
 
-// completing is how long a shell waits for the names of boxes.
+// completing bounds how long a shell waits for the names of boxes.
 const completing = 2 * time.Second
 
 // completeBoxes completes the first arguments of a verb, as many as most (0:
@@ -26,7 +26,7 @@ func (a *app) completeBoxes(cmd *cobra.Command, most int, status api.BoxStatus) 
 	return cmd
 }
 
-// completeCopy completes the arguments of cp: files, or boxes.
+// completeCopy completes the arguments of cp with boxes.
 func (a *app) completeCopy(cmd *cobra.Command) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 1 {
@@ -37,8 +37,8 @@ func (a *app) completeCopy(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// boxNames returns the boxes with what tells them apart. A failure completes
-// nothing: there is nowhere to say it.
+// boxNames returns the names of boxes, or their ids, with a description. If it
+// fails nothing is completed, because there is nowhere to print the failure.
 func (a *app) boxNames(cmd *cobra.Command, status api.BoxStatus, suffix string) []cobra.Completion {
 	ctx, stop := context.WithTimeout(cmd.Context(), completing)
 	defer stop()

@@ -51,7 +51,7 @@ directory as a tar.`,
 	})
 }
 
-// place is one side of a copy; box is "" on this host.
+// place is one side of a copy; box is "" if it is on this host.
 type place struct{ box, path string }
 
 func placeOf(arg string) place {
@@ -68,7 +68,7 @@ type copying struct {
 	boxes boxes
 }
 
-// report says with -o json what was made.
+// report prints what was made, with -o json.
 func (c copying) report(err error, box string, made api.Uploaded) error {
 	if err != nil || !c.asJSON() {
 		return nil
@@ -76,7 +76,7 @@ func (c copying) report(err error, box string, made api.Uploaded) error {
 	return writeJSON(c.Out, map[string]any{"box": box, "dest": made.Dest, "size": made.Size})
 }
 
-// in copies into a box.
+// in copies from this host into a box.
 func (c copying) in(ctx context.Context, from string, to place) (api.Uploaded, error) {
 	if from == "-" {
 		tar := strings.HasSuffix(to.path, "/")
@@ -118,11 +118,11 @@ func (c copying) dirIn(ctx context.Context, from string, to place) (api.Uploaded
 	r, w := io.Pipe()
 	go func() { _ = w.CloseWithError(pack(w, from)) }()
 	made, err := c.boxes.Upload(ctx, to.box, client.Upload{Dest: dest, Name: name + ".tar", Tar: true}, r)
-	_ = r.CloseWithError(io.ErrClosedPipe) // ends the packing that nobody reads
+	_ = r.CloseWithError(io.ErrClosedPipe) // ends pack, in case the upload stopped early
 	return made, err
 }
 
-// isDir tells whether a path of a box is a directory.
+// isDir reports whether a path of a box is a directory.
 func (c copying) isDir(ctx context.Context, at place) (bool, error) {
 	d, err := c.boxes.Download(ctx, at.box, at.path, false)
 	switch {
@@ -136,7 +136,7 @@ func (c copying) isDir(ctx context.Context, at place) (bool, error) {
 	return false, err
 }
 
-// out copies out of a box.
+// out copies from a box to this host.
 func (c copying) out(ctx context.Context, from place, to string) error {
 	if to == "-" {
 		return c.toOutput(ctx, from)
@@ -153,7 +153,8 @@ func (c copying) out(ctx context.Context, from place, to string) error {
 	return writeJSON(c.Out, map[string]any{"box": from.box, "path": from.path, "dest": made})
 }
 
-// toOutput writes the content of a file, or a directory as a tar.
+// toOutput writes the content of a file to standard output, or a directory as a
+// tar.
 func (c copying) toOutput(ctx context.Context, from place) error {
 	d, err := c.boxes.Download(ctx, from.box, from.path, false)
 	if fault.Is(err, fault.IsDirectory) {

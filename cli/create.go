@@ -47,14 +47,14 @@ is then kept; with --rm it is removed.`,
 	return cmd
 }
 
-// create makes a box, and shows how the pull of its image comes on.
+// create makes a box, and shows the progress of pulling its image.
 func (a *app) create(ctx context.Context, on boxes, o options.Box) (api.Box, error) {
 	meter := newMeter(a.Err)
 	defer meter.clear()
 	return on.CreateBox(meter.watch(ctx), o)
 }
 
-// argument is the one optional argument of a verb, or "".
+// argument returns the one optional argument of a verb, or "".
 func argument(args []string) string {
 	if len(args) == 0 {
 		return ""

@@ -14,20 +14,20 @@ import (
 	"sandbox/core/options"
 )
 
-// execFlags are the flags of a command that run and exec share.
+// execFlags are the flags that run and exec share.
 type execFlags struct {
 	options.Exec
 	timeout seconds
 }
 
 func (f *execFlags) register(fs *pflag.FlagSet) {
-	fs.SetInterspersed(false) // what follows the first argument may be the command's own flags
+	fs.SetInterspersed(false) // flags behind the first argument may be the command's own
 	fs.BoolVarP(&f.Stdin, "interactive", "i", false, "give the command our standard input")
 	fs.BoolVarP(&f.TTY, "tty", "t", false, "give the command a terminal")
 	fs.Var(&f.timeout, "timeout", "end the command after this time (0: never)")
 }
 
-// exec is the command that the flags and arguments ask for.
+// exec returns the command that the flags and arguments ask for.
 func (f *execFlags) exec(argv []string) (options.Exec, error) {
 	o := f.Exec
 	o.Cmd, o.Timeout = argv, time.Duration(f.timeout)
@@ -84,10 +84,10 @@ goes to the terminal of the command.`,
 	return a.completeBoxes(cmd, 1, api.Running)
 }
 
-// split parts what the command is run in from the command: NAME -- CMD...,
-// NAME CMD..., or -- CMD... with no name.
+// split separates the box or image from the command: NAME -- CMD..., NAME CMD...,
+// or -- CMD... without a name.
 func split(cmd *cobra.Command, args []string) (name string, argv []string, err error) {
-	if cmd.ArgsLenAtDash() != 0 { // 0: the dashes stood where the name stands
+	if cmd.ArgsLenAtDash() != 0 { // 0: there is no name in front of the dashes
 		name, args = args[0], args[1:]
 	}
 	switch {
@@ -102,7 +102,7 @@ func split(cmd *cobra.Command, args []string) (name string, argv []string, err e
 	return name, args, nil
 }
 
-// detached starts a command and leaves it alone.
+// detached starts a command and prints its id.
 func (a *app) detached(ctx context.Context, on boxes, ref string, o options.Exec) error {
 	e, err := on.StartExec(ctx, ref, o)
 	if err != nil {

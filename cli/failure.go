@@ -14,19 +14,19 @@ import (
 	"sandbox/core/fault"
 )
 
-// Exit codes that are not a class of failure. Those are in [fault.Table].
+// The exit codes that belong to no kind of failure. The others are in [fault.Table].
 const (
-	exitOwn    = 125 // run and exec: not the command failed but we did
-	exitSignal = 128 // plus the number of the signal
+	exitOwn    = 125 // run and exec: we have failed, not the command
+	exitSignal = 128 // plus the signal's number
 )
 
 // Signal is the cause of a context that a signal has ended.
 type Signal syscall.Signal
 
-// Error names the signal.
+// Error returns the name of the signal.
 func (s Signal) Error() string { return syscall.Signal(s).String() }
 
-// exit ends the program with a code and without a word.
+// exit is an error that ends the program with an exit code and prints nothing.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
@@ -35,8 +35,8 @@ func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 // the command they run.
 const runsCommand = "runs-command"
 
-// finish reports err and gives the exit code: the one place where a failure
-// becomes a number.
+// finish reports err and returns the exit code. It is the only place where a
+// failure becomes an exit code.
 func (a *app) finish(ctx context.Context, cmd *cobra.Command, err error) int {
 	var code exit
 	var sig Signal
@@ -45,7 +45,7 @@ func (a *app) finish(ctx context.Context, cmd *cobra.Command, err error) int {
 		return 0
 	case errors.As(err, &code):
 		return int(code)
-	case errors.Is(err, syscall.EPIPE): // who reads our output has gone, and knows it
+	case errors.Is(err, syscall.EPIPE): // the reader of our output has gone, so there is nobody to tell
 		return exitSignal + int(syscall.SIGPIPE)
 	case fault.Is(err, fault.Canceled) && errors.As(context.Cause(ctx), &sig):
 		return exitSignal + int(sig)
@@ -57,7 +57,7 @@ func (a *app) finish(ctx context.Context, cmd *cobra.Command, err error) int {
 	return fault.Of(err).Kind.Row().Exit
 }
 
-// report writes err for people, a line each, or as one JSON document.
+// report prints err: each failure on a line, or all as one JSON document.
 func (a *app) report(cmd *cobra.Command, err error) {
 	f := fault.Of(err)
 	if a.asJSON() {
@@ -65,7 +65,7 @@ func (a *app) report(cmd *cobra.Command, err error) {
 		return
 	}
 	for _, err := range apart(err) {
-		lines := strings.Split(err.Error(), "\n") // what a server wrote must not look like ours
+		lines := strings.Split(err.Error(), "\n") // a server's text must not look like lines of ours
 		for i := range lines {
 			lines[i] = printable(lines[i])
 		}
@@ -91,7 +91,7 @@ type failure struct {
 	Fields       []fault.Field `json:"fields,omitempty"`
 }
 
-// requestID is what a server calls the request that failed, or "".
+// requestID returns the server's id of the request that failed, or "".
 func requestID(err error) string {
 	var answer *client.Error
 	if errors.As(err, &answer) {
@@ -100,7 +100,7 @@ func requestID(err error) string {
 	return ""
 }
 
-// nextStep is what to try after a failure of kind k.
+// nextStep says what to try after a failure, or "".
 func nextStep(cmd *cobra.Command, k fault.Kind) string {
 	switch k {
 	case fault.InvalidArgument, fault.Malformed, fault.InvalidInterval, fault.SQLRejected, fault.SQLError:
@@ -117,7 +117,7 @@ func nextStep(cmd *cobra.Command, k fault.Kind) string {
 	return ""
 }
 
-// joined is errors.Join that leaves a single error as it is.
+// joined is [errors.Join], except that it returns a single error as it is.
 func joined(errs ...error) error {
 	var kept []error
 	for _, err := range errs {
@@ -131,7 +131,7 @@ func joined(errs ...error) error {
 	return errors.Join(kept...)
 }
 
-// apart is the inverse of joined.
+// apart returns the errors that joined has joined.
 func apart(err error) []error {
 	if many, ok := err.(interface{ Unwrap() []error }); ok { // only the outermost is a list
 		return many.Unwrap()
@@ -139,7 +139,7 @@ func apart(err error) []error {
 	return []error{err}
 }
 
-// each runs do for every ref, also after a failure of one.
+// each calls do for every ref, even after one has failed.
 func each(refs []string, do func(ref string) error) error {
 	var errs []error
 	for _, ref := range refs {

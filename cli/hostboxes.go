@@ -47,7 +47,7 @@ func (h hostBoxes) StopBox(ctx context.Context, ref string, grace time.Duration)
 	return h.with(ctx, ref, func(b *core.Box, ctx context.Context) (core.Record, error) { return b.Stop(ctx, grace) })
 }
 
-// with does something to a box and shows what became of it.
+// with calls do with a box and returns the box's new state.
 func (h hostBoxes) with(ctx context.Context, ref string, do func(*core.Box, context.Context) (core.Record, error)) (api.Box, error) {
 	b, err := h.host.Get(ctx, ref)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*c
 
 func (h hostBoxes) Close(ctx context.Context) error { return h.host.Close(ctx) }
 
-// shown returns a record as the service shows it.
+// shown returns a record in the service's form.
 func shown(rec core.Record, err error) (api.Box, error) {
 	if err != nil {
 		return api.Box{}, err
@@ -97,7 +97,7 @@ func shown(rec core.Record, err error) (api.Box, error) {
 	return rec.Info(), nil
 }
 
-// bash and sh, as 'sh -c' starts them: the first that is there.
+// shell starts /bin/bash if the box has it, else /bin/sh.
 var shell = []string{"/bin/sh", "-c", "[ -x /bin/bash ] && exec /bin/bash; exec /bin/sh"}
 
 func (h hostBoxes) StartExec(ctx context.Context, ref string, o options.Exec) (api.Exec, error) {
@@ -163,7 +163,7 @@ func (h hostBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptio
 	return h.Run(ctx, ref, x)
 }
 
-// hostCommand is a command in process; leave ends our use of it.
+// hostCommand is a command of this host; leave ends our use of it.
 type hostCommand struct {
 	*core.Exec
 	leave func() error

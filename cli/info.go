@@ -35,7 +35,8 @@ func (a *app) infoCmd() *cobra.Command {
 	}, 1, "")
 }
 
-// show prints one thing, as JSON or as a table, unless it could not be had.
+// show prints a thing, as JSON or as the table, unless err says that it could not
+// be had.
 func (a *app) show(thing any, err error, table [][]any) error {
 	switch {
 	case err != nil:
@@ -46,7 +47,7 @@ func (a *app) show(thing any, err error, table [][]any) error {
 	return writeTable(a.Out, table...)
 }
 
-// describe is a box for people: what is not set is left out.
+// describe returns a box as a table. Members that are not set are left out.
 func describe(b api.Box) [][]any {
 	table := [][]any{
 		{"id", b.ID}, {"name", deref(b.Name)}, {"status", b.Status},
@@ -76,7 +77,7 @@ func describe(b api.Box) [][]any {
 	return withoutEmpty(table)
 }
 
-// describeServer is a server for people.
+// describeServer returns a server's info as a table.
 func describeServer(i api.Info) [][]any {
 	return [][]any{
 		{"name", i.Name}, {"version", i.Version}, {"API", i.APIVersion},
@@ -87,7 +88,7 @@ func describeServer(i api.Info) [][]any {
 	}
 }
 
-// withoutEmpty leaves out what is not set.
+// withoutEmpty removes the rows with an empty value.
 func withoutEmpty(table [][]any) [][]any {
 	return slices.DeleteFunc(table, func(row []any) bool { return row[1] == "" })
 }

@@ -18,7 +18,7 @@ func (a *app) keysCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "List, create and remove a server's API keys",
-		Args:  cobra.ArbitraryArgs, // or cobra words the error itself
+		Args:  cobra.ArbitraryArgs, // so that noVerb words the error
 		RunE:  noVerb,
 	}
 	cmd.AddCommand(a.keysLsCmd(), a.keysCreateCmd(), a.keysRmCmd())
@@ -91,19 +91,19 @@ func (a *app) keysRmCmd() *cobra.Command {
 	}
 }
 
-// expiry is a flag's value: a moment, or days from now.
+// expiry is the value of a flag that takes a time, or a number of days from now.
 type expiry struct{ at *time.Time }
 
-// String returns the moment.
+// String returns the time, in UTC.
 func (e *expiry) String() string { return when(e.at) }
 
-// Type is what --help calls the value.
+// Type returns the name of the value in --help.
 func (e *expiry) Type() string { return "RFC3339|DAYSd" }
 
-// maxDays keeps the number of days from running over a duration.
+// maxDays is the largest number of days, a hundred years or so.
 const maxDays = 36500
 
-// Set reads the moment.
+// Set parses the time or the number of days.
 func (e *expiry) Set(arg string) error {
 	if number, ok := strings.CutSuffix(arg, "d"); ok {
 		days, err := strconv.Atoi(number)

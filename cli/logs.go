@@ -39,7 +39,7 @@ them is named by its id.`,
 	return a.completeBoxes(cmd, 1, "")
 }
 
-// execOf returns the exec that the arguments name.
+// execOf returns the exec that the arguments name, or else the box's last one.
 func execOf(ctx context.Context, c *client.Client, args []string) (api.Exec, error) {
 	if len(args) == 2 {
 		return c.Exec(ctx, args[0], args[1])
@@ -54,8 +54,8 @@ func execOf(ctx context.Context, c *client.Client, args []string) (api.Exec, err
 	return c.Exec(ctx, args[0], execs[0].ID)
 }
 
-// printLog prints the output that is there, and with follow what is to come.
-// With -o json each piece is a document, and the end too.
+// printLog prints the output that is there, and with follow also what comes until
+// the exec ends. With -o json each piece is a document, and so is the end.
 func (a *app) printLog(ctx context.Context, c *client.Client, e api.Exec, follow bool) error {
 	there, seen := deref(e.StdoutBytes)+deref(e.StderrBytes), int64(0)
 	toEnd := follow || e.FinishedAt != nil

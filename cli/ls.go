@@ -50,7 +50,7 @@ func (a *app) printBoxes(boxes []api.Box, quiet bool) error {
 	return writeTable(a.Out, append([][]any{head}, table...)...)
 }
 
-// deref returns what p points to, or the zero value.
+// deref returns the value that p points to, or the zero value if p is nil.
 func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -15,15 +15,15 @@ import (
 // serverBoxes are the boxes of a server.
 type serverBoxes struct {
 	*client.Client
-	owned bool     // boxes with auto_remove end with this command
-	made  []string // those
+	owned bool     // boxes with auto_remove end with this run
+	made  []string // ids of these boxes
 }
 
-// lateAnswer is how long a create that nobody wants any more is waited for.
+// lateAnswer bounds how long to wait for the reply to a create after ctx has ended.
 const lateAnswer = 2 * time.Second
 
-// CreateBox makes a box. When ctx ends meanwhile, the box may have been made
-// all the same: only the answer names it, so that it can be removed.
+// CreateBox makes a box. If ctx ends meanwhile, it waits a little for the reply:
+// the box may have been made, and only the reply has its id, to remove it by.
 func (s *serverBoxes) CreateBox(ctx context.Context, o options.Box) (api.Box, error) {
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -41,7 +41,7 @@ func (s *serverBoxes) CreateBox(ctx context.Context, o options.Box) (api.Box, er
 	return b, nil
 }
 
-// Close removes the boxes that are to end with this command.
+// Close removes the boxes that end with this run.
 func (s *serverBoxes) Close(ctx context.Context) error {
 	defer s.Client.Close()
 	return each(s.made, func(id string) error {
@@ -53,7 +53,7 @@ func (s *serverBoxes) Close(ctx context.Context) error {
 	})
 }
 
-// Run starts a command and joins it; a command that can't be joined is ended.
+// Run starts a command and joins it. A command that can't be joined is ended.
 func (s *serverBoxes) Run(ctx context.Context, ref string, o options.Exec) (command, error) {
 	e, err := s.StartExec(ctx, ref, o)
 	if err != nil {
@@ -63,13 +63,13 @@ func (s *serverBoxes) Run(ctx context.Context, ref string, o options.Exec) (comm
 	if err != nil {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
 		defer stop()
-		_, _ = s.CancelExec(ctx, e.BoxID, e.ID, cancelGrace) // the error that matters is the first
+		_, _ = s.CancelExec(ctx, e.BoxID, e.ID, cancelGrace) // the first error is the one that matters
 		return nil, err
 	}
 	return serverCommand{Session: session, server: s.Client, box: e.BoxID, id: e.ID, input: o.Stdin || o.TTY}, nil
 }
 
-// Join joins a command that runs.
+// Join joins a running command.
 func (s *serverBoxes) Join(ctx context.Context, ref, id string) (command, error) {
 	session, err := s.Attach(ctx, ref, id, client.AttachOptions{})
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *serverBoxes) Join(ctx context.Context, ref, id string) (command, error)
 	return serverCommand{Session: session, server: s.Client, box: ref, id: id, input: true}, nil
 }
 
-// Shell starts a shell.
+// Shell starts a shell and joins it.
 func (s *serverBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptions) (command, error) {
 	session, err := s.Terminal(ctx, ref, o)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *serverBoxes) Shell(ctx context.Context, ref string, o client.TerminalOp
 	return serverCommand{Session: session, server: s.Client, box: ref, input: true}, nil
 }
 
-// serverCommand is a command of a server's box, joined by a session.
+// serverCommand is a command on a server, which we have joined with a session.
 type serverCommand struct {
 	*client.Session
 	server  *client.Client
@@ -103,10 +103,10 @@ func (c serverCommand) Input() io.WriteCloser {
 	return sessionInput{c.Session}
 }
 
-// sessionInput is a session as the input of its command.
+// sessionInput writes to the command of a session.
 type sessionInput struct{ *client.Session }
 
-// Close returns the end of the input; the session goes on.
+// Close ends the command's input. The session goes on.
 func (i sessionInput) Close() error { return i.CloseInput() }
 
 // Resize sets the size of the terminal.
@@ -123,7 +123,7 @@ func (c serverCommand) Cancel(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Stream passes output on and gives the end of the command.
+// Stream passes all output to sink and returns how the command ended.
 func (c serverCommand) Stream(ctx context.Context, sink func(bool, []byte) error) (api.ExitStatus, error) {
 	end, err := c.Session.Stream(ctx, sink)
 	if err != nil {
@@ -132,7 +132,8 @@ func (c serverCommand) Stream(ctx context.Context, sink func(bool, []byte) error
 	return c.status(ctx, end)
 }
 
-// status returns the end of the command with all that the session did not tell.
+// status returns how the command ended: what the session said, and the reason from
+// the exec's record.
 func (c serverCommand) status(ctx context.Context, end client.Ended) (api.ExitStatus, error) {
 	told := api.ExitStatus{Status: api.ExecSucceeded, Reason: api.ReasonExited}
 	if end.ExitCode != nil && *end.ExitCode == 0 {
@@ -152,7 +153,7 @@ func (c serverCommand) status(ctx context.Context, end client.Ended) (api.ExitSt
 	e, err := c.server.Exec(ctx, c.box, c.id)
 	var refused *client.Error
 	switch {
-	case errors.As(err, &refused): // its box has gone meanwhile
+	case errors.As(err, &refused): // the box has been removed meanwhile
 		return told, nil
 	case err != nil:
 		return told, err

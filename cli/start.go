@@ -20,10 +20,10 @@ func (a *app) startCmd() *cobra.Command {
 	}, 0, api.Stopped)
 }
 
-// change does something to each box and prints what became of them.
+// change calls do for each box and prints the boxes' new states.
 func (a *app) change(ctx context.Context, refs []string, do func(boxes, context.Context, string) (api.Box, error)) error {
 	return a.with(ctx, false, func(on boxes) error {
-		changed := []api.Box{} // [] in JSON, also when there are none
+		changed := []api.Box{} // not nil, so that JSON shows [] and not null
 		err := each(refs, func(ref string) error {
 			box, err := do(on, ctx, ref)
 			if err != nil {

@@ -52,7 +52,7 @@ func newCreateBody(o options.Box) createBody {
 	}
 }
 
-// CreateBox makes a box and starts it. It is made once, also where the request
+// CreateBox makes a box and starts it. It makes one box only, even if the request
 // had to be sent again. Errors: Image, InvalidArgument, AlreadyExists and
 // others of the service.
 func (c *Client) CreateBox(ctx context.Context, o options.Box) (api.Box, error) {
@@ -64,7 +64,7 @@ func (c *Client) CreateBox(ctx context.Context, o options.Box) (api.Box, error) 
 	return b, err
 }
 
-// Boxes returns the boxes that the filter leaves, newest first, without their
+// Boxes returns the boxes that match the filter, newest first, without their
 // environment.
 func (c *Client) Boxes(ctx context.Context, f Filter) ([]api.Box, error) {
 	query := url.Values{"page_size": {strconv.Itoa(pageSize)}}
@@ -88,15 +88,15 @@ func (c *Client) StartBox(ctx context.Context, ref string) (api.Box, error) {
 }
 
 // StopBox stops a box: its processes get SIGTERM, and SIGKILL after grace,
-// which is rounded up to seconds. Its disk is kept; where auto_remove removed
-// the box, its last record comes back. Errors: BoxNotFound, InvalidState.
+// which is rounded up to seconds. Its disk is kept. If the box has auto_remove
+// it is removed, and StopBox returns its last record. Errors: BoxNotFound, InvalidState.
 func (c *Client) StopBox(ctx context.Context, ref string, grace time.Duration) (api.Box, error) {
 	query := url.Values{"timeout_seconds": {strconv.FormatInt(int64((grace+time.Second-1)/time.Second), 10)}}
 	return c.box(ctx, request{method: http.MethodPost, query: query}, ref, ":stop")
 }
 
-// RemoveBox removes a box; a running one only with force. It gives the box's
-// id, or ref where the answer with the id was lost. Errors: BoxNotFound, InvalidState.
+// RemoveBox removes a box; a running one only with force. It returns the box's id,
+// or ref if the reply with the id was lost. Errors: BoxNotFound, InvalidState.
 func (c *Client) RemoveBox(ctx context.Context, ref string, force bool) (string, error) {
 	path, err := c.boxPath(ref, "")
 	if err != nil {
@@ -121,8 +121,8 @@ func (c *Client) box(ctx context.Context, r request, ref, verb string) (b api.Bo
 	return b, err
 }
 
-// boxPath is the path of a box. What can be no box is answered here: as a
-// segment of a path it would lead elsewhere.
+// boxPath returns the path of a box. It refuses "", "." and ".." as BoxNotFound:
+// as a segment of a path they would lead elsewhere.
 func (c *Client) boxPath(ref, verb string, more ...string) (string, error) {
 	if ref == "" || ref == "." || ref == ".." {
 		return "", fault.New(fault.BoxNotFound, "no box %q", ref)

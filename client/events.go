@@ -27,7 +27,7 @@ func (c *Client) Events(ctx context.Context, box, id string, after int64) iter.S
 	}
 }
 
-// events reads until the exit, or until yield wants no more.
+// events yields events until the exit, or until yield returns false.
 func (c *Client) events(ctx context.Context, box, id string, after int64, yield func(api.Event, error) bool) error {
 	if err := checkExec(id); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *Client) events(ctx context.Context, box, id string, after int64, yield 
 	}
 }
 
-// resume is the query of a stream that goes on behind an event.
+// resume returns the query of a stream that begins after an event.
 func resume(after int64) url.Values {
 	if after == 0 {
 		return nil
@@ -66,8 +66,8 @@ func resume(after int64) url.Values {
 	return url.Values{"after": {strconv.FormatInt(after, 10)}}
 }
 
-// readEvents yields the events of a stream and counts them in after. ended
-// tells that there is nothing more to read.
+// readEvents yields the events of one connection, and sets after to the number of
+// the last one. ended says that nothing more is to be read.
 func readEvents(stream io.Reader, after *int64, yield func(api.Event, error) bool) (ended bool, err error) {
 	lines := newSSE(stream)
 	for {
@@ -80,7 +80,7 @@ func readEvents(stream io.Reader, after *int64, yield func(api.Event, error) boo
 			return false, fault.Wrap(fault.Upstream, err, "an event that can't be read")
 		}
 		if e == (api.Event{}) || seq != 0 && seq <= *after {
-			continue // of a kind that came later than this client, or read before
+			continue // of a kind that this client does not know, or yielded before
 		}
 		*after = max(*after, seq)
 		if !yield(e, nil) || e.Exit != nil {
@@ -89,7 +89,8 @@ func readEvents(stream io.Reader, after *int64, yield func(api.Event, error) boo
 	}
 }
 
-// event reads the document of a message, and its sequence number.
+// event decodes a message. It returns the event, or a zero one if its kind is not
+// known, and its number.
 func (m message) event() (e api.Event, seq int64, err error) {
 	switch m.kind {
 	case "log":

@@ -35,8 +35,8 @@ func newExecBody(o options.Exec) execBody {
 }
 
 // StartExec starts a command in a box. With o.Stdin its input stays open for
-// [Client.Attach]. It is never started twice: a connection that was lost before
-// the answer leaves open whether it runs. Errors: BoxNotFound, InvalidState
+// [Client.Attach]. The request is never sent twice: if the connection is lost before
+// the reply, the command may or may not run. Errors: BoxNotFound, InvalidState
 // (the box is not running).
 func (c *Client) StartExec(ctx context.Context, box string, o options.Exec) (api.Exec, error) {
 	return c.exec(ctx, request{method: http.MethodPost, body: newExecBody(o)}, box, "", "exec")
@@ -70,7 +70,7 @@ func (c *Client) CancelExec(ctx context.Context, box, id string, grace time.Dura
 	return c.exec(ctx, request{method: http.MethodPost, body: body}, box, ":cancel", "exec", id)
 }
 
-// exec sends a request that is answered with an exec; verb stands behind the path.
+// exec sends a request whose reply is an exec; verb is added to the path.
 func (c *Client) exec(ctx context.Context, r request, box, verb string, path ...string) (e api.Exec, err error) {
 	if r.path, err = c.boxPath(box, "", path...); err != nil {
 		return api.Exec{}, err
@@ -80,7 +80,8 @@ func (c *Client) exec(ctx context.Context, r request, box, verb string, path ...
 	return e, err
 }
 
-// checkExec refuses what would lead elsewhere as a segment of a path.
+// checkExec refuses ids that would lead elsewhere as a segment of a path. Errors:
+// ExecNotFound.
 func checkExec(id string) error {
 	if id == "" || id == "." || id == ".." {
 		return fault.New(fault.ExecNotFound, "no exec %q", id)

@@ -14,14 +14,14 @@ import (
 	"sandbox/core/fault"
 )
 
-// Upload says where content goes in a box.
+// Upload says where in a box content goes.
 type Upload struct {
-	// Dest is an absolute path. When it ends in "/" or is a directory, the file
-	// keeps its Name in it. Directories that are missing are made.
+	// Dest is an absolute path. If it ends in "/" or is a directory, the file
+	// goes into it under its Name. Missing directories are made.
 	Dest string
 	Name string
-	Mode *int // permission bits; nil: those of the file that is there, else 0644
-	// Tar says that the content is a tar, whose entries go into the directory Dest.
+	Mode *int // permission bits; nil means those of the file that is there, or 0644
+	// Tar says that the content is a tar. Its entries go into the directory Dest.
 	Tar bool
 }
 
@@ -39,13 +39,14 @@ func (c *Client) Upload(ctx context.Context, box string, u Upload, content io.Re
 	var made api.Uploaded
 	err = c.call(ctx, request{
 		method: http.MethodPost, path: path, stream: io.MultiReader(head, content, tail),
-		// A refusal shall come before gigabytes were sent.
+		// The server can refuse the upload before gigabytes were sent.
 		header: http.Header{"Content-Type": {contentType}, "Expect": {"100-continue"}},
 	}, &made)
 	return made, err
 }
 
-// form is the multipart form around the content.
+// form returns the beginning and the end of the multipart form around the content,
+// and its content type.
 func (u Upload) form() (head, tail io.Reader, contentType string, err error) {
 	var b bytes.Buffer
 	form := multipart.NewWriter(&b)
@@ -71,15 +72,15 @@ func (u Upload) form() (head, tail io.Reader, contentType string, err error) {
 	return &b, bytes.NewReader([]byte(end)), form.FormDataContentType(), nil
 }
 
-// Download is a file that streams out of a box. It is read by one goroutine
-// and has to be closed. Where it breaks off, reading fails.
+// Download is a file that streams out of a box. One goroutine may read it, and its
+// owner closes it. If the stream breaks off, Read returns an error and not io.EOF.
 type Download struct {
 	io.ReadCloser
 	Name string // last element of the path
-	Size int64  // -1: unknown, as of a tar
+	Size int64  // in bytes; -1 if unknown, as for a tar
 }
 
-// content is the body of a download, whose failures are classified.
+// content is the body of a download. It classifies the failures of Read.
 type content struct {
 	io.ReadCloser
 	c   *Client
@@ -94,7 +95,7 @@ func (r *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Download opens a file of a running box, or with tar a file or directory as a
+// Download opens a file of a running box or, with tar, a file or directory as a
 // tar. Errors: BoxNotFound, FileNotFound, IsDirectory (without tar),
 // InvalidState (not running).
 func (c *Client) Download(ctx context.Context, box, file string, tar bool) (*Download, error) {
