@@ -57,6 +57,32 @@ func published() part {
 	return masked(&expr.Ct{Key: expr.CtKeySTATUS, Register: unix.NFT_REG_1}, dstNAT)
 }
 
+// tracked is a packet of a connection that is in the kernel's table already.
+func tracked() part {
+	const confirmed = 1 << 3 // IPS_CONFIRMED
+	return masked(&expr.Ct{Key: expr.CtKeySTATUS, Register: unix.NFT_REG_1}, confirmed)
+}
+
+// box loads the index of the interface that a packet came from, which is the key
+// of boxes in sets.
+func box() expr.Any { return &expr.Meta{Key: expr.MetaKeyIIF, Register: unix.NFT_REG_1} }
+
+// isFull is a packet of a box in the set.
+func isFull(set *nftables.Set) part {
+	return part{box(), &expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID}}
+}
+
+// tooMany counts a connection with those of its box in the set.
+func tooMany(set *nftables.Set) part {
+	limit := &expr.Connlimit{Count: maxFlows, Flags: expr.NFT_CONNLIMIT_F_INV}
+	return part{box(), &expr.Dynset{SrcRegKey: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID, Operation: unix.NFT_DYNSET_OP_ADD, Exprs: []expr.Any{limit}}}
+}
+
+// addTo puts the box into the set, for as long as pause.
+func addTo(set *nftables.Set) part {
+	return part{box(), &expr.Dynset{SrcRegKey: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID, Operation: unix.NFT_DYNSET_OP_ADD, Timeout: pause}}
+}
+
 func masked(load expr.Any, bits uint32) part {
 	return part{
 		load,
@@ -130,4 +156,10 @@ func lead(m *nftables.Set, byAddress bool) part {
 
 func masquerade() part { return part{&expr.Masq{}} }
 func accept() part     { return part{&expr.Verdict{Kind: expr.VerdictAccept}} }
-func drop() part       { return part{&expr.Verdict{Kind: expr.VerdictDrop}} }
+
+// leadTo goes on with the rules of another chain.
+func leadTo(chain string) part {
+	return part{&expr.Verdict{Kind: expr.VerdictJump, Chain: chain}}
+}
+
+func drop() part { return part{&expr.Verdict{Kind: expr.VerdictDrop}} }

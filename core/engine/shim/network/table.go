@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
 )
 
 // tableName is our one table's, of the family inet.
@@ -38,7 +41,27 @@ type table struct {
 	byPort    *nftables.Set // protocol and port, on every address of the host
 	byAddress *nftables.Set // address, protocol and port
 	dns       [2]*nftables.Set
+	flows     *nftables.Set // counts the connections of each box, by its interface
+	full      *nftables.Set // boxes that have come to the limit just now
 }
+
+// maxFlows is how many connections the kernel keeps track of for one box. All
+// boxes and the host share one table, of some 260,000 by default.
+const maxFlows = 4096
+
+// pause is how long a box that has maxFlows connections can begin no other, and
+// is not asked about. The kernel notes each connection that it counts, also one
+// that is then dropped, and forgets such notes slower than a box can make them.
+const pause = 100 * time.Millisecond
+
+// version is the version of the rules, and is raised when they change. An empty
+// chain with the version in its name tells other shims which rules are there.
+const version = 2
+
+func versionChain() string { return fmt.Sprintf("version_%d", version) }
+
+// letOut is the chain that what a box may send passes last.
+const letOut = "let_out"
 
 func ourTable() table {
 	t := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
@@ -54,21 +77,62 @@ func ourTable() table {
 			{Table: t, Name: "resolvers", KeyType: nftables.TypeIPAddr},
 			{Table: t, Name: "resolvers6", KeyType: nftables.TypeIP6Addr},
 		},
+		flows: &nftables.Set{Table: t, Name: "flows", KeyType: nftables.TypeIFIndex, Dynamic: true},
+		full:  &nftables.Set{Table: t, Name: "full", KeyType: nftables.TypeIFIndex, Dynamic: true, HasTimeout: true},
 	}
 }
 
-// makeTable makes the table, in one transaction, where it is not.
+// makeTable makes the table, in one transaction, where it is not. The rules of
+// an earlier version are exchanged for ours, those of a later one stay. The
+// maps with the published ports of running boxes are the same in all versions,
+// and shims of earlier versions use the table as they find it.
 func makeTable(pools []netip.Prefix) error {
 	c, err := nftables.New()
 	if err != nil {
 		return err
 	}
-	if _, err := c.ListTableOfFamily(tableName, nftables.TableFamilyINet); !errors.Is(err, unix.ENOENT) {
+	switch found, err := versionOf(c); {
+	case err != nil || found >= version:
+		return err
+	case found > 0:
+		c.FlushTable(ourTable().Table) // of rules
+	}
+	if err := ourTable().add(c, pools); err != nil {
 		return err
 	}
-	t := ourTable()
+	err = c.Flush()
+	if errors.Is(err, unix.ENOENT) {
+		return fault.Wrap(fault.Unsupported, err, "the kernel lacks a part of nftables that boxes' networks take: modprobe nft_fib_inet nft_masq nft_connlimit, or use network None")
+	}
+	return err
+}
+
+// versionOf returns the version of the table that is there, 0 without one.
+func versionOf(c *nftables.Conn) (int, error) {
+	if _, err := c.ListTableOfFamily(tableName, nftables.TableFamilyINet); err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			return 0, nil
+		}
+		return 0, err
+	}
+	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyINet)
+	if err != nil {
+		return 0, err
+	}
+	found := 1 // the first one said nothing of it
+	for _, chain := range chains {
+		var n int
+		if _, err := fmt.Sscanf(chain.Name, "version_%d", &n); err == nil && chain.Table.Name == tableName {
+			found = max(found, n)
+		}
+	}
+	return found, nil
+}
+
+// add puts the table into c's transaction. What is there already stays.
+func (t table) add(c *nftables.Conn, pools []netip.Prefix) error {
 	c.AddTable(t.Table)
-	for _, set := range []*nftables.Set{t.byPort, t.byAddress, t.dns[0], t.dns[1]} {
+	for _, set := range []*nftables.Set{t.byPort, t.byAddress, t.dns[0], t.dns[1], t.flows, t.full} {
 		if err := c.AddSet(set, nil); err != nil {
 			return err
 		}
@@ -80,7 +144,7 @@ func makeTable(pools []netip.Prefix) error {
 			c.AddRule(&nftables.Rule{Table: t.Table, Chain: &chain.Chain, Exprs: slices.Concat(parts...)})
 		}
 	}
-	return c.Flush()
+	return nil
 }
 
 type chain struct {
@@ -95,10 +159,20 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 		{notFromBox(), toHost(), lead(t.byPort, false)},
 	}
 	names := [][]part{
-		{fromBox(), dns(t.dns[0], false), accept()},
-		{fromBox(), dns(t.dns[1], true), accept()},
+		{fromBox(), dns(t.dns[0], false), leadTo(letOut)},
+		{fromBox(), dns(t.dns[1], true), leadTo(letOut)},
 	}
 	return []*chain{
+		{Chain: nftables.Chain{Name: versionChain()}},
+		// Of connections of boxes that would be let through: what is dropped
+		// before leaves nothing in the kernel's table. Only the first packet of
+		// each is counted.
+		{nftables.Chain{Name: letOut}, [][]part{
+			{tracked(), accept()},
+			{isFull(t.full), drop()},
+			{tooMany(t.flows), addTo(t.full), drop()},
+			{accept()},
+		}},
 		hook("source", filter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, [][]part{
 			{fromBox(), foreignSource(), drop()},
 			{fromBox(), to(netip.MustParsePrefix("127.0.0.0/8")), drop()},
@@ -116,7 +190,7 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 				{toBox(), answers(), accept()},
 				{toBox(), published(), accept()},
 				{toBox(), drop()},
-			}, names, dropAll(slices.Concat(closed, pools)),
+			}, names, dropAll(slices.Concat(closed, pools)), [][]part{{fromBox(), leadTo(letOut)}},
 		)),
 		hook("arrive", nat, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest, leads),
 		hook("own", nat, nftables.ChainHookOutput, nftables.ChainPriorityNATDest, leads),
