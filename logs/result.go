@@ -19,7 +19,7 @@ type Result struct {
 	parts []clickhouse.Result // whose rows are to be read one after another
 }
 
-// Free returns the result's memory back: its document can't be used any more.
+// Free gives the result's memory back: its document can't be used any more.
 func (r Result) Free() {
 	for i := range r.parts {
 		r.parts[i].Free()

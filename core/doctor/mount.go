@@ -80,7 +80,7 @@ func onThrownAwayThread(do func()) {
 	<-done
 }
 
-// withOwnMounts returns this thread a mount namespace of its own for good.
+// withOwnMounts moves this thread into a mount namespace of its own for good.
 func withOwnMounts(do func() error) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)

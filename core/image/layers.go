@@ -114,7 +114,7 @@ func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(st
 	return diffID, st.size, err
 }
 
-// publish returns a finished layer its name. Another process may have come
+// publish gives a finished layer its name. Another process may have come
 // first with a layer whose digest nobody knew beforehand.
 func (s *Store) publish(ctx context.Context, diffID v1.Hash, info layerInfo, dir string) error {
 	if err := layer.MarkNew(dir); err != nil {

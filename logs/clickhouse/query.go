@@ -128,7 +128,7 @@ func (c *Client) query(ctx context.Context, r Request) (Result, error) {
 // much as to read it.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// Free returns the result's memory back: Rows can't be used any more. Without it
+// Free gives the result's memory back: Rows can't be used any more. Without it
 // the memory is garbage like any other.
 func (r *Result) Free() {
 	if r.buffer != nil {

@@ -348,7 +348,7 @@ func (e *exec) closeStdin() {
 	closeFD(&e.files.in)
 }
 
-// discard gives the output up. What a background child still writes is read
+// discard drops the output. What a background child still writes is read
 // and dropped, so that it neither blocks nor dies of it.
 func (e *exec) discard() {
 	e.mu.Lock()

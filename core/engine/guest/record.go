@@ -82,7 +82,7 @@ func cut(cmd []string) []string {
 	return kept
 }
 
-// handleExecs returns the last execs, newest first.
+// handleExecs sends the last execs, newest first.
 func (g *guest) handleExecs(conn *wire.Conn) error {
 	g.mu.Lock()
 	order := append([]*exec(nil), g.order[max(0, len(g.order)-wire.MaxExecs):]...)

@@ -243,7 +243,7 @@ func (g groups) adopt(pid int) error {
 	return attach(g.unified(), pid)
 }
 
-// split returns init and the commands groups of their own on pure cgroup2, where
+// split makes init and the commands groups of their own on pure cgroup2, where
 // the box's group must have no process to have limits below. init must have
 // spoken: threads that its exec ends can't be moved, and stay until they ended.
 func (g groups) split(pid int, o options.Box) error {

@@ -174,7 +174,7 @@ func (f *life) hold(p *libcontainer.Process) error {
 	return err
 }
 
-// greet returns init what it needs, confines the thread that starts commands,
+// greet sends init what it needs, confines the thread that starts commands,
 // and lets it serve.
 func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.Conn) error {
 	dir, err := openPath(record.Dir(l.home, b.ID))

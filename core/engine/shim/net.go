@@ -16,7 +16,7 @@ func (l launcher) reservePorts(o options.Box) (*network.Box, error) {
 	return l.network.Reserve(o.Ports)
 }
 
-// connect returns a new box its network.
+// connect gives a new box its network.
 func connect(net *network.Box, pid, base int) error {
 	if net == nil {
 		return nil

@@ -158,7 +158,7 @@ func makeDirs(paths ...string) error {
 	return nil
 }
 
-// copyRoot returns the writable directory, which is what the box sees as /, the
+// copyRoot gives the writable directory, which is what the box sees as /, the
 // mode of the topmost layer's and an owner in the box's range.
 func copyRoot(layer, upper string, base int) error {
 	var st unix.Stat_t

@@ -51,5 +51,5 @@ func (q queue) enter(asker *wire.Conn) error {
 	}
 }
 
-// leave returns the turn to the next.
+// leave passes the turn to the next.
 func (q queue) leave() { <-q.working; <-q.all }

@@ -199,7 +199,7 @@ func (z *Reader) bytes(p []byte) error {
 	return nil
 }
 
-// align returns whole bytes of the bit buffer back and drops the rest of one.
+// align gives whole bytes of the bit buffer back and drops the rest of one.
 func (z *Reader) align() {
 	z.pos -= int(z.n >> 3)
 	z.b, z.n = 0, 0

@@ -11,7 +11,7 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// mark gives a layer a mark as it would have one.
+// mark marks a layer as it would have one.
 func mark(t *testing.T, dir, text string) {
 	t.Helper()
 	if err := unix.Setxattr(dir, "trusted.sandbox.boot", []byte(text), 0); err != nil {

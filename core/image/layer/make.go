@@ -153,7 +153,7 @@ func (x *extractor) symlink(h *tar.Header, p place) error {
 	return setTime(p.fd, p.base, timespec(h.ModTime))
 }
 
-// hardLink returns an earlier entry another name. It follows no symlink: of a
+// hardLink gives an earlier entry another name. It follows no symlink: of a
 // symlink it makes another name too.
 func (x *extractor) hardLink(h *tar.Header, p place) error {
 	target, problem := clean(h.Linkname)
@@ -206,7 +206,7 @@ func (x *extractor) replacing(p place, make func() error) error {
 	return make()
 }
 
-// dress returns owner, mode and attributes to the open fd, in the order that
+// dress sets owner, mode and attributes of the open fd, in the order that
 // keeps them: a change of owner clears setuid bits and capabilities. Most files
 // were made with the right owner and mode: each change costs the file system
 // more than looking.

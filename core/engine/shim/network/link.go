@@ -103,7 +103,7 @@ func makePair(h *netlink.Handle, name string, ns netns.NsHandle, mtu int) error 
 	return h.LinkAdd(pair)
 }
 
-// configure returns both ends their addresses and routes. The neighbours are
+// configure gives both ends their addresses and routes. The neighbours are
 // given, not asked for: what the box says of hardware addresses moves nothing.
 func (b *Box) configure(ns netns.NsHandle, n int) error {
 	box, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)

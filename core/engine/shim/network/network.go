@@ -135,7 +135,7 @@ func (h *Host) Adopt(name string, ports []options.Port) (*Box, error) {
 	return b, errors.Join(errs...)
 }
 
-// Connect returns the network namespace of process pid the box's end of a pair,
+// Connect gives the network namespace of process pid the box's end of a pair,
 // and leads the box's ports to it. number prefers an address: the next free
 // one is taken.
 func (b *Box) Connect(pid, number int) error {
