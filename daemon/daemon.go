@@ -116,7 +116,7 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 		return nil, err
 	}
 	d.server, err = httpd.New(httpd.Config{
-		Runtime: runtime, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Logs: d.logs.service, Ingest: d.logs.writer, Held: dir, Log: streams.Log,
+		Runtime: runtime, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Logs: d.logs.service, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})

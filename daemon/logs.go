@@ -12,6 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/logs"
@@ -160,6 +161,15 @@ func boxName(runtime *core.Runtime) func(context.Context, string) string {
 		}
 		return rec.Options.Name
 	}
+}
+
+// lines returns the function that the server calls with each exec whose output is
+// not in the spool, or nil if output is not stored as logs.
+func (e logEngine) lines() func(api.Exec) (add func(stderr bool, p []byte), end func()) {
+	if e.boxes == nil {
+		return nil
+	}
+	return e.boxes.Live
 }
 
 // follow returns the function that the spool calls with each new exec, or nil if

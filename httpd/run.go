@@ -42,7 +42,7 @@ func (s *Server) runIn(ctx context.Context, o options.Box, asked options.ExecReq
 	if err != nil {
 		return api.RunResult{}, err
 	}
-	result, err := runOnce(ctx, box, asked)
+	result, err := s.runOnce(ctx, box, asked)
 	removing := s.Runtime.Remove(context.WithoutCancel(ctx), box.ID(), true)
 	if err == nil && !fault.Is(removing, fault.BoxNotFound) { // its init may have ended, and it by that
 		err = removing
@@ -50,7 +50,7 @@ func (s *Server) runIn(ctx context.Context, o options.Box, asked options.ExecReq
 	return result, err
 }
 
-func runOnce(ctx context.Context, box *core.Box, asked options.ExecRequest) (api.RunResult, error) {
+func (s *Server) runOnce(ctx context.Context, box *core.Box, asked options.ExecRequest) (api.RunResult, error) {
 	command, err := box.Exec(ctx, asked.Exec)
 	if err != nil {
 		return api.RunResult{}, err
@@ -60,9 +60,24 @@ func runOnce(ctx context.Context, box *core.Box, asked options.ExecRequest) (api
 		go feed(command, asked.Input)
 	}
 	var kept api.Capture
-	end, err := command.Stream(ctx, make([]byte, core.OutputBuffer), kept.Add)
+	sink, done := s.recorded(command, kept.Add)
+	defer done()
+	end, err := command.Stream(ctx, make([]byte, core.OutputBuffer), sink)
 	if err != nil {
 		return api.RunResult{}, err
 	}
 	return kept.Result(end), nil
+}
+
+// recorded returns a sink that hands a command's output to the log table, too, and
+// what is called behind the last of it.
+func (s *Server) recorded(command *core.Exec, sink func(stderr bool, p []byte) error) (both func(stderr bool, p []byte) error, done func()) {
+	if s.Lines == nil {
+		return sink, func() {}
+	}
+	add, end := s.Lines(command.Record())
+	return func(stderr bool, p []byte) error {
+		add(stderr, p)
+		return sink(stderr, p)
+	}, end
 }

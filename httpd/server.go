@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"sandbox/api"
 	"sandbox/auth"
 	"sandbox/core"
 	"sandbox/logs"
@@ -34,6 +35,10 @@ type Config struct {
 	Spool       *spool.Store
 	Logs        *logs.Service  // nil to answer every query with 503
 	Ingest      *ingest.Writer // nil to store no logs
+	// Lines returns what takes the output of a command that the spool does not
+	// have, for the log table, and what is called behind the last of it. Neither
+	// waits. nil for none.
+	Lines func(api.Exec) (add func(stderr bool, p []byte), end func())
 	// Held is a directory for uploads whose file comes before its destination.
 	Held string
 	Log  *slog.Logger

@@ -50,7 +50,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	on := consoleOf(ctx, true, true, func() (*core.Exec, error) { return command, nil })
 	var ended bool
 	_ = c.serve(ctx, on, func(ctx context.Context) (err error) { // the client was told
-		ended, err = c.showShell(ctx, command)
+		ended, err = s.showShell(ctx, c, command)
 		return err
 	})
 	interrupt(command.Stdin())
@@ -129,12 +129,14 @@ func (s *shower) show(_ bool, p []byte) error {
 
 // showShell sends the terminal's output until the shell has ended. ended says
 // whether it has, or its box, so that there is nothing to hang up.
-func (c *socket) showShell(ctx context.Context, command *core.Exec) (ended bool, err error) {
+func (s *Server) showShell(ctx context.Context, c *socket, command *core.Exec) (ended bool, err error) {
 	if err := c.tell(ready{Type: "ready", ExecID: command.ID()}); err != nil {
 		return false, err
 	}
 	to := shower{c: c}
-	end, err := command.Stream(ctx, make([]byte, terminalBuffer), to.show)
+	sink, done := s.recorded(command, to.show)
+	defer done()
+	end, err := command.Stream(ctx, make([]byte, terminalBuffer), sink)
 	if err != nil {
 		return false, err
 	}

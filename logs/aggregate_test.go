@@ -82,12 +82,12 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("got the columns %s", got)
 		}
 		if s == on(t, "now") {
-			if len(columns) != 24 {
+			if len(columns) != 25 {
 				t.Fatalf("got %d columns: %v", len(columns), columns)
 			}
 			members.Equal(t, "the columns", members.Of{
 				"first": {columns[0]["name"], "Timestamp"}, "first in the key": {columns[0]["is_in_sorting_key"], 1.0},
-				"second in the key": {columns[1]["is_in_sorting_key"], 0.0}, "kind of number 16": {columns[16]["default_kind"], "MATERIALIZED"},
+				"second in the key": {columns[1]["is_in_sorting_key"], 0.0}, "kind of TimestampTime": {columns[1]["default_kind"], "DEFAULT"}, "kind of number 17": {columns[17]["default_kind"], "MATERIALIZED"},
 			})
 			return
 		}
@@ -211,12 +211,12 @@ func TestChangedTable(t *testing.T) {
 	t.Cleanup(s.close)
 	day := body(t, map[string]any{"from": "2026-03-01T00:00:00Z", "to": "2026-03-02T00:00:00Z"})
 	r, err := s.Search(t.Context(), day)
-	if rows(t, r, err); len(r.Columns) != 16 {
+	if rows(t, r, err); len(r.Columns) != 17 {
 		t.Errorf("got %v", r.Columns)
 	}
 	s.exec(t, "ALTER TABLE otel.otel_logs RENAME COLUMN EventName TO Event")
 	r, err = s.Search(t.Context(), day)
-	if rows(t, r, err); r.Columns[15] != (clickhouse.Column{Name: "Event", Type: "String"}) {
+	if rows(t, r, err); r.Columns[16] != (clickhouse.Column{Name: "Event", Type: "String"}) {
 		t.Errorf("got %v", r.Columns)
 	}
 	s.exec(t, "ALTER TABLE otel.otel_logs DROP COLUMN SeverityText")

@@ -148,7 +148,7 @@ func TestLiars(t *testing.T) {
 		answer http.HandlerFunc
 		kind   fault.Kind
 	}{
-		"a page":   {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, fault.Unavailable},
+		"a page":   {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, fault.Upstream},
 		"an error": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, fault.Upstream},
 		"no rights": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-ClickHouse-Exception-Code", "516")

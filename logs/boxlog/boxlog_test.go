@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
@@ -138,6 +140,54 @@ func TestOutput(t *testing.T) {
 	other := s.sh(t, `echo oops >&2`).Record().ID
 	if got := s.rows(t, 5); got[4] != other+"|stderr|||oops" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestLive wants rows of what the spool does not have, those of a terminal without
+// what it does not show.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	add, end := s.recorder.Live(api.Exec{ID: "exec_run", BoxID: s.box.ID()})
+	for _, piece := range []string{"a\x1b[1mb", "c\nde", "f\n", "rest"} {
+		add(false, []byte(piece))
+	}
+	add(true, []byte("oops"))
+	end()
+	want := []string{"exec_run|stderr|||oops", "exec_run|stdout|||a\x1b[1mbc", "exec_run|stdout|||def", "exec_run|stdout|||rest"}
+	if got := slices.Sorted(slices.Values(s.rows(t, 4))); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q", got)
+	}
+	add, end = s.recorder.Live(api.Exec{ID: "exec_tty", BoxID: s.box.ID(), TTY: true})
+	add(false, []byte("\x1b]0;title\x07\x1b[?2004h# ls\r\n"))
+	if got := s.rows(t, 5); got[4] != "exec_tty|stdout|||# ls" { // before its end
+		t.Errorf("got %q", got)
+	}
+	end()
+	r, err := s.engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT groupArray(LogAttributes['exec.id']) AS e FROM otel.otel_logs WHERE LogAttributes['tty'] = 'true'"})
+	must(t, err)
+	if !strings.Contains(string(r.Rows), `["exec_tty"]`) {
+		t.Errorf("terminals are %s", r.Rows)
+	}
+}
+
+// TestLiveDeadEngine wants no command to wait for an engine that is away, and no
+// more to be kept than becomes rows.
+func TestLiveDeadEngine(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.setDown(true)
+	add, end := s.recorder.Live(api.Exec{ID: "exec_run", BoxID: s.box.ID()})
+	line := []byte(strings.Repeat(strings.Repeat("y", 31)+"\n", 1<<6))
+	for range 2 << 10 { // 4 MiB
+		add(false, line)
+	}
+	end()
+	s.setDown(false)
+	for n := ""; n != fmt.Sprint(1<<15); {
+		r, err := s.engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT toString(count()) AS n FROM otel.otel_logs"})
+		must(t, err)
+		n = strings.Split(string(r.Rows), `"`)[3]
 	}
 }
 

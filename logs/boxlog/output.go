@@ -33,19 +33,24 @@ type output struct {
 	r     *Recorder
 	like  ingest.Row // but for time, body and attributes
 	exec  string
+	tty   bool
 	lines [2][]byte // of each stream, the part of a line whose end has not come
 	left  int       // bytes that still become rows
 	rows  []ingest.Row
 }
 
 func (r *Recorder) follow(rec api.Exec, reader *spool.Events) {
-	o := &output{r: r, exec: rec.ID, left: maxOutput, like: row(rec.BoxID, r.Name(r.ctx, rec.BoxID), time.Time{})}
+	o := r.output(rec)
 	for o.left > 0 && !reader.Done() && reader.Wait(r.ctx) == nil {
 		if !o.take(reader) {
 			return
 		}
 	}
 	o.flush()
+}
+
+func (r *Recorder) output(e api.Exec) *output {
+	return &output{r: r, exec: e.ID, tty: e.TTY, left: maxOutput, like: row(e.BoxID, r.Name(r.ctx, e.BoxID), time.Time{})}
 }
 
 // buffers are held while there is something to read, and not by all who wait.
@@ -97,8 +102,13 @@ func (o *output) add(s spool.Stream, data []byte) {
 func (o *output) line(s spool.Stream) {
 	one := o.like
 	one.Nanoseconds = time.Now().UnixNano()
-	one.Body = string(bytes.TrimSuffix(o.lines[s], []byte("\r")))
 	one.Attributes = []ingest.Pair{{Key: "exec.id", Value: o.exec}, {Key: "stream", Value: streams[s]}}
+	line := bytes.TrimSuffix(o.lines[s], []byte("\r"))
+	if o.tty {
+		line = shown(line)
+		one.Attributes = append(one.Attributes, ingest.Pair{Key: "tty", Value: "true"})
+	}
+	one.Body = string(line)
 	o.lines[s] = o.lines[s][:0]
 	if o.rows = append(o.rows, one); len(o.rows) >= maxChunk {
 		o.push()

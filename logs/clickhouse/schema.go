@@ -34,12 +34,11 @@ func (s Schema) Has(name string) bool {
 	return slices.ContainsFunc(s.Columns, func(c TableColumn) bool { return c.Name == name })
 }
 
-// HasSeconds tells whether the table has the time of each row in seconds, too,
-// which its key begins with: OpenTelemetry's exporter made it so before its
-// version 0.151.
+// HasSeconds tells whether the table has the time of each row in seconds, too, in
+// its key: OpenTelemetry's exporter made it so before its version 0.151.
 func (s Schema) HasSeconds() bool {
 	return slices.ContainsFunc(s.Columns, func(c TableColumn) bool {
-		return c.Name == "TimestampTime" && c.Type == "DateTime" && c.DefaultExpression == "toDateTime(Timestamp)"
+		return c.Name == "TimestampTime" && c.Type == "DateTime" && c.DefaultExpression == "toDateTime(Timestamp)" && c.IsInSortingKey == 1
 	})
 }
 

@@ -8,16 +8,28 @@ import (
 )
 
 // tableText makes otel.otel_logs as OpenTelemetry's exporter for ClickHouse
-// does since its version 0.151, and syncs what was acknowledged to the disk. An
-// index of its own finds rows by any part of their text.
+// does since its version 0.151, and syncs what was acknowledged to the disk. It has
+// TimestampTime as well, which the exporter made before and which dashboards ask
+// for. Indexes of its own find rows by that, and by any part of their text.
 //
 //go:embed otel_logs.sql
 var tableText string
 
+// added are what a table of an earlier version lacks. No row is written anew: the
+// column of those that are there is computed when it is read.
+var added = []string{
+	"ADD COLUMN IF NOT EXISTS TimestampTime DateTime DEFAULT toDateTime(Timestamp) CODEC(Delta(4), ZSTD(1)) AFTER Timestamp",
+	"ADD INDEX IF NOT EXISTS idx_timestamp_time TimestampTime TYPE minmax GRANULARITY 1",
+}
+
 // prepare makes the table when it is missing, and keeps its rows for ttl.
 func (s *server) prepare(ttl time.Duration) error {
 	expression := fmt.Sprintf("toDateTime(Timestamp) + toIntervalSecond(%d)", int64(ttl/time.Second))
-	for _, sql := range []string{"CREATE DATABASE IF NOT EXISTS otel", strings.Replace(tableText, "@TTL@", expression, 1)} {
+	statements := []string{"CREATE DATABASE IF NOT EXISTS otel", strings.Replace(tableText, "@TTL@", expression, 1)}
+	for _, a := range added {
+		statements = append(statements, "ALTER TABLE otel.otel_logs "+a)
+	}
+	for _, sql := range statements {
 		if err := s.rows(sql, nil); err != nil {
 			return err
 		}
