@@ -305,7 +305,7 @@ func checkHost(o options.Box) error {
 		if err == nil {
 			_ = f.Close()
 		}
-		p.When(errors.Is(err, os.ErrNotExist), fmt.Sprintf("volumes[%d].host_path", i), "missing", "names no file or directory of the host: %.100s", v.HostPath)
+		p.When(errors.Is(err, os.ErrNotExist), fmt.Sprintf("volumes[%d].host_path", i), "missing", "%s", hostpath.Explain(err, v.Within, v.HostPath))
 	}
 	if err := CheckLimits(&o, &p); err != nil {
 		return err

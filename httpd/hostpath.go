@@ -65,11 +65,11 @@ func (s *Server) checkPath(r *request, field, path string) (within string, err e
 	f, err := hostpath.Open(within, path)
 	switch {
 	case errors.Is(err, hostpath.ErrOutside):
-		return "", fault.New(fault.PermissionDenied, "%s %s leads out of the directory %s", field, brief(path), within)
+		return "", fault.New(fault.PermissionDenied, "%s %s", field, hostpath.Explain(err, within, path))
 	case errors.Is(err, os.ErrNotExist):
-		return "", document.Invalid(field, "missing", "names no file or directory of the host: "+brief(path))
+		return "", document.Invalid(field, "missing", hostpath.Explain(err, within, path))
 	case err != nil:
-		return "", document.Invalid(field, "path", "can't be opened: "+err.Error())
+		return "", document.Invalid(field, "path", hostpath.Explain(err, within, path))
 	}
 	defer f.Close()
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
@@ -78,7 +78,7 @@ func (s *Server) checkPath(r *request, field, path string) (within string, err e
 	}
 	for _, closed := range s.Closed {
 		if _, in := hostpath.Rel(real, closed); in {
-			return "", document.Invalid(field, "closed", "holds "+closed+", which is closed to boxes")
+			return "", document.Invalid(field, "closed", hostpath.Closed(path, closed))
 		}
 	}
 	return within, nil

@@ -190,7 +190,7 @@ func TestBadVolumes(t *testing.T) {
 		kind   fault.Kind
 		says   string
 	}{
-		"missing":                 {options.Volume{HostPath: "/no/such", GuestPath: "/data"}, fault.InvalidArgument, "/no/such: no such file"},
+		"missing":                 {options.Volume{HostPath: "/no/such", GuestPath: "/data"}, fault.InvalidArgument, "/no/such names no file"},
 		"the host's root":         {options.Volume{HostPath: "/tmp/..", GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"the home":                {options.Volume{HostPath: home, GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},
 		"above the home":          {options.Volume{HostPath: filepath.Dir(home), GuestPath: "/data"}, fault.InvalidArgument, "closed to boxes"},

@@ -435,7 +435,7 @@ func (k *keeper) checkRootfs(o options.Box) error {
 		return fault.Disk(err, "find the home")
 	}
 	if overlap(home, real) {
-		return fault.New(fault.InvalidArgument, "rootfs_path %s holds the home, or lies in it", o.RootfsPath)
+		return fault.New(fault.InvalidArgument, "rootfs_path %s", hostpath.Closed(o.RootfsPath, home))
 	}
 	return nil
 }
@@ -444,10 +444,10 @@ func (k *keeper) checkRootfs(o options.Box) error {
 func openRootfs(o options.Box) (*os.File, error) {
 	f, err := hostpath.Open(o.RootfsWithin, o.RootfsPath)
 	if errors.Is(err, hostpath.ErrOutside) {
-		return nil, fault.New(fault.PermissionDenied, "rootfs_path %s leads out of the directory %s", o.RootfsPath, o.RootfsWithin)
+		return nil, fault.New(fault.PermissionDenied, "rootfs_path %s", hostpath.Explain(err, o.RootfsWithin, o.RootfsPath))
 	}
 	if err != nil {
-		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s: no such directory", o.RootfsPath)
+		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s", hostpath.Explain(err, o.RootfsWithin, o.RootfsPath))
 	}
 	if dir, err := isDir(int(f.Fd())); err != nil || !dir {
 		_ = f.Close()

@@ -35,25 +35,16 @@ func (k *keeper) checkVolumes(volumes []options.Volume) error {
 func openVolume(home string, v options.Volume) (*os.File, error) {
 	f, err := hostpath.Open(v.Within, v.HostPath)
 	if errors.Is(err, hostpath.ErrOutside) {
-		return nil, fault.New(fault.PermissionDenied, "volume host_path %s leads out of the directory %s", v.HostPath, v.Within)
+		return nil, fault.New(fault.PermissionDenied, "volume host_path %s", hostpath.Explain(err, v.Within, v.HostPath))
 	}
 	if err != nil {
-		return nil, fault.New(fault.InvalidArgument, "volume host_path %s: %s", v.HostPath, reason(err))
+		return nil, fault.New(fault.InvalidArgument, "volume host_path %s", hostpath.Explain(err, v.Within, v.HostPath))
 	}
 	if err := checkVolume(f, home, v); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return f, nil
-}
-
-func reason(err error) string {
-	if errors.Is(err, os.ErrNotExist) {
-		return "no such file or directory"
-	}
-	var errno unix.Errno
-	errors.As(err, &errno)
-	return errno.Error()
 }
 
 func checkVolume(f *os.File, home string, v options.Volume) error {
@@ -73,7 +64,7 @@ func checkVolume(f *os.File, home string, v options.Volume) error {
 	}
 	for _, closed := range []string{home, stage} {
 		if overlap(real, closed) {
-			return fault.New(fault.InvalidArgument, "volume host_path %s holds %s, or lies in it, which is closed to boxes", v.HostPath, closed)
+			return fault.New(fault.InvalidArgument, "volume host_path %s", hostpath.Closed(v.HostPath, closed))
 		}
 	}
 	return nil
@@ -240,8 +231,9 @@ func (r guestRoot) mountPoint(name string, dir bool) (int, error) {
 		at, err = r.step(parent, strings.Join(parts[:i+1], "/"), dir || i < len(parts)-1)
 		_ = unix.Close(parent)
 	}
-	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENAMETOOLONG) {
-		return -1, fault.New(fault.InvalidArgument, "volume guest_path %s: %s in the box", name, reason(err))
+	var errno unix.Errno
+	if errors.As(err, &errno) && slices.Contains([]unix.Errno{unix.ENOTDIR, unix.ELOOP, unix.EEXIST, unix.ENAMETOOLONG}, errno) {
+		return -1, fault.New(fault.InvalidArgument, "volume guest_path %s: %v in the box", name, errno)
 	}
 	return at, err
 }
