@@ -54,9 +54,12 @@ func kindOf(err error) fault.Kind {
 		return fault.InvalidState
 	case errors.Is(err, errUnknown):
 		return fault.ExecNotFound
-	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE),
-		errors.Is(err, errTerminals):
+	case errors.Is(err, errTerminals):
 		return fault.ResourceExhausted
+	}
+	// No space, of a cgroup for one, is not the disk's here.
+	if kind, _ := fault.Host(err); kind == fault.ResourceExhausted {
+		return kind
 	}
 	return fault.Engine
 }

@@ -81,18 +81,13 @@ func (t talk) committed() error {
 // announce tells the host of the size of what is to come.
 func (t talk) announce(size int64) error { return t.to.Encode(wire.Moved{Size: size}) }
 
-// Classes of the kernel's answers, by the names that kinds has room for.
-const (
-	invalid   = fault.InvalidArgument
-	storage   = fault.Storage
-	exhausted = fault.ResourceExhausted
-)
+// invalid is a short name, which kinds has room for.
+const invalid = fault.InvalidArgument
 
-// kinds are the classes of the kernel's answers.
+// kinds are the classes of the kernel's answers that depend on what was asked
+// for; [fault.Host] has the others.
 var kinds = map[unix.Errno]fault.Kind{
-	unix.ENOENT: fault.FileNotFound, unix.EISDIR: fault.IsDirectory,
-	unix.ENOSPC: storage, unix.EDQUOT: storage, unix.EROFS: storage, unix.EIO: storage, unix.EFBIG: storage,
-	unix.EMFILE: exhausted, unix.ENFILE: exhausted, unix.ENOMEM: exhausted, unix.EAGAIN: exhausted,
+	unix.ENOENT: fault.FileNotFound, unix.EISDIR: fault.IsDirectory, unix.EFBIG: fault.Storage,
 	unix.ENOTDIR: invalid, unix.ELOOP: invalid, unix.ENAMETOOLONG: invalid, unix.EINVAL: invalid, unix.EACCES: invalid,
 	unix.EPERM: invalid, unix.EEXIST: invalid, unix.ENOTEMPTY: invalid, unix.EBUSY: invalid, unix.ETXTBSY: invalid,
 	unix.ENXIO: invalid, unix.EXDEV: invalid, unix.EOPNOTSUPP: invalid, unix.ENODEV: invalid,
@@ -102,14 +97,15 @@ var kinds = map[unix.Errno]fault.Kind{
 func answer(err error) *wire.Error {
 	var known *fault.Error
 	var errno unix.Errno
-	kind := fault.Engine
+	kind, host := fault.Host(err)
 	switch {
 	case errors.As(err, &known):
 		kind = known.Kind
-	case errors.As(err, &errno):
-		if k, ok := kinds[errno]; ok {
-			kind = k
-		}
+	case host: // kind is its
+	case errors.As(err, &errno) && kinds[errno] != fault.Internal:
+		kind = kinds[errno]
+	default:
+		kind = fault.Engine
 	}
 	return &wire.Error{Kind: kind, Message: fmt.Sprintf("%.900s", strings.ToValidUTF8(err.Error(), "?"))}
 }
