@@ -32,7 +32,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.MemoryMiB, "memory", "m", f.MemoryMiB, "memory in MiB")
 	fs.IntVarP(&f.DiskSizeGB, "disk", "d", 0, "disk size in GB (0: disk_ceiling_gb of config.toml, else none)")
 	fs.StringArrayVarP(&f.env, "env", "e", nil, "set `KEY=VALUE` in the environment (repeatable)")
-	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "let the box see a host path: `HOST:GUEST[:ro]` (repeatable)")
+	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "let the box see a host path: `HOST:GUEST[:ro]` (repeatable); in a directory of the host's root a box can leave set-user-id programs of root: share it read-only")
 	fs.StringArrayVarP(&f.ports, "publish", "p", nil, "publish a port: `[IP:]HOST:GUEST[/udp]` (repeatable)")
 	fs.StringVarP(&f.WorkingDir, "workdir", "w", "", "working directory of commands")
 	fs.StringVarP(&f.User, "user", "u", "", "user of commands: a name or id, with :group if wanted")

@@ -250,7 +250,9 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *                                    "/directory"}, which is used read-only and never changed
  *   env           array    required  [key, value] pairs (an object works too)
  *   volumes       array    required  {"host_path", "guest_path", "read_only"}: a directory or file of
- *                                    the host, whose owner is the box's root
+ *                                    the host, whose owner is the box's root. In a directory of the
+ *                                    host's root a box can leave set-user-id programs of root, for
+ *                                    whoever reaches them on the host: share it read-only
  *   network       string   required  "Isolated", or "None"
  *   ports         array    required  {"host_port", "guest_port", "protocol": "Tcp" or "Udp"}
  *   cpus          integer  2         at most the host's

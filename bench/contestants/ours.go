@@ -62,6 +62,13 @@ func (o *Ours) Create(ctx context.Context) (*core.Box, error) {
 	return o.CreateWith(ctx, opts)
 }
 
+// CreateDefault makes a box as one that asks for nothing gets it.
+func (o *Ours) CreateDefault(ctx context.Context) (*core.Box, error) {
+	opts := options.Defaults()
+	opts.RootfsPath = o.rootfs
+	return o.CreateWith(ctx, opts)
+}
+
 // CreateWith makes a box with these options. The first one tells which process
 // the shim is.
 func (o *Ours) CreateWith(ctx context.Context, opts options.Box) (*core.Box, error) {

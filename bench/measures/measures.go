@@ -24,6 +24,7 @@ var All = []Measurement{
 	{"tcp", "TCP between a box and a server behind a veth pair: 1 GiB over 2 connections, out, and in through a published port", measureTCP},
 	{"traces", "50 boxes with network, port, volume and disk made and removed, 8 at once: wall time, and what is left", measureTraces},
 	{"hammer", "200 boxes created, used and removed from 8 threads of one C program: wall time", measureHammer},
+	{"neighbour", "exec `echo hi` in a default box while another runs a fork bomb, a memory bomb and a write loop", measureNeighbour},
 	{"rest-exec", "exec `echo hi` over REST in a running box: POST, events to the exit, through the Unix socket", measureRestExec},
 	{"rest-run", "`POST /v1/run` of `echo hi` with a cached image of 5 layers, and the same life in process: create, exec, removal", measureRestRun},
 	{"rest-reads", "GET /v1/boxes with 50 boxes, and GET /v1/boxes/{id}: 4 connections over TCP, with a key", measureRestReads},
