@@ -27,8 +27,12 @@ changed.`,
 			if err != nil {
 				return err
 			}
+			floor, err := local.DiskFloor(home)
+			if err != nil {
+				return err
+			}
 			checks := doctor.Run(cmd.Context(), engine.Config{
-				Home: home, Beside: programDir(), HelperDir: os.Getenv("SANDBOX_HELPER_DIR"),
+				Home: home, DiskFloorMiB: floor, Beside: programDir(), HelperDir: os.Getenv("SANDBOX_HELPER_DIR"),
 			})
 			return a.printChecks(checks)
 		},

@@ -118,3 +118,15 @@ func TestFit(t *testing.T) {
 		t.Error("a host without what is required is fit")
 	}
 }
+
+// Below the floor no box is made: doctor says so, and names the setting.
+func TestDiskFloor(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	if found, missing := disk(t.Context(), engine.Config{Home: home, DiskFloorMiB: engine.DefaultDiskFloor}); missing != nil {
+		t.Errorf("the usual floor: %s, %+v", found, missing)
+	}
+	if _, missing := disk(t.Context(), engine.Config{Home: home, DiskFloorMiB: 1 << 30}); missing == nil || !strings.Contains(missing.fix, "disk_floor_mib") {
+		t.Errorf("got %+v", missing)
+	}
+}

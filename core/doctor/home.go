@@ -102,6 +102,12 @@ func disk(_ context.Context, c engine.Config) (string, *lack) {
 	}
 	free := st.Bavail * uint64(st.Bsize)
 	found := fmt.Sprintf("%d MiB free", free>>20)
+	if floor := c.DiskFloor(st.Blocks * uint64(st.Bsize)); free < floor {
+		return found, &lack{
+			fmt.Sprintf("less than the floor of %d MiB: no box is made or started", floor>>20),
+			"sandbox rm boxes and sandbox images rm images, or disk_floor_mib in " + filepath.Join(c.Home, "config.toml"),
+		}
+	}
 	if free < leastFree {
 		return found, &lack{fmt.Sprintf("less than %d MiB", leastFree>>20), "sandbox rm boxes and sandbox images rm images, or SANDBOX_HOME=DIR elsewhere"}
 	}

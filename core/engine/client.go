@@ -28,12 +28,17 @@ type Config struct {
 	// Cached keeps the records in memory, for a process that is asked for
 	// them all the time: they are as fresh, and cost it a few descriptors.
 	Cached bool
+	// DiskFloorMiB is how much of the home's disk stays free: below it no
+	// box is made or started. 0: no floor; [DefaultDiskFloor]: 5 % of the
+	// disk or 1 GiB, whichever is less.
+	DiskFloorMiB int
 }
 
 // Client is the real [core.Engine]: boxes of Linux namespaces, made by the
 // shim of the home. It is safe for concurrent use.
 type Client struct {
 	home    string
+	config  Config
 	records store.Dir[record.Box]
 	cache   *cache // nil unless asked for
 	shim    shim
@@ -52,7 +57,7 @@ func Open(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := &Client{home: c.Home, records: record.Open(c.Home), shim: shim{home: c.Home, programs: programs}}
+	client := &Client{home: c.Home, config: c, records: record.Open(c.Home), shim: shim{home: c.Home, programs: programs}}
 	if c.Cached {
 		client.cache = &cache{dir: client.records}
 	}
@@ -72,6 +77,9 @@ func checkHome(home string) error {
 // Create makes a box and starts it; see [core.Engine].
 func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
 	var rec core.Record
+	if err := c.config.checkDisk(); err != nil {
+		return rec, err
+	}
 	err := c.shim.ask(ctx, wire.TypeCreate, record.ToWire(req), &rec)
 	if err != nil && ctx.Err() != nil {
 		// The shim may finish it all the same: nobody would know of the box.
@@ -83,6 +91,9 @@ func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 // Start starts a stopped box; see [core.Engine].
 func (c *Client) Start(ctx context.Context, id string) (core.Record, error) {
 	var rec core.Record
+	if err := c.config.checkDisk(); err != nil {
+		return rec, err
+	}
 	err := c.shim.ask(ctx, wire.TypeStartBox, wire.BoxRequest{ID: id}, &rec)
 	return rec, err
 }

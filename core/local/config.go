@@ -12,6 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"sandbox/core/engine"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -27,6 +28,10 @@ type file struct {
 	// DiskCeilingGB is the disk of a box that asks for no size. 0: none of
 	// its own, so that it may fill the host's.
 	DiskCeilingGB int `toml:"disk_ceiling_gb"`
+	// DiskFloorMiB is how much of the home's disk stays free: below it no
+	// box is made or started. 0: none. Left out: 5 % or 1 GiB, whichever is
+	// less.
+	DiskFloorMiB int `toml:"disk_floor_mib"`
 }
 
 // builtin are the aliases that need no configuration.
@@ -40,9 +45,19 @@ var builtin = map[string]string{
 	"busybox": "docker.io/library/busybox:latest",
 }
 
+// maxDiskFloorMiB is the largest disk of a box.
+const maxDiskFloorMiB = options.MaxDiskSizeGB << 10
+
+// DiskFloor returns the home's disk_floor_mib, as [engine.Config] has it. Errors:
+// Config.
+func DiskFloor(home string) (int, error) {
+	f, err := readFile(home)
+	return f.DiskFloorMiB, err
+}
+
 // readFile reads the configuration of a home. Errors: Config.
 func readFile(home string) (file, error) {
-	f := file{Pull: "missing"}
+	f := file{Pull: "missing", DiskFloorMiB: engine.DefaultDiskFloor}
 	name := filepath.Join(home, "config.toml")
 	meta, err := toml.DecodeFile(name, &f)
 	switch {
@@ -65,6 +80,9 @@ func readFile(home string) (file, error) {
 	}
 	if f.DiskCeilingGB < 0 || f.DiskCeilingGB > options.MaxDiskSizeGB {
 		problems = append(problems, fmt.Sprintf("disk_ceiling_gb is %d, want 0 (none) to %d", f.DiskCeilingGB, options.MaxDiskSizeGB))
+	}
+	if meta.IsDefined("disk_floor_mib") && (f.DiskFloorMiB < 0 || f.DiskFloorMiB > maxDiskFloorMiB) {
+		problems = append(problems, fmt.Sprintf("disk_floor_mib is %d, want 0 (none) to %d", f.DiskFloorMiB, maxDiskFloorMiB))
 	}
 	problems = append(problems, checkAliases(f.Aliases)...)
 	if len(problems) > 0 {

@@ -20,6 +20,8 @@ func TestConfigFile(t *testing.T) {
 		"below nothing":  {"disk_ceiling_gb = -1\n", "disk_ceiling_gb is -1", "", ""},
 		"beyond disks":   {"disk_ceiling_gb = 65537\n", "disk_ceiling_gb is 65537", "", ""},
 		"half a GB":      {"disk_ceiling_gb = 0.5\n", "disk_ceiling_gb", "", ""},
+		"a floor":        {"disk_floor_mib = 0\n", "", "docker.io/library/debian:latest", "docker.io/library/node:lts-slim"},
+		"a cellar":       {"disk_floor_mib = -1\n", "disk_floor_mib is -1", "", ""},
 		"not TOML":       {"pull = ", "config.toml", "", ""},
 		"a wrong type":   {"aliases = 7", "aliases", "", ""},
 		"a wrong alias":  {"[aliases]\n\"a/b\" = \"x\"\n", `alias "a/b"`, "", ""},

@@ -63,11 +63,13 @@ func Open(c Config) (*Host, error) {
 	if c.HelperDir == "" {
 		c.HelperDir = os.Getenv("SANDBOX_HELPER_DIR")
 	}
-	e, err := engine.Open(engine.Config{Home: home, Beside: c.Beside, HelperDir: c.HelperDir, Cached: c.Cached})
+	settings, err := readFile(home)
 	if err != nil {
 		return nil, err
 	}
-	settings, err := readFile(home)
+	e, err := engine.Open(engine.Config{
+		Home: home, Beside: c.Beside, HelperDir: c.HelperDir, Cached: c.Cached, DiskFloorMiB: settings.DiskFloorMiB,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/engine"
 	"sandbox/core/engine/record"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -49,6 +50,29 @@ func freeze(t *testing.T, dir string) (thaw func()) {
 	}
 	t.Cleanup(thaw)
 	return thaw
+}
+
+// Below the floor of free space no box is made or started; what runs goes on.
+func TestDiskFloor(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	low := boxes.OpenConfig(t, engine.Config{Home: b.Home, DiskFloorMiB: 1 << 30})
+	if _, err := boxes.Create(t.Context(), low, boxes.NextID(b.Home), b.Root); !fault.Is(err, fault.Storage) || !strings.Contains(err.Error(), "disk_floor_mib") {
+		t.Errorf("create: %v, want storage_error", err)
+	}
+	if out, s := boxes.Output(t, low, b.ID, options.Exec{Cmd: []string{"echo", "on"}}); out != "on\n" {
+		t.Errorf("a running box: %q, %+v", out, s)
+	}
+	if _, err := low.Stop(t.Context(), b.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := low.Start(t.Context(), b.ID); !fault.Is(err, fault.Storage) {
+		t.Errorf("start: %v, want storage_error", err)
+	}
+	usual := boxes.OpenConfig(t, engine.Config{Home: b.Home, DiskFloorMiB: engine.DefaultDiskFloor})
+	if _, err := usual.Start(t.Context(), b.ID); err != nil {
+		t.Errorf("start above the floor: %v", err)
+	}
 }
 
 // A start and a stop whose record can't be written say so, and leave a box that

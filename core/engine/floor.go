@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+)
+
+// DefaultDiskFloor is the floor of a home that sets none: see [Config].
+const DefaultDiskFloor = -1
+
+// What DefaultDiskFloor stands for.
+const (
+	floorShare = 20      // a 20th of the disk
+	floorMost  = 1 << 30 // bytes
+)
+
+// DiskFloor returns how many bytes must stay free of a disk with total bytes.
+func (c Config) DiskFloor(total uint64) uint64 {
+	if c.DiskFloorMiB == DefaultDiskFloor {
+		return min(total/floorShare, floorMost)
+	}
+	return uint64(c.DiskFloorMiB) << 20 //nolint:gosec // not below 0 otherwise
+}
+
+// checkDisk refuses more boxes when the home's disk is nearly full: those that
+// run need what is left, and so does the host. It looks at the disk as it is, and
+// reserves nothing. Errors: Storage.
+func (c Config) checkDisk() error {
+	if c.DiskFloorMiB == 0 {
+		return nil
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(c.Home, &st); err != nil {
+		return fault.Disk(err, "ask the home %s for its space", c.Home)
+	}
+	block := uint64(st.Bsize) //nolint:gosec // a size
+	if free, floor := st.Bavail*block, c.DiskFloor(st.Blocks*block); free < floor {
+		return fault.New(fault.Storage, "the disk of the home %s has %d MiB free, and %d MiB stay free for what runs: "+
+			"remove boxes (sandbox rm) or images (sandbox images rm), or set disk_floor_mib in config.toml", c.Home, free>>20, floor>>20)
+	}
+	return nil
+}
