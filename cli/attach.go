@@ -16,7 +16,7 @@ func (a *app) attachCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach [-i] BOX [EXEC]",
 		Short: "Join a command that runs, or a new shell",
-		Long: `Join a command that runs in a box ('exec -d' prints its id), from the oldest
+		Long: `Join a command that runs in a box ('exec -d' prints its id, 'ps' lists them), from the oldest
 output that is kept; or without EXEC start a shell on a terminal.
 
 Ctrl-C leaves a command as it is and running, and a terminal gets it as a key.

@@ -26,6 +26,8 @@ type boxes interface {
 	StartExec(ctx context.Context, ref string, o options.Exec) (api.Exec, error)
 	Exec(ctx context.Context, ref, id string) (api.Exec, error)
 	Execs(ctx context.Context, ref string) ([]api.Exec, error)
+	// CancelExec ends a command: SIGTERM, and SIGKILL after grace.
+	CancelExec(ctx context.Context, ref, id string, grace time.Duration) (api.Exec, error)
 	// Run starts a command and joins it. The command ends with us.
 	Run(ctx context.Context, ref string, o options.Exec) (command, error)
 	// Join joins a running command, which goes on without us.
@@ -50,6 +52,8 @@ type command interface {
 	Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (api.ExitStatus, error)
 	// Cancel ends the command: SIGTERM, and SIGKILL after grace.
 	Cancel(ctx context.Context, grace time.Duration) error
+	// Signal sends a signal to the command's own process.
+	Signal(ctx context.Context, sig int) error
 	// Resize sets the size of the command's terminal.
 	Resize(ctx context.Context, cols, rows int) error
 	// Close ends our use of the command, and the command if it was to end

@@ -68,6 +68,7 @@ a server or to this host's boxes in process, 'sandbox help servers' says.`,
 
 		SuggestionsMinimumDistance: 2,
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
@@ -77,9 +78,9 @@ a server or to this host's boxes in process, 'sandbox help servers' says.`,
 	flags.StringVar(&a.target.url, "url", "", "the server to use: http(s)://HOST, or unix:///PATH of a daemon's socket")
 	flags.StringVar(&a.target.profile, "profile", "", "use the server of this stored profile, see 'sandbox auth'")
 	root.AddCommand(
-		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.rmCmd(), a.gcCmd(),
-		a.execCmd(), a.attachCmd(), a.logsCmd(), a.cpCmd(),
-		a.imagesCmd(), a.keysCmd(), a.authCmd(), a.serveCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(), targetTopic(),
+		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.restartCmd(), a.rmCmd(), a.gcCmd(),
+		a.execCmd(), a.attachCmd(), a.psCmd(), a.killCmd(), a.logsCmd(), a.cpCmd(),
+		a.imagesCmd(), a.imagesPullCmd(), a.keysCmd(), a.authCmd(), a.serveCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(), targetTopic(),
 	)
 	a.mark(root)
 	return root
@@ -105,6 +106,9 @@ func noVerb(cmd *cobra.Command, args []string) error {
 		return cmd.Help()
 	}
 	err := fault.New(fault.InvalidArgument, "no command %q", args[0])
+	if ours, ok := dockerWords[args[0]]; ok && !cmd.HasParent() {
+		return fault.New(fault.InvalidArgument, "no command %q; here it is: %s", args[0], ours)
+	}
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		err = fault.New(fault.InvalidArgument, "no command %q; did you mean %q?", args[0], near[0])
 	}

@@ -36,7 +36,7 @@ func (f *execFlags) exec(argv []string) (options.Exec, error) {
 
 func (a *app) execCmd() *cobra.Command {
 	var f execFlags
-	var env []string
+	var env envFlags
 	var detach bool
 	cmd := &cobra.Command{
 		Use:   "exec [FLAGS] BOX -- CMD...",
@@ -53,13 +53,13 @@ goes to the terminal of the command.`,
 	}
 	f.register(cmd.Flags())
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "print the exec's id and leave the command running")
-	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "set `KEY=VALUE` in the environment (repeatable)")
+	env.register(cmd.Flags())
 	cmd.Flags().StringVarP(&f.WorkingDir, "workdir", "w", "", "working directory")
 	cmd.Flags().StringVarP(&f.User, "user", "u", "", "user: a name or id, with :group if wanted")
 	cmd.MarkFlagsMutuallyExclusive("detach", "interactive")
 	cmd.MarkFlagsMutuallyExclusive("detach", "tty")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if f.Env, err = pairs("-e", env); err != nil {
+		if f.Env, err = env.env(); err != nil {
 			return err
 		}
 		ref, argv, err := split(cmd, args)
@@ -71,6 +71,9 @@ goes to the terminal of the command.`,
 		}
 		o, err := f.exec(argv)
 		if err != nil {
+			return err
+		}
+		if err := a.checkTerminal(o); err != nil {
 			return err
 		}
 		ctx := cmd.Context()

@@ -102,6 +102,9 @@ func requestID(err error) string {
 
 // nextStep says what to try after a failure, or "".
 func nextStep(cmd *cobra.Command, k fault.Kind) string {
+	if k == fault.InvalidState && cmd.Name() == "rm" {
+		return "'sandbox rm -f' removes running boxes too"
+	}
 	switch k {
 	case fault.InvalidArgument, fault.Malformed, fault.InvalidInterval, fault.SQLRejected, fault.SQLError:
 		return fmt.Sprintf("see '%s --help'", cmd.CommandPath())

@@ -20,7 +20,8 @@ import (
 // boxFlags are the flags of run and create that describe the new box.
 type boxFlags struct {
 	options.Box
-	env, labels    []string
+	env            envFlags
+	labels         []string
 	volumes, ports []string
 }
 
@@ -28,10 +29,10 @@ type boxFlags struct {
 func (f *boxFlags) register(fs *pflag.FlagSet) {
 	f.Box = options.Defaults()
 	fs.StringVarP(&f.Name, "name", "n", "", "name of the box")
-	fs.IntVar(&f.CPUs, "cpus", f.CPUs, "number of CPUs")
-	fs.IntVarP(&f.MemoryMiB, "memory", "m", f.MemoryMiB, "memory in MiB")
-	fs.IntVarP(&f.DiskSizeGB, "disk", "d", 0, "disk size in GB (0: disk_ceiling_gb of config.toml, else none)")
-	fs.StringArrayVarP(&f.env, "env", "e", nil, "set `KEY=VALUE` in the environment (repeatable)")
+	fs.IntVar(&f.CPUs, "cpus", f.CPUs, "number of CPUs, a whole one")
+	fs.VarP((*mebibytes)(&f.MemoryMiB), "memory", "m", "memory in MiB, or with a unit")
+	fs.IntVar(&f.DiskSizeGB, "disk", 0, "disk size in GB (0: disk_ceiling_gb of config.toml, else none)")
+	f.env.register(fs)
 	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "let the box see a host path: `HOST:GUEST[:ro]` (repeatable); in a directory of the host's root a box can leave set-user-id programs of root: share it read-only")
 	fs.StringArrayVarP(&f.ports, "publish", "p", nil, "publish a port: `[IP:]HOST:GUEST[/udp]` (repeatable)")
 	fs.StringVarP(&f.WorkingDir, "workdir", "w", "", "working directory of commands")
@@ -48,7 +49,7 @@ func (f *boxFlags) box(image string) (options.Box, error) {
 		return options.Box{}, err
 	}
 	var err error
-	if b.Env, err = pairs("-e", f.env); err != nil {
+	if b.Env, err = f.env.env(); err != nil {
 		return options.Box{}, err
 	}
 	if b.Labels, err = pairs("--label", f.labels); err != nil {

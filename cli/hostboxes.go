@@ -128,6 +128,14 @@ func (h hostBoxes) Execs(ctx context.Context, ref string) ([]api.Exec, error) {
 	return b.Execs(ctx)
 }
 
+func (h hostBoxes) CancelExec(ctx context.Context, ref, id string, grace time.Duration) (api.Exec, error) {
+	b, err := h.host.Get(ctx, ref)
+	if err != nil {
+		return api.Exec{}, err
+	}
+	return b.Cancel(ctx, id, grace)
+}
+
 func (h hostBoxes) Run(ctx context.Context, ref string, o options.Exec) (command, error) {
 	b, err := h.host.Get(ctx, ref)
 	if err != nil {

@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -10,12 +14,14 @@ import (
 func (a *app) runCmd() *cobra.Command {
 	var f boxFlags
 	var x execFlags
+	var detach bool
 	cmd := &cobra.Command{
 		Use:   "run [FLAGS] IMAGE -- CMD...",
 		Short: "Make a box, run a command in it, remove the box",
 		Long: `Make a box, run a command in it with its output as ours, and remove the box.
 
-With --keep the box stays, running. The box is removed however this ends; by
+With --keep the box stays, running. With -d the command is left running, the
+box's id is printed, and the box stays until it is stopped. The box is removed however this ends; by
 kill -9 it is left when a server has made it. The exit code is the command's own (128+N if signal N ended
 it); 125 means that not the command failed but sandbox did.
 --rootfs DIR takes a directory in place of IMAGE: sandbox run --rootfs DIR -- CMD...`,
@@ -27,6 +33,9 @@ it); 125 means that not the command failed but sandbox did.
 	f.register(cmd.Flags())
 	x.register(cmd.Flags())
 	keepFlags(cmd, &f.AutoRemove, true)
+	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "print the box's id and leave the command running")
+	cmd.MarkFlagsMutuallyExclusive("detach", "interactive")
+	cmd.MarkFlagsMutuallyExclusive("detach", "tty")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		image, argv, err := split(cmd, args)
 		if err != nil {
@@ -43,14 +52,37 @@ it); 125 means that not the command failed but sandbox did.
 		if err != nil {
 			return err
 		}
+		if err := a.checkTerminal(o); err != nil {
+			return err
+		}
 		ctx := cmd.Context()
-		return a.with(ctx, true, func(on boxes) error {
+		return a.with(ctx, !detach, func(on boxes) error {
 			box, err := a.create(ctx, on, b)
 			if err != nil {
 				return err
+			}
+			if detach {
+				return a.leave(ctx, on, box, o)
 			}
 			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, box.ID, o) }})
 		})
 	}
 	return cmd
+}
+
+// leave starts the command of run -d and prints the box's id, or in JSON the exec.
+// If the command can't be started, the box is removed unless it is to be kept.
+func (a *app) leave(ctx context.Context, on boxes, box api.Box, o options.Exec) error {
+	e, err := on.StartExec(ctx, box.ID, o)
+	switch {
+	case err != nil && box.AutoRemove:
+		_, removing := on.RemoveBox(context.WithoutCancel(ctx), box.ID, true)
+		return joined(err, removing)
+	case err != nil:
+		return err
+	case a.asJSON():
+		return writeJSON(a.Out, e)
+	}
+	_, err = fmt.Fprintln(a.Out, printable(box.ID))
+	return err
 }

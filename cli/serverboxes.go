@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandbox/api"
 	"sandbox/client"
@@ -112,6 +115,11 @@ func (i sessionInput) Close() error { return i.CloseInput() }
 // Resize sets the size of the terminal.
 func (c serverCommand) Resize(_ context.Context, cols, rows int) error {
 	return c.Session.Resize(cols, rows)
+}
+
+// Signal sends a signal to the command's own process.
+func (c serverCommand) Signal(_ context.Context, sig int) error {
+	return c.Session.Signal(strings.TrimPrefix(unix.SignalName(unix.Signal(sig)), "SIG"))
 }
 
 // Cancel ends the command.

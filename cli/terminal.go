@@ -19,6 +19,15 @@ type terminal struct {
 	restore func()   // puts our terminal back into its former mode; may be called twice
 }
 
+// checkTerminal refuses a command with a terminal whose input would not come from
+// one: no key would ever end it. Errors: InvalidArgument.
+func (a *app) checkTerminal(o options.Exec) error {
+	if o.TTY && o.Stdin && asTerminal(a.In) == nil {
+		return fault.New(fault.InvalidArgument, "the input device is not a TTY: leave out -t")
+	}
+	return nil
+}
+
 // openTerminal puts our terminal into raw mode if the command has a terminal and
 // gets our input, so that it gets every key. Otherwise the mode stays: control-C
 // ends us then, and we end the command.

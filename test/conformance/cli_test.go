@@ -123,7 +123,7 @@ func (r *running) then(a object, done result) result {
 
 // createFlags writes a create of REST as flags and the image.
 func createFlags(a object) []string {
-	args := flags(a, "name", "-n", "cpus", "--cpus", "memory_mib", "-m", "disk_size_gb", "-d", "working_dir", "-w",
+	args := flags(a, "name", "-n", "cpus", "--cpus", "memory_mib", "-m", "disk_size_gb", "--disk", "working_dir", "-w",
 		"user", "-u", "network", "--network", "rootfs_path", "--rootfs")
 	args = append(append(args, pairs(a, "env", "-e")...), pairs(a, "labels", "--label")...)
 	for _, v := range list(a["volumes"]) {

@@ -1,0 +1,27 @@
+package cli
+
+// dockerWords says what to type in place of the verbs of docker and podman that
+// we don't have.
+var dockerWords = map[string]string{
+	"build":     "sandbox images import, of a tar that another tool has built",
+	"container": "sandbox ls, run, exec, rm: they need no noun in front",
+	"commit":    "sandbox cp BOX:PATH FILE: a box does not become an image",
+	"compose":   "sandbox create, once for each box",
+	"diff":      "sandbox exec BOX -- find / -xdev -newer FILE",
+	"history":   "sandbox images inspect IMAGE",
+	"image":     "sandbox images",
+	"load":      "sandbox images import NAME FILE",
+	"login":     "sandbox auth login for a server; a registry's credentials are those of 'docker login'",
+	"logout":    "sandbox auth logout",
+	"network":   "--network Isolated or None of sandbox create",
+	"port":      "sandbox info BOX",
+	"prune":     "sandbox gc for boxes that have ended, sandbox images prune for layers",
+	"rmi":       "sandbox images rm IMAGE",
+	"stats":     "sandbox info BOX",
+	"system":    "sandbox doctor, sandbox gc, sandbox info",
+	"top":       "sandbox ps BOX for its commands, sandbox exec BOX -- ps for all processes",
+	"unpause":   "sandbox start BOX",
+	"pause":     "sandbox stop BOX: its disk is kept",
+	"volume":    "-v HOST:GUEST of sandbox create: volumes are paths of the host",
+	"wait":      "sandbox attach BOX EXEC: it ends with the command's exit code",
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandbox/api"
+	"sandbox/core/fault"
+)
+
+func (a *app) psCmd() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "ps [-a] BOX",
+		Short: "List the commands that run in a box",
+		Long: `List the commands that run in a box, newest first: what run, exec and attach
+have started, also detached ones, and not what those have started themselves.
+With -a ended ones are listed too, the last 1,024 at most.`,
+		Example: "  sandbox ps web\n  sandbox kill web exec_6fq2vknzwx5n4tsm7yde",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fault.New(fault.InvalidArgument, "name one box, whose commands to list; 'sandbox ls' lists the boxes")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "commands that have ended too")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.with(ctx, false, func(on boxes) error {
+			execs, err := on.Execs(ctx, args[0])
+			if !all {
+				execs = slices.DeleteFunc(execs, func(e api.Exec) bool { return e.Status != api.ExecRunning })
+			}
+			return a.show(map[string]any{"execs": append([]api.Exec{}, execs...)}, err, execTable(execs, time.Now()))
+		})
+	}
+	return a.completeBoxes(cmd, 1, api.Running)
+}
+
+// execTable returns a row for each exec, below a head.
+func execTable(execs []api.Exec, now time.Time) [][]any {
+	table := rows(execs, func(e api.Exec) []any {
+		var pid any = "-"
+		if e.PID != nil {
+			pid = *e.PID
+		}
+		return []any{e.ID, pid, e.Status, e.User, age(e.CreatedAt, now), strings.Join(e.Cmd, " ")}
+	})
+	return append([][]any{{"EXEC", "PID", "STATUS", "USER", "AGE", "COMMAND"}}, table...)
+}
