@@ -23,7 +23,7 @@ func TestTerminal(t *testing.T) {
 	say(t, conn, `{"type":"resize","cols":50,"rows":12}`)
 	must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("stty size; echo ok\n")))
 	await(t, conn, "12 50", "ok")
-	must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("echo a b; sleep 100\n")))
+	must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("echo a' 'b; sleep 100\n")))
 	await(t, conn, "a b")
 	say(t, conn, `{"type":"signal","signal":"INT"}`)
 	must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("echo goes on; exit 9\n")))
@@ -89,8 +89,8 @@ func TestHungUp(t *testing.T) {
 	box := p.box()
 	conn := p.socket(box + "/attach")
 	must(t, conn.WriteMessage(websocket.BinaryMessage,
-		[]byte("trap '' HUP; setsid sleep 4321 & sleep 4322 & stty -echo; echo up\n")))
-	await(t, conn, "up", "up")
+		[]byte("trap '' HUP; setsid sleep 4321 & sleep 4322 & stty -echo; echo u''p\n")))
+	await(t, conn, "up") // the terminal's echo of the line does not have it
 	start := time.Now()
 	check(t, conn.Close())
 	count := p.exec(box, map[string]any{"cmd": `while grep -q 4[3]2 /proc/[0-9]*/cmdline 2>/dev/null; do sleep 0.05; done; echo gone`})
