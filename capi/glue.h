@@ -16,6 +16,13 @@ typedef struct output {
 
 void call_output(const output *to, const char *text, int is_stderr);
 
+/* How many released handles are told from live ones. */
+#define RELEASED_HANDLES (1 << 16)
+
+/* Keeps the address of a released handle, and returns the oldest one when there are more than that, to be
+ * freed; else NULL. Calls must not overlap. */
+void *keep_released(void *address);
+
 /* The directory-to-be of the programs: the file that this library was loaded from, or NULL. */
 const char *library_file(void);
 

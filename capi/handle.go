@@ -1,5 +1,8 @@
 package main
 
+// #include "glue.h"
+import "C"
+
 import (
 	"sync"
 	"unsafe"
@@ -23,13 +26,10 @@ type cell struct {
 }
 
 // tombstones is how many released handles are told from live ones.
-const tombstones = 1 << 16
+const tombstones = C.RELEASED_HANDLES
 
-// handles guards every cell, and the queue of those released, oldest first.
-var handles struct {
-	sync.RWMutex
-	released []handle
-}
+// handles guards every cell, and what C keeps of those released.
+var handles sync.RWMutex
 
 // put makes a handle for value. It fails if the owner was released meanwhile.
 func put(value any, owner handle) (handle, error) {
@@ -89,10 +89,8 @@ func take[T any](h handle) (v T, ok bool) {
 // bury empties a cell and gives the address of the oldest one back.
 func bury(h handle, c *cell) {
 	*c = cell{}
-	handles.released = append(handles.released, h)
-	if len(handles.released) > tombstones {
-		pointer.Unref(handles.released[0].address())
-		handles.released = handles.released[1:]
+	if oldest := C.keep_released(h.address()); oldest != nil {
+		pointer.Unref(oldest)
 	}
 }
 

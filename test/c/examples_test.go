@@ -38,9 +38,11 @@ a handle that was released: code 5, box is not a live handle
 				h.importDefault(t)
 				args = nil
 			}
-			program := compile(t, root+"/examples_c/"+e.name+".c", "-std=c99")
-			if got := run(t, h.command(t, program, args...)); got != e.want {
-				t.Errorf("got %s\nwant %s", got, e.want)
+			for how, flags := range map[string][]string{"plain": {"-std=c99"}, "with sanitizers, which look for leaks": sanitizers} {
+				program := compile(t, root+"/examples_c/"+e.name+".c", flags...)
+				if got := run(t, h.command(t, program, args...)); got != e.want {
+					t.Errorf("%s: got %s\nwant %s", how, got, e.want)
+				}
 			}
 		})
 	}

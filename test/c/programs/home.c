@@ -61,7 +61,7 @@ int main(void) {
   refused_at(in_folder("file"), SANDBOX_STORAGE);
   refused_at(in_folder("file/below"), SANDBOX_STORAGE);
   refused_at("/proc/no", SANDBOX_STORAGE);
-  programDir();
+  programs();
 
   /* Without root: no boxes. */
   CSandboxRuntime *runtime = new_runtime();
