@@ -63,7 +63,7 @@ func (a *app) printLog(ctx context.Context, c *client.Client, e api.Exec, follow
 		return nil
 	}
 	for event, err := range c.Events(ctx, e.BoxID, e.ID, 0) {
-		if err == nil {
+		if err == nil || event.Exit != nil { // a command that was lost has a log like any other
 			seen, err = a.printEvent(event, seen)
 		}
 		if err != nil {

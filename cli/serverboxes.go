@@ -140,18 +140,14 @@ func (c serverCommand) Stream(ctx context.Context, sink func(bool, []byte) error
 	return c.status(ctx, end)
 }
 
-// status returns how the command ended: what the session said, and the reason from
-// the exec's record.
+// status returns how the command ended: what the session said, which has an exit
+// code, and the reason from the exec's record.
 func (c serverCommand) status(ctx context.Context, end client.Ended) (api.ExitStatus, error) {
 	told := api.ExitStatus{Status: api.ExecSucceeded, Reason: api.ReasonExited}
-	if end.ExitCode != nil && *end.ExitCode == 0 {
+	if *end.ExitCode == 0 {
 		return told, nil
 	}
-	if end.ExitCode == nil {
-		told.Status = api.ExecLost
-	} else {
-		told.Status, told.ExitCode = api.ExecFailed, *end.ExitCode
-	}
+	told.Status, told.ExitCode = api.ExecFailed, *end.ExitCode
 	if end.Signal != nil {
 		told.Signal, told.Reason = *end.Signal, api.ReasonSignaled
 	}

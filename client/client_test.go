@@ -249,7 +249,7 @@ func lossy(notes chan<- string, then http.HandlerFunc) http.HandlerFunc {
 
 func TestWhatMayBeSentTwice(t *testing.T) {
 	t.Parallel()
-	ok := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"id":"x"}`) }
+	ok := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"id":"x","exit_code":0}`) }
 	gone := func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(404)
 		_, _ = io.WriteString(w, `{"error":{"code":"box_not_found","message":"no box"}}`)
@@ -385,7 +385,7 @@ func TestWhatAClientAsksFor(t *testing.T) {
 		} else {
 			got, refused = options.DecodeCreate(doc)
 		}
-		_, _ = io.WriteString(w, "{}")
+		_, _ = io.WriteString(w, `{"exit_code":0}`)
 	})
 	for name, ask := range map[string]func() error{
 		"create": func() error { _, err := c.CreateBox(t.Context(), box); return err },

@@ -18,7 +18,8 @@ import (
 // behind the event after (0: from the beginning), up to its [api.Exit]. A
 // connection that was lost is made again, and the reading goes on where it
 // was, none lost and none twice. The last pair has the error, if there is one:
-// BoxNotFound, ExecNotFound, Unavailable.
+// BoxNotFound, ExecNotFound, Unavailable, and Engine beside an [api.Exit] without
+// an exit code, because the box's init died under the command.
 func (c *Client) Events(ctx context.Context, box, id string, after int64) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		if err := c.events(ctx, box, id, after, yield); err != nil {
@@ -83,7 +84,11 @@ func readEvents(stream io.Reader, after *int64, yield func(api.Event, error) boo
 			continue // of a kind that this client does not know, or yielded before
 		}
 		*after = max(*after, seq)
-		if !yield(e, nil) || e.Exit != nil {
+		if e.Exit != nil {
+			yield(e, known(e.Exit.ExitCode))
+			return true, nil
+		}
+		if !yield(e, nil) {
 			return true, nil
 		}
 	}

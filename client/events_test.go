@@ -52,6 +52,30 @@ func TestEventsGoOn(t *testing.T) {
 	}
 }
 
+// TestEndWithoutCode: an end that nobody knows the code of is no success.
+func TestEndWithoutCode(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/run" {
+			_, _ = io.WriteString(w, `{"exit_code":null,"signal":null,"reason":null,"stdout":"out","stderr":"","stdout_encoding":"utf-8","stderr_encoding":"utf-8"}`)
+			return
+		}
+		_, _ = io.WriteString(w, "event: exit\ndata: {\"seq\":1,\"exit_code\":null,\"signal\":null,\"status\":\"lost\",\"reason\":null}\n\n")
+	})
+	if result, err := c.Run(t.Context(), RunRequest{}); !fault.Is(err, fault.Engine) || result.Stdout != "out" {
+		t.Errorf("run: %v, %+v", err, result)
+	}
+	events := 0
+	for e, err := range c.Events(t.Context(), "a", "exec_a", 0) {
+		if events++; !fault.Is(err, fault.Engine) || e.Exit == nil || e.Exit.Status != api.ExecLost {
+			t.Errorf("events: %v, %+v", err, e)
+		}
+	}
+	if events != 1 {
+		t.Errorf("%d events", events)
+	}
+}
+
 func TestEventsThatCanNotBeRead(t *testing.T) {
 	t.Parallel()
 	for stream, kind := range map[string]fault.Kind{
@@ -77,7 +101,7 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream string) {
 		var after, last int64
 		ended, err := readEvents(strings.NewReader(stream), &after, func(e api.Event, err error) bool {
-			if err != nil || e == (api.Event{}) {
+			if err != nil && (e.Exit == nil || e.Exit.ExitCode != nil) || e == (api.Event{}) {
 				t.Errorf("yielded %+v, %v", e, err)
 			}
 			if e.Log != nil {

@@ -44,12 +44,15 @@ func (r RunRequest) body() (map[string]any, error) {
 
 // Run makes a box, runs a command in it, and removes the box, which is gone
 // afterwards also when ctx ends. It is never sent twice. Errors: those of
-// [Client.CreateBox].
+// [Client.CreateBox], and Engine where the box's init died under the command:
+// the result then has the output, and no exit code.
 func (c *Client) Run(ctx context.Context, r RunRequest) (result api.RunResult, err error) {
 	body, err := r.body()
 	if err != nil {
 		return api.RunResult{}, err
 	}
-	err = c.call(ctx, request{method: http.MethodPost, path: "/v1/run", body: body}, &result)
-	return result, err
+	if err = c.call(ctx, request{method: http.MethodPost, path: "/v1/run", body: body}, &result); err != nil {
+		return api.RunResult{}, err
+	}
+	return result, known(result.ExitCode)
 }

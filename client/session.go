@@ -41,7 +41,7 @@ type Session struct {
 // Ended says how a command ended, as far as a session knows it; [Client.Exec] has
 // the rest.
 type Ended struct {
-	ExitCode *int `json:"exit_code"` // nil if the box died, so that nobody knows it
+	ExitCode *int `json:"exit_code"` // nil where Stream returns an error
 	Signal   *int `json:"signal"`
 }
 
@@ -118,7 +118,8 @@ func (c *Client) session(ctx context.Context, path string, query url.Values, tag
 // Stream passes each piece of output to sink, and returns how the command ended. p
 // is valid until sink returns; a slow sink makes the command wait. Stream returns
 // early when sink returns an error or ctx ends; the command then goes on. Errors:
-// sink's, ctx's, those of the service, Unavailable (the connection was lost).
+// sink's, ctx's, those of the service, Unavailable (the connection was lost),
+// Engine (the box's init died under the command: there is no exit code).
 func (s *Session) Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (Ended, error) {
 	defer context.AfterFunc(ctx, func() { _ = s.ws.SetReadDeadline(time.Unix(1, 0)) })()
 	buf := make([]byte, frame)
@@ -183,7 +184,7 @@ func (s *Session) control(p []byte) (end Ended, last bool, err error) {
 	}
 	switch m.Type {
 	case "exit":
-		return m.Ended, true, nil
+		return m.Ended, true, known(m.ExitCode)
 	case "error":
 		return Ended{}, false, &fault.Error{Kind: m.Code, Message: m.Message}
 	}

@@ -45,7 +45,7 @@ func TestSession(t *testing.T) {
 		code   int // -1: none
 	}{
 		"an exit":         {[]string{`{"type":"ready"}`, "\x01a", "\x02b", `{"type":"later"}`, `{"type":"exit","exit_code":3,"signal":null}`}, 0, "ab", 3},
-		"a lost one":      {[]string{`{"type":"exit","exit_code":null,"signal":null}`}, 0, "", -1},
+		"a lost one":      {[]string{`{"type":"exit","exit_code":null,"signal":null}`}, fault.Engine, "", -1},
 		"large frames":    {[]string{"\x01" + long, `{"type":"exit","exit_code":0}`}, 0, long, 0},
 		"an error":        {[]string{`{"type":"error","code":"invalid_state","message":"no input"}`}, fault.InvalidState, "", -1},
 		"no stream":       {[]string{"\x03a"}, fault.Upstream, "", -1},
