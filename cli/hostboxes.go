@@ -75,7 +75,7 @@ func (h hostBoxes) Upload(ctx context.Context, ref string, u client.Upload, cont
 	if err != nil {
 		return api.Uploaded{}, err
 	}
-	return b.Upload(ctx, core.Upload(u), content)
+	return b.Upload(ctx, core.Upload{Dest: u.Dest, Name: u.Name, Mode: u.Mode, Tar: u.Tar}, content)
 }
 
 func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*client.Download, error) {

@@ -115,8 +115,11 @@ func (e *expiry) Set(arg string) error {
 		return nil
 	}
 	at, err := time.Parse(time.RFC3339, arg)
+	if err != nil { // a date without a time is midnight UTC
+		at, err = time.Parse(time.DateOnly, arg)
+	}
 	if err != nil {
-		return fmt.Errorf("%q is neither a time as 2030-01-31T00:00:00Z nor days as 30d", arg)
+		return fmt.Errorf("%q is neither a time as 2030-01-31T00:00:00Z or 2030-01-31 nor days as 30d", arg)
 	}
 	e.at = &at
 	return nil

@@ -97,6 +97,10 @@ type Upload struct {
 	Dest string `json:"dest"`
 	Name string `json:"name,omitempty"` // one element of a path
 	Mode *int   `json:"mode,omitempty"` // permission bits, up to 07777; else 0644
+	// LateMode returns the mode where it is known only behind the content. It is
+	// called once, when all of the content has been read; nil leaves Mode. May be
+	// nil. A tar has no use for it.
+	LateMode func() *int `json:"-"`
 	// Tar says that the content is a tar, whose entries go into the directory
 	// Dest. Its owners are left out: all is the box's root's.
 	Tar bool `json:"tar,omitempty"`

@@ -308,6 +308,9 @@ func TestKeys(t *testing.T) {
 	}
 	s.ask("GET", "/v1/boxes", "", bearer(secret)).want(t, 401, "unauthenticated")
 	s.ask("DELETE", "/v1/keys/"+id, "").want(t, 404, "key_not_found")
+	if a := s.ask("POST", "/v1/keys", `{"name":"date","permissions":["Boxes"],"expires_at":"2099-02-01"}`).want(t, 201, ""); a.json["expires_at"] != "2099-02-01T00:00:00Z" {
+		t.Errorf("a date: %s", a.text)
+	}
 	narrow := s.onlyKey("Keys")
 	s.ask("POST", "/v1/keys", `{"name":"x","permissions":["Boxes"]}`, bearer(narrow)).want(t, 403, "permission_denied")
 	s.ask("POST", "/v1/keys", `{"name":"x","permissions":["Keys"]}`, bearer(narrow)).want(t, 201, "")

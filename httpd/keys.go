@@ -74,7 +74,10 @@ func (s *Server) decodeKey(doc []byte) (auth.Request, error) {
 	}
 	if d.ExpiresAt != nil {
 		at, err := time.Parse(time.RFC3339, *d.ExpiresAt)
-		p.When(err != nil, "expires_at", "format", "must be a date as 2030-01-31T00:00:00Z")
+		if err != nil { // a date without a time is midnight UTC
+			at, err = time.Parse(time.DateOnly, *d.ExpiresAt)
+		}
+		p.When(err != nil, "expires_at", "format", "must be a date as 2030-01-31, or with a time as 2030-01-31T00:00:00Z")
 		if at = at.UTC(); err == nil {
 			req.ExpiresAt = &at
 		}

@@ -28,8 +28,8 @@ type uploaded struct {
 }
 
 // upload puts a file into a box. If the field dest comes first, the file streams
-// into the box. A file that comes before dest is kept on the disk until its
-// destination is known.
+// into the box, and mode may come behind it. A file that comes before dest is kept
+// on the disk until its destination is known.
 func (s *Server) upload(w http.ResponseWriter, r *request) error {
 	box, err := s.box(r)
 	if err != nil {
@@ -52,6 +52,7 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 	if err := f.read(); err != nil {
 		return err
 	}
+	f.to.LateMode = func() *int { return f.to.Mode }
 	made, err := box.Upload(r.Context(), f.to, f.content)
 	if err != nil {
 		return f.explain(err)
@@ -215,7 +216,7 @@ func (f *form) explain(err error) error {
 	return err
 }
 
-// lastPart is a file that streams. It must be the last field: its reader checks
+// lastPart is a file that streams. Only mode may come behind it: its reader checks
 // that the form ends with it, and fails if not, before the file gets its name in
 // the box.
 type lastPart struct {
@@ -239,16 +240,24 @@ func (l *lastPart) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// end refuses a field that comes after the file. Errors: Malformed, Timeout.
+// end reads what comes after a file that streams, which can be mode alone. Errors:
+// Malformed, InvalidArgument, Timeout.
 func (f *form) end() error {
-	part, err := f.next()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		return err
+	for {
+		part, err := f.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if part.FormName() != "mode" {
+			return document.Malformed(brief(part.FormName()), "order", "must come before file, or dest behind it")
+		}
+		if err := f.field(part); err != nil {
+			return err
+		}
 	}
-	return document.Malformed(brief(part.FormName()), "order", "must come before file, or dest behind it")
 }
 
 // errForm classifies the failure of reading a form, which is the client's fault.

@@ -43,7 +43,7 @@ func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content i
 	case source.failed != nil:
 		return api.Uploaded{}, source.failed
 	case err == nil:
-		err = errors.Join(t.data.Close(), json.NewEncoder(t.talk).Encode(wire.Commit{Commit: true}))
+		err = errors.Join(t.data.Close(), json.NewEncoder(t.talk).Encode(wire.Commit{Commit: true, Mode: lateMode(u)}))
 	}
 	if err != nil && !errors.Is(err, unix.EPIPE) { // else the child has a reason, and says it
 		return api.Uploaded{}, t.broken(err)
@@ -56,6 +56,14 @@ func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content i
 		return api.Uploaded{}, t.broken(wire.ErrProtocol)
 	}
 	return api.Uploaded{Dest: done.Path, Size: done.Size}, nil
+}
+
+// lateMode returns the mode that came behind the content, or nil.
+func lateMode(u core.Upload) *int {
+	if u.LateMode == nil {
+		return nil
+	}
+	return u.LateMode()
 }
 
 // watched remembers its own failure.

@@ -65,6 +65,11 @@ func uploads(t *testing.T, s *suite) {
 			t.Errorf("%q: downloaded %q, %d, %v", tt.want, back, size, err)
 		}
 	}
+	early, late := 0o644, 0o751
+	_, err := box.Upload(s.context(t), core.Upload{Dest: dir + "/late", Mode: &early, LateMode: func() *int { return &late }}, strings.NewReader("x"))
+	if r := s.shell(t, box, "stat -c %a "+dir+"/late"); err != nil || r.out != "751\n" {
+		t.Errorf("a mode behind the content: %v, %q", err, r.out)
+	}
 	if r := s.shell(t, box, "cat "+dir+"/sub/kept "+dir+"/kept; find "+dir+" -name '.*' -type f"); r.out != "the content of /kept" {
 		t.Errorf("left %q", r.out)
 	}

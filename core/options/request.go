@@ -101,7 +101,7 @@ func DecodeExec(doc []byte) (ExecRequest, error) {
 
 // DecodeRun reads a REST body that asks for a box, a command in it and the
 // box's end: members of both, where env, working_dir and user are the box's.
-// The box has auto_remove whatever the body says. Errors: Malformed and
+// The box has auto_remove whatever the body says, and is made of an image. Errors: Malformed and
 // InvalidArgument, with fields.
 func DecodeRun(doc []byte, host ...HostCheck) (Box, ExecRequest, error) {
 	var d runDocument
@@ -109,7 +109,9 @@ func DecodeRun(doc []byte, host ...HostCheck) (Box, ExecRequest, error) {
 	if err := p.Read(doc, &d, MaxCommand); err != nil {
 		return Box{}, ExecRequest{}, err
 	}
-	p.Required("image", d.Image != nil || d.RootfsPath != nil)
+	p.Required("image", d.Image != nil)
+	p.Unread(d.RootfsPath != nil, "rootfs_path", "unknown", "is no member of a run: create a box with it, and run an exec there")
+	d.RootfsPath = nil
 	p.Required("cmd", d.Cmd != nil)
 	d.missing(&p)
 	b, r := d.box(), d.request()

@@ -49,6 +49,7 @@ func TestFiles(t *testing.T) {
 		{"into a directory", part("dest", "", "/tmp") + part("file", "c", content), "/tmp/c"},
 		{"into a new directory", part("dest", "", "/new/") + part("file", "../../d", content), "/new/d"},
 		{"with a mode", part("mode", "", "750") + part("dest", "", "/e") + part("file", "x", content), "/e"},
+		{"the mode last", part("dest", "", "/f") + part("file", "x", content) + part("mode", "", "751"), "/f"},
 	} {
 		m := p.upload(box, strings.NewReader(c.form+formEnd)).want(t, 200, "")
 		if m["dest"] != c.path || m["size"] != float64(len(content)) || m["ok"] != true {
@@ -60,7 +61,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s: %d bytes back, %v", c.name, len(a.body), a.header)
 		}
 	}
-	if out, _ := p.events(p.sh(box, "stat -c %a /e"), 0).rest(); out["stdout"] != "750\n" {
+	if out, _ := p.events(p.sh(box, "stat -c %a /e /f"), 0).rest(); out["stdout"] != "750\n751\n" {
 		t.Errorf("mode %v", out)
 	}
 	p.events(p.sh(box, "printf x > '/tmp/ä \"b\"'"), 0).rest()
@@ -101,7 +102,9 @@ func TestUploadRefused(t *testing.T) {
 		{"two files, dest last", file + file + dest + formEnd, 400, "malformed"},
 		{"two dests", dest + dest + file + formEnd, 400, "malformed"},
 		{"unknown field", part("colour", "", "red") + dest + file + formEnd, 400, "malformed"},
-		{"mode behind", dest + file + part("mode", "", "644") + formEnd, 400, "malformed"},
+		{"mode behind", dest + file + part("mode", "", "rwx") + formEnd, 422, "invalid_argument"},
+		{"mode twice", dest + file + part("mode", "", "644") + part("mode", "", "644") + formEnd, 400, "malformed"},
+		{"archive behind", dest + file + part("archive", "", "tar") + formEnd, 400, "malformed"},
 		{"mode", part("mode", "", "rwx") + dest + file + formEnd, 422, "invalid_argument"},
 		{"archive", part("archive", "", "zip") + dest + file + formEnd, 422, "invalid_argument"},
 		{"no tar", part("archive", "", "tar") + part("dest", "", "/directory") + file + formEnd, 422, "invalid_argument"},

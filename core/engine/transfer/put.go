@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ const newMode = 0o644
 // put makes a file of what in holds. It is written under a name of its own in
 // the nearest directory that is there, and takes its place once it is whole:
 // before that, nothing is made but that one file, which goes again.
-func put(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
+func put(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.Moved, error) {
 	names, file := namesOf(m.Path), m.Name
 	if !strings.HasSuffix(m.Path, "/") && !isDir(m.Path) {
 		file, names = names[len(names)-1], names[:len(names)-1]
@@ -55,7 +56,8 @@ func put(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
 	if err != nil {
 		return wire.Moved{}, fmt.Errorf("write the file: %w", err)
 	}
-	if err := committed(); err != nil {
+	last, err := committed()
+	if err != nil {
 		return wire.Moved{}, err
 	}
 	dir, err := at.make()
@@ -63,7 +65,7 @@ func put(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
 		return wire.Moved{}, err
 	}
 	defer unix.Close(dir)
-	if err := part.become(dir, file, m.Mode); err != nil {
+	if err := part.become(dir, file, cmp.Or(last.Mode, m.Mode)); err != nil {
 		return wire.Moved{}, err
 	}
 	return wire.Moved{Path: path.Join("/", path.Join(names...), file), Size: size}, nil

@@ -70,12 +70,12 @@ func isPipe(f *os.File) (bool, error) {
 var errIncomplete = errors.New("the upload was broken off")
 
 // committed waits for the host's word that all has come.
-func (t talk) committed() error {
+func (t talk) committed() (wire.Commit, error) {
 	var c wire.Commit
 	if err := t.lines.Decode(&c); err != nil || !c.Commit {
-		return errIncomplete
+		return wire.Commit{}, errIncomplete
 	}
-	return nil
+	return c, nil
 }
 
 // announce tells the host of the size of what is to come.

@@ -21,7 +21,7 @@ import (
 // leaves the directory, by its name or by a link. Modes and times of files are
 // kept, owners are not: all becomes the box's root's. Each file that is there
 // is replaced in one step; what was extracted before a failure stays.
-func unpack(m wire.Move, in *os.File, committed func() error) (wire.Moved, error) {
+func unpack(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.Moved, error) {
 	at, err := find(namesOf(m.Path))
 	if err != nil {
 		return wire.Moved{}, err
@@ -45,7 +45,7 @@ func unpack(m wire.Move, in *os.File, committed func() error) (wire.Moved, error
 	if _, err := io.CopyBuffer(io.Discard, onlyReader{r}, u.buf); err != nil { // padding
 		return wire.Moved{}, err
 	}
-	if err := committed(); err != nil {
+	if _, err := committed(); err != nil {
 		return wire.Moved{}, err
 	}
 	return wire.Moved{Path: path.Clean("/" + m.Path), Size: u.size}, nil

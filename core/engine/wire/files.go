@@ -24,6 +24,7 @@ type (
 	// Commit says that an upload is whole.
 	Commit struct {
 		Commit bool `json:"commit"`
+		Mode   *int `json:"mode,omitempty"` // of a file, in place of the Move's
 	}
 
 	// Moved is what became of it.

@@ -46,11 +46,18 @@ func (e *Engine) Upload(_ context.Context, boxID string, u core.Upload, content 
 	if u.Mode != nil {
 		mode = *u.Mode
 	}
-	n, err := replace(dest, content, uint32(mode))
+	n, err := replace(dest, content, func() uint32 {
+		if u.LateMode != nil {
+			if late := u.LateMode(); late != nil {
+				mode = *late
+			}
+		}
+		return uint32(mode)
+	})
 	return api.Uploaded{Dest: dest, Size: n}, err
 }
 
-func replace(dest string, content io.Reader, mode uint32) (int64, error) {
+func replace(dest string, content io.Reader, mode func() uint32) (int64, error) {
 	if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
 		return 0, problem(err)
 	}
@@ -60,7 +67,7 @@ func replace(dest string, content io.Reader, mode uint32) (int64, error) {
 	}
 	n, err := io.Copy(f, content)
 	if err == nil {
-		err = problem(errors.Join(syscall.Fchmod(int(f.Fd()), mode), os.Rename(f.Name(), dest)))
+		err = problem(errors.Join(syscall.Fchmod(int(f.Fd()), mode()), os.Rename(f.Name(), dest)))
 	}
 	_ = f.Close()
 	if err != nil {
@@ -87,7 +94,7 @@ func untar(dest string, tr *tar.Reader) (api.Uploaded, error) {
 			err = problem(os.Symlink(h.Linkname, name))
 		default:
 			var n int64
-			n, err = replace(name, tr, uint32(h.Mode))
+			n, err = replace(name, tr, func() uint32 { return uint32(h.Mode) })
 			done.Size += n
 		}
 		if err != nil {
