@@ -23,13 +23,15 @@ const (
 type Key struct {
 	ID          string     `json:"id"`
 	Name        string     `json:"name"`
-	Key         string     `json:"key"` // masked
+	Key         string     `json:"key"` // masked; the full key where it was just made, which is told once
 	Permissions []string   `json:"permissions"`
 	Environment string     `json:"environment"`
 	CreatedAt   time.Time  `json:"created_at"`
 	LastUsedAt  *time.Time `json:"last_used_at"`
 	ExpiresAt   *time.Time `json:"expires_at"`
-	// Secret is the full key. It is told once, when the key is made.
+	// Masked is the key's beginning and end, and Secret an alias of Key. Both are
+	// set only where the key was just made.
+	Masked string `json:"masked,omitempty"`
 	Secret string `json:"secret,omitempty"`
 }
 

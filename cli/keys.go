@@ -71,7 +71,7 @@ A key can grant only what it has itself.`,
 		ctx := cmd.Context()
 		return a.withServer(ctx, func(c *client.Client) error {
 			key, err := c.CreateKey(ctx, n)
-			return a.show(key, err, [][]any{{key.Secret}})
+			return a.show(key, err, [][]any{{key.Key}})
 		})
 	}
 	return cmd

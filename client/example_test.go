@@ -180,7 +180,7 @@ func ExampleClient_CreateKey() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(key.Name, key.Permissions, key.Secret != "")
+	fmt.Println(key.Name, key.Permissions, key.Key != "")
 	// Output: ci [Boxes] true
 }
 

@@ -26,8 +26,9 @@ func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 	return d.Keys, err
 }
 
-// CreateKey makes a key. Errors: PermissionDenied (also for permissions that
-// the caller's own key lacks), InvalidArgument.
+// CreateKey makes a key and returns it with the full key, which no other call
+// tells. Errors: PermissionDenied (also for permissions that the caller's own key
+// lacks), InvalidArgument.
 func (c *Client) CreateKey(ctx context.Context, n NewKey) (k api.Key, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: "/v1/keys", body: n}, &k)
 	return k, err

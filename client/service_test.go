@@ -162,11 +162,11 @@ func TestServiceKeys(t *testing.T) {
 	ctx := t.Context()
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	made := must[api.Key](t)(c.CreateKey(ctx, client.NewKey{Name: "ci", Permissions: []string{"Boxes"}, ExpiresAt: &until}))
-	if !strings.HasPrefix(made.Secret, "sbx_live_") || !made.ExpiresAt.Equal(until) || made.Key != client.NewApiKeyCredential(made.Secret).String() {
+	if !strings.HasPrefix(made.Secret, "sbx_live_") || !made.ExpiresAt.Equal(until) || made.Key != made.Secret || made.Masked != client.NewApiKeyCredential(made.Key).String() {
 		t.Errorf("%+v: and we mask it as %s", made, client.NewApiKeyCredential(made.Secret))
 	}
 	keys := must[[]api.Key](t)(c.Keys(ctx))
-	if len(keys) != 1 || keys[0].ID != made.ID || keys[0].Secret != "" {
+	if len(keys) != 1 || keys[0].ID != made.ID || keys[0].Secret != "" || keys[0].Masked != "" || keys[0].Key != made.Masked {
 		t.Errorf("%+v", keys)
 	}
 	if err := c.DeleteKey(ctx, made.ID); err != nil {

@@ -293,9 +293,12 @@ func TestKeys(t *testing.T) {
 	s := start(t)
 	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	a := s.ask("POST", "/v1/keys", `{"name":"ci","permissions":["Boxes"],"expires_at":"`+until+`"}`).want(t, 201, "")
-	secret, _ := a.json["secret"].(string)
+	secret, _ := a.json["key"].(string)
+	if a.json["secret"] != secret {
+		t.Errorf("the alias is another: %s", a.text)
+	}
 	id, _ := a.json["id"].(string)
-	if masked, _ := a.json["key"].(string); !strings.HasPrefix(masked, "sbx_live_*") || !strings.HasSuffix(masked, secret[len(secret)-3:]) || a.json["expires_at"] != until || a.json["environment"] != "default" {
+	if masked, _ := a.json["masked"].(string); !strings.HasPrefix(masked, "sbx_live_*") || !strings.HasSuffix(masked, secret[len(secret)-3:]) || a.json["expires_at"] != until || a.json["environment"] != "default" {
 		t.Errorf("got %s", a.text)
 	}
 	s.ask("GET", "/v1/boxes", "", bearer(secret)).want(t, 200, "")

@@ -11,18 +11,25 @@ import (
 	"sandbox/core/fault"
 )
 
-// viewKey shows a key; secret is empty but where it was just made.
-func viewKey(k auth.Key, secret string) api.Key {
+// viewKey shows a key, masked.
+func viewKey(k auth.Key) api.Key {
 	return api.Key{
 		ID: k.ID, Name: k.Name, Key: k.Mask, Permissions: k.Permissions, Environment: k.Environment,
-		CreatedAt: k.CreatedAt, LastUsedAt: k.LastUsedAt, ExpiresAt: k.ExpiresAt, Secret: secret,
+		CreatedAt: k.CreatedAt, LastUsedAt: k.LastUsedAt, ExpiresAt: k.ExpiresAt,
 	}
+}
+
+// viewNewKey shows a key that was just made, in full.
+func viewNewKey(k auth.Key, secret string) api.Key {
+	view := viewKey(k)
+	view.Key, view.Masked, view.Secret = secret, k.Mask, secret
+	return view
 }
 
 func (s *Server) listKeys(w http.ResponseWriter, _ *request) error {
 	views := []api.Key{}
 	for _, k := range s.Keys.List() {
-		views = append(views, viewKey(k, ""))
+		views = append(views, viewKey(k))
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"keys": views})
 }
@@ -49,7 +56,7 @@ func (s *Server) createKey(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store") // the only reply that holds a secret
-	return writeJSON(w, http.StatusCreated, viewKey(k, secret))
+	return writeJSON(w, http.StatusCreated, viewNewKey(k, secret))
 }
 
 // decodeKey reads the body of a create. Errors: Malformed, InvalidArgument, with
