@@ -214,6 +214,19 @@ func TestLargeHeader(t *testing.T) {
 	if a := s.ask("GET", "/v1/me", "", header("X-Filler", strings.Repeat("a", 66<<10))); a.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("got %d", a.status)
 	}
+	for size, want := range map[int]string{64 << 10: "HTTP/1.1 200", 64<<10 + 1: "HTTP/1.1 431"} {
+		head := "GET /v1/me HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + s.key + "\r\nX-Filler: "
+		head += strings.Repeat("a", size-len(head)-4) + "\r\n\r\n"
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		must(t, err)
+		_, err = io.WriteString(conn, head)
+		must(t, err)
+		line := make([]byte, len(want))
+		if _, err := io.ReadFull(conn, line); err != nil || string(line) != want {
+			t.Errorf("a head of %d bytes: %q, %v", size, line, err)
+		}
+		must(t, conn.Close())
+	}
 	if a := s.ask("GET", "/v1/boxes?name="+strings.Repeat("a", 70<<10), ""); a.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("got %d", a.status)
 	}

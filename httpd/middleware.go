@@ -52,6 +52,11 @@ func (s *Server) handler(by Entrance) http.Handler {
 		}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if headSize(r) > maxHead { // and so close to it that net/http let it pass
+			w.Header().Set("Connection", "close")
+			http.Error(w, "431 Request Header Fields Too Large", http.StatusRequestHeaderFieldsTooLarge)
+			return
+		}
 		handle, params, misplaced := s.lookUp(routes, r.URL.EscapedPath(), by)
 		if handle != nil {
 			handle(w, r, params)
@@ -61,6 +66,18 @@ func (s *Server) handler(by Entrance) http.Handler {
 		req.missing = errNoRoute(req)
 		start(w, req)
 	})
+}
+
+// headSize returns how many bytes the request line and the headers of a request
+// have: all but the space around values, which net/http drops.
+func headSize(r *http.Request) int {
+	size := len(r.Method) + len(r.RequestURI) + len(r.Proto) + len("  \r\n") + len("Host: \r\n") + len(r.Host) + len("\r\n")
+	for name, values := range r.Header {
+		for _, value := range values {
+			size += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	return size
 }
 
 // recovered answers a panic with an internal error, so that one request can't end

@@ -160,6 +160,7 @@ func (s *Server) Close(ctx context.Context) error {
 const (
 	defaultTimeout = 30 * time.Second
 	idleTimeout    = 120 * time.Second // until the next request on a connection
-	maxHeaderBytes = 56 << 10          // net/http adds 4096 and its read-ahead, 60 KiB and more in all
+	maxHead        = 64 << 10          // of a request line and its headers (contract, section 6)
+	maxHeaderBytes = maxHead - 4096    // net/http adds 4096 for the first request of a connection, and 8192 for others
 	maxBody        = 1 << 20           // of JSON (contract, section 6)
 )
