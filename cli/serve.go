@@ -43,6 +43,9 @@ flag that is given comes first.`,
 		if err := readConfig(file, cmd.Flags(), &c); err != nil {
 			return err
 		}
+		if os.Geteuid() != 0 {
+			fmt.Fprintln(a.Err, "sandbox: serve runs without root: boxes can't be made or started, and no command can run; only keys and log queries work")
+		}
 		c.Beside = programDir()
 		reload := make(chan os.Signal, 1)
 		signal.Notify(reload, syscall.SIGHUP)

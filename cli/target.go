@@ -1,20 +1,13 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"io/fs"
-	"net/url"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"sandbox/client"
 	"sandbox/core/fault"
-	"sandbox/core/local"
-	"sandbox/daemon"
 	"sandbox/profile"
 )
 
@@ -94,34 +87,6 @@ func (a *app) server(ctx context.Context) (o client.Options, remote bool, err er
 	return ambient(ctx)
 }
 
-// ambient returns where commands go if neither flags nor environment say it.
-func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
-	home, err := local.Home("")
-	if err != nil {
-		return o, false, err
-	}
-	p, ok, err := storedProfile(profile.Default)
-	if err != nil {
-		return o, false, err
-	}
-	own, err := daemon.ReadAddress(home)
-	if err != nil && !errors.Is(err, fs.ErrPermission) {
-		return o, false, err
-	}
-	if ok && p.URL != own.URL {
-		return optionsOf(p), true, nil
-	}
-	socket := cmp.Or(own.Socket, filepath.Join(home, "sandbox.sock"))
-	if client.Listens(ctx, socket) {
-		return client.Options{URL: (&url.URL{Scheme: "unix", Path: socket}).String(), PathPrefix: own.Prefix}, true, nil
-	}
-	if os.Geteuid() == 0 {
-		return o, false, nil
-	}
-	return o, false, fault.New(fault.Unavailable,
-		"no daemon listens on %s, and only root can do without: start 'sandbox serve' as root, name a server with --url, or store one with 'sandbox auth login'", socket)
-}
-
 // storedProfile returns a profile of the user's credentials file.
 func storedProfile(name string) (profile.Profile, bool, error) {
 	profiles, err := profile.UserFile()
@@ -165,7 +130,8 @@ func targetTopic() *cobra.Command {
                                 SANDBOX_REST_PATH_PREFIX
   SANDBOX_PROFILE               the server and key of that profile
   the profile "default"         unless it is that of this host's own daemon
-  the socket of this home's daemon, if one listens
+  the socket of this home's daemon, if one listens; where SANDBOX_HOME is not
+  set, also that of root's daemon in /var/lib/sandbox
   this host's boxes, in process, for root
 
 Images, doctor and version are always about this host.`}
