@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/BurntSushi/toml"
 
@@ -61,7 +62,7 @@ func readFile(home string) (file, error) {
 	name := filepath.Join(home, "config.toml")
 	meta, err := toml.DecodeFile(name, &f)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // of a home that is a file the engine tells
 		return f, nil
 	case errors.Is(err, os.ErrPermission), errors.As(err, new(*fs.PathError)):
 		return f, fault.Wrap(fault.Config, err, "read the configuration")
