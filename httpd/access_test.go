@@ -62,13 +62,17 @@ func TestAccess(t *testing.T) {
 			if route.Method == "POST" {
 				body = `{"image":"default","cmd":["true"],"name":"planted","permissions":["Boxes"]}`
 			}
+			unknown, denied := "unauthenticated", "permission_denied"
+			if route.Pattern == "/v1/logs" { // a google.rpc.Status has no code of ours
+				unknown, denied = "", ""
+			}
 			for name, change := range without {
 				a := s.ask(route.Method, path, body, change)
 				if route.Open {
 					a.want(t, 200, "")
 					continue
 				}
-				if a.want(t, 401, "unauthenticated"); a.header.Get("WWW-Authenticate") != "Bearer" {
+				if a.want(t, 401, unknown); a.header.Get("WWW-Authenticate") != "Bearer" {
 					t.Errorf("%s %s, %s: no WWW-Authenticate", route.Method, path, name)
 				}
 			}
@@ -76,7 +80,7 @@ func TestAccess(t *testing.T) {
 				if route.Permission == "" || route.Permission == has {
 					continue
 				}
-				s.ask(route.Method, path, body, bearer(s.onlyKey(has))).want(t, 403, "permission_denied")
+				s.ask(route.Method, path, body, bearer(s.onlyKey(has))).want(t, 403, denied)
 			}
 		}
 	}
