@@ -82,6 +82,19 @@ func (s *Server) getBox(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, rec.Info())
 }
 
+// boxMetrics measures a box.
+func (s *Server) boxMetrics(w http.ResponseWriter, r *request) error {
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	m, err := box.Metrics(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, m)
+}
+
 // removed is the reply of a removal.
 type removed struct {
 	OK bool   `json:"ok"`

@@ -31,17 +31,38 @@ func (s *Server) download(w http.ResponseWriter, r *request) error {
 	if err := p.Err(fault.InvalidArgument); err != nil {
 		return err
 	}
+	return s.sendFile(w, r, *body.Path, body.Archive != nil)
+}
+
+// getFile streams a file, or a tar, which the query names.
+func (s *Server) getFile(w http.ResponseWriter, r *request) error {
+	query, err := r.query()
+	if err != nil {
+		return err
+	}
+	var p document.Problems
+	p.Required("path", query.Has("path"))
+	asTar := query.Has("archive")
+	p.When(asTar && query.Get("archive") != "tar", "archive", "value", "must be tar")
+	if err := p.Err(fault.InvalidArgument); err != nil {
+		return err
+	}
+	return s.sendFile(w, r, query.Get("path"), asTar)
+}
+
+// sendFile streams a file of a box to the client.
+func (s *Server) sendFile(w http.ResponseWriter, r *request, path string, asTar bool) error {
 	box, err := s.box(r)
 	if err != nil {
 		return err
 	}
-	file, err := box.Download(r.Context(), *body.Path, body.Archive != nil)
+	file, err := box.Download(r.Context(), path, asTar)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	kind := "application/octet-stream"
-	if body.Archive != nil {
+	if asTar {
 		kind = "application/x-tar"
 	}
 	header := w.Header()

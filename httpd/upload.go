@@ -31,16 +31,9 @@ type uploaded struct {
 // into the box, and mode may come behind it. A file that comes before dest is kept
 // on the disk until its destination is known.
 func (s *Server) upload(w http.ResponseWriter, r *request) error {
-	box, err := s.box(r)
+	box, err := s.running(r)
 	if err != nil {
 		return err
-	}
-	rec, err := box.Record(r.Context())
-	if err != nil {
-		return err
-	}
-	if rec.Status != api.Running { // before the client sends a whole file in vain
-		return fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.Status)
 	}
 	r.Body = bufferedBody{bufio.NewReaderSize(r.Body, piece), r.Body}
 	parts, err := r.MultipartReader()
@@ -58,6 +51,68 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 		return f.explain(err)
 	}
 	return writeJSON(w, http.StatusOK, uploaded{true, made})
+}
+
+// running returns the box that the path names, which must run: a client should not
+// send a whole file in vain. Errors: BoxNotFound, Ambiguous, InvalidState.
+func (s *Server) running(r *request) (*core.Box, error) {
+	box, err := s.box(r)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := box.Record(r.Context())
+	if err == nil && rec.Status != api.Running {
+		err = fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.Status)
+	}
+	return box, err
+}
+
+// putFile streams the body into a file of a box, which the query names.
+func (s *Server) putFile(w http.ResponseWriter, r *request) error {
+	query, err := r.query()
+	if err != nil {
+		return err
+	}
+	var p document.Problems
+	p.Required("path", query.Has("path"))
+	to := core.Upload{Dest: query.Get("path")}
+	if query.Has("mode") {
+		to.Mode, err = octal(query.Get("mode"))
+		p.When(err != nil, "mode", "value", notOctal)
+	}
+	if err := p.Err(fault.InvalidArgument); err != nil {
+		return err
+	}
+	box, err := s.running(r)
+	if err != nil {
+		return err
+	}
+	made, err := box.Upload(r.Context(), to, rawBody{r.Body})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, uploaded{true, made})
+}
+
+// rawBody is a body that is a file. It classifies the failures of Read.
+type rawBody struct{ io.Reader }
+
+func (b rawBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = errBody(err)
+	}
+	return n, err
+}
+
+// notOctal is what is wrong with a mode that is no octal number.
+const notOctal = "must be octal permission bits, such as 755"
+
+// octal reads permission bits.
+func octal(s string) (*int, error) {
+	mode, err := strconv.ParseUint(s, 8, 12)
+	bits := int(mode)
+	return &bits, err
 }
 
 // bufferedBody reads the body in large pieces, although package multipart asks for
@@ -151,12 +206,11 @@ func (f *form) field(part *multipart.Part) error {
 		}
 		return nil
 	}
-	mode, err := strconv.ParseUint(string(b), 8, 12)
+	mode, err := octal(string(b))
 	if err != nil {
-		return document.Invalid("mode", "value", "must be octal permission bits, such as 755")
+		return document.Invalid("mode", "value", notOctal)
 	}
-	bits := int(mode)
-	f.to.Mode = &bits
+	f.to.Mode = mode
 	return nil
 }
 

@@ -82,6 +82,47 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestRawFiles moves files by the query and a raw body.
+func TestRawFiles(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	content := strings.Repeat("content\x00\xff\r\n", 100_000)
+	put := func(query, body string) answer {
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", "http://box"+box+"/files"+query, strings.NewReader(body))
+		must(t, err)
+		return p.send(req)
+	}
+	if m := put("?path=/new/a%20b&mode=751", content).want(t, 200, ""); m["dest"] != "/new/a b" || m["size"] != float64(len(content)) {
+		t.Errorf("%v", m)
+	}
+	if out, _ := p.events(p.sh(box, "stat -c %a '/new/a b'"), 0).rest(); out["stdout"] != "751\n" {
+		t.Errorf("mode %v", out)
+	}
+	a := p.ask("GET", box+"/files?path=/new/a%20b", nil)
+	if a.want(t, 200, ""); string(a.body) != content || a.header.Get("Content-Length") != fmt.Sprint(len(content)) {
+		t.Errorf("%d bytes back, %v", len(a.body), a.header)
+	}
+	a = p.ask("GET", box+"/files?path=/new&archive=tar", nil)
+	if a.want(t, 200, ""); !bytes.Contains(a.body, []byte(content)) || a.header.Get("Content-Type") != "application/x-tar" {
+		t.Errorf("a tar of %d bytes, %v", len(a.body), a.header)
+	}
+	put("", "x").want(t, 400, "malformed")
+	put("?path=x", "x").want(t, 422, "invalid_argument")
+	put("?path=/x&mode=9", "x").want(t, 422, "invalid_argument")
+	put("?path=/new/", "x").want(t, 422, "invalid_argument")
+	p.ask("GET", box+"/files", nil).want(t, 400, "malformed")
+	p.ask("GET", box+"/files?path=/new", nil).want(t, 422, "is_directory")
+	p.ask("GET", box+"/files?path=/nothing", nil).want(t, 404, "file_not_found")
+	p.ask("GET", box+"/files?path=/new&archive=zip", nil).want(t, 422, "invalid_argument")
+	if m := p.ask("GET", box+"/metrics", nil).want(t, 200, ""); m["commands_executed_total"] != 1.0 || m["memory_bytes"] == nil {
+		t.Errorf("metrics: %v", m)
+	}
+	p.ask("POST", box+":stop?timeout_seconds=0", nil).want(t, 200, "")
+	put("?path=/x", "x").want(t, 409, "invalid_state")
+	p.ask("GET", box+"/files?path=/x", nil).want(t, 409, "invalid_state")
+}
+
 func TestUploadRefused(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
