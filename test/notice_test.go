@@ -28,6 +28,9 @@ func TestNotice(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^  ([a-z.]+/\S+) +\S`).FindAllStringSubmatch(read(t, "NOTICE"), -1) {
 		named[m[1]] = true
 	}
+	if regexp.MustCompile(`(?m)^(<{7}|={7}|>{7})`).MatchString(read(t, "NOTICE")) {
+		t.Error("NOTICE has the marks of a merge that was not finished")
+	}
 	for _, module := range slices.Sorted(maps.Keys(linked)) {
 		if !named[module] {
 			t.Errorf("NOTICE does not name %s", module)
