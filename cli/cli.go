@@ -82,6 +82,7 @@ a server or to this host's boxes in process, 'sandbox help servers' says.`,
 		a.execCmd(), a.attachCmd(), a.psCmd(), a.killCmd(), a.logsCmd(), a.cpCmd(),
 		a.imagesCmd(), a.imagesPullCmd(), a.keysCmd(), a.authCmd(), a.serveCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(), targetTopic(),
 	)
+	a.addCompletion(root)
 	a.mark(root)
 	return root
 }
