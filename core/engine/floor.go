@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
@@ -31,7 +33,11 @@ func (c Config) checkDisk() error {
 		return nil
 	}
 	var st unix.Statfs_t
-	if err := unix.Statfs(c.Home, &st); err != nil {
+	err := unix.Statfs(c.Home, &st)
+	if errors.Is(err, unix.EACCES) {
+		return nil // whoever may not look may not start a shim either, which says so
+	}
+	if err != nil {
 		return fault.Disk(err, "ask the home %s for its space", c.Home)
 	}
 	block := uint64(st.Bsize) //nolint:gosec // a size
