@@ -16,10 +16,11 @@ import (
 	"sandbox/core/ids"
 )
 
-// pickCPUs gives, as the kernel writes them, n of the host's CPUs for a box:
-// those that the fewest boxes have, of whatever home. What counts CPUs in the
-// box (nproc, runtimes that make threads) then counts what it may use. It
-// gives "" for all of them, and where the kernel can't bind a group to CPUs.
+// pickCPUs returns n of the host's CPUs for a box, as a list in the kernel's
+// notation. It picks those that the fewest boxes use, counting the boxes of all
+// homes. Programs that count CPUs in the box (nproc, runtimes that make threads)
+// then count those that the box may use. It returns "" when n covers all of
+// the CPUs, and when the kernel can't bind a group to CPUs.
 func pickCPUs(n int) string {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil || n >= set.Count() || !hasCpusets() {
@@ -37,7 +38,8 @@ func pickCPUs(n int) string {
 			cpus = append(cpus, cpu)
 		}
 	}
-	// Boxes that are made at the same moment do not see one another.
+	// Boxes that are made at the same moment do not see one another's CPUs,
+	// so the choice among equals is random.
 	rand.Shuffle(len(cpus), func(i, j int) { cpus[i], cpus[j] = cpus[j], cpus[i] })
 	slices.SortStableFunc(cpus, func(a, b int) int { return boxes[a] - boxes[b] })
 	slices.Sort(cpus[:n])
@@ -55,7 +57,7 @@ func hasCpusets() bool {
 	return exists(filepath.Join(groupRoot(), "cpuset", "cpuset.cpus"))
 }
 
-// cpuLists returns the CPUs of each box that there is.
+// cpuLists returns the CPU list of each box on the host, of all homes.
 func cpuLists() []string {
 	every := groups(string(ids.Box) + "*").dir("cpuset")
 	if cgroups.IsCgroup2UnifiedMode() {
@@ -71,7 +73,8 @@ func cpuLists() []string {
 	return lists
 }
 
-// parseCPUs reads a list such as 0-2,5.
+// parseCPUs returns the CPUs of a list such as 0-2,5. It skips what it can't
+// read.
 func parseCPUs(list string) []int {
 	var cpus []int
 	for part := range strings.SplitSeq(list, ",") {
@@ -92,7 +95,8 @@ func parseCPUs(list string) []int {
 }
 
 // stageCPUInfo returns the file that boxes bound to these CPUs see as
-// /proc/cpuinfo. It stays for the next such box; the stage is the shim's.
+// /proc/cpuinfo. The file is kept for the next box with the same CPUs, in the
+// stage, which only the shim sees.
 func stageCPUInfo(cpus string) (string, error) {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(cpus))
@@ -104,7 +108,7 @@ func stageCPUInfo(cpus string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(stage, ".cpuinfo-") // two boxes may come at once
+	f, err := os.CreateTemp(stage, ".cpuinfo-") // two boxes may be started at once
 	if err != nil {
 		return "", err
 	}
@@ -115,9 +119,9 @@ func stageCPUInfo(cpus string) (string, error) {
 	return name, os.Rename(f.Name(), name)
 }
 
-// filterCPUs leaves of a /proc/cpuinfo what is of the given CPUs, which keep
-// their numbers, and what is of none. How fast a CPU is at the moment would be
-// untrue the moment after.
+// filterCPUs returns the parts of a /proc/cpuinfo that describe the given CPUs,
+// which keep their numbers, and those that describe no CPU. It leaves out the
+// present speed of each CPU, as that is out of date a moment later.
 func filterCPUs(info []byte, cpus []int) []byte {
 	var kept []string
 	for block := range strings.SplitSeq(strings.TrimRight(string(info), "\n"), "\n\n") {

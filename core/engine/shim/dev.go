@@ -11,20 +11,23 @@ import (
 	"sandbox/core/fault"
 )
 
-// devices are the host's that a box sees. The cgroup lets no others through.
+// devices are the names of the host's devices that a box sees. The box's cgroup
+// allows no others.
 var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// terminals is the group that owns terminals, in Debian and most others.
+// terminals is the id of the group that owns terminals on Debian and most other
+// distributions.
 const terminals = 5
 
-// maxTerminals is how many terminals a box has open at most. The host has 4096,
-// of which one box would take all.
+// maxTerminals is the most terminals that a box can have open. The host has 4096
+// in all, which a single box could use up without this limit.
 const maxTerminals = 64
 
 // mountDev makes the box's /dev, in the shim's mount namespace. libcontainer
-// could: it takes a hundred system calls for each of these mounts, as it must
-// expect the box to be at work meanwhile. Nothing runs in the box yet, and
-// checkMountPoints has seen that /dev is a directory, so that names can be used.
+// could do it too, but takes a hundred system calls for each of these mounts, as
+// it must expect the box to change names meanwhile. Here plain paths are safe:
+// nothing runs in the box yet, and checkMountPoints has found /dev to be a
+// directory.
 func mountDev(root string, base, memoryMiB int) error {
 	dev := filepath.Join(root, "dev")
 	owner := fmt.Sprintf("uid=%d,gid=%d", base, base)
@@ -52,8 +55,9 @@ func mountDev(root string, base, memoryMiB int) error {
 	return nil
 }
 
-// makeDevice makes a device of the box's own, by the number of the host's. The
-// host's file itself, mounted here, would show what boxes do to its times.
+// makeDevice makes a device file of the box's own, with the number of the host's
+// device. If the host's file itself were mounted into boxes, each would see in
+// its times what the others do with it.
 func makeDevice(host, box string, owner int) error {
 	var st unix.Stat_t
 	if err := unix.Stat(host, &st); err != nil {
@@ -65,8 +69,9 @@ func makeDevice(host, box string, owner int) error {
 	return errors.Join(os.Chmod(box, 0o666), os.Lchown(box, owner, owner)) //nolint:gosec // as on every Unix
 }
 
-// checkMountPoints refuses a tree in which a name that the box's own file
-// systems are mounted on leads somewhere else.
+// checkMountPoints refuses a tree in which /proc, /dev or /sys exists and is not
+// a directory, a symbolic link for instance: what is mounted there would land
+// somewhere else.
 func checkMountPoints(root string) error {
 	dir, err := openPath(root)
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"sandbox/core/fault"
 )
 
-// mountDisk mounts the disk of a box whose writable layer has a size: an ext4
-// file system in a sparse file, which takes of the host what was written and
-// not removed. The mount alone holds the loop device, which goes with it: when
-// the box ends, however it ends, nothing is left to be detached.
+// mountDisk mounts the disk of a box whose writable layer has a size limit. The
+// disk is an ext4 file system in a sparse file, which takes up on the host only
+// what was written and not removed. Nothing but the mount keeps the loop device
+// in use, so the kernel frees the device with the mount: however the box ends,
+// nothing is left to be detached.
 func (t *tree) mountDisk(dir string, sizeGB int) error {
 	image, made, err := openDisk(filepath.Join(dir, "disk"), sizeGB)
 	if err != nil {
@@ -29,7 +30,8 @@ func (t *tree) mountDisk(dir string, sizeGB int) error {
 		return err
 	}
 	defer device.Close()
-	// noinit_itable: the kernel would write zeros over zeros, and fill the host.
+	// Without noinit_itable the kernel would write zeros into the empty inode
+	// tables, which read as zeros already, and so fill the host's disk.
 	const options = "discard,noinit_itable,errors=remount-ro"
 	if err := unix.Mount(device.Name(), t.root, "ext4", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOATIME, options); err != nil {
 		if errors.Is(err, unix.ENODEV) {
@@ -41,13 +43,14 @@ func (t *tree) mountDisk(dir string, sizeGB int) error {
 	return nil
 }
 
-// openDisk opens a box's disk, and makes it if it has none.
+// openDisk opens a box's disk, and makes one if the box has none. made says
+// which of the two it did.
 func openDisk(path string, sizeGB int) (f *os.File, made bool, err error) {
 	f, err = os.OpenFile(path, os.O_RDWR, 0)
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, false, err
 	}
-	// Under another name until it is whole.
+	// The file has another name until it is complete.
 	if f, err = os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return nil, false, err
 	}
@@ -68,8 +71,9 @@ func openDisk(path string, sizeGB int) (f *os.File, made bool, err error) {
 	return f, true, nil
 }
 
-// format makes an ext4 file system with a journal, so that a crash costs what
-// was being written and no more. It depends on no configuration of the host's.
+// format makes an ext4 file system with a journal, so that a crash loses only
+// what was being written. The result does not depend on the host's mke2fs
+// configuration.
 func format(path string) error {
 	program, err := findProgram("mkfs.ext4", "/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin")
 	if err != nil {
@@ -96,15 +100,17 @@ func findProgram(name string, dirs ...string) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// loopTries bounds the race with others of the host for a free loop device.
+// loopTries bounds how often loopDevice tries to get a free loop device, for
+// which it races with other programs on the host.
 const loopTries = 64
 
-// loopDevice returns a loop device for a disk. It is free again once nothing has it
-// open and no file system on it is mounted.
+// loopDevice returns a loop device that is attached to a disk. The kernel
+// detaches it once nothing has it open and no file system on it is mounted.
 func loopDevice(image *os.File, isNew bool) (*os.File, error) {
 	if !isNew {
-		// The kernel may still be busy with the end of the box's former
-		// life. Two devices would be two file systems on one disk.
+		// The kernel may not have detached the device of the box's previous
+		// life yet. With a second device the disk would be mounted as two
+		// file systems at once.
 		if device := attached(image); device != nil {
 			return device, nil
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/opencontainers/cgroups"
-	_ "github.com/opencontainers/cgroups/devices" // without it the rules for devices are not applied
+	_ "github.com/opencontainers/cgroups/devices" // without this import the rules for devices are not applied
 	"github.com/opencontainers/cgroups/fs"
 	"golang.org/x/sys/unix"
 
@@ -18,30 +18,33 @@ import (
 	"sandbox/core/options"
 )
 
-// Where cgroup v1 holds the limits, or a part of them, the shim makes the
-// groups itself and libcontainer none. libcontainer writes the number of a new
-// box's first process into each group, and the first such write waits for an
-// RCU grace period, 10 to 20 ms. A thread that writes "0", itself, does not
-// wait: so a thread joins the box's groups and the box is born in them. Only
-// cgroup2, which knows no threads, needs the write; it runs beside the rest.
+// On a host where cgroup v1 holds the limits, or a part of them, the shim makes
+// the groups itself and libcontainer makes none. libcontainer would write the
+// number of a new box's first process into each group, and the first such write
+// waits for an RCU grace period of 10 to 20 ms. A thread that writes "0", which
+// stands for itself, does not wait. So a thread of the shim joins the box's
+// groups, and the box's first process is born in them. Only a cgroup2 hierarchy
+// beside v1, which can't move single threads, needs the write of a number; that
+// write runs in parallel with the rest.
 //
 // On pure cgroup2 libcontainer makes the box's group.
 
 const (
-	hostGroups  = "/sys/fs/cgroup"   // read-only for this process on v1, see takeGroups
-	ourGroups   = stage + "/.cgroup" // the same, writable
+	hostGroups  = "/sys/fs/cgroup"   // on v1 takeGroups makes it read-only for this process
+	ourGroups   = stage + "/.cgroup" // the same hierarchies, writable
 	groupParent = "/sandbox"         // the boxes' directory in each hierarchy
 )
 
-// Below a box's directory is one for the commands: a limit there ends a command
-// and never init. On pure cgroup2, where only a group without processes has
-// limited ones below it, init has one too.
+// Below a box's group is one for its commands: when a limit there is exceeded, a
+// command ends and never init. On pure cgroup2 init has a group of its own too,
+// because only a group without processes can have groups with limits below it.
 const (
 	execsDir = "execs"
 	initDir  = "init"
 )
 
-// groupRoot is where this process reaches the hierarchies.
+// groupRoot returns the directory through which this process changes the
+// cgroup hierarchies.
 func groupRoot() string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return hostGroups
@@ -49,12 +52,13 @@ func groupRoot() string {
 	return ourGroups
 }
 
-// takeGroups keeps the v1 hierarchies from libcontainer, in this mount
-// namespace: as for a user without rights over cgroups, it goes on without.
+// takeGroups makes the v1 hierarchies read-only in this mount namespace, and
+// keeps a writable mount of them for the shim. libcontainer then makes no groups
+// and goes on without, as it does for a user without rights over cgroups.
 func takeGroups() error {
 	mounted, _ := filepath.Glob(hostGroups + "/*/tasks") // only a bad pattern fails
 	if cgroups.IsCgroup2UnifiedMode() || len(mounted) == 0 {
-		return nil // nothing to keep; a create says what is missing
+		return nil // there is nothing to take; creating a box reports what is missing
 	}
 	if err := os.Mkdir(ourGroups, 0o700); err != nil {
 		return err
@@ -69,14 +73,15 @@ func takeGroups() error {
 	return nil
 }
 
-// withoutGroups is the configuration of a box that libcontainer makes no group for.
+// withoutGroups returns the cgroup configuration of a box for which libcontainer
+// is to make no groups.
 func withoutGroups(id string) *cgroups.Cgroup {
 	return &cgroups.Cgroup{Name: id, Rootless: true, Resources: &cgroups.Resources{}}
 }
 
-// groups are the cgroup directories of one box. Its own directory has the limits of the
-// whole; the box's root may make directories for execs below one of them, and
-// touches no limit.
+// groups stands for the cgroup directories of one box. The box's own directory
+// in each hierarchy has the limits of the whole box. Below one of them the box's
+// root may make directories for execs, but it can't change any limit.
 type groups string // the box's id
 
 // dir returns the box's directory in the hierarchy of a v1 controller.
@@ -92,13 +97,13 @@ func (g groups) unified() string {
 	return g.dir("unified")
 }
 
-// hybrid tells whether the host has cgroup2 beside v1.
+// hybrid reports whether the host has cgroup2 beside v1.
 func hybrid() bool {
 	return !cgroups.IsCgroup2UnifiedMode() && exists(filepath.Join(groupRoot(), "unified", "cgroup.procs"))
 }
 
-// controllers returns the v1 hierarchies of the host, as libcontainer names
-// them, and the box's directory in each.
+// controllers returns the box's directory in each v1 hierarchy of the host. The
+// keys are the hierarchies' names as libcontainer spells them.
 func (g groups) controllers() map[string]string {
 	paths := map[string]string{}
 	mounted, _ := filepath.Glob(filepath.Join(groupRoot(), "*", "tasks")) // only a bad pattern fails
@@ -113,7 +118,8 @@ func (g groups) controllers() map[string]string {
 	return paths
 }
 
-// all returns those of the box's directories that exist.
+// all returns the box's directories: its one directory on pure cgroup2, and
+// elsewhere those in all hierarchies that exist.
 func (g groups) all() []string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return []string{g.unified()}
@@ -127,8 +133,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// enter makes the box's v1 groups with their limits and puts the calling
-// thread in them, which must be locked and must end soon: it can't go back.
+// enter makes the box's v1 groups with their limits and moves the calling thread
+// into them. The goroutine must be locked to the thread, and the thread must end
+// soon: it stays in the box's groups, unless leaveGroups moves it back.
 func (g groups) enter(limits *cgroups.Cgroup, o options.Box) error {
 	paths := g.controllers()
 	for name := range execLimits(o) {
@@ -155,7 +162,7 @@ func (g groups) enter(limits *cgroups.Cgroup, o options.Box) error {
 	return g.limitExecs(o)
 }
 
-// leaveGroups takes the calling thread back into the shim's own v1 groups.
+// leaveGroups moves the calling thread back into the shim's own v1 groups.
 func leaveGroups() {
 	own, err := cgroups.ParseCgroupFile("/proc/self/cgroup") // the main thread's
 	if err != nil {
@@ -167,10 +174,11 @@ func leaveGroups() {
 	}
 }
 
-// limit is a file of v1, the same of cgroup2, and what is written there.
+// limit is the name of a limit's file on v1 and on cgroup2, and the value to
+// write there.
 type limit struct{ v1, v2, value string }
 
-// execLimits are what the commands of a box are limited to, by controller.
+// execLimits returns the limits of a box's commands, by controller.
 func execLimits(o options.Box) map[string]limit {
 	return map[string]limit{
 		"memory": {"memory.limit_in_bytes", "memory.max", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)},
@@ -178,7 +186,8 @@ func execLimits(o options.Box) map[string]limit {
 	}
 }
 
-// limitExecs makes the groups of the box's commands, below those of the box.
+// limitExecs makes the groups of the box's commands, with their limits, below
+// those of the box.
 func (g groups) limitExecs(o options.Box) error {
 	for controller, limit := range execLimits(o) {
 		dir, file := g.dir(controller), limit.v1
@@ -196,9 +205,10 @@ func (g groups) limitExecs(o options.Box) error {
 	return nil
 }
 
-// execTasks opens the lists of the commands' groups. The one thread of init
-// that starts commands writes itself into them: its children are born there,
-// and init itself stays outside.
+// execTasks opens the "tasks" files of the commands' v1 groups; on pure cgroup2
+// it opens none. The one thread of init that starts commands writes itself into
+// them, so that its children are born in these groups while the rest of init
+// stays outside.
 func (g groups) execTasks() ([]*os.File, error) {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return nil, nil
@@ -215,9 +225,10 @@ func (g groups) execTasks() ([]*os.File, error) {
 	return tasks, nil
 }
 
-// oomKills opens the file that counts the kernel's kills for want of memory in
-// the commands' group. On cgroup2 it is the box's, which counts those below it
-// and is there before they are.
+// oomKills opens the file in which the kernel counts the processes that it
+// killed in the commands' group for lack of memory. On cgroup2 it opens the file
+// of the box's group, which also counts for the groups below it and exists
+// before they do.
 func (g groups) oomKills() (*os.File, error) {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return os.Open(filepath.Join(g.unified(), "memory.events"))
@@ -225,17 +236,20 @@ func (g groups) oomKills() (*os.File, error) {
 	return os.Open(filepath.Join(g.dir("memory"), execsDir, "memory.oom_control"))
 }
 
-// warm makes the RCU grace period pass that the next write of another
-// process's number would wait for. It waits itself.
+// warm waits for an RCU grace period, so that the next write of another
+// process's number into a group need not wait for one. It does nothing on a host
+// without cgroup2 beside v1.
 func warm() {
 	own, err := cgroups.ParseCgroupFile("/proc/self/cgroup")
 	if err == nil && hybrid() {
-		// Nobody is moved, and nothing depends on it.
+		// The process is in this group already, so the write moves nothing,
+		// and its failure does no harm.
 		_ = write(filepath.Join(groupRoot(), "pids", own["pids"]), "tasks", strconv.Itoa(os.Getpid()))
 	}
 }
 
-// adopt puts a new box's init into its cgroup2 group beside v1, where there is one.
+// adopt moves a new box's init into the box's cgroup2 group on a host that has
+// cgroup2 beside v1. On other hosts it does nothing.
 func (g groups) adopt(pid int) error {
 	if !hybrid() {
 		return nil
@@ -243,9 +257,10 @@ func (g groups) adopt(pid int) error {
 	return attach(g.unified(), pid)
 }
 
-// split makes init and the commands groups of their own on pure cgroup2, where
-// the box's group must have no process to have limits below. init must have
-// spoken: threads that its exec ends can't be moved, and stay until they ended.
+// split makes one group for init and one for the commands on pure cgroup2, where
+// the box's group must have no processes if groups below it are to have limits.
+// Call it only after init has reported that it is ready: threads that init's
+// exec ends can't be moved, and stay in the box's group until they have ended.
 func (g groups) split(pid int, o options.Box) error {
 	if !cgroups.IsCgroup2UnifiedMode() {
 		return nil
@@ -266,16 +281,18 @@ func attach(dir string, pid int) error {
 	return write(dir, "cgroup.procs", strconv.Itoa(pid))
 }
 
-// delegate returns the directory in which init makes a group for each exec: in the
-// box's cgroup2 directory, or on a host without cgroup2 in that of the v1 freezer.
-// Only directories and lists of processes change owner, no file of limits.
+// delegate returns the directory in which init makes a group for each exec. It
+// lies in the box's cgroup2 directory, or on a host without cgroup2 in that of
+// the v1 freezer. The box's root becomes the owner of this directory and of the
+// lists of processes, but of no file with a limit.
 //
-// What init gets is a mount of its own that is mounted nowhere: the box can
-// name init's descriptors (/proc/self/fd/N), and ".." from a directory of the
-// host's tree would lead it to all of the host's files.
+// The descriptor is of a separate mount that is attached nowhere. The box can
+// name init's descriptors (/proc/self/fd/N), and if this one were of a directory
+// in the host's tree, ".." would lead the box to all of the host's files.
 func (g groups) delegate(base int) (*os.File, error) {
 	execs := filepath.Join(g.unified(), execsDir)
-	// From init's group to an exec's the way leads through the box's.
+	// To move a process from init's group to an exec's, one must be allowed to
+	// write to the list of processes of the group above both, the box's.
 	theirs := []string{execs, filepath.Join(execs, "cgroup.procs"), filepath.Join(g.unified(), "cgroup.procs")}
 	if !exists(g.unified()) {
 		if !exists(g.dir("freezer")) {
@@ -299,7 +316,8 @@ func (g groups) delegate(base int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), execs), nil
 }
 
-// files opens what init needs of the groups, in the order of [wire.TypeConfig].
+// files opens the files of the groups that init needs, in the order that
+// [wire.TypeConfig] says.
 func (g groups) files(base int) ([]*os.File, error) {
 	tree, err := g.delegate(base)
 	if err != nil {
@@ -318,7 +336,7 @@ func (g groups) files(base int) ([]*os.File, error) {
 	return append([]*os.File{tree, kills}, tasks...), nil
 }
 
-// remove removes the box's directories, which have no process left.
+// remove removes the box's directories. No process may be left in them.
 func (g groups) remove() error {
 	var errs []error
 	for _, path := range g.all() {
@@ -327,7 +345,7 @@ func (g groups) remove() error {
 	return errors.Join(errs...)
 }
 
-// processes returns the numbers of the box's processes, on the host.
+// processes returns the process ids of the box's processes on the host.
 func (g groups) processes() []int {
 	var all []int
 	for _, path := range g.all() {
@@ -344,27 +362,29 @@ func (g groups) kill() {
 	}
 }
 
-// killRounds bounds the chase after processes that fork meanwhile, where the
-// kernel has no cgroup.kill.
+// killRounds bounds how often killGroup lists and kills the processes of a group.
+// Where the kernel has no cgroup.kill, processes that fork meanwhile take more
+// than one round.
 const killRounds = 100
 
-// killGroup ends every process of a group and of those below, and waits until
-// they have gone. What fails here shows when the group can't be removed.
+// killGroup kills every process of a group and of the groups below it, and waits
+// until they have ended. It reports no errors: a process that is left shows
+// later, as the group can't be removed.
 func killGroup(path string) {
 	for range killRounds {
 		pids, _ := cgroups.GetAllPids(path)
 		if len(pids) == 0 {
 			return
 		}
-		_ = write(path, "cgroup.kill", "1") // cgroup2: all at once
+		_ = write(path, "cgroup.kill", "1") // on cgroup2 this kills all at once
 		for _, pid := range pids {
 			end(pid)
 		}
 	}
 }
 
-// end kills a process and waits for its end. A thread of a killed shim may
-// still be on its way out, in the group it was to start a box in.
+// end kills a process and waits until it has ended. It may be a killed shim, of
+// which a thread is still ending in the group where it was to start a box.
 func end(pid int) {
 	h, err := process.Hold(pid)
 	if err != nil {
@@ -375,7 +395,7 @@ func end(pid int) {
 	_ = h.Wait()
 }
 
-// write writes to a file of a group, which must be there.
+// write writes a value to a file of a group. The file must exist.
 func write(dir, file, value string) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {

@@ -23,23 +23,24 @@ import (
 	"sandbox/core/store"
 )
 
-// The ids of boxes lie in a part of the number space that neither accounts nor
-// other tools give out (systemd documents 0x70000000 to 0x7fffffff as unused).
+// firstID is the first user and group id of boxes on the host. The range from
+// here on is one that neither accounts nor other tools are given ids from
+// (systemd documents 0x70000000 to 0x7fffffff as unused).
 const firstID = 0x70000000
 
-// keeper owns the boxes of a home. It alone writes their records.
+// keeper owns the boxes of a home. Nothing else writes their records.
 type keeper struct {
 	home     string
 	log      *slog.Logger
 	launcher launcher
 	records  store.Dir[record.Box]
 	idle     *idle
-	flushes  atomic.Int64 // asked for, and not done
+	flushes  atomic.Int64 // how many were requested and are not done
 	queue    queue
 
 	mu     sync.Mutex
 	boxes  map[string]*box
-	owners map[process.Identity]bool // watched
+	owners map[process.Identity]bool // the processes that watchOwner watches
 }
 
 // box is one box of the home.
@@ -49,13 +50,13 @@ type box struct {
 	mu    sync.Mutex
 	rec   record.Box
 	life  *life   // nil unless it runs
-	ended *ending // of the present or the last life
+	ended *ending // the end of the present life, or else of the last one
 }
 
-// ending is the end of a box's life, noted.
+// ending tells when the end of a box's life has been noted, and how that went.
 type ending struct {
-	noted chan struct{} // closed once it has been
-	err   error         // why the record of it could not be written
+	noted chan struct{} // closed once the end has been noted
+	err   error         // why the end could not be written to the record
 }
 
 func (b *box) record() record.Box {
@@ -64,7 +65,8 @@ func (b *box) record() record.Box {
 	return b.rec
 }
 
-// create makes a box and starts it, unless whoever asks for it has left.
+// create makes a box and starts it, unless left says that the client which
+// requested the box has hung up.
 func (k *keeper) create(req core.CreateRequest, owner process.Identity, left func() bool) (core.Record, error) {
 	if !ids.Box.Valid(req.ID) {
 		return core.Record{}, fault.New(fault.Engine, "%q is no box id", req.ID)
@@ -86,8 +88,9 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity, left fun
 		return core.Record{}, err
 	}
 	defer b.change.Unlock()
-	// Who left has asked for the box's removal, and may have been told that
-	// there is none: later than this the removal waits for us.
+	// A client that has left may have requested the box's removal before
+	// reserve, and got the answer that there is no such box. A removal that
+	// is requested from here on waits until we release b.change.
 	if left() {
 		return core.Record{}, errors.Join(fault.New(fault.Canceled, "whoever asked for the box has gone"), k.forget(b))
 	}
@@ -100,12 +103,14 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity, left fun
 	return b.record().Record, nil
 }
 
-// again returns the box that an earlier shim made, which died before it could
-// say so. One that does not run any more is removed: its asker never had it.
+// again returns the running box with this id that an earlier shim made and died
+// before it could answer. If that box does not run any more, again removes it,
+// as the client never got it. It returns an empty record where create has to
+// make the box.
 func (k *keeper) again(id string) (core.Record, error) {
 	b, err := k.lock(id)
 	if err != nil {
-		return core.Record{}, nil // as nearly always: there is none
+		return core.Record{}, nil // there is no such box, which is the usual case
 	}
 	defer b.change.Unlock()
 	if rec := b.record().Record; rec.Status == api.Running {
@@ -114,8 +119,8 @@ func (k *keeper) again(id string) (core.Record, error) {
 	return core.Record{}, k.forget(b)
 }
 
-// reserve makes a box with a name and a range of ids of its own, and writes its record.
-// b.change is held, and the caller gives it back.
+// reserve makes a box with a name and a range of ids of its own, and writes its
+// record. It returns the box with b.change locked; the caller unlocks it.
 func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, error) {
 	now := time.Now().UTC()
 	b := &box{rec: record.Box{
@@ -135,7 +140,8 @@ func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, 
 	if len(used) >= core.MaxBoxes {
 		return nil, fault.New(fault.ResourceExhausted, "the home has %d boxes, which is the most: remove some", core.MaxBoxes)
 	}
-	// A random range, so that homes that know nothing of each other rarely share one.
+	// The range is random, so that homes, which know nothing of each other's
+	// boxes, rarely use the same one.
 	n := rand.IntN(core.MaxBoxes)
 	for used[firstID+n*idsPerBox] {
 		n = (n + 1) % core.MaxBoxes
@@ -149,8 +155,8 @@ func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, 
 	return b, nil
 }
 
-// bringUp starts a box and writes that it runs. On failure the box is as it
-// was, in memory as on disk. b.change is held.
+// bringUp starts a box and writes to its record that it runs. On failure the box
+// stays as it was, both in memory and on disk. The caller holds b.change.
 func (k *keeper) bringUp(b *box) error {
 	rec := b.record()
 	life, err := k.launcher.launch(rec)
@@ -172,7 +178,7 @@ func (k *keeper) bringUp(b *box) error {
 	return nil
 }
 
-// adopt watches over a running box.
+// adopt makes f the life of a box, and watches its init to note its end.
 func (k *keeper) adopt(b *box, f *life) {
 	b.mu.Lock()
 	b.life, b.ended = f, &ending{noted: make(chan struct{})}
@@ -185,7 +191,8 @@ func (k *keeper) adopt(b *box, f *life) {
 	}()
 }
 
-// noteEnd takes note of the end of a box's init, expected or not.
+// noteEnd cleans up after a box whose init has ended, expectedly or not, and
+// writes the end to its record. A box with AutoRemove is removed instead.
 func (k *keeper) noteEnd(b *box, f *life) {
 	k.launcher.cleanUp(b.rec.ID, f)
 	b.mu.Lock()
@@ -204,7 +211,7 @@ func (k *keeper) noteEnd(b *box, f *life) {
 	}
 }
 
-// forget removes a box that does not run: its objects first, its record last.
+// forget removes a box that does not run: first its directory, then its record.
 func (k *keeper) forget(b *box) error {
 	id := b.rec.ID
 	if err := os.RemoveAll(record.Dir(k.home, id)); err != nil {
@@ -219,7 +226,8 @@ func (k *keeper) forget(b *box) error {
 	return nil
 }
 
-// lock finds a box and takes the right to change it; the caller gives it back.
+// lock finds a box and locks its change mutex, which the caller unlocks. It
+// waits for other changes of the box, and for a life that has ended to be noted.
 func (k *keeper) lock(id string) (*box, error) {
 	b := k.find(id)
 	if b == nil {
@@ -241,7 +249,7 @@ func (k *keeper) find(id string) *box {
 	return k.boxes[id]
 }
 
-// awaitEnd waits until the end of an init that is over has been noted.
+// awaitEnd waits, if the box's init has ended, until its end has been noted.
 func (b *box) awaitEnd() {
 	b.mu.Lock()
 	over, ended := b.life != nil && b.life.init.Ended(), b.ended
@@ -270,8 +278,8 @@ func (k *keeper) start(id string) (core.Record, error) {
 	return b.record().Record, nil
 }
 
-// startFailed notes that a box could not be brought up again. Where not even
-// that can be written, the box stays what its record says.
+// startFailed writes to a box's record that the box could not be started again.
+// If not even that can be written, the box stays as its record says.
 func (k *keeper) startFailed(b *box, err error) {
 	rec := b.record()
 	rec.Fail("start_failed", err)
@@ -284,8 +292,8 @@ func (k *keeper) startFailed(b *box, err error) {
 	b.mu.Unlock()
 }
 
-// stopSlack is what a stop takes beyond its grace before the box is killed
-// from outside.
+// stopSlack is how much longer than its grace period a stop may take before the
+// box is killed from outside.
 const stopSlack = 5 * time.Second
 
 func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
@@ -315,9 +323,10 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 	return b.record().Record, nil
 }
 
-// stopping notes that the box is to stop, so that its end counts as a stop also
-// for a shim that comes after this one. It returns the box's life, nil when it
-// has none. A record that can't be written keeps no box from being stopped.
+// stopping writes to the box's record that the box is to stop, so that its end
+// counts as a stop even if another shim notes it after this one has died. If the
+// record can't be written, the stop goes on all the same. It returns the box's
+// life, nil if it has none, and its ending.
 func (k *keeper) stopping(b *box) (*life, *ending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -330,7 +339,8 @@ func (k *keeper) stopping(b *box) (*life, *ending) {
 	return b.life, b.ended
 }
 
-// askToStop has init end the box, and waits for its word that all is over.
+// askToStop asks init to end the box's commands within the grace period, and
+// waits until init answers that all have ended.
 func (k *keeper) askToStop(id string, grace time.Duration) error {
 	dir, err := openPath(record.Dir(k.home, id))
 	if err != nil {
@@ -370,7 +380,8 @@ func (k *keeper) remove(id string, force bool) error {
 	return k.forget(b)
 }
 
-// watchOwner removes a process's boxes when the process ends.
+// watchOwner watches a process, and removes the boxes that it owns once it has
+// ended. It returns at once, and does nothing if the process is watched already.
 func (k *keeper) watchOwner(owner process.Identity) {
 	k.mu.Lock()
 	watched := k.owners[owner]
@@ -398,9 +409,9 @@ func (k *keeper) watchOwner(owner process.Identity) {
 	}()
 }
 
-// awaitProcess waits for the end of a process. While it can't be watched for
-// want of descriptors, its end is not known, and is looked for every second:
-// the kernel tells nobody of a descriptor that is free again.
+// awaitProcess waits for the end of a process. While the process can't be
+// watched for lack of descriptors, awaitProcess tries again every second: the
+// kernel does not tell anybody when a descriptor is free again.
 func awaitProcess(p process.Identity) {
 	for {
 		h, err := process.Open(p)
@@ -416,7 +427,8 @@ func awaitProcess(p process.Identity) {
 	}
 }
 
-// checkRootfs refuses directories that no box may have as its root.
+// checkRootfs refuses a root file system directory that no box may have as its
+// root: one that is the home, lies in it or holds it.
 func (k *keeper) checkRootfs(o options.Box) error {
 	if o.RootfsPath == "" {
 		return nil
@@ -440,7 +452,8 @@ func (k *keeper) checkRootfs(o options.Box) error {
 	return nil
 }
 
-// openRootfs opens the directory that a box without an image stands on.
+// openRootfs opens the directory that is the root file system of a box without an
+// image. The caller closes it.
 func openRootfs(o options.Box) (*os.File, error) {
 	f, err := hostpath.Open(o.RootfsWithin, o.RootfsPath)
 	if errors.Is(err, hostpath.ErrOutside) {
@@ -456,11 +469,11 @@ func openRootfs(o options.Box) (*os.File, error) {
 	return f, nil
 }
 
-// overlap tells whether one of two paths is the other or lies below it, also
-// where one goes through another mount of the same directories.
+// overlap reports whether two paths are the same or one lies below the other. It
+// recognises a directory also where a path reaches it through another mount.
 func overlap(a, b string) bool { return within(a, b) || within(b, a) }
 
-// within tells whether path is directory or lies below it.
+// within reports whether path is the directory dir or lies below it.
 func within(path, dir string) bool {
 	there, err := os.Stat(dir)
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 	"sandbox/core/sockets"
 )
 
-// initTimeout bounds what a new init may take to answer.
+// initTimeout is how long a new init may take to answer.
 const initTimeout = 30 * time.Second
 
-// errorsOnly is logrus's level. At the default a start writes sixty lines,
-// each of which wakes this process.
+// errorsOnly is the number of logrus's level for errors. At the default level
+// the start of a box logs sixty lines, each of which wakes this process.
 const errorsOnly = "2"
 
-// launcher makes the kernel's side of boxes.
+// launcher makes the kernel objects of boxes and starts their init.
 type launcher struct {
 	home    string
 	state   string   // libcontainer's directory
@@ -38,7 +38,7 @@ type launcher struct {
 	log     *slog.Logger
 }
 
-// life is the part of a box that exists while it runs.
+// life is the part of a box that exists only while the box runs.
 type life struct {
 	init   process.Identity
 	handle *process.Handle
@@ -46,7 +46,7 @@ type life struct {
 	net    *network.Box // nil for network None
 }
 
-// launch brings a box up, all of it or nothing.
+// launch starts a box. On failure nothing of it is left in the kernel.
 func (l launcher) launch(b record.Box) (f *life, err error) {
 	net, err := l.reservePorts(b.Options)
 	if err != nil {
@@ -58,9 +58,9 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 		}
 	}()
 	tree := stagedTree(b.ID)
-	defer tree.unmount() // init has it then, in its own mount namespace
+	defer tree.unmount() // by then init has the tree in its own mount namespace
 	mounted := make(chan error, 1)
-	go func() { mounted <- l.mount(&tree, b) }() // beside the cgroups
+	go func() { mounted <- l.mount(&tree, b) }() // while the cgroups are made
 	control, child, err := socketPair()
 	if err != nil {
 		<-mounted //nolint:errcheck // its failure would say less
@@ -72,7 +72,7 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 	if err != nil {
 		return nil, l.explain(err, tree.root)
 	}
-	_ = child.Close() // init's death is EOF now
+	_ = child.Close() // only init has this end now, so its death reads as EOF
 	if err := l.greet(b, life.init.PID, net, control); err != nil {
 		l.end(b.ID, life)
 		return nil, l.explain(fmt.Errorf("start the box's init: %w", err), tree.root)
@@ -81,11 +81,11 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 	return life, nil
 }
 
-// mount makes the box's root file system, with all that is mounted in it from
-// outside.
+// mount makes the box's root file system, with everything that is mounted in it
+// from outside the box: /dev and the volumes.
 func (l launcher) mount(t *tree, b record.Box) error {
 	layers := b.Image.Layers
-	if b.Options.RootfsWithin != "" { // its links may lead elsewhere by now
+	if b.Options.RootfsWithin != "" { // opened again: its symbolic links may lead elsewhere by now
 		root, err := openRootfs(b.Options)
 		if err != nil {
 			return err
@@ -105,8 +105,9 @@ func (l launcher) mount(t *tree, b record.Box) error {
 	return mountVolumes(l.home, t.root, b.Options.Volumes, b.UIDBase)
 }
 
-// run makes the box's namespaces, mounts and groups, and starts its init, once
-// its root file system is mounted. It does so on a thread of its own, which ends with it: see groups.enter.
+// run makes the box's namespaces, mounts and groups, and starts its init once
+// its root file system is mounted. It works on a thread of its own, which ends
+// afterwards; groups.enter says why.
 func (l launcher) run(b record.Box, root string, control *os.File, mounted <-chan error) (f *life, err error) {
 	c, err := config(b, root)
 	if err != nil {
@@ -116,9 +117,9 @@ func (l launcher) run(b record.Box, root string, control *os.File, mounted <-cha
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked
+		runtime.LockOSThread() // never unlocked, so the thread ends with this goroutine
 		if f, err = l.runHere(b, c, control, mounted); err != nil {
-			leaveGroups() // or they could not be removed
+			leaveGroups() // groups with a thread in them could not be removed
 			l.clean(b.ID)
 		}
 	}()
@@ -143,7 +144,7 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 	}
 	p := &libcontainer.Process{
 		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true, Env: []string{initThreads(), homeMark(l.home)},
-		ExtraFiles: []*os.File{l.program, control}, // guest.Main knows them as 3 and 4
+		ExtraFiles: []*os.File{l.program, control}, // guest.Main expects them as descriptors 3 and 4
 		LogLevel:   errorsOnly,
 	}
 	if err := c.Run(p); err != nil {
@@ -158,8 +159,9 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 	return f, nil
 }
 
-// initThreads keeps init on a large host from having more threads than are set
-// aside for it (initProcesses): one that Go can't start is its end.
+// initThreads returns the environment variable that keeps init on a large host
+// from having more threads than are set aside for it (initProcesses). A thread
+// that Go can't start would end init.
 func initThreads() string { return fmt.Sprintf("GOMAXPROCS=%d", min(4, runtime.NumCPU())) }
 
 func (f *life) hold(p *libcontainer.Process) error {
@@ -206,9 +208,9 @@ func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.C
 	if err := control.Send(wire.TypeConfig, config, fds...); err != nil {
 		return err
 	}
-	connected := connect(net, pid, b.UIDBase) // while init prepares itself
+	connected := connect(net, pid, b.UIDBase) // meanwhile init prepares itself
 	if err := expect(control, wire.TypeReady, nil); err != nil {
-		return err // why init is gone, before that there was nobody to connect
+		return err // it says why init ended; connected then failed only because of that
 	}
 	if connected != nil {
 		return connected
@@ -232,14 +234,15 @@ func guestConfig(b record.Box, net *network.Box) (wire.Config, error) {
 	return c, err
 }
 
-// end ends a box's init and takes its kernel objects away.
+// end kills a box's init, waits until it has ended, and removes the box's kernel
+// objects.
 func (l launcher) end(id string, f *life) {
 	_ = f.handle.Kill()
 	_ = f.handle.Wait()
 	l.cleanUp(id, f)
 }
 
-// cleanUp takes away what an ended box leaves in the kernel.
+// cleanUp removes the kernel objects of a box that has ended.
 func (l launcher) cleanUp(id string, f *life) {
 	f.reap()
 	_ = f.handle.Close()
@@ -249,7 +252,7 @@ func (l launcher) cleanUp(id string, f *life) {
 	l.clean(id)
 }
 
-// clean removes a box's groups and libcontainer's notes of it.
+// clean removes a box's groups and libcontainer's state directory of it.
 func (l launcher) clean(id string) {
 	err := errors.Join(groups(id).remove(), os.RemoveAll(filepath.Join(l.state, id)))
 	if err != nil {
@@ -257,7 +260,8 @@ func (l launcher) clean(id string) {
 	}
 }
 
-// expect receives one frame of type t.
+// expect receives one frame of type t and decodes it into v, unless v is nil. A
+// frame of type TypeError is returned as the error that it reports.
 func expect(c *wire.Conn, t wire.Type, v any) error {
 	f, err := c.Recv()
 	if err != nil {
@@ -287,9 +291,10 @@ func socketPair() (*wire.Conn, *os.File, error) {
 	return c, os.NewFile(uintptr(p[1]), "shim"), c.SetTimeout(initTimeout)
 }
 
-// explain classifies why a box could not be brought up. On a full disk each
-// step fails in words of its own, down to an init that says nothing any more;
-// so the disks are asked: the box's, which is mounted at root, and the home's.
+// explain classifies the error with which a box could not be started. On a full
+// disk each step fails with an error of its own, and init may even end without
+// saying anything. So explain looks for itself whether a disk is full: the
+// home's, and the box's, which is mounted at root.
 func (l launcher) explain(err error, root string) error {
 	if f := fault.Of(err); fault.Classified(err) && f.Kind != fault.Engine && f.Kind != fault.Unsupported {
 		return err
@@ -302,7 +307,8 @@ func (l launcher) explain(err error, root string) error {
 	return engineFault(err)
 }
 
-// exhausted names what a file system has run out of, "" for nothing.
+// exhausted returns what a file system has run out of, "space" or "inodes", or
+// "" if it has enough of both.
 func exhausted(path string) string {
 	var st unix.Statfs_t
 	switch err := unix.Statfs(path, &st); {
@@ -316,13 +322,14 @@ func exhausted(path string) string {
 	return ""
 }
 
-// What a start writes: some files of a few bytes, and directories.
+// leastSpace (in bytes) and leastFiles are what the start of a box needs on a
+// disk: it writes a few directories and files of a few bytes.
 const (
 	leastSpace = 64 << 10
 	leastFiles = 16
 )
 
-// engineFault classifies what libcontainer and init answer.
+// engineFault classifies errors of libcontainer and init.
 func engineFault(err error) error {
 	if fault.Classified(err) {
 		return err

@@ -8,7 +8,8 @@ import (
 	"sandbox/core/options"
 )
 
-// reservePorts takes the ports of a new box; nil for one without a network.
+// reservePorts reserves the ports of a new box. It returns nil for a box without
+// a network.
 func (l launcher) reservePorts(o options.Box) (*network.Box, error) {
 	if o.Network == options.NetworkNone {
 		return nil, nil
@@ -16,7 +17,7 @@ func (l launcher) reservePorts(o options.Box) (*network.Box, error) {
 	return l.network.Reserve(o.Ports)
 }
 
-// connect gives a new box its network.
+// connect connects a new box to its network, if it has one.
 func connect(net *network.Box, pid, base int) error {
 	if net == nil {
 		return nil
@@ -31,8 +32,8 @@ func closeNetwork(net *network.Box) error {
 	return net.Close()
 }
 
-// takeOverNetwork adopts the network of a box that runs. What of its ports
-// can't be held is noted: they lead to the box all the same.
+// takeOverNetwork adopts the network of a running box. It logs the ports that
+// can't be held by a socket: they lead to the box all the same.
 func (k *keeper) takeOverNetwork(rec *record.Box) *network.Box {
 	if rec.Link == "" {
 		return nil
@@ -44,8 +45,9 @@ func (k *keeper) takeOverNetwork(rec *record.Box) *network.Box {
 	return net
 }
 
-// etc returns the files that the box's /etc has to hold. The names of hosts are
-// the box's own once it has begun; its resolvers follow the host's.
+// etc returns the files to write into the box's /etc, by name. hostname and
+// hosts are among them only before the box's first start: from then on they are
+// the box's own. resolv.conf follows the host's resolvers at each start.
 func etc(b record.Box, net *network.Box) (map[string]string, error) {
 	files := map[string]string{}
 	if b.StartedAt == nil {

@@ -13,31 +13,35 @@ import (
 	"sandbox/core/fault"
 )
 
-// stage is where the shim mounts boxes' root file systems, in its own mount
-// namespace, for libcontainer to take over. A box's root has to be able to go
-// there, and the home is closed to it. This directory is on every host, open to
-// all, and of no use to the shim: covering it hides nothing and makes no
-// directory on the host.
+// stage is the directory where the shim mounts boxes' root file systems, in its
+// own mount namespace, for libcontainer to take over. It can't lie in the home:
+// a box's root user has to be able to reach it, and the home is closed to that
+// user. /dev/pts exists on every host and everybody may enter it, so the shim
+// need not make a directory on the host. The shim does not use it otherwise, so
+// the mount on top of it hides nothing that is needed.
 const stage = "/dev/pts"
 
 func openStage() error {
-	err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64m") // what is in it counts, not this
+	err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64m") // these flags do not apply to what is mounted in it
 	return fault.Wrap(fault.Unsupported, err, "mount the stage for boxes on %s", stage)
 }
 
 // tree is the root file system of a box before its init has taken it over.
 type tree struct {
-	root   string // where it is mounted, in the shim's own mount namespace
-	mounts int    // how many mounts lie on root
+	root   string // the path where it is mounted, in the shim's own mount namespace
+	mounts int    // how many mounts are stacked on root
 }
 
-// stagedTree is the root file system of a box, not mounted yet.
+// stagedTree returns the root file system of a box, which is not mounted yet.
 func stagedTree(id string) tree { return tree{root: filepath.Join(stage, id)} }
 
-// mount mounts the box's root file system: the layers, lowest first,
-// read-only and with their owners mapped into the box's range, below the
-// writable directory upper. The writable directory belongs to the box's range on
-// disk: an id-mapped one comes up silently read-only.
+// mount mounts the box's root file system: the layers, given lowest first, below
+// the writable directory dir/upper. The layers are read-only, and their owners
+// are mapped into the box's range of ids. The writable directory is not mapped
+// but owned by ids of the box's range on disk, because the kernel mounts an
+// overlay with an id-mapped one read-only without an error. diskGB is the size
+// of the writable layer, 0 for no limit. passing says that the box is removed
+// when it ends.
 func (t *tree) mount(dir string, layers []string, base, diskGB int, passing bool) error {
 	if err := makeDirs(dir, t.root); err != nil {
 		return err
@@ -48,7 +52,7 @@ func (t *tree) mount(dir string, layers []string, base, diskGB int, passing bool
 		return fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")
 	}
 	defer ids.Close()
-	if diskGB != 0 { // below the layers, out of the box's sight
+	if diskGB != 0 { // the layers then cover it, so that the box does not see it
 		if err := t.mountDisk(dir, diskGB); err != nil {
 			return err
 		}
@@ -71,7 +75,7 @@ func (t *tree) mount(dir string, layers []string, base, diskGB int, passing bool
 			return err
 		}
 		defer layer.Close()
-		lower = append(lower, fdPath(layer)) // overlay wants the topmost first
+		lower = append(lower, fdPath(layer)) // overlayfs expects the topmost layer first
 	}
 	if err := copyRoot(layers[len(layers)-1], fdPath(upper), base); err != nil {
 		return err
@@ -80,7 +84,8 @@ func (t *tree) mount(dir string, layers []string, base, diskGB int, passing bool
 }
 
 // mapLayer mounts one layer, id-mapped and read-only, on the box's root, where
-// later mounts cover it, and gives a descriptor of it.
+// later mounts cover it. It returns a descriptor of the mount, which the caller
+// closes.
 func (t *tree) mapLayer(layer string, ids *os.File) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, layer, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if errors.Is(err, unix.ENOENT) {
@@ -107,12 +112,14 @@ func (t *tree) mapLayer(layer string, ids *os.File) (*os.File, error) {
 	return f, nil
 }
 
-// overlay mounts the whole on the box's root. userxattr keeps the marks of
-// layers in user.overlay.*, which unpacking can set without a right. Paths are
-// of descriptors: those of a long home would not fit the one page that options
-// have.
-// What is passing is never written to disk for its own sake: else the end of
-// the box waits until all that it wrote is there, to be removed.
+// overlay mounts the overlay file system of the layers and the writable
+// directory on the box's root. With userxattr the marks of layers are in
+// user.overlay.*, attributes which unpacking can set without privileges. The
+// paths are those of descriptors, because the paths of a home with a long name
+// would not fit into the one page that mount options may take.
+// A box that is removed when it ends (passing) is mounted volatile, so that the
+// kernel does not sync it: otherwise the end of the box would wait until all
+// that it wrote is on disk, only to be removed.
 func (t *tree) overlay(lower []string, upper, work string, passing bool) error {
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr", strings.Join(lower, ":"), upper, work)
 	if passing {
@@ -135,13 +142,15 @@ func (t *tree) overlay(lower []string, upper, work string, passing bool) error {
 	return nil
 }
 
-// noUpper is the failure of a home whose file system can't hold a writable layer.
+// noUpper returns the error for a home on a file system that can't hold a
+// writable layer.
 func noUpper(path string) error {
 	return fault.New(fault.Unsupported, "the home is on %s, which can't be the writable layer of a box: "+
 		"set SANDBOX_HOME to a directory on ext4, xfs or btrfs", fileSystem(path))
 }
 
-// unmount takes the mounts away here; those of a running box are its own.
+// unmount unmounts the tree in the shim's mount namespace. A running box keeps
+// its mounts, as it has them in its own namespace.
 func (t *tree) unmount() {
 	for ; t.mounts > 0; t.mounts-- {
 		_ = unix.Unmount(t.root, unix.MNT_DETACH)
@@ -158,8 +167,9 @@ func makeDirs(paths ...string) error {
 	return nil
 }
 
-// copyRoot gives the writable directory, which is what the box sees as /, the
-// mode of the topmost layer's and an owner in the box's range.
+// copyRoot sets the mode and owner of the writable directory, which the box sees
+// as /. The mode is that of the topmost layer's root directory, and the owner is
+// that directory's, moved into the box's range of ids.
 func copyRoot(layer, upper string, base int) error {
 	var st unix.Stat_t
 	if err := unix.Stat(layer, &st); err != nil {
@@ -171,7 +181,7 @@ func copyRoot(layer, upper string, base int) error {
 	return os.Chown(upper, base+int(min(st.Uid, idsPerBox-1)), base+int(min(st.Gid, idsPerBox-1)))
 }
 
-// openDir opens a directory of the home, and makes it if it is missing.
+// openDir opens a directory, and makes it if it is missing. The caller closes it.
 func openDir(path string) (*os.File, error) {
 	if err := makeDirs(path); err != nil {
 		return nil, err
@@ -185,7 +195,7 @@ func openPath(path string) (*os.File, error) {
 
 func fdPath(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
 
-// fileSystem names the file system that path is on.
+// fileSystem returns the name of the file system that path is on.
 func fileSystem(path string) string {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/opencontainers/cgroups/manager"
 )
 
-// group is the shim's own cgroup: it must not end with the service of the
-// program that happened to start it, nor be charged to that one's limits.
+// group is the shim's own cgroup. The shim needs one because it must not end with
+// the service of the program that happened to start it, nor count towards the
+// limits of that service.
 type group struct{ path string }
 
 func ownGroup(home string) group {
@@ -25,29 +26,32 @@ func hash(home string) uint64 {
 	return h.Sum64()
 }
 
-// homeMark is a variable in the environment of each init of a home. It tells
-// whose an init is that no record names.
+// homeMark returns the variable in the environment of each init of a home. It
+// tells to which home an init belongs that no record names.
 func homeMark(home string) string { return fmt.Sprintf("SANDBOX_HOME_MARK=%x", hash(home)) }
 
-// enter moves this process into its group, and ends what an earlier shim of
-// the home, which died, left there: half-made boxes, unpacking children.
+// enter moves this process into its group. First it kills the processes that an
+// earlier shim of the home left there when it died: those of half-made boxes, and
+// children that unpack layers.
 func (g group) enter() error {
 	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{}})
 	if err != nil {
 		return err
 	}
-	for _, path := range g.dirs(hostGroups) { // takeGroups comes later
+	for _, path := range g.dirs(hostGroups) { // takeGroups is called later
 		killGroup(path)
 	}
 	sweepShimGroups(hostGroups)
 	return m.Apply(os.Getpid())
 }
 
-// minGroupAge is the age at which a shim is in its group for certain.
+// minGroupAge is the age of a group at which the shim or box that it was made for
+// is certain to be in it.
 const minGroupAge = time.Minute
 
 // sweepShimGroups removes the groups of shims that were killed and whose homes
-// nobody has used since. One that has processes can't be removed.
+// have not been used since. Groups of running shims stay, because the kernel
+// does not remove a group that has processes.
 func sweepShimGroups(groupRoot string) {
 	for _, root := range hierarchies(groupRoot) {
 		groups, _ := filepath.Glob(filepath.Join(root, groupParent, "shim-*")) // only a bad pattern fails
@@ -59,7 +63,8 @@ func sweepShimGroups(groupRoot string) {
 	}
 }
 
-// leave removes the group, and the boxes' common directory with the last home.
+// leave moves this process out of its group and removes the group. The shim of the
+// last home also removes the directory that the groups of all homes are in.
 func (g group) leave() {
 	for _, path := range g.dirs(groupRoot()) {
 		parent := filepath.Dir(path)
@@ -67,11 +72,11 @@ func (g group) leave() {
 		_ = cgroups.RemovePath(path)
 	}
 	for _, root := range hierarchies(groupRoot()) {
-		_ = os.Remove(filepath.Join(root, groupParent)) // fails while others are in it
+		_ = os.Remove(filepath.Join(root, groupParent)) // fails while other groups are in it
 	}
 }
 
-// directories returns those of the group's directories that exist.
+// dirs returns those of the group's directories that exist.
 func (g group) dirs(groupRoot string) []string {
 	var found []string
 	for _, root := range hierarchies(groupRoot) {
@@ -82,7 +87,8 @@ func (g group) dirs(groupRoot string) []string {
 	return found
 }
 
-// hierarchies returns the directories at which the host's are mounted.
+// hierarchies returns the directories at which the host's cgroup hierarchies are
+// mounted.
 func hierarchies(groupRoot string) []string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return []string{groupRoot}

@@ -7,28 +7,31 @@ import (
 	"sandbox/core/fault"
 )
 
-// maxWaiting is how many boxes may wait to be brought up. One takes some 10 ms
-// of two CPUs, so that the last in the queue waits for a few seconds; who comes
-// later is better told to come again than left without an answer.
+// maxWaiting is how many boxes may wait to be started. To start one takes some 10
+// ms of two CPUs, so the last in the queue waits for a few seconds. A client that
+// comes later gets an error that says to try again, which is better than to
+// leave it without an answer.
 const maxWaiting = 240
 
-// queue bounds how many boxes are brought up at once, and how many wait for
-// that. Those who wait have cost nothing but their connection.
+// queue bounds how many boxes are started at once, and how many wait to be
+// started. A request that waits costs nothing but its connection.
 type queue struct {
 	working chan struct{}
-	all     chan struct{} // who works and who waits
+	all     chan struct{} // those that are started and those that wait
 }
 
-// newQueue makes a queue of which two boxes a CPU are brought up at once: while
-// one waits for the kernel another works. More gain nothing, and only take
-// longer each, with threads and descriptors of their own.
+// newQueue returns a queue that lets two boxes per CPU be started at once, but
+// never fewer than eight in all: while one waits for the kernel, another uses
+// the CPU. More at once gain nothing: each only takes longer, and needs threads
+// and descriptors of its own.
 func newQueue() queue {
 	atOnce := max(8, 2*runtime.NumCPU())
 	return queue{make(chan struct{}, atOnce), make(chan struct{}, atOnce+maxWaiting)}
 }
 
-// enter waits for a turn, in order, and as long as the asker does. Errors:
-// ResourceExhausted (the queue is full), Canceled.
+// enter waits for a turn, in the order of arrival, for as long as the client's
+// connection is open. After success the caller calls leave. Errors:
+// ResourceExhausted (the queue is full), Canceled (the client has hung up).
 func (q queue) enter(asker *wire.Conn) error {
 	select {
 	case q.all <- struct{}{}:
@@ -51,5 +54,5 @@ func (q queue) enter(asker *wire.Conn) error {
 	}
 }
 
-// leave passes the turn to the next.
+// leave ends the caller's turn, so that the next in the queue has one.
 func (q queue) leave() { <-q.working; <-q.all }

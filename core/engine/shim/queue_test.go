@@ -11,14 +11,14 @@ import (
 	"sandbox/core/fault"
 )
 
-// Past those who work and those who wait, everybody is told to come again;
-// whoever hangs up makes room in the queue.
+// When the queue is full, further clients get an error; a client that waits and
+// hangs up makes room in the queue.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	l := newQueue()
 	atOnce := cap(l.working)
 	for range atOnce {
-		if err := l.enter(nil); err != nil { // who need not wait is not watched
+		if err := l.enter(nil); err != nil { // a client that need not wait is not watched
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +35,7 @@ func TestLine(t *testing.T) {
 		go func() { entered <- l.enter(asker) }()
 	}
 	for len(l.all) < cap(l.all) {
-		runtime.Gosched() // until all have come
+		runtime.Gosched() // until all have entered the queue
 	}
 	if err := l.enter(nil); !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "ask again") {
 		t.Errorf("one more: %v", err)

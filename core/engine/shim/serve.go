@@ -28,24 +28,28 @@ import (
 const (
 	homeFD    = 3 // the directory of the home
 	programFD = 4 // sandbox-init
-	readyFD   = 5 // takes one line: that the shim serves, or why it can't
+	readyFD   = 5 // the shim writes one line to it: that it serves, or why it can't
 )
 
-// lingering is how long a shim stays once no box runs and no client is there.
+// lingering is how long a shim stays after the last box has ended and the last
+// client has left.
 const lingering = 5 * time.Second
 
-// The main thread is kept for Serve. A goroutine that puts its thread into a
-// box's groups ends the thread with itself (see groups.enter); the main one
-// can't end, and is the whole process in the eyes of cgroups.
+// init keeps the main thread for Serve. A goroutine that moves its thread into a
+// box's groups ends together with that thread (see groups.enter). The main
+// thread must not be used for that: it can't end, and cgroups take its group for
+// that of the whole process.
 func init() { runtime.LockOSThread() }
 
-// Serve is the shim of the home at the given path, until it is not needed.
+// Serve runs the shim of the home at the given path. It returns nil once the shim
+// is not needed any more, or the error that ended it. The process must have been
+// started with the three descriptors above. Serve owns them.
 func Serve(home string) error {
 	ended := make(chan error)
 	ready := os.NewFile(readyFD, "ready")
 	go func() { ended <- serve(home, ready) }()
 	err := <-ended
-	if err != nil { // heard where it came before the shim was ready
+	if err != nil { // the starter reads it only if it came before the shim was ready
 		e := fault.Of(err)
 		_ = json.NewEncoder(ready).Encode(wire.Error{Kind: e.Kind, Message: e.Message})
 	}
@@ -54,8 +58,8 @@ func Serve(home string) error {
 
 func serve(home string, ready *os.File) error {
 	dir := os.NewFile(homeFD, home)
-	// libcontainer hands this on to the program that makes a box from inside,
-	// which does one thing after another.
+	// libcontainer passes this variable on to the program that makes a box from
+	// inside. One CPU is enough for it, as it does one thing after another.
 	if err := os.Setenv("GOMAXPROCS", "1"); err != nil {
 		return err
 	}
@@ -63,8 +67,8 @@ func serve(home string, ready *os.File) error {
 	if err != nil {
 		return err
 	}
-	// An earlier shim may be about to end: while it served, it was found and no
-	// other one started.
+	// Wait for an earlier shim that may be about to end. While a shim serves,
+	// clients find it and start no other one.
 	held, err := filelock.Exclusive(context.Background(), filepath.Join(home, "engine", wire.ShimLock))
 	if err != nil {
 		return err
@@ -90,12 +94,12 @@ func serve(home string, ready *os.File) error {
 	if err := k.load(); err != nil {
 		return err
 	}
-	k.flush() // what an earlier shim did not come to
+	k.flush() // an earlier shim may have ended before it had flushed
 	err = k.serve(dir, ready)
 	return errors.Join(err, k.launcher.network.Leave())
 }
 
-// serve answers clients until there is nobody left to serve.
+// serve answers clients until the shim has been idle for a while.
 func (k *keeper) serve(home, ready *os.File) error {
 	dir, err := openPath(fdPath(home) + "/engine")
 	if err != nil {
@@ -114,8 +118,8 @@ func (k *keeper) serve(home, ready *os.File) error {
 	_ = ready.Close()
 	go func() {
 		<-k.idle.over
-		// New clients find no socket and start another shim; one that
-		// came just before is cut off and does the same.
+		// New clients find no socket and start another shim. A client that
+		// connected just before is disconnected and does the same.
 		_ = unix.Unlinkat(int(dir.Fd()), wire.ShimSocket, 0)
 		_ = l.Close()
 	}()
@@ -132,7 +136,8 @@ func (k *keeper) serve(home, ready *os.File) error {
 	}
 }
 
-// handle serves one client: requests one after another.
+// handle answers the requests of one client, one after another, until the client
+// hangs up.
 func (k *keeper) handle(conn *wire.Conn) {
 	defer conn.Close()
 	if err := conn.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: core.Version, PID: os.Getpid()}); err != nil {
@@ -156,7 +161,7 @@ func (k *keeper) handle(conn *wire.Conn) {
 	}
 }
 
-// answer does what one request asks for.
+// answer carries out one request and returns the reply to it.
 func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 	var r wire.BoxRequest
 	switch f.Type {
@@ -188,7 +193,8 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 	return wire.TypeDone, nil, k.remove(r.ID, r.Force)
 }
 
-// answerSweep answers with what was done, also where it failed in parts.
+// answerSweep sweeps the home and replies with what was done. Where a part of the
+// sweep failed, the reply holds the error too.
 func (k *keeper) answerSweep(f wire.Frame) (wire.Type, any, error) {
 	var r wire.Sweep
 	if err := f.Decode(&r); err != nil {
@@ -203,7 +209,8 @@ func (k *keeper) answerSweep(f wire.Frame) (wire.Type, any, error) {
 	return wire.TypeSwept, swept, nil
 }
 
-// maxOlderMS is a hundred years.
+// maxOlderMS is a hundred years in milliseconds, the longest age that a sweep
+// takes.
 const maxOlderMS = 100 * 366 * 24 * 3600 * 1000
 
 func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error) {
@@ -236,7 +243,7 @@ func (k *keeper) answerStart(conn *wire.Conn, id string) (core.Record, error) {
 	return k.start(id)
 }
 
-// openLog opens the shim's log in the home, anew when it has grown large.
+// openLog opens the shim's log in the home, and empties it if it has grown large.
 func openLog(home string) (*slog.Logger, error) {
 	const large = 1 << 20
 	name := filepath.Join(home, "engine", wire.ShimLog)
@@ -248,16 +255,18 @@ func openLog(home string) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Also for what the Go runtime says before it dies.
+	// Standard error goes to the log too, for what the Go runtime prints before
+	// it crashes.
 	if err := unix.Dup3(int(f.Fd()), 2, 0); err != nil {
 		return nil, err
 	}
 	return slog.New(slog.NewTextHandler(f, nil)), nil
 }
 
-// idle counts what keeps the shim here.
+// idle counts what the shim is needed for: running boxes, clients and work in the
+// background. It tells when there has been nothing for a while.
 type idle struct {
-	over chan struct{} // closed when nothing has kept it for a while
+	over chan struct{} // closed when the count has been 0 for a while
 
 	mu    sync.Mutex
 	n     int
@@ -275,7 +284,7 @@ func (i *idle) end() {
 	defer i.mu.Unlock()
 	if i.n == 0 {
 		close(i.over)
-		i.n = 1 << 30 // for good
+		i.n = 1 << 30 // so that the count never is 0 again and over is closed once
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"sandbox/core/options"
 )
 
-// What init may use beside what the box was given.
+// These are what init may use in addition to the limits that the box was given.
 const (
 	initProcesses = 64       // its threads count as processes
 	initMemory    = 16 << 20 // bytes
@@ -42,7 +42,8 @@ func config(b record.Box, root string) (*configs.Config, error) {
 			Resources:     resources(b.Options, cpus),
 			MaskedPaths:   masked,
 			ReadonlyPaths: readOnly,
-			// Nested user namespaces are how most kernel holes are reached.
+			// Most holes of the kernel are reached through nested user
+			// namespaces, so a box can make none.
 			Sysctl: map[string]string{"user.max_user_namespaces": "0"},
 		},
 	}
@@ -55,7 +56,7 @@ func config(b record.Box, root string) (*configs.Config, error) {
 	return c, nil
 }
 
-// hostname is the box's name where that is a valid one, else the id.
+// hostname returns the box's name if it is a valid host name, or else its id.
 func hostname(b record.Box) string {
 	if validHostname(b.Options.Name) {
 		return b.Options.Name
@@ -86,8 +87,9 @@ func namespaces() []specs.LinuxNamespace {
 	return n
 }
 
-// mounts are those that need the box's own namespaces; mountDev makes the rest.
-// One that is not bound to cpus ("") sees all of the host's.
+// mounts returns the mounts that have to be made within the box's own
+// namespaces; mountDev makes those of /dev. A box that is bound to cpus gets a
+// /proc/cpuinfo with only these; one that is not ("") sees all of the host's.
 func mounts(cpus string) ([]specs.Mount, error) {
 	options := []string{"nosuid", "noexec", "nodev"}
 	all := []specs.Mount{
@@ -105,7 +107,8 @@ func mounts(cpus string) ([]specs.Mount, error) {
 	return append(all, specs.Mount{Destination: "/proc/cpuinfo", Type: "bind", Source: info, Options: append(options[:3:3], "bind", "ro")}), nil
 }
 
-// masked and readOnly are what of /proc and /sys tells of the host or moves it.
+// masked and readOnly are the paths in /proc and /sys that tell about the host or
+// change it. The box does not see the masked ones, and can't write to the others.
 var (
 	masked = []string{
 		"/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/config.gz", "/proc/interrupts", "/proc/iomem", "/proc/ioports",
@@ -116,9 +119,9 @@ var (
 	readOnly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// resources are the limits of the whole box; its commands' own are set on their
-// group. The devices that libcontainer
-// always allows (null, zero, random, terminals) are added to the rule.
+// resources returns the limits of the whole box; execLimits returns those of its
+// commands, which are set on their group. The rule denies all devices, and
+// libcontainer adds those that it always allows (null, zero, random, terminals).
 func resources(o options.Box, cpus string) *specs.LinuxResources {
 	memory, pids := int64(o.MemoryMiB)<<20+initMemory, int64(options.MaxProcesses+initProcesses)
 	period, quota := uint64(100_000), int64(o.CPUs)*100_000 // microseconds
@@ -130,7 +133,9 @@ func resources(o options.Box, cpus string) *specs.LinuxResources {
 	}
 }
 
-// swapLimit closes swap: on v1 only where the kernel accounts for it.
+// swapLimit returns the limit of memory and swap together that leaves the box no
+// swap. On v1 it returns nil, for no limit, if the kernel does not account for
+// swap.
 func swapLimit(memory int64) *int64 {
 	const v1 = "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes"
 	if !cgroups.IsCgroup2UnifiedMode() && unix.Access(v1, unix.F_OK) != nil {
@@ -139,8 +144,9 @@ func swapLimit(memory int64) *int64 {
 	return &memory
 }
 
-// initCapabilities are what init has, within the box's user namespace: what
-// commands have, and what it takes to look after them.
+// initCapabilities returns the capabilities of init within the box's user
+// namespace: those that commands have, and those that init needs to look after
+// the commands.
 func initCapabilities() *specs.LinuxCapabilities {
 	c := []string{
 		"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL",

@@ -23,9 +23,10 @@ import (
 	"sandbox/core/store"
 )
 
-// load takes over the boxes of an earlier shim: it adopts those that run,
-// notes those that have ended, and removes what was never finished. Records
-// were written before objects, so nothing of ours is without one.
+// load takes over the boxes of an earlier shim. It adopts those that run, writes
+// to the records of the others that they have ended, and removes what was never
+// finished. A box's record is written before its objects are made, so every
+// object of ours has a record.
 func (k *keeper) load() error {
 	if err := errors.Join(k.records.Sweep(), layer.Sweep(k.layers())); err != nil {
 		return err
@@ -42,7 +43,7 @@ func (k *keeper) load() error {
 		k.boxes[rec.ID] = b
 		err := k.takeOver(b)
 		if fault.Is(err, fault.ResourceExhausted) {
-			return err // a box that can't be watched would be taken for dead
+			return err // going on would take a box that can't be watched for dead
 		}
 		if err != nil {
 			k.log.Error("take over a box", "box", rec.ID, "error", err)
@@ -57,9 +58,9 @@ func (k *keeper) load() error {
 	return k.sweepDirs()
 }
 
-// setAside puts a record that says what happened in the place of a damaged one.
-// Its box, of which nothing else is known, is ended: it has failed, and can be
-// removed with all that it has.
+// setAside moves a damaged record away and puts one in its place that says what
+// happened. It kills the box's processes, as nothing else is known of the box.
+// The box counts as failed, and can be removed with all that it has.
 func (k *keeper) setAside(d store.Damaged) {
 	file, err := k.records.SetAside(d.Key)
 	k.log.Error("a damaged record was set aside", "file", file, "damage", d.Err, "error", err)
@@ -76,8 +77,8 @@ func (k *keeper) setAside(d store.Damaged) {
 	}
 }
 
-// mend writes the record of a box anew that was damaged under this shim, which
-// knows what it held.
+// mend writes the record of a box anew if it was damaged while this shim runs,
+// as the shim knows what it held.
 func (k *keeper) mend(b *box) {
 	rec := b.record()
 	if _, err := k.records.Get(rec.ID); !errors.Is(err, store.ErrDamaged) {
@@ -87,15 +88,16 @@ func (k *keeper) mend(b *box) {
 	k.log.Error("a damaged record was written anew", "box", rec.ID, "error", err)
 }
 
-// takeOver brings one box and its record together. A box that does not run has
-// no kernel objects but those that a start left which died with its shim: its
-// record says stopped, and its init may live.
+// takeOver adopts a box that runs, or else corrects its record. A box whose
+// record does not say that it runs may still have kernel objects, and even a
+// running init, if an earlier shim died while it started the box. takeOver
+// removes them.
 func (k *keeper) takeOver(b *box) error {
 	rec := &b.rec
 	if rec.Status == api.Running {
 		h, err := process.Open(rec.Init)
 		if err == nil {
-			// Not a child of this shim: whoever is its parent now reaps it.
+			// init is no child of this shim; its present parent reaps it.
 			k.adopt(b, &life{init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
 			if rec.Stopping {
 				go k.finishStop(rec.ID)
@@ -117,7 +119,7 @@ func (k *keeper) takeOver(b *box) error {
 	return nil
 }
 
-// finishStop ends a box whose stop an earlier shim began and did not finish.
+// finishStop stops a box whose stop an earlier shim began and did not finish.
 func (k *keeper) finishStop(id string) {
 	_, err := k.stop(id, core.DefaultGrace)
 	if err != nil && !fault.Is(err, fault.InvalidState) && !fault.Is(err, fault.BoxNotFound) {
@@ -125,8 +127,8 @@ func (k *keeper) finishStop(id string) {
 	}
 }
 
-// sweepDirs removes directories of boxes that have no record any more; a record
-// that is damaged is one.
+// sweepDirs removes the directories of boxes that have no record any more. A
+// damaged record counts as a record.
 func (k *keeper) sweepDirs() error {
 	for _, parent := range []string{filepath.Join(k.home, "boxes"), k.launcher.state} {
 		entries, err := os.ReadDir(parent)
@@ -148,10 +150,10 @@ func (k *keeper) sweepDirs() error {
 }
 
 // sweepGroups removes the groups of boxes of which neither a record nor a
-// directory is left. All homes of the host have their boxes' groups in one
-// directory: a group with processes is this home's where the init in it bears
-// its mark, and one without is anybody's to remove once nobody can be about to
-// fill it.
+// directory is left. The groups of the boxes of all homes on the host are in one
+// directory. A group with processes belongs to this home if a process in it has
+// the home's mark. A group without processes may be removed by any home's shim
+// once it is so old that no shim can be about to put a process into it.
 func (k *keeper) sweepGroups() {
 	for _, root := range hierarchies(groupRoot()) {
 		paths, _ := filepath.Glob(filepath.Join(root, groupParent, "box_*")) // only a bad pattern fails
@@ -167,20 +169,21 @@ func (k *keeper) sweepGroups() {
 				groups(id).kill()
 				k.launcher.clean(id)
 			case len(pids) == 0 && err == nil && time.Since(st.ModTime()) > minGroupAge:
-				_ = groups(id).remove() // another home's shim may be faster
+				_ = groups(id).remove() // fails if another home's shim was faster
 			}
 		}
 	}
 }
 
-// bears tells whether a process bears the mark of this home.
+// bears reports whether a process has the mark of this home in its environment.
 func (k *keeper) bears(pid int) bool {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && slices.Contains(strings.Split(string(env), "\x00"), homeMark(k.launcher.home))
 }
 
-// sweep removes boxes that have been over for at least as long as older, and
-// directories that no box has. It goes on past what fails.
+// sweep removes the boxes that ended at least older ago, and directories and
+// groups that belong to no box. It goes on after a failure, and returns what it
+// removed together with all errors.
 func (k *keeper) sweep(older time.Duration) (wire.Swept, error) {
 	var swept wire.Swept
 	var failed []error
@@ -194,7 +197,7 @@ func (k *keeper) sweep(older time.Duration) (wire.Swept, error) {
 		case err == nil:
 			swept.Boxes = append(swept.Boxes, b.rec.ID)
 			swept.Bytes += size
-		case !fault.Is(err, fault.BoxNotFound) && !fault.Is(err, fault.InvalidState): // else another was faster
+		case !fault.Is(err, fault.BoxNotFound) && !fault.Is(err, fault.InvalidState): // these two mean that another client was faster
 			failed = append(failed, err)
 		}
 	}
@@ -221,8 +224,8 @@ func (k *keeper) all() []*box {
 	return slices.Collect(maps.Values(k.boxes))
 }
 
-// diskUse returns what the files below a directory take of the disk, as far as it
-// can be told.
+// diskUse returns how many bytes the files below a directory take up on the
+// disk. It leaves out what it can't read.
 func diskUse(dir string) int64 {
 	var size int64
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {

@@ -12,9 +12,9 @@ import (
 )
 
 // unpack extracts the tar stream that came with a request into a new directory
-// of the home, in a child with no rights but over files: cmd/sandbox-init hands
-// it to [layer.Child]. A client that gives up closes the stream, which is a tar
-// without end.
+// of the home. The work is done in a child process whose only privileges are
+// those over files: cmd/sandbox-init, which calls [layer.Child]. A client that
+// gives up closes the stream, so that the child reads a tar without its end.
 func (k *keeper) unpack(f wire.Frame) error {
 	var r wire.Unpack
 	if err := f.Decode(&r); err != nil {
@@ -24,19 +24,21 @@ func (k *keeper) unpack(f wire.Frame) error {
 		return fault.New(fault.Engine, "unpack into %q: want one stream and a directory of the home", r.Dir)
 	}
 	tar := os.NewFile(uintptr(f.FDs[0]), "tar")
-	f.FDs[0] = -1 // tar's now
+	f.FDs[0] = -1 // tar owns the descriptor now
 	defer tar.Close()
-	// Not /proc/self: a child has other files under these numbers when it execs.
+	// The path is not one in /proc/self, because the child has other files
+	// under these numbers when it execs.
 	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), k.launcher.program.Fd())
 	return layer.Unpack(context.Background(), []string{program, "unpack"}, tar, r.Dir)
 }
 
 func (k *keeper) layers() string { return filepath.Join(k.home, "layers") }
 
-// flush writes the home's layers to disk, while the shim goes on. It stays
-// until that is done. What it was asked for meanwhile is done in one.
+// flush starts to write the home's layers to disk and returns at once. The shim
+// does not end before that is done. All requests that come meanwhile are carried
+// out by one more flush.
 func (k *keeper) flush() {
-	if k.flushes.Add(1) > 1 { // who is at it will see it
+	if k.flushes.Add(1) > 1 { // the goroutine that is flushing will see the request
 		return
 	}
 	k.idle.enter()

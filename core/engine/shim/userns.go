@@ -49,20 +49,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// idsPerBox is how many ids a box has: all of a classic Unix.
+// idsPerBox is how many user and group ids a box has: as many as there are on a
+// Unix with ids of 16 bits.
 const idsPerBox = 65536
 
-// holderStack is enough for a process that makes one system call.
+// holderStack is the stack size in bytes of the process that holds a user
+// namespace. It is enough for a process that only makes system calls.
 const holderStack = 16 << 10
 
-// idRange maps size ids from inside on to those from outside on.
+// idRange maps the size ids that begin at inside to those that begin at outside.
 type idRange struct{ inside, outside, size int }
 
-// userNamespace makes a user namespace with these ids. A mount that is mapped
-// with it shows the owners on disk (inside) as those of the host (outside).
-// The caller closes it.
+// userNamespace returns a new user namespace with these id mappings. A mount that
+// is id-mapped with it shows files that are owned by an inside id on disk as
+// owned by the outside id on the host. The caller closes the file.
 func userNamespace(uids, gids []idRange) (*os.File, error) {
-	runtime.LockOSThread() // whose end would be the holder's
+	runtime.LockOSThread() // the holder is killed when the thread that made it ends
 	defer runtime.UnlockOSThread()
 	stack := C.malloc(holderStack)
 	pid := int(C.new_user_namespace((*C.char)(unsafe.Add(stack, holderStack))))
@@ -72,7 +74,7 @@ func userNamespace(uids, gids []idRange) (*os.File, error) {
 	}
 	defer func() {
 		_ = unix.Kill(pid, unix.SIGKILL)
-		go func() { // its end takes a while, and nobody has to wait for it
+		go func() { // the holder takes a while to end, and nobody has to wait for that
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 			C.free(stack)
 		}()

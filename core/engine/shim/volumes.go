@@ -17,7 +17,8 @@ import (
 	"sandbox/core/options"
 )
 
-// checkVolumes refuses host paths that no box may see, before anything is made.
+// checkVolumes refuses host paths that no box may see. It is called before
+// anything of the box is made.
 func (k *keeper) checkVolumes(volumes []options.Volume) error {
 	for _, v := range volumes {
 		f, err := openVolume(k.home, v)
@@ -29,9 +30,9 @@ func (k *keeper) checkVolumes(volumes []options.Volume) error {
 	return nil
 }
 
-// openVolume opens what a volume shows, and nothing that would let a box out:
-// the home (with the sockets of the shim and of all boxes), the stage, or
-// what holds them.
+// openVolume opens the host path of a volume. It refuses paths through which a
+// box could break out: the home (with the sockets of the shim and of all boxes),
+// the stage, and whatever lies in them or holds them. The caller closes the file.
 func openVolume(home string, v options.Volume) (*os.File, error) {
 	f, err := hostpath.Open(v.Within, v.HostPath)
 	if errors.Is(err, hostpath.ErrOutside) {
@@ -55,7 +56,7 @@ func checkVolume(f *os.File, home string, v options.Volume) error {
 	if !st.IsDir() && !st.Mode().IsRegular() {
 		return fault.New(fault.InvalidArgument, "volume host_path %s is neither a directory nor a file", v.HostPath)
 	}
-	real, err := os.Readlink(fdPath(f)) // what was opened, whatever the names lead to now
+	real, err := os.Readlink(fdPath(f)) // the path of what was opened, even if the name leads elsewhere by now
 	if err != nil {
 		return err
 	}
@@ -70,9 +71,9 @@ func checkVolume(f *os.File, home string, v options.Volume) error {
 	return nil
 }
 
-// mountVolumes mounts the volumes into the box's tree, those that hold others
-// first. Nothing runs in the box, but its names may be its own doing: they are
-// followed with the box's root as /.
+// mountVolumes mounts the volumes into the box's tree, those that hold other
+// volumes first. Nothing runs in the box yet, but it may have made symbolic links
+// in an earlier life, so names are followed with the box's root as /.
 func mountVolumes(home, root string, volumes []options.Volume, base int) error {
 	if len(volumes) == 0 {
 		return nil
@@ -129,8 +130,9 @@ func isDir(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// mapVolume clones the mount of a host path, with all below it, and maps its
-// owner to the box's root.
+// mapVolume returns a clone of the mount of a host path, with all mounts below
+// it, in which the host path's owner is mapped to the box's root. The caller
+// closes it.
 func mapVolume(host *os.File, v options.Volume, base int) (*os.File, error) {
 	fd, err := unix.OpenTree(int(host.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 	if err != nil {
@@ -173,10 +175,11 @@ func setVolume(tree *os.File, v options.Volume, base int) error {
 	return nil
 }
 
-// volumeOwners says whose files of a volume the box has as its own. Its root
-// is the directory's owner, and of other owners' files it may do what everybody
-// may. The host's root owns all in any case: a directory of its is shared with
-// the ids as they are, so that users of the box are users of the same number.
+// volumeOwners returns the id mappings of a volume whose host path belongs to uid
+// and gid. The box's root becomes that owner; to files of other owners the box
+// has the access that everybody has. A host path that belongs to the host's
+// root, who has access to everything in any case, is shared with the ids as they
+// are: each user of the box is then the user with the same number.
 func volumeOwners(uid, gid uint32, base int) (uids, gids []idRange) {
 	if uid == 0 {
 		all := []idRange{{0, base, idsPerBox}}
@@ -185,10 +188,11 @@ func volumeOwners(uid, gid uint32, base int) (uids, gids []idRange) {
 	return ownerAsRoot(int(uid), base), ownerAsRoot(int(gid), base)
 }
 
-// ownerAsRoot maps an id of the host to the box's root, and the box's other ids
-// to themselves: what they make in the volume belongs to a number of the box's
-// own range, which is nobody's on the host. An owner that is such a number, of a
-// directory that the box made, changes places with the root's.
+// ownerAsRoot returns the ranges that map an id of the host to the box's root, and
+// the box's other ids to themselves. What these other users make in the volume
+// belongs to ids of the box's range, which nobody has on the host. The owner may
+// be such an id itself, of a directory that the box made: then it and the id of
+// the box's root change places.
 func ownerAsRoot(owner, base int) []idRange {
 	end := base + idsPerBox
 	if owner < base || owner >= end {
@@ -201,25 +205,27 @@ func ownerAsRoot(owner, base int) []idRange {
 		{owner, base, 1}, {base, owner, 1},
 		{base + 1, base + 1, owner - base - 1}, {owner + 1, owner + 1, end - owner - 1},
 	}
-	return slices.DeleteFunc(ranges, func(r idRange) bool { return r.size == 0 }) // next to an end
+	return slices.DeleteFunc(ranges, func(r idRange) bool { return r.size == 0 }) // empty where owner is next to an end of the range
 }
 
-// guestRoot is a box's root file system, in which names are the box's.
+// guestRoot is a box's root file system. Names in it are followed as the box
+// would follow them.
 type guestRoot struct {
 	dir  *os.File
 	path string
 	base int
 }
 
-// open follows a name with the box's root as /.
+// open opens a name, following it with the box's root as /.
 func (r guestRoot) open(name string) (int, error) {
 	return hostpath.Openat2(int(r.dir.Fd()), name, unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
 	})
 }
 
-// mountPoint returns a descriptor of a name in the box, and makes what is
-// missing of it for the box's root.
+// mountPoint returns a descriptor of a name in the box. It makes the directories
+// and the file that are missing, owned by the box's root. The caller closes the
+// descriptor.
 func (r guestRoot) mountPoint(name string, dir bool) (int, error) {
 	parts := strings.Split(strings.Trim(name, "/"), "/")
 	at, err := r.open("/")
@@ -238,7 +244,7 @@ func (r guestRoot) mountPoint(name string, dir bool) (int, error) {
 	return at, err
 }
 
-// step opens a name whose parent is open, and makes it if it is missing.
+// step opens a name, and makes it in the open directory parent if it is missing.
 func (r guestRoot) step(parent int, name string, dir bool) (int, error) {
 	fd, err := r.open(name)
 	if errors.Is(err, unix.ENOENT) {
@@ -257,7 +263,8 @@ func (r guestRoot) step(parent int, name string, dir bool) (int, error) {
 	return fd, nil
 }
 
-// make makes a mount point. In another volume it can't and shall not.
+// make makes a mount point, a directory or an empty file. In another volume it
+// can't make one and must not: the error says to make it there.
 func (r guestRoot) make(parent int, name string, dir bool) (err error) {
 	base := path.Base(name)
 	if dir {
@@ -274,8 +281,8 @@ func (r guestRoot) make(parent int, name string, dir bool) (err error) {
 	return unix.Fchownat(parent, base, r.base, r.base, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// check refuses a name that leads to the root, or where the box's own file
-// systems are mounted.
+// check refuses a name that leads to the box's root directory, or to where the
+// box's own file systems are mounted.
 func (r guestRoot) check(fd int, name string) error {
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {

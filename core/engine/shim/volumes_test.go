@@ -2,8 +2,8 @@ package shim
 
 import "testing"
 
-// Every id of the box has one on disk, whoever owns the directory: each is
-// mapped once on either side, the owner to the box's root.
+// Every id of the box has one on disk, whoever owns the directory: each id is
+// mapped exactly once on either side, and the owner is mapped to the box's root.
 func TestOwnerAsRoot(t *testing.T) {
 	t.Parallel()
 	const base = 1 << 20

@@ -15,11 +15,12 @@ import (
 	"sandbox/core/options"
 )
 
-// A published port is held by a socket of the shim, so that no program of
-// the host takes it, and one that has it is noticed. The table leads IPv4 to
-// the box before a socket sees it, from the host's loopback too. The kernel
-// sends nothing from ::1 to another interface: what is for an IPv6 address
-// arrives at the socket and is forwarded from there.
+// A published port is held by a socket of the shim, so that no program on the
+// host can take it, and the shim notices if one has it already. The nftables
+// table leads IPv4 packets to the box before a socket sees them, including those
+// from the host's loopback. IPv6 goes through the socket: the kernel sends
+// nothing from ::1 to another interface, so connections to an IPv6 address
+// arrive at the socket and the shim forwards them.
 
 // held is one socket of a published port.
 type held struct {
@@ -28,13 +29,15 @@ type held struct {
 	guestPort int
 }
 
-// loopback6 is published beside 127.0.0.1.
+// loopback6 is the address on which a Tcp port is published too when it is
+// published on 127.0.0.1 or on all addresses.
 var loopback6 = netip.IPv6Loopback()
 
-// attempts bounds the search for a port that is free on IPv4 and on ::1.
+// attempts bounds how many ports are tried to find one that is free both on IPv4
+// and on ::1.
 const attempts = 16
 
-// hold takes a port, and chooses it where it is 0.
+// hold binds the sockets of a port, and chooses a free port if p's is 0.
 func (b *Box) hold(p options.Port) error {
 	ip, err := hostIP(p)
 	if err != nil {
@@ -57,7 +60,7 @@ func (b *Box) hold(p options.Port) error {
 	return unix.EADDRINUSE
 }
 
-// holdAgain takes a port of a box that runs already.
+// holdAgain binds the sockets of a port of a box that runs already.
 func (b *Box) holdAgain(p options.Port) error {
 	ip, err := hostIP(p)
 	if err != nil {
@@ -68,7 +71,9 @@ func (b *Box) holdAgain(p options.Port) error {
 	return err
 }
 
-// take binds a port on ip, and on ::1 where that goes with it.
+// take binds a port on ip. A Tcp port on an IPv4 loopback address or on all IPv4
+// addresses is bound on ::1 too, unless the host has no IPv6. It returns the
+// sockets and the number of the port.
 func take(ip netip.Addr, p options.Port) ([]held, int, error) {
 	first, port, err := bind(ip, p.HostPort, p)
 	if err != nil {
@@ -109,7 +114,8 @@ func bind(ip netip.Addr, port int, p options.Port) (held, int, error) {
 	return held{l, l, p.GuestPort}, l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// serve forwards what arrives at the sockets until the box is closed.
+// serve forwards the connections that arrive at the sockets until the box is
+// closed. It returns at once.
 func (b *Box) serve(box netip.Addr) {
 	for _, h := range b.held {
 		if h.listener != nil {
@@ -124,7 +130,7 @@ func (b *Box) accept(l *net.TCPListener, target string) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of descriptors, or it was reset: the next may do
+		if err != nil { // no descriptor was free, or the client reset it: the next may work
 			select {
 			case <-b.ctx.Done():
 				return
@@ -141,7 +147,8 @@ const (
 	dialTimeout = 10 * time.Second
 )
 
-// forward joins one connection with the box.
+// forward connects to the box and copies both directions of one connection until
+// they end or the box is closed.
 func (b *Box) forward(outer *net.TCPConn, target string) {
 	defer outer.Close()
 	d := net.Dialer{Timeout: dialTimeout}
@@ -162,7 +169,8 @@ func (b *Box) forward(outer *net.TCPConn, target string) {
 	<-done
 }
 
-// pump copies one direction to its end; the other may go on.
+// pump copies one direction of a connection until it ends, and closes only this
+// direction; the other may go on.
 func pump(to, from *net.TCPConn) {
 	if _, err := io.Copy(to, from); err != nil {
 		_ = from.CloseRead()
@@ -170,7 +178,7 @@ func pump(to, from *net.TCPConn) {
 	_ = to.CloseWrite()
 }
 
-// release lets go of the ports.
+// release closes the sockets that hold the ports, and ends all forwarding.
 func (b *Box) release() {
 	b.end()
 	for _, h := range b.held {

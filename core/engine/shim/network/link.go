@@ -17,27 +17,29 @@ import (
 	"sandbox/core/fault"
 )
 
-// linkPrefix begins the names of the hosts' ends: the table's rules know boxes by it.
+// linkPrefix is how the name of the host's end of each pair begins. The table's
+// rules recognise boxes by it.
 const linkPrefix = "sbx"
 
-// inside is the box's end, in the box.
+// inside is the name of the box's end within the box.
 const inside = "eth0"
 
-// The two ends of every pair have the same hardware addresses: nothing else
-// is on the link.
+// hostMAC and boxMAC are the hardware addresses of the two ends of a pair. They
+// can be the same in every pair, because nothing else is on the link.
 var (
 	hostMAC = net.HardwareAddr{0x02, 's', 'b', 'x', 0, 1}
 	boxMAC  = net.HardwareAddr{0x02, 's', 'b', 'x', 0, 2}
 )
 
-// maxNumber bounds the boxes with a network on one host.
+// maxNumber is the most boxes with a network on one host. Their numbers are below
+// it.
 const maxNumber = 4096
 
-// firstAddress is how far behind the beginning of the pool boxes begin; the
-// first address is the hosts' end of all pairs.
+// firstAddress is the offset in a pool of the address of box number 0. The
+// address with offset 1 is that of the host's end of every pair (gateway).
 const firstAddress = 256
 
-// address returns the n-th address behind the beginning of a pool.
+// address returns the address with offset n in a pool.
 func address(pool netip.Prefix, n int) netip.Addr {
 	b := pool.Addr().AsSlice()
 	last := len(b) - 1
@@ -48,7 +50,7 @@ func address(pool netip.Prefix, n int) netip.Addr {
 
 func gateway(pool netip.Prefix) netip.Addr { return address(pool, 1) }
 
-// numberOf returns the number in the name of a host's end.
+// numberOf returns the box's number, which is in the name of the host's end.
 func numberOf(link string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimPrefix(link, linkPrefix))
 	if err != nil || n < 0 || n >= maxNumber {
@@ -65,8 +67,10 @@ func (s *shared) addressOf(link string) (netip.Addr, error) {
 	return address(s.Pool, firstAddress+n), nil
 }
 
-// connect makes the pair, its addresses and routes. The pair's name is what
-// keeps two shims from taking one number.
+// connect makes the pair with its addresses and routes, and returns the box's
+// IPv4 address. It takes the first free number from number on. Two shims never
+// take the same one, because the number is in the pair's name and the kernel
+// refuses a name that exists.
 func (b *Box) connect(pid, number int) (netip.Addr, error) {
 	h := b.host
 	ns, err := netns.GetFromPid(pid)
@@ -103,8 +107,9 @@ func makePair(h *netlink.Handle, name string, ns netns.NsHandle, mtu int) error 
 	return h.LinkAdd(pair)
 }
 
-// configure gives both ends their addresses and routes. The neighbours are
-// given, not asked for: what the box says of hardware addresses moves nothing.
+// configure sets the addresses, routes and neighbours of both ends. As the
+// neighbours are set here and never asked for, nothing that the box says about
+// hardware addresses changes them.
 func (b *Box) configure(ns netns.NsHandle, n int) error {
 	box, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -121,7 +126,8 @@ func (b *Box) configure(ns netns.NsHandle, n int) error {
 	if err != nil {
 		return err
 	}
-	// Before the box can send: the host never hears what the box says of addresses.
+	// This comes before the box can send, so that the host never hears what
+	// the box says about addresses.
 	if err := deafen(host, b.index); err != nil {
 		return err
 	}
@@ -145,15 +151,16 @@ func (b *Box) configure(ns netns.NsHandle, n int) error {
 			return fmt.Errorf("lead the box out: %w", err)
 		}
 	}
-	// What the host's loopback sends to a published port has to come back.
-	// The table keeps the box from using it.
+	// Without this the answers to what the host's loopback sends to a published
+	// port would not come back. The table keeps the box from using it otherwise.
 	if len(b.Ports) > 0 {
 		return setSysctl("net/ipv4/conf/"+b.Link+"/route_localnet", "1")
 	}
 	return nil
 }
 
-// end sets one end of a pair up: its own address and the one peer behind it.
+// end sets one end of a pair up: its own address, and the hardware address of and
+// the route to its only peer.
 func end(h *netlink.Handle, index int, own, peer netip.Addr, peerMAC net.HardwareAddr) error {
 	address := &netlink.Addr{IPNet: ipNet(single(own)), Flags: unix.IFA_F_NODAD | unix.IFA_F_NOPREFIXROUTE}
 	if err := h.AddrAdd(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, address); err != nil {
@@ -169,7 +176,8 @@ func end(h *netlink.Handle, index int, own, peer netip.Addr, peerMAC net.Hardwar
 	return nil
 }
 
-// meet writes down the hardware address of the one peer, so that no end asks for it.
+// meet makes a permanent neighbour entry for the only peer of an end, so that the
+// end never asks for the peer's hardware address.
 func meet(h *netlink.Handle, index int, peer netip.Addr, mac net.HardwareAddr) error {
 	neighbour := &netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, IP: peer.AsSlice(), HardwareAddr: mac}
 	if err := h.NeighSet(neighbour); err != nil {
@@ -178,11 +186,11 @@ func meet(h *netlink.Handle, index int, peer netip.Addr, mac net.HardwareAddr) e
 	return nil
 }
 
-// deafen makes the host drop all ARP that arrives at its end of a pair. Each
-// sender would else be an entry in a table that all network namespaces share,
+// deafen makes the host drop all ARP that arrives at its end of a pair. Otherwise
+// each sender would take an entry in a table that all network namespaces share,
 // and 1,024 of them fill it. The kernel forgets the end's neighbours when this
-// changes, so meet comes afterwards. What IPv6 has in place of ARP passes the
-// rules of our table, which drop it.
+// setting changes, so meet must be called afterwards. IPv6's counterpart of ARP
+// passes through the rules of our table, which drop it.
 func deafen(h *netlink.Handle, index int) error {
 	if err := h.LinkSetARPOff(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}); err != nil {
 		return fmt.Errorf("switch ARP off at the host's end: %w", err)
@@ -190,7 +198,8 @@ func deafen(h *netlink.Handle, index int) error {
 	return nil
 }
 
-// deafenAgain is for a box that an earlier version may have connected.
+// deafenAgain does what deafen and meet do for the host's end of an adopted box,
+// as an earlier version that did not may have connected it.
 func (b *Box) deafenAgain() error {
 	n, err := numberOf(b.Link)
 	if err != nil {
@@ -213,8 +222,9 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// removeLinks removes interfaces that the kernel has not taken with their
-// boxes' namespaces: somebody holds one of these open.
+// removeLinks removes interfaces that the kernel has not removed together with
+// their boxes' network namespaces, which it does not while some process holds a
+// namespace open.
 func removeLinks(h *netlink.Handle, indexes []int) error {
 	var errs []error
 	for _, index := range indexes {
@@ -226,7 +236,7 @@ func removeLinks(h *netlink.Handle, indexes []int) error {
 	return errors.Join(errs...)
 }
 
-// anyBox tells whether the host's end of any box is there.
+// anyBox reports whether the host's end of any box's pair exists.
 func anyBox(h *netlink.Handle) (bool, error) {
 	all, err := whole(h.LinkList)
 	if err != nil {
@@ -235,10 +245,11 @@ func anyBox(h *netlink.Handle) (bool, error) {
 	return slices.ContainsFunc(all, func(l netlink.Link) bool { return strings.HasPrefix(l.Attrs().Name, linkPrefix) }), nil
 }
 
-// dumps bounds how often a list is asked for that changes meanwhile.
+// dumps bounds how often a list is read again because it changed meanwhile.
 const dumps = 100
 
-// whole returns a list of the kernel's that was not changed while it was read.
+// whole returns a list of the kernel's that did not change while it was read. It
+// reads the list again if it did, and gives up after dumps attempts.
 func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	for range dumps {
 		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {

@@ -1,16 +1,17 @@
-// Package network connects boxes with the network of their host, and keeps
-// them apart from everything that is not theirs. It is linked into the shim
-// alone.
+// Package network connects boxes to the network of their host, and isolates them
+// from each other, from the host and from addresses that no box may reach. Only
+// the shim links it.
 //
-// A box has one end of a veth pair, the host the other, called sbx and the
-// box's number. Nothing of a box stands in the firewall but its published
-// ports: one nftables table, "sandbox", the same for all boxes of all homes,
-// knows their interfaces by the beginning of the name and their addresses by
-// the host's routes. So a box costs no rule, and one that is killed leaves
-// nothing: the kernel takes the pair away with the box's network namespace.
+// A box has one end of a veth pair and the host has the other, whose name is sbx
+// and the box's number. The firewall holds nothing of a single box but its
+// published ports. Its rules are in one nftables table, "sandbox", the same for
+// all boxes of all homes, which recognises boxes' interfaces by the beginning of
+// the name and their addresses by the host's routes. So a box costs no rule, and
+// one that is killed leaves none: the kernel removes the pair with the box's
+// network namespace.
 //
-// What is made once for all boxes (the table, settings of the kernel) is
-// shared between the shims of the host through a file in /run, see shared.go.
+// What is made once for all boxes (the table, and settings of the kernel) is
+// shared between the shims of the host through a file in /run; see shared.go.
 package network
 
 import (
@@ -26,35 +27,35 @@ import (
 	"sandbox/core/options"
 )
 
-// Host is one shim's part in the network of boxes. The zero value is ready;
-// it takes hold of the shared part with the first box. Its methods may be
-// called by several goroutines at once.
+// Host is one shim's part in the network of boxes. The zero value is ready to
+// use; it joins the part that all shims share when the first box needs it. Its
+// methods, other than Leave, may be called by several goroutines at once.
 type Host struct {
 	mu      sync.Mutex
 	shared  *shared // nil before the first box
 	routes  *netlink.Handle
-	allowed resolvers // those that the table lets boxes reach
-	ended   []int     // interfaces of boxes that have ended, by number
+	allowed resolvers // the resolvers that the table lets boxes reach
+	ended   []int     // the indexes of the interfaces of boxes that have ended
 }
 
-// maxEnded is how many interfaces of ended boxes are remembered: the kernel
-// takes them away within a second.
+// maxEnded is how many interfaces of ended boxes are remembered. More are not
+// needed, as the kernel removes the interfaces within a second.
 const maxEnded = 1024
 
 // Box is the connection of one running box. Its owner closes it.
 type Box struct {
-	Ports []options.Port // with the free ports that were chosen
-	Link  string         // the host's end
+	Ports []options.Port // the published ports; HostPort is the chosen one where it was 0
+	Link  string         // the name of the host's end of the pair
 
 	index   int // of Link
 	host    *Host
 	held    []held
-	entries []entry // in the table
+	entries []entry // the box's ports in the table
 	ctx     context.Context
 	end     context.CancelFunc
 }
 
-// join takes hold of the shared part.
+// join joins the part that all shims of the host share, unless h has done so.
 func (h *Host) join() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,8 +75,9 @@ func (h *Host) join() error {
 	return nil
 }
 
-// Leave lets go of the shared part; the last shim on the host, when no box
-// is left, takes it away. No other call may follow or run.
+// Leave leaves the part that all shims share. If this is the last shim on the
+// host and no box is left, it removes that part. No other method may be running
+// or be called afterwards.
 func (h *Host) Leave() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,8 +88,10 @@ func (h *Host) Leave() error {
 	return errors.Join(removeLinks(h.routes, h.ended), h.shared.leave(h.routes))
 }
 
-// Reserve takes the ports that a new box publishes, before anything of the
-// box is made. Errors: PortInUse, InvalidArgument, Unsupported, Upstream.
+// Reserve returns the connection of a new box, and reserves the ports that the
+// box publishes. It is called before anything else of the box is made. The
+// caller closes the Box. Errors: PortInUse, InvalidArgument, Unsupported,
+// Upstream.
 func (h *Host) Reserve(ports []options.Port) (*Box, error) {
 	if err := h.join(); err != nil {
 		return nil, err
@@ -108,9 +112,10 @@ func (h *Host) box() *Box {
 	return b
 }
 
-// Adopt takes over the connection of a box that an earlier shim made. It
-// holds those of its ports that nobody has taken meanwhile: the table leads to
-// the box whether they are held or not. The Box is usable in any case.
+// Adopt returns the connection of a running box that an earlier shim started. name
+// is the box's Link. Adopt holds those of the box's ports that no other program
+// has taken meanwhile; the table leads to the box whether they are held or not.
+// Even with an error the Box is usable, and the caller closes it.
 func (h *Host) Adopt(name string, ports []options.Port) (*Box, error) {
 	b := h.box()
 	b.Link, b.Ports = name, ports
@@ -135,9 +140,10 @@ func (h *Host) Adopt(name string, ports []options.Port) (*Box, error) {
 	return b, errors.Join(errs...)
 }
 
-// Connect gives the network namespace of process pid the box's end of a pair,
-// and leads the box's ports to it. number prefers an address: the next free
-// one is taken.
+// Connect makes a pair whose box's end is in the network namespace of process pid,
+// and leads the box's ports to it. number, from 0, is the number that the box's
+// address and link preferably have: if it is taken, Connect uses the next free
+// one.
 func (b *Box) Connect(pid, number int) error {
 	s := b.host.shared
 	address, err := b.connect(pid, number)
@@ -158,15 +164,15 @@ func (b *Box) Connect(pid, number int) error {
 	return nil
 }
 
-// Close takes away what Reserve and Connect made: when it returns the ports are
-// free, and nothing leads to the box, which has ended. The pair goes with the
-// box's network namespace, which takes the kernel some 20 ms in the
-// background. To remove it here would wait for that, and hold up every other
-// change of the host's network meanwhile.
+// Close removes what Reserve, Adopt and Connect made. When it returns, the ports
+// are free and nothing leads to the box, which must have ended. The kernel
+// removes the pair with the box's network namespace, in the background, which
+// takes some 20 ms. Close does not remove it: that would wait for the kernel,
+// and hold up every other change of the host's network meanwhile.
 func (b *Box) Close() error {
 	b.release()
 	if b.host.shared == nil {
-		return nil // adopted in vain
+		return nil // Adopt failed to join
 	}
 	if b.index != 0 {
 		b.host.forget(b.index)
@@ -177,7 +183,7 @@ func (b *Box) Close() error {
 	return errors.Join(unpublish(b.entries), b.untrack())
 }
 
-// forget notes an interface that the kernel removes.
+// forget notes the index of an interface that the kernel is about to remove.
 func (h *Host) forget(index int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +193,7 @@ func (h *Host) forget(index int) {
 	h.ended = append(h.ended, index)
 }
 
-// failed classifies what the kernel refuses.
+// failed classifies an error of the kernel. what says what was being done.
 func failed(err error, what string) error {
 	switch {
 	case fault.Classified(err):

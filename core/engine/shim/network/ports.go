@@ -17,13 +17,13 @@ import (
 	"sandbox/core/options"
 )
 
-// entry is a published port in the table.
+// entry is a published port as an element of one of the table's maps.
 type entry struct {
 	set  *nftables.Set
 	elem nftables.SetElement
 }
 
-// hostIP is the address that a port is published on.
+// hostIP returns the address on which a port is published, 127.0.0.1 by default.
 func hostIP(p options.Port) (netip.Addr, error) {
 	if p.HostIP == "" {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
@@ -32,8 +32,8 @@ func hostIP(p options.Port) (netip.Addr, error) {
 	return a.Unmap(), err
 }
 
-// entryOf returns the entry of a port. One on an IPv6 address has none: the
-// forwarder carries it.
+// entryOf returns the entry of a port. A port on an IPv6 address has none, as the
+// shim forwards its connections.
 func entryOf(p options.Port, box netip.Addr) []entry {
 	ip, err := hostIP(p)
 	if err != nil || ip.Is6() {
@@ -55,7 +55,8 @@ func entryOf(p options.Port, box netip.Addr) []entry {
 
 func port(n int) []byte { return binaryutil.BigEndian.PutUint16(uint16(n)) } //nolint:gosec // checked by options
 
-// slot joins fields as registers hold them: each fills whole ones.
+// slot returns the fields as nftables registers hold them, one after another. Each
+// field is padded with zeros to whole registers of 4 bytes.
 func slot(fields ...[]byte) (b []byte) {
 	for _, f := range fields {
 		b = append(b, f...)
@@ -64,8 +65,9 @@ func slot(fields ...[]byte) (b []byte) {
 	return b
 }
 
-// publish puts the entries into the table. An entry that is there already is
-// of a box that has ended, or of one whose shim has died.
+// publish puts the entries into the table. If one is there already, it may be that
+// of a box which has ended and whose shim died, so publish purges such entries
+// and tries once more. Errors: PortInUse (another box publishes the port).
 func (s *shared) publish(h *netlink.Handle, entries []entry) error {
 	err := edit(entries, (*nftables.Conn).SetAddElements)
 	if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EEXIST) {
@@ -89,11 +91,11 @@ func unpublish(entries []entry) error {
 	return err
 }
 
-// untrack ends what the kernel knows of datagrams that came to the box's ports.
-// Else it would go on sending those of the same clients to where the box was,
-// also when the port is another box's. It looks through all connections of the
-// host, 9 ms at least: a box without Udp ports does without, as nobody takes up
-// a TCP connection again.
+// untrack makes the kernel forget the datagrams that came to the box's ports.
+// Otherwise it would go on sending datagrams of the same clients to the box's old
+// address, even when the port is another box's by then. This looks through all
+// connections of the host, which takes at least 9 ms, so it is left out for a
+// box without Udp ports: no client takes up an old TCP connection again.
 func (b *Box) untrack() error {
 	udp := func(p options.Port) bool { return p.Protocol == options.ProtocolUDP }
 	if !slices.ContainsFunc(b.Ports, udp) {
@@ -113,7 +115,7 @@ func (b *Box) untrack() error {
 	return nil
 }
 
-// edit changes the maps in one transaction.
+// edit applies how to each entry, in one transaction.
 func edit(entries []entry, how func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error) error {
 	c, err := nftables.New()
 	if err != nil {
@@ -127,8 +129,9 @@ func edit(entries []entry, how func(*nftables.Conn, *nftables.Set, []nftables.Se
 	return c.Flush()
 }
 
-// purge removes the entries of boxes that are no more: a shim that was
-// killed has left them. Every box with an entry has its interface.
+// purge removes the entries of boxes that do not exist any more, which a shim that
+// was killed has left. It recognises them by the interface: that of a running box
+// exists.
 func purge(h *netlink.Handle, s *shared) error {
 	c, err := nftables.New()
 	if err != nil {
@@ -155,7 +158,8 @@ func purge(h *netlink.Handle, s *shared) error {
 	return unpublish(dead)
 }
 
-// linkOf returns the interface of the box that an entry leads to.
+// linkOf returns the name of the interface of the box to which an entry leads, or
+// "" if the address is not one of the pool.
 func (s *shared) linkOf(value []byte) string {
 	base := s.Pool.Addr().AsSlice()
 	if len(value) < 4 || !bytes.Equal(value[:2], base[:2]) {

@@ -10,20 +10,23 @@ import (
 	"github.com/google/nftables"
 )
 
-// Where the host's resolvers are named. One that is at home on the host's
-// loopback is no use to a box; systemd's names those behind it.
+// resolverFiles are the files that name the host's resolvers. The first may name
+// only one on the host's loopback, which a box can't reach; then the second,
+// systemd's, names the resolvers behind it.
 var resolverFiles = []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}
 
-// resolvers are a box's: those of the host that it can reach.
+// resolvers are the resolvers of a box: those of the host's that a box can reach.
 type resolvers struct {
 	servers []netip.Addr
-	rest    []string // what else the file says
+	rest    []string // the file's lines with search, domain or options
 }
 
-// maxResolvConf bounds what is read: the C library takes three servers.
+// maxResolvConf is the size in bytes above which a file is ignored. It is ample,
+// as the C library uses only three servers.
 const maxResolvConf = 64 << 10
 
-// parseResolvers reads a resolv.conf.
+// parseResolvers returns what a resolv.conf says, without the servers that a box
+// can't reach. v6 says whether boxes have IPv6.
 func parseResolvers(text []byte, v6 bool) (r resolvers) {
 	for line := range bytes.Lines(text) {
 		fields := strings.Fields(string(line))
@@ -44,7 +47,7 @@ func parseResolvers(text []byte, v6 bool) (r resolvers) {
 	return r
 }
 
-// text is the box's resolv.conf, "" without a resolver.
+// text returns the box's resolv.conf, or "" if there is no resolver.
 func (r resolvers) text() string {
 	if len(r.servers) == 0 {
 		return ""
@@ -61,8 +64,9 @@ func (r resolvers) text() string {
 
 func (r resolvers) equal(other resolvers) bool { return r.text() == other.text() }
 
-// Resolvers returns the resolv.conf of a box, "" when the host has no resolver
-// that a box could reach, and lets boxes through to these.
+// Resolvers returns the resolv.conf of a box, and makes the table let boxes reach
+// the resolvers in it. It returns "" if the host has no resolver that a box can
+// reach. Errors: Unsupported, Upstream.
 func (b *Box) Resolvers() (string, error) {
 	h := b.host
 	h.mu.Lock()
@@ -87,8 +91,8 @@ func (b *Box) Resolvers() (string, error) {
 	return r.text(), nil
 }
 
-// allow adds the resolvers to those that boxes reach. Earlier ones stay:
-// running boxes know them.
+// allow adds the resolvers to those that the table lets boxes reach. Earlier ones
+// stay, because running boxes use them.
 func allow(servers []netip.Addr) error {
 	c, err := nftables.New()
 	if err != nil {

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// part is a condition or a verdict of a rule; the table is written in them.
+// part is a condition or a verdict of a rule. Rules are lists of parts.
 type part []expr.Any
 
-// Registers of 4 bytes; a part that compares uses the first.
+// reg and reg2 are the first two registers of 4 bytes. Parts that compare use the
+// first one.
 const (
 	reg  = unix.NFT_REG32_00
 	reg2 = unix.NFT_REG32_01
@@ -22,7 +23,8 @@ func compare(op expr.CmpOp, data []byte) expr.Any {
 	return &expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: data}
 }
 
-// fromBox, toBox and their opposites look at the beginning of an interface's name.
+// iface compares the beginning of an interface's name with linkPrefix. fromBox,
+// toBox and their opposites use it to recognise boxes' interfaces.
 func iface(key expr.MetaKey, op expr.CmpOp) part {
 	return part{&expr.Meta{Key: key, Register: unix.NFT_REG_1}, compare(op, []byte(linkPrefix))}
 }
@@ -32,13 +34,13 @@ func notFromBox() part { return iface(expr.MetaKeyIIFNAME, expr.CmpOpNeq) }
 func toBox() part      { return iface(expr.MetaKeyOIFNAME, expr.CmpOpEq) }
 func notToBox() part   { return iface(expr.MetaKeyOIFNAME, expr.CmpOpNeq) }
 
-// foreignSource is a source that the host's routes would not answer through
-// the interface it came from.
+// foreignSource matches a packet with a source address to which the host's routes
+// would not send an answer through the interface that the packet came from.
 func foreignSource() part {
 	return part{&expr.Fib{Register: unix.NFT_REG_1, ResultOIF: true, FlagSADDR: true, FlagIIF: true}, compare(expr.CmpOpEq, make([]byte, 4))}
 }
 
-// toHost is a destination that is one of the host's own addresses.
+// toHost matches a packet whose destination is one of the host's own addresses.
 func toHost() part {
 	return part{
 		&expr.Fib{Register: unix.NFT_REG_1, ResultADDRTYPE: true, FlagDADDR: true},
@@ -46,39 +48,40 @@ func toHost() part {
 	}
 }
 
-// answers belong to a connection that was let through.
+// answers matches a packet that belongs to a connection that was let through.
 func answers() part {
 	return masked(&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1}, expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED)
 }
 
-// published is what the table itself led to a box.
+// published matches a packet that the table itself led to a box.
 func published() part {
 	const dstNAT = 1 << 5 // IPS_DST_NAT
 	return masked(&expr.Ct{Key: expr.CtKeySTATUS, Register: unix.NFT_REG_1}, dstNAT)
 }
 
-// tracked is a packet of a connection that is in the kernel's table already.
+// tracked matches a packet of a connection that is in the kernel's table already.
 func tracked() part {
 	const confirmed = 1 << 3 // IPS_CONFIRMED
 	return masked(&expr.Ct{Key: expr.CtKeySTATUS, Register: unix.NFT_REG_1}, confirmed)
 }
 
-// box loads the index of the interface that a packet came from, which is the key
-// of boxes in sets.
+// box loads the index of the interface that a packet came from. This index is the
+// key of boxes in sets.
 func box() expr.Any { return &expr.Meta{Key: expr.MetaKeyIIF, Register: unix.NFT_REG_1} }
 
-// isFull is a packet of a box in the set.
+// isFull matches a packet from a box that is in the set.
 func isFull(set *nftables.Set) part {
 	return part{box(), &expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID}}
 }
 
-// tooMany counts a connection with those of its box in the set.
+// tooMany counts the packet's connection among those of its box in the set, and
+// matches if the box has more than maxFlows.
 func tooMany(set *nftables.Set) part {
 	limit := &expr.Connlimit{Count: maxFlows, Flags: expr.NFT_CONNLIMIT_F_INV}
 	return part{box(), &expr.Dynset{SrcRegKey: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID, Operation: unix.NFT_DYNSET_OP_ADD, Exprs: []expr.Any{limit}}}
 }
 
-// addTo puts the box into the set, for as long as pause.
+// addTo puts the packet's box into the set, for the duration of pause.
 func addTo(set *nftables.Set) part {
 	return part{box(), &expr.Dynset{SrcRegKey: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID, Operation: unix.NFT_DYNSET_OP_ADD, Timeout: pause}}
 }
@@ -91,7 +94,7 @@ func masked(load expr.Any, bits uint32) part {
 	}
 }
 
-// family is packets of the addresses' family.
+// family matches packets of IPv6, or of IPv4 if v6 is false.
 func family(v6 bool) part {
 	f := byte(unix.NFPROTO_IPV4)
 	if v6 {
@@ -100,7 +103,7 @@ func family(v6 bool) part {
 	return part{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: unix.NFT_REG_1}, compare(expr.CmpOpEq, []byte{f})}
 }
 
-// Where addresses stand in the headers.
+// These are the offsets in bytes of the addresses in the headers of IPv4 and IPv6.
 const (
 	source4, destination4 = 12, 16
 	source6, destination6 = 8, 24
@@ -110,7 +113,8 @@ func header(base expr.PayloadBase, offset, length, register uint32) expr.Any {
 	return &expr.Payload{DestRegister: register, Base: base, Offset: offset, Len: length}
 }
 
-// within is an address of the header in p.
+// within matches a packet of p's family that has an address in p at the given
+// offset of its header. Which offset it uses depends on the family.
 func within(p netip.Prefix, offset4, offset6 uint32) part {
 	size, offset := uint32(4), offset4
 	if p.Addr().Is6() {
@@ -125,7 +129,7 @@ func within(p netip.Prefix, offset4, offset6 uint32) part {
 func from(p netip.Prefix) part { return within(p, source4, source6) }
 func to(p netip.Prefix) part   { return within(p, destination4, destination6) }
 
-// dns is port 53 of an address in the set.
+// dns matches a packet to port 53 of an address in the set.
 func dns(set *nftables.Set, v6 bool) part {
 	size, offset := uint32(4), uint32(destination4)
 	if v6 {
@@ -134,12 +138,15 @@ func dns(set *nftables.Set, v6 bool) part {
 	return append(family(v6),
 		header(expr.PayloadBaseNetworkHeader, offset, size, unix.NFT_REG_1),
 		&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID},
-		// Of the protocols with ports: the two that have theirs at the same place.
+		// Both protocols of interest, TCP and UDP, have the destination port at
+		// this place.
 		header(expr.PayloadBaseTransportHeader, 2, 2, unix.NFT_REG_1),
 		compare(expr.CmpOpEq, binaryutil.BigEndian.PutUint16(53)))
 }
 
-// lead sends what the map knows to a box.
+// lead sends a packet whose destination is in the map m to the box's address and
+// port that the map has for it. The key has the destination address if byAddress
+// is true.
 func lead(m *nftables.Set, byAddress bool) part {
 	p := family(false)
 	r := uint32(reg)
@@ -157,7 +164,7 @@ func lead(m *nftables.Set, byAddress bool) part {
 func masquerade() part { return part{&expr.Masq{}} }
 func accept() part     { return part{&expr.Verdict{Kind: expr.VerdictAccept}} }
 
-// leadTo goes on with the rules of another chain.
+// leadTo continues with the rules of another chain.
 func leadTo(chain string) part {
 	return part{&expr.Verdict{Kind: expr.VerdictJump, Chain: chain}}
 }

@@ -15,25 +15,27 @@ import (
 	"sandbox/core/filelock"
 )
 
-// shared is what all shims of the host's network namespace have in common,
-// kept in one file in /run: the pools of addresses, and how settings of the
-// kernel were before. Whoever changes it holds the lock of a second file;
-// whoever uses it holds a shared lock of the first, so that the one that gets
-// an exclusive one knows to be the last. Both go with the process.
+// shared is what all shims of the host's network namespace have in common: the
+// pools of addresses, and how settings of the kernel were before. It is kept in
+// one file in /run. A shim that uses it holds a shared lock of this file, so that
+// a shim that gets an exclusive lock knows that it is the last. A shim that
+// changes it holds the lock of a second file meanwhile. The kernel releases both
+// locks when the process ends.
 type shared struct {
 	Pool     netip.Prefix  `json:"pool"`
-	Pool6    *netip.Prefix `json:"pool6,omitempty"` // where the host has a way out over IPv6
+	Pool6    *netip.Prefix `json:"pool6,omitempty"` // nil if the host has no default route over IPv6
 	MTU      int           `json:"mtu"`
 	Settings []setting     `json:"settings"`
 
 	file *filelock.File
 }
 
-// setting is a setting of the kernel as it was.
+// setting is a setting of the kernel: its value before the first box, and the
+// value that boxes need.
 type setting struct {
 	Name string `json:"name"`
 	Was  string `json:"was"`
-	Want string `json:"want,omitempty"` // "": another change moves it
+	Want string `json:"want,omitempty"` // "" for one that is only changed by the kernel when another is set
 }
 
 func (s setting) apply() error {
@@ -43,16 +45,16 @@ func (s setting) apply() error {
 	return setSysctl(s.Name, s.Want)
 }
 
-// Pools that no route of the host uses are searched in the corner of 10/8
-// that others use least.
+// The pool is searched from 10.firstPool to 10.lastPool, with prefixes of
+// poolBits bits. This is the part of 10/8 that other software uses least.
 const (
 	firstPool = 201
 	lastPool  = 254
 	poolBits  = 16
 )
 
-// pool6 is a unique local prefix of our own (RFC 4193); it is never seen
-// outside, as boxes are translated to the host's address.
+// pool6 is a unique local prefix of our own (RFC 4193). It is never seen outside
+// the host, as boxes' addresses are translated to the host's.
 var pool6 = netip.MustParsePrefix("fd73:6278:7b1d::/64")
 
 func (s *shared) pools() []netip.Prefix {
@@ -62,8 +64,8 @@ func (s *shared) pools() []netip.Prefix {
 	return []netip.Prefix{s.Pool, *s.Pool6}
 }
 
-// stateFile is for one network namespace: boxes of shims in another one
-// share nothing with ours.
+// stateFile returns the path of the shared file. Each network namespace has one of
+// its own, as boxes of shims in another one share nothing with ours.
 func stateFile() (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
@@ -72,7 +74,8 @@ func stateFile() (string, error) {
 	return fmt.Sprintf("/run/sandbox-network-%d", st.Ino), nil
 }
 
-// join takes a share, and makes what is not there.
+// join takes the shared lock, and makes those of the shared parts that are
+// missing. The caller ends its use with leave.
 func join(h *netlink.Handle) (*shared, error) {
 	name, err := stateFile()
 	if err != nil {
@@ -95,8 +98,8 @@ func join(h *netlink.Handle) (*shared, error) {
 	return s, nil
 }
 
-// change takes the right to change what is shared, which everybody holds for
-// moments alone.
+// change takes the lock that a shim must hold to change what is shared. It waits
+// for other shims, which hold the lock only for moments. The caller closes it.
 func change(name string) (*filelock.File, error) {
 	f, err := filelock.Exclusive(context.Background(), name+".lock")
 	if err != nil {
@@ -105,7 +108,8 @@ func change(name string) (*filelock.File, error) {
 	return f, nil
 }
 
-// enter reads the file, or begins it, and makes what it speaks of.
+// enter reads the file, or writes it if it is empty, and then makes the settings
+// and the table that it describes.
 func (s *shared) enter(h *netlink.Handle) error {
 	text, err := io.ReadAll(s.file)
 	if err != nil {
@@ -130,7 +134,8 @@ func (s *shared) enter(h *netlink.Handle) error {
 	return purge(h, s)
 }
 
-// begin looks at the host and writes down how it is, before anything changes.
+// begin surveys the host, and writes the pools and the present values of the
+// settings to the file before anything is changed.
 func (s *shared) begin(h *netlink.Handle) error {
 	out, err := survey(h)
 	if err != nil {
@@ -151,25 +156,28 @@ func (s *shared) begin(h *netlink.Handle) error {
 	return err
 }
 
-// settings are the kernel's that have to change, in the order of the changes.
+// settings returns the settings of the kernel that boxes need or that change with
+// these, in the order of the changes.
 func settings(out surveyed) []setting {
 	list := []setting{
 		{Name: "net/ipv4/ip_forward", Want: "1"},
-		// A host that forwards takes no redirects; one that ceases to takes
-		// them, whatever was set before.
+		// The kernel switches this off when forwarding is switched on, and on
+		// when forwarding is switched off, whatever was set before. So leave
+		// has to restore it.
 		{Name: "net/ipv4/conf/all/accept_redirects"},
 	}
 	if out.pool6 == nil {
 		return list
 	}
-	// A router hears no router advertisements, unless told to.
+	// A host that forwards ignores router advertisements unless this is 2.
 	if value, err := sysctl(out.acceptRA()); err == nil && value == "1" {
 		list = append(list, setting{Name: out.acceptRA(), Want: "2"})
 	}
 	return append(list, setting{Name: "net/ipv6/conf/all/forwarding", Want: "1"})
 }
 
-// leave gives the share back; the last one removes everything.
+// leave releases the shared lock. If no other shim holds it and no box is left,
+// leave removes the table and both files, and restores the settings.
 func (s *shared) leave(h *netlink.Handle) error {
 	name := s.file.Name()
 	changing, err := change(name)
@@ -189,7 +197,7 @@ func (s *shared) leave(h *netlink.Handle) error {
 	}
 	defer last.Close()
 	if alive, err := anyBox(h); err != nil || alive {
-		return err // boxes whose shim has died go on
+		return err // boxes whose shim has died still need all of it
 	}
 	errs := []error{removeTable()}
 	for _, set := range s.Settings {

@@ -10,20 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// surveyed is what boxes have to fit in with.
+// surveyed is what survey finds out about the host, with which the network of
+// boxes has to fit in.
 type surveyed struct {
 	pool   netip.Prefix
-	pool6  *netip.Prefix // nil without a way out over IPv6
+	pool6  *netip.Prefix // nil without a default route over IPv6
 	mtu    int
-	uplink string // of IPv6
+	uplink string // the interface of the default route over IPv6
 }
 
 func (s surveyed) acceptRA() string { return "net/ipv6/conf/" + s.uplink + "/accept_ra" }
 
-// ethernet is the size of packets where the host has no way out.
+// ethernet is the MTU in bytes where the host has no default route.
 const ethernet = 1500
 
-// survey looks at the routes of all the host's tables.
+// survey chooses the pools and the MTU by the routes in all of the host's routing
+// tables.
 func survey(h *netlink.Handle) (surveyed, error) {
 	every := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
 	routes := func(family int) ([]netlink.Route, error) {
@@ -67,7 +69,7 @@ func destinations(routes []netlink.Route) []netip.Prefix {
 	return all
 }
 
-// freePool returns the first pool that no route but the default one leads to.
+// freePool returns the first pool that overlaps with no route but the default one.
 func freePool(taken []netip.Prefix) (netip.Prefix, error) {
 	for i := firstPool; i <= lastPool; i++ {
 		pool := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i)}), poolBits)
@@ -82,7 +84,7 @@ func freePool(taken []netip.Prefix) (netip.Prefix, error) {
 	return netip.Prefix{}, fmt.Errorf("the host's routes leave no /%d free from 10.%d to 10.%d for the addresses of boxes", poolBits, firstPool, lastPool)
 }
 
-// uplink returns the interface of the default route, nil without one.
+// uplink returns the interface of the default route, or nil if there is none.
 func uplink(h *netlink.Handle, routes []netlink.Route) netlink.Link {
 	for _, r := range routes {
 		whole := r.Dst == nil

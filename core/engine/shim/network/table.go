@@ -13,17 +13,18 @@ import (
 	"sandbox/core/fault"
 )
 
-// tableName is our one table's, of the family inet.
+// tableName is the name of our only table, which is of the family inet.
 const tableName = "sandbox"
 
-// closed are addresses that no box reaches, beside the host's own and the
-// other boxes': what is on the link itself, and what clouds answer questions
-// about their machines on.
+// closed are the addresses that no box may reach, in addition to the host's own and
+// those of other boxes: addresses that are local to a link or a host, multicast
+// and reserved ones, and those at which clouds answer questions about their
+// machines.
 var closed = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("127.0.0.0/8"),
 	netip.MustParsePrefix("169.254.0.0/16"),
-	netip.MustParsePrefix("224.0.0.0/3"), // several at once, and reserved
+	netip.MustParsePrefix("224.0.0.0/3"), // multicast and reserved
 	netip.MustParsePrefix("100.100.100.200/32"),
 	netip.MustParsePrefix("168.63.129.16/32"),
 	netip.MustParsePrefix("192.0.0.192/32"),
@@ -34,33 +35,35 @@ var closed = []netip.Prefix{
 	netip.MustParsePrefix("fd20:ce::254/128"),
 }
 
-// table is our table as the kernel shall have it. The rules are the same for
-// all boxes; boxes add their ports to the maps.
+// table is our table as it should be in the kernel. The rules are the same for
+// all boxes; for each box only its ports are added to the maps.
 type table struct {
 	*nftables.Table
-	byPort    *nftables.Set // protocol and port, on every address of the host
-	byAddress *nftables.Set // address, protocol and port
+	byPort    *nftables.Set // by protocol and port, on every address of the host
+	byAddress *nftables.Set // by address, protocol and port
 	dns       [2]*nftables.Set
 	flows     *nftables.Set // counts the connections of each box, by its interface
-	full      *nftables.Set // boxes that have come to the limit just now
+	full      *nftables.Set // boxes that reached maxFlows less than pause ago
 }
 
 // maxFlows is how many connections the kernel keeps track of for one box. All
-// boxes and the host share one table, of some 260,000 by default.
+// boxes and the host share one connection table, which has some 260,000 entries
+// by default.
 const maxFlows = 4096
 
-// pause is how long a box that has maxFlows connections can begin no other, and
-// is not asked about. The kernel notes each connection that it counts, also one
-// that is then dropped, and forgets such notes slower than a box can make them.
+// pause is for how long a box that has reached maxFlows can begin no other
+// connection. Its connections are not counted during that time: the kernel notes
+// each connection that it counts, even one that is then dropped, and forgets
+// these notes more slowly than a box can cause them.
 const pause = 100 * time.Millisecond
 
-// version is the version of the rules, and is raised when they change. An empty
-// chain with the version in its name tells other shims which rules are there.
+// version is the version of the rules. Raise it when they change. An empty chain
+// with the version in its name tells other shims which rules the table has.
 const version = 2
 
 func versionChain() string { return fmt.Sprintf("version_%d", version) }
 
-// letOut is the chain that what a box may send passes last.
+// letOut is the name of the chain that packets which a box may send pass last.
 const letOut = "let_out"
 
 func ourTable() table {
@@ -82,10 +85,11 @@ func ourTable() table {
 	}
 }
 
-// makeTable makes the table, in one transaction, where it is not. The rules of
-// an earlier version are exchanged for ours, those of a later one stay. The
-// maps with the published ports of running boxes are the same in all versions,
-// and shims of earlier versions use the table as they find it.
+// makeTable makes the table, in one transaction, if it does not exist. It replaces
+// the rules of an earlier version with ours, and leaves those of a later one.
+// That is safe because the maps with the published ports of running boxes are the
+// same in all versions, and shims of earlier versions use the table as they find
+// it.
 func makeTable(pools []netip.Prefix) error {
 	c, err := nftables.New()
 	if err != nil {
@@ -95,7 +99,7 @@ func makeTable(pools []netip.Prefix) error {
 	case err != nil || found >= version:
 		return err
 	case found > 0:
-		c.FlushTable(ourTable().Table) // of rules
+		c.FlushTable(ourTable().Table) // removes the rules only
 	}
 	if err := ourTable().add(c, pools); err != nil {
 		return err
@@ -107,7 +111,7 @@ func makeTable(pools []netip.Prefix) error {
 	return err
 }
 
-// versionOf returns the version of the table that is there, 0 without one.
+// versionOf returns the version of the table in the kernel, or 0 if there is none.
 func versionOf(c *nftables.Conn) (int, error) {
 	if _, err := c.ListTableOfFamily(tableName, nftables.TableFamilyINet); err != nil {
 		if errors.Is(err, unix.ENOENT) {
@@ -119,7 +123,7 @@ func versionOf(c *nftables.Conn) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	found := 1 // the first one said nothing of it
+	found := 1 // the first version had no chain that says so
 	for _, chain := range chains {
 		var n int
 		if _, err := fmt.Sscanf(chain.Name, "version_%d", &n); err == nil && chain.Table.Name == tableName {
@@ -129,7 +133,8 @@ func versionOf(c *nftables.Conn) (int, error) {
 	return found, nil
 }
 
-// add puts the table into c's transaction. What is there already stays.
+// add adds the table to c's transaction. The sets that exist already keep their
+// elements.
 func (t table) add(c *nftables.Conn, pools []netip.Prefix) error {
 	c.AddTable(t.Table)
 	for _, set := range []*nftables.Set{t.byPort, t.byAddress, t.dns[0], t.dns[1], t.flows, t.full} {
@@ -164,9 +169,9 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 	}
 	return []*chain{
 		{Chain: nftables.Chain{Name: versionChain()}},
-		// Of connections of boxes that would be let through: what is dropped
-		// before leaves nothing in the kernel's table. Only the first packet of
-		// each is counted.
+		// This chain limits the connections of boxes that all other rules let
+		// through: what is dropped before leaves nothing in the kernel's
+		// connection table. Only the first packet of a connection is counted.
 		{nftables.Chain{Name: letOut}, [][]part{
 			{tracked(), accept()},
 			{isFull(t.full), drop()},
@@ -176,8 +181,9 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 		hook("source", filter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, [][]part{
 			{fromBox(), foreignSource(), drop()},
 			{fromBox(), to(netip.MustParsePrefix("127.0.0.0/8")), drop()},
-			// Boxes have no use for these addresses. The host would tell each
-			// of an error, and so learn it, before another chain is asked.
+			// Boxes have no use for these addresses. Without this rule the host
+			// would send an error to each of them, and so learn the address,
+			// before another chain could drop the packet.
 			{fromBox(), from(netip.MustParsePrefix("fe80::/10")), drop()},
 		}),
 		hook("to_host", filter, nftables.ChainHookInput, nftables.ChainPriorityFilter, slices.Concat(
@@ -196,7 +202,7 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 		hook("own", nat, nftables.ChainHookOutput, nftables.ChainPriorityNATDest, leads),
 		hook("leave", nat, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, slices.Concat(
 			translate(pools),
-			// The host's loopback, to a published port.
+			// This is for packets from the host's loopback to a published port.
 			[][]part{{toBox(), from(netip.MustParsePrefix("127.0.0.0/8")), masquerade()}},
 		)),
 	}
