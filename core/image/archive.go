@@ -20,15 +20,17 @@ var errNoArchive = errors.New("no archive of an image")
 
 // files are the files that an image consists of.
 type files interface {
-	// open returns a file and its size. Errors: Image (none of that name).
+	// open opens a file and returns its size as well. Errors: Image (there
+	// is no file of that name).
 	open(name string) (io.ReadCloser, int64, error)
 }
 
-// dirFiles are those in a directory. Nothing outside of it is reached.
+// dirFiles are the files of an image in a directory. Nothing outside of the
+// directory can be reached.
 type dirFiles struct{ root *os.Root }
 
 func (f dirFiles) open(name string) (io.ReadCloser, int64, error) {
-	file, err := f.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would wait
+	file, err := f.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // without O_NONBLOCK, opening a FIFO would block
 	if err != nil {
 		return nil, 0, fault.Wrap(fault.Image, err, "the image lacks a part")
 	}
@@ -43,7 +45,8 @@ func (f dirFiles) open(name string) (io.ReadCloser, int64, error) {
 	return file, st.Size(), nil
 }
 
-// tarFiles are those in a tar: the places of their contents in it.
+// tarFiles are the files of an image in a tar. parts says where in the tar the
+// contents of each file lie.
 type tarFiles struct {
 	f     *os.File
 	parts map[string]extent
@@ -51,7 +54,7 @@ type tarFiles struct {
 
 type extent struct {
 	at, size int64
-	link     string // another part's name, of one that docker save has once
+	link     string // the name of another part; docker save stores a part once and links to it
 }
 
 func (t tarFiles) open(name string) (io.ReadCloser, int64, error) {
@@ -65,14 +68,14 @@ func (t tarFiles) open(name string) (io.ReadCloser, int64, error) {
 	return io.NopCloser(io.NewSectionReader(t.f, p.at, p.size)), p.size, nil
 }
 
-// openArchive reads the plain tar of an image. Errors: errNoArchive, Image,
-// Ambiguous.
+// openArchive reads the plain tar of an image. Errors: errNoArchive (it is not
+// the tar of an image), Image, Ambiguous.
 func openArchive(ctx context.Context, f *os.File) (content, error) {
 	t, err := indexTar(f)
 	if err != nil {
 		return content{}, err
 	}
-	if _, ok := t.parts[manifestFile]; ok { // also where docker adds a layout
+	if _, ok := t.parts[manifestFile]; ok { // checked first: docker may add an OCI layout to its archive
 		return readDocker(t)
 	}
 	if _, ok := t.parts[layoutFile]; ok {
@@ -81,13 +84,13 @@ func openArchive(ctx context.Context, f *os.File) (content, error) {
 	return content{}, errNoArchive
 }
 
-// indexTar finds the files in a tar without reading them.
+// indexTar lists the files in a tar without reading their contents.
 func indexTar(f *os.File) (tarFiles, error) {
 	t := tarFiles{f, map[string]extent{}}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return t, fault.Disk(err, "read the image source")
 	}
-	tr := tar.NewReader(f) // reads no further than it must, and seeks over contents
+	tr := tar.NewReader(f) // does not read ahead, and seeks over contents
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -113,7 +116,7 @@ func indexTar(f *os.File) (tarFiles, error) {
 	}
 }
 
-// linked returns the name that a link in a tar stands for.
+// linked returns the name of the file that a link in a tar points to.
 func linked(h *tar.Header, name string) string {
 	if h.Typeflag == tar.TypeLink {
 		return path.Clean(h.Linkname)

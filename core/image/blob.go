@@ -20,11 +20,12 @@ import (
 	"sandbox/core/filelock"
 )
 
-// maxBlob bounds a packed layer.
+// maxBlob bounds the size of a compressed layer, in bytes.
 const maxBlob = 32 << 30
 
-// partial is a blob on its way into a file, which outlives a failure of the
-// connection and is gone on from where it ends.
+// partial is a blob that is being downloaded into a file. The file outlives a
+// failed connection, so that the next download resumes where the last one
+// stopped.
 type partial struct {
 	f       *filelock.File
 	d       v1.Descriptor
@@ -33,8 +34,8 @@ type partial struct {
 	fetched func(done int64)
 }
 
-// fetch returns the verified bytes of a blob. They are in a file without a name.
-// Errors: Upstream, Image, Storage, and what ended ctx.
+// fetch returns the verified bytes of a blob, in a file that no longer has a
+// name. Errors: Upstream, Image, Storage, and what ended ctx.
 func (r *repository) fetch(ctx context.Context, d v1.Descriptor, fetched func(int64)) (io.ReadCloser, error) {
 	if d.Size <= 0 || d.Size > maxBlob {
 		return nil, fault.New(fault.Image, "layer %s of %d bytes, want 1 to %d", d.Digest, d.Size, int64(maxBlob))
@@ -48,7 +49,7 @@ func (r *repository) fetch(ctx context.Context, d v1.Descriptor, fetched func(in
 	}
 	p := &partial{f: f, d: d, fetched: fetched}
 	err = r.complete(ctx, p)
-	if err == nil || p.n == 0 || fault.Is(err, fault.Storage) { // else: to be gone on with
+	if err == nil || p.n == 0 || fault.Is(err, fault.Storage) { // otherwise the file stays, for a later download to resume
 		_ = os.Remove(f.Name())
 	}
 	if err == nil {
@@ -61,8 +62,9 @@ func (r *repository) fetch(ctx context.Context, d v1.Descriptor, fetched func(in
 	return f, nil
 }
 
-// complete gets what is missing. What an earlier process has left may be
-// damaged, by a power cut say: then it is fetched once more.
+// complete downloads what is missing of a blob. What an earlier process left
+// may be damaged, for example by a power cut: the blob is then downloaded once
+// more from the start.
 func (r *repository) complete(ctx context.Context, p *partial) error {
 	if err := p.resume(ctx); err != nil {
 		return err
@@ -82,7 +84,7 @@ func (r *repository) wrong(p *partial, format string, args ...any) error {
 	return fault.Wrap(fault.Upstream, errWrong, "registry %s sends wrong data: layer %s comes with %s", host(r.ref.Context()), p.d.Digest, fmt.Sprintf(format, args...))
 }
 
-// rest gets the rest of a blob and compares digests. Bytes that are wrong are
+// rest downloads the rest of a blob and compares its digest. Wrong bytes are
 // not kept.
 func (r *repository) rest(ctx context.Context, p *partial) error {
 	err := r.persist(ctx, func() (bool, error) {
@@ -101,7 +103,7 @@ func (r *repository) rest(ctx context.Context, p *partial) error {
 	return err
 }
 
-// more gets as much as one request gives.
+// more sends one request and keeps as much as its answer brings.
 func (r *repository) more(ctx context.Context, p *partial) error {
 	if p.n == p.d.Size {
 		return nil
@@ -111,7 +113,7 @@ func (r *repository) more(ctx context.Context, p *partial) error {
 		header.Set("Range", fmt.Sprintf("bytes=%d-%d", p.n, p.d.Size-1))
 		want = append(want, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable)
 	}
-	ctx = context.WithValue(ctx, blobRequest{}, p.d.Size+1) // the one byte shows that there are more
+	ctx = context.WithValue(ctx, blobRequest{}, p.d.Size+1) // one byte more than the blob has shows that the registry sends too much
 	resp, err := r.ask(ctx, "blobs/"+p.d.Digest.String(), header, want...)
 	if err != nil {
 		return err
@@ -122,10 +124,10 @@ func (r *repository) more(ctx context.Context, p *partial) error {
 		if got := resp.Header.Get("Content-Range"); !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", p.n)) {
 			return r.wrong(p, "the range %.100q, not from %d", got, p.n)
 		}
-	case http.StatusRequestedRangeNotSatisfiable: // the next request is for all
+	case http.StatusRequestedRangeNotSatisfiable: // the next request asks for the whole blob
 		return cmp.Or(p.restart(), io.ErrUnexpectedEOF)
 	default:
-		if err := p.restart(); err != nil { // it may know no ranges
+		if err := p.restart(); err != nil { // the registry may not support ranges
 			return err
 		}
 	}
@@ -142,7 +144,7 @@ func (r *repository) more(ctx context.Context, p *partial) error {
 	return err
 }
 
-// Write keeps bytes of the blob.
+// Write appends bytes of the blob to the file.
 func (p *partial) Write(b []byte) (int, error) {
 	n, err := p.f.Write(b)
 	p.n += int64(n)
@@ -151,7 +153,8 @@ func (p *partial) Write(b []byte) (int, error) {
 	return n, fault.Disk(err, "fetch a layer")
 }
 
-// resume takes over what is in the file.
+// resume reads what an earlier download left in the file, and continues its
+// digest and size from there.
 func (p *partial) resume(ctx context.Context) error {
 	p.sum = sha256.New()
 	var err error
@@ -162,7 +165,7 @@ func (p *partial) resume(ctx context.Context) error {
 	return fault.Disk(err, "read a half-fetched layer")
 }
 
-// restart throws away what is there.
+// restart discards all bytes that were downloaded.
 func (p *partial) restart() error {
 	p.n, p.sum = 0, sha256.New()
 	err := p.f.Truncate(0)

@@ -17,8 +17,8 @@ import (
 	"sandbox/core/fault"
 )
 
-// packDir returns the tar of a root file system. Closing it ends the
-// goroutine that writes it.
+// packDir returns the tar of a root file system. A goroutine writes it; closing
+// the reader ends that goroutine.
 func packDir(ctx context.Context, root *os.Root) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {
@@ -51,14 +51,14 @@ func unreadable(err error) error {
 type packer struct {
 	root  *os.Root
 	tw    *tar.Writer
-	dev   uint64 // of the root: other file systems are left out
+	dev   uint64 // of the root: the contents of other file systems are left out
 	links map[inode]string
 }
 
 type inode struct{ dev, ino uint64 }
 
-// pack writes one entry. A directory where another file system is mounted comes
-// empty: /proc and its like are none of the image.
+// pack writes one entry. A directory where another file system is mounted is
+// packed empty, because /proc and the like are not part of the image.
 func (p *packer) pack(name string) error {
 	info, err := p.root.Lstat(name)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *packer) pack(name string) error {
 	case unix.S_IFIFO:
 		h.Typeflag = tar.TypeFifo
 	case unix.S_IFSOCK:
-		return nil // whoever listened is not part of the image
+		return nil // a socket is useless without its listener, which is not in the image
 	default:
 		return p.device(name)
 	}
@@ -95,8 +95,8 @@ func (p *packer) pack(name string) error {
 	return p.tw.WriteHeader(h)
 }
 
-// device refuses a device, but those below dev/, which are left out: a box
-// gets its own.
+// device refuses a device, except below dev/. Those are left out, because a box
+// gets devices of its own.
 func (p *packer) device(name string) error {
 	if strings.HasPrefix(name, "dev/") {
 		return nil
@@ -111,7 +111,8 @@ func header(name string, st *syscall.Stat_t) *tar.Header {
 	}
 }
 
-// linked makes h a link where the inode was packed under another name before.
+// linked turns h into a link if the inode was already packed under another
+// name, and returns whether it did.
 func (p *packer) linked(h *tar.Header, st *syscall.Stat_t) bool {
 	if st.Nlink < 2 {
 		return false
@@ -164,8 +165,9 @@ func (p *packer) file(h *tar.Header, st *syscall.Stat_t) error {
 	return nil
 }
 
-// open opens what h describes and adds its attributes to h. That it is still
-// the same thing is not sure: O_NONBLOCK lets no FIFO keep us.
+// open opens the file or directory that h describes and adds its extended
+// attributes to h. It may have been replaced since it was examined: O_NONBLOCK
+// prevents that opening a FIFO blocks.
 func (p *packer) open(h *tar.Header) (*os.File, error) {
 	f, err := p.root.OpenFile(h.Name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -178,9 +180,9 @@ func (p *packer) open(h *tar.Header) (*os.File, error) {
 	return f, nil
 }
 
-// attributes reads a file's extended attributes, as records of a tar.
+// attributes returns a file's extended attributes, as PAX records of a tar.
 func attributes(f *os.File) (map[string]string, error) {
-	names := make([]byte, 64<<10) // all that Linux lists, or has in a value
+	names := make([]byte, 64<<10) // the most that Linux allows for the list of names, and for a value
 	n, err := unix.Flistxattr(int(f.Fd()), names)
 	if err != nil && !errors.Is(err, unix.ENOTSUP) {
 		return nil, &fs.PathError{Op: "listxattr", Path: f.Name(), Err: err}

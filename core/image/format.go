@@ -15,7 +15,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// The files that tell the formats.
+// The files by which the formats are recognized.
 const (
 	layoutFile   = "oci-layout"
 	manifestFile = "manifest.json" // of docker save
@@ -24,19 +24,20 @@ const (
 const (
 	// maxDocument bounds each JSON document of an image.
 	maxDocument = 8 << 20
-	// maxIndexes bounds the indexes in an index, all together.
+	// maxIndexes bounds the number of indexes in an image, nested ones
+	// included.
 	maxIndexes = 32
 )
 
-// parts are the documents and layers of an image, which refer to each other by
-// digest. The documents come verified.
+// parts provides the documents and layers of an image, which refer to each
+// other by digest. Documents are verified before they are returned.
 type parts interface {
 	manifest(ctx context.Context, d v1.Descriptor) ([]byte, error)
 	config(ctx context.Context, d v1.Descriptor) ([]byte, error)
 	layer(d v1.Descriptor) opener
 }
 
-// layoutParts are those of an OCI layout.
+// layoutParts are the parts of an image in an OCI layout.
 type layoutParts struct{ files }
 
 func (p layoutParts) manifest(_ context.Context, d v1.Descriptor) ([]byte, error) {
@@ -49,7 +50,7 @@ func (p layoutParts) config(_ context.Context, d v1.Descriptor) ([]byte, error) 
 
 func (p layoutParts) layer(d v1.Descriptor) opener { return part(p, blobName(d.Digest)) }
 
-// part opens the file of a layer.
+// part returns an opener of a layer's file.
 func part(from files, name string) opener {
 	return func(context.Context, func(int64)) (io.ReadCloser, error) {
 		r, _, err := from.open(name)
@@ -57,7 +58,7 @@ func part(from files, name string) opener {
 	}
 }
 
-// readLayout reads an OCI layout: an index of images, or of indexes.
+// readLayout reads an OCI layout: an index of images or of further indexes.
 func readLayout(ctx context.Context, from files) (content, error) {
 	data, err := document(from, "index.json", v1.Hash{})
 	if err != nil {
@@ -77,36 +78,38 @@ func readLayout(ctx context.Context, from files) (content, error) {
 	return readManifest(ctx, p.from, d)
 }
 
-// picker looks for the image for this machine.
+// picker finds the image that is for this machine.
 type picker struct {
 	from    parts
 	indexes int
 	found   []v1.Descriptor
-	others  []string // platforms
+	others  []string // platforms of the images for other machines
 }
 
-// look takes the images below d.
+// look collects the images that d describes, or that the index d contains.
 func (p *picker) look(ctx context.Context, d v1.Descriptor) error {
 	switch {
 	case d.MediaType.IsIndex():
 		return p.index(ctx, d)
 	case !d.MediaType.IsImage():
-		return nil // a signature or the like
+		return nil // for example a signature
 	case d.Platform == nil || d.Platform.OS == "linux" && d.Platform.Architecture == runtime.GOARCH && plainVariant(d.Platform.Variant):
 		if !slices.ContainsFunc(p.found, func(f v1.Descriptor) bool { return f.Digest == d.Digest }) {
 			p.found = append(p.found, d)
 		}
-	case d.Platform.OS != "unknown": // buildkit's attestations
+	case d.Platform.OS != "unknown": // "unknown" is the platform of buildkit's attestations
 		p.others = append(p.others, d.Platform.String())
 	}
 	return nil
 }
 
-// plainVariant tells whether each machine of the architecture runs it.
+// plainVariant reports whether every machine of the architecture can run this
+// variant.
 func plainVariant(variant string) bool { return variant == "" || variant == "v8" || variant == "v1" }
 
-// index looks into an index. One can't hold itself, as it can't hold its own
-// digest, but many can make a tree without end.
+// index searches an index. An index can't contain itself, because it can't
+// contain its own digest, but many indexes can form a tree that is too large to
+// search. So their number is bounded.
 func (p *picker) index(ctx context.Context, d v1.Descriptor) error {
 	if p.indexes++; p.indexes > maxIndexes {
 		return fault.New(fault.Image, "the image has over %d indexes", maxIndexes)
@@ -152,7 +155,7 @@ func readManifest(ctx context.Context, from parts, d v1.Descriptor) (content, er
 	if err := decode(data, "the manifest", &m); err != nil {
 		return content{}, err
 	}
-	if len(m.Layers) > maxLayers { // before anything is fetched
+	if len(m.Layers) > maxLayers { // checked before anything is downloaded
 		return content{}, tooManyLayers(len(m.Layers))
 	}
 	var c content
@@ -211,7 +214,8 @@ func readDocker(from files) (content, error) {
 	return c, c.promise()
 }
 
-// promise notes what the layers unpack to: the config says it.
+// promise sets the digest that each layer must have when it is decompressed.
+// The config lists them.
 func (c *content) promise() error {
 	promised := c.config.RootFS.DiffIDs
 	if len(promised) != len(c.layers) {
@@ -230,8 +234,8 @@ func tooManyLayers(n int) error {
 	return fault.New(fault.Image, "the image has %d layers, want 1 to %d", n, maxLayers)
 }
 
-// document reads a JSON document whose bytes must be what digest says. Of a
-// zero digest nothing is asked.
+// document reads a JSON document and verifies its digest. If digest is zero,
+// nothing is verified.
 func document(from files, name string, digest v1.Hash) ([]byte, error) {
 	r, size, err := from.open(name)
 	if err != nil {
@@ -251,14 +255,15 @@ func document(from files, name string, digest v1.Hash) ([]byte, error) {
 	return data, nil
 }
 
-// decode reads a document; what says which, for people.
+// decode parses a JSON document. what names the document in the error message.
 func decode(data []byte, what string, v any) error {
 	return fault.Wrap(fault.Image, json.NewDecoder(bytes.NewReader(data)).Decode(v), "%s of the image can't be read", what)
 }
 
 func blobName(h v1.Hash) string { return path.Join("blobs", h.Algorithm, h.Hex) }
 
-// nameDigest returns the digest that docker names a config by, if it does.
+// nameDigest returns the digest in the file name of a docker config, or the
+// zero digest if the name contains none.
 func nameDigest(name string) v1.Hash {
 	base := strings.TrimPrefix(path.Base(name), "sha256:")
 	if !isHex(base) {
@@ -267,7 +272,7 @@ func nameDigest(name string) v1.Hash {
 	return v1.Hash{Algorithm: "sha256", Hex: base[:64]}
 }
 
-// checkDigest refuses what does not name a layer's directory.
+// checkDigest refuses a digest that can't be the name of a layer's directory.
 func checkDigest(h v1.Hash) error {
 	if h.Algorithm != "sha256" || len(h.Hex) != 64 || !isHex(h.Hex) {
 		return fault.New(fault.Image, "a layer with the digest %.100q, want sha256", h)

@@ -18,54 +18,57 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// maxLayers is what one mount of overlayfs surely takes: the names of all have
-// to fit into its one page of options. Docker makes images of up to 127.
+// maxLayers is the number of layers that one overlayfs mount is certain to
+// accept: all their names must fit into the one page of mount options. Docker
+// makes images of up to 127 layers.
 const maxLayers = 128
 
-// Stage is what is being done to a layer.
+// Stage is a step in the import of a layer.
 type Stage string
 
 // The stages of a layer.
 const (
 	Fetching  Stage = "fetch"
 	Unpacking Stage = "unpack"
-	Finished  Stage = "done" // also of a layer that was there already
+	Finished  Stage = "done" // also reported for a layer that was in the store already
 )
 
 // Progress is how far one layer has come.
 type Progress struct {
-	Layer, Layers int // from 1
+	Layer, Layers int // Layer counts from 1
 	Stage         Stage
-	Done, Total   int64 // bytes of the layer as its source has it; Total 0: unknown
+	Done, Total   int64 // bytes of the layer as its source has it; Total is 0 if unknown
 }
 
-// content is an image as a source offers it.
+// content is an image as its source provides it.
 type content struct {
-	id     string // "" for a bare root file system
+	id     string // "" if the source is a bare root file system
 	config v1.ConfigFile
 	layers []blob
-	close  func() // gives up the source
+	close  func() // closes the source
 }
 
-// blob is a layer as a source offers it.
+// blob is a layer as its source provides it.
 type blob struct {
-	diffID v1.Hash // of the plain tar; zero: not known before it was read
-	digest v1.Hash // of what open gives, to be verified; zero: not known, or verified by open
-	size   int64   // of what open gives; 0: unknown
+	diffID v1.Hash // of the plain tar; zero if it is only known once the tar was read
+	digest v1.Hash // of the bytes that open returns, to be verified; zero if it is unknown, or if open verifies it
+	size   int64   // of the bytes that open returns; 0 if unknown
 	open   opener
 }
 
-// opener gives the bytes of a blob. One that has to get them from elsewhere
-// tells fetched how far it has come.
+// opener returns the bytes of a blob. An opener that has to download them
+// reports its progress to fetched.
 type opener func(ctx context.Context, fetched func(done int64)) (io.ReadCloser, error)
 
-// Import makes an image of source and calls it ref, in place of one that had
-// the name. Source is a directory with a root file system, a tar of one (plain,
-// gzip or zstd), a docker-archive (what docker save writes), an OCI layout, or
-// a tar of one. A directory with a file `oci-layout` is a layout. progress may be
-// nil; it is called often, by one goroutine at a time, and must be quick.
-// Errors: InvalidArgument (name, source missing), Image (hostile or damaged,
-// for another machine), Ambiguous (an archive of several images), Storage.
+// Import makes an image of source and names it ref. It replaces
+// an image that had that name. Source is a directory with a root file system, a
+// tar of one (plain, gzip or zstd), a docker-archive (what docker save writes),
+// an OCI layout, or a tar of one. A directory with a file `oci-layout` is
+// treated as a layout. progress may be nil; it is called often, by one goroutine
+// at a time, and must be quick.
+// Errors: InvalidArgument (the name is invalid, the source is missing), Image
+// (the image is hostile, damaged or for another machine), Ambiguous (the archive
+// holds several images), Storage.
 func (s *Store) Import(ctx context.Context, ref, source string, progress func(Progress)) (Info, error) {
 	full, err := normal(ref)
 	if err != nil {
@@ -85,11 +88,11 @@ func (s *Store) Import(ctx context.Context, ref, source string, progress func(Pr
 	return s.add(ctx, Info{Name: full}, c, progress)
 }
 
-// parallel is how many layers of an image are made at once: while one waits
-// for its bytes, others are unpacked.
+// parallel is how many layers of an image are processed at once: while one
+// waits for its bytes, others are unpacked.
 const parallel = 3
 
-// add has the layers of c in the store, and then its record.
+// add puts the layers of c into the store, and then the image's record.
 func (s *Store) add(ctx context.Context, info Info, c content, progress func(Progress)) (Info, error) {
 	if err := suits(c); err != nil {
 		return Info{}, err
@@ -131,8 +134,9 @@ func (s *Store) add(ctx context.Context, info Info, c content, progress func(Pro
 	return info, s.record(ctx, info)
 }
 
-// record makes the image known. Its record outlives a power cut; what of its
-// layers does, it can tell.
+// record writes the image's record, which makes the image known. The record
+// survives a power cut. Its layers may not, but a layer that was damaged is
+// recognized by its mark.
 func (s *Store) record(ctx context.Context, info Info) error {
 	held, err := s.hold(ctx)
 	if err != nil {
@@ -140,7 +144,7 @@ func (s *Store) record(ctx context.Context, info Info) error {
 	}
 	defer held.Close()
 	dirs, err := s.stack(info)
-	if err != nil { // a Remove elsewhere saw no image need it
+	if err != nil { // a concurrent Remove found no image that needed the layer
 		return err
 	}
 	if err := s.images.Put(key(info.Name), info, true); err != nil {
@@ -149,11 +153,11 @@ func (s *Store) record(ctx context.Context, info Info) error {
 	if !slices.ContainsFunc(dirs, func(dir string) bool { return !layer.OnDisk(dir) }) {
 		return nil
 	}
-	_ = s.c.Unpacker.Flush(ctx) // else: the next shim does so as it begins
+	_ = s.c.Unpacker.Flush(ctx) // if it fails, the next shim flushes when it starts
 	return nil
 }
 
-// suits refuses an image that can't run here.
+// suits refuses an image that can't run on this machine.
 func suits(c content) error {
 	system, arch := c.config.OS, c.config.Architecture
 	if arch != "" && arch != runtime.GOARCH || system != "" && system != "linux" {
@@ -165,17 +169,18 @@ func suits(c content) error {
 	return nil
 }
 
-// describe takes over what the image's config says.
+// describe copies what the image's config says into i.
 func (i *Info) describe(c content) {
 	set := c.config.Config
 	i.ID, i.Architecture, i.CreatedAt = c.id, c.config.Architecture, c.config.Created.UTC()
 	i.Env, i.WorkingDir, i.User, i.Entrypoint, i.Cmd = set.Env, set.WorkingDir, set.User, set.Entrypoint, set.Cmd
-	if i.CreatedAt.Unix() <= 0 { // left out, or blanked to be reproducible
+	if i.CreatedAt.Unix() <= 0 { // the date is missing, or was zeroed for a reproducible build
 		i.CreatedAt = time.Now().UTC()
 	}
 }
 
-// identify returns an image that has no config the digest of a plain one.
+// identify returns an ID for an image that has no config: the digest of a
+// plain config that lists its layers.
 func identify(config v1.ConfigFile, layers []v1.Hash) (string, error) {
 	config.RootFS = v1.RootFS{Type: "layers", DiffIDs: layers}
 	data, err := json.Marshal(config)

@@ -20,20 +20,22 @@ import (
 	"sandbox/core/store"
 )
 
-const gone = layer.Temporary + "gone-" // collected, to be deleted
+const gone = layer.Temporary + "gone-" // collected layers that are to be deleted
 
 // layerInfo is the record of a layer.
 type layerInfo struct {
 	Size int64 `json:"size"` // of the plain tar
 }
 
-// claim is a place in which one layer is being made, held by a lock.
+// claim is a directory in which one layer is being made. A lock on it keeps
+// others out.
 type claim struct {
 	dir  string
 	lock *filelock.File
 }
 
-// claim waits until nobody else makes the layer that key names.
+// claim waits until nobody else makes the layer that key names, and then locks
+// its directory.
 func (s *Store) claim(ctx context.Context, key string) (*claim, error) {
 	if key == "" {
 		key = rand.Text()
@@ -44,22 +46,22 @@ func (s *Store) claim(ctx context.Context, key string) (*claim, error) {
 		return nil, fault.Disk(err, "lock the image store")
 	}
 	c := &claim{dir, f}
-	if err := os.RemoveAll(dir); err != nil { // of one who died
+	if err := os.RemoveAll(dir); err != nil { // left by a process that died
 		c.release()
 		return nil, fault.Disk(err, "clear a half-made layer")
 	}
 	return c, nil
 }
 
-// release removes what was not published.
+// release removes the directory if it was not published, and unlocks it.
 func (c *claim) release() {
 	_ = os.RemoveAll(c.dir)
 	_ = os.Remove(c.lock.Name())
 	_ = c.lock.Close()
 }
 
-// ensure has the layer b in the store: it unpacks it unless it is there. It
-// gives its digest and size as a plain tar.
+// ensure unpacks the layer b into the store unless it is there already. It
+// returns the digest and size of its plain tar.
 func (s *Store) ensure(ctx context.Context, b blob, progress func(stage Stage, done int64)) (v1.Hash, int64, error) {
 	if info, ok := s.have(b.diffID); ok {
 		progress(Finished, b.size)
@@ -70,7 +72,7 @@ func (s *Store) ensure(ctx context.Context, b blob, progress func(stage Stage, d
 		return v1.Hash{}, 0, err
 	}
 	defer c.release()
-	if info, ok := s.have(b.diffID); ok { // made by whoever we waited for
+	if info, ok := s.have(b.diffID); ok { // whoever held the claim before made it
 		progress(Finished, b.size)
 		return b.diffID, info.Size, nil
 	}
@@ -114,8 +116,8 @@ func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(st
 	return diffID, st.size, err
 }
 
-// publish gives a finished layer its name. Another process may have come
-// first with a layer whose digest nobody knew beforehand.
+// publish gives a finished layer its final name. If its digest was not known
+// beforehand, another process may have published the same layer first.
 func (s *Store) publish(ctx context.Context, diffID v1.Hash, info layerInfo, dir string) error {
 	if err := layer.MarkNew(dir); err != nil {
 		return err
@@ -132,9 +134,9 @@ func (s *Store) publish(ctx context.Context, diffID v1.Hash, info layerInfo, dir
 	return s.layers.Put(diffID.Hex, info, false)
 }
 
-// sweep removes what was being made by processes that died. Errors: Storage.
+// sweep removes the unfinished layers of processes that died. Errors: Storage.
 func (s *Store) sweep(ctx context.Context) error {
-	held, err := s.hold(ctx) // all records are written, and layers renamed, while it is held
+	held, err := s.hold(ctx) // records are written and layers renamed only while it is held
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (s *Store) sweep(ctx context.Context) error {
 		}
 		dir := filepath.Join(s.layers.Path, layer.Temporary+key)
 		f, err := filelock.Try(dir + ".lock")
-		if errors.Is(err, filelock.ErrHeld) { // it is being made
+		if errors.Is(err, filelock.ErrHeld) { // somebody is making it now
 			continue
 		}
 		if err != nil {
@@ -165,12 +167,12 @@ func (s *Store) sweep(ctx context.Context) error {
 	return err
 }
 
-// keepPartial is how long a layer that was fetched in part is kept to be gone
-// on with.
+// keepPartial is how long a partly downloaded layer is kept, so that a later
+// download can resume it.
 const keepPartial = 24 * time.Hour
 
-// dropPartials removes what was fetched in part, last written to that long
-// ago, and gives its size.
+// dropPartials removes the partly downloaded layers that were last written to
+// longer than age ago, and returns their total size.
 func (s *Store) dropPartials(age time.Duration) (int64, error) {
 	left, err := os.ReadDir(s.blobs())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +185,7 @@ func (s *Store) dropPartials(age time.Duration) (int64, error) {
 			continue
 		}
 		f, err := filelock.Try(filepath.Join(s.blobs(), e.Name()))
-		if errors.Is(err, filelock.ErrHeld) { // it is being fetched
+		if errors.Is(err, filelock.ErrHeld) { // somebody is downloading it now
 			continue
 		}
 		if err != nil {
@@ -196,25 +198,25 @@ func (s *Store) dropPartials(age time.Duration) (int64, error) {
 	return freed, nil
 }
 
-// adding keeps layers from being collected until the file is closed: an image
-// that is being made needs them, and nothing says so yet.
+// adding prevents layers from being collected until the file is closed. An
+// image that is being made needs them, but no record says so yet.
 func (s *Store) adding(ctx context.Context) (*filelock.File, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
 		return nil, fault.Disk(err, "make the image store")
 	}
-	f, err := filelock.Shared(ctx, s.addingLock()) // collect has it for an instant
+	f, err := filelock.Shared(ctx, s.addingLock()) // collect holds this lock only for an instant
 	return f, fault.Disk(err, "lock the image store")
 }
 
 func (s *Store) addingLock() string { return filepath.Join(s.layers.Path, "adding") }
 
-// collect takes away the layers that no image and no box needs, and gives
-// their directories to delete. While an image is being made it takes none. The
-// store is held.
+// collect renames the layers that no image and no box needs, and returns their
+// directories, which the caller deletes. While an image is being made it
+// collects none. The caller must hold the store.
 //
-// A box may start meanwhile: its record comes first, its mounts follow. So a
-// layer is renamed, which makes mounts that are still to come fail, and comes
-// back if a record has appeared.
+// A box may start meanwhile: its record is written first, its mounts follow. So
+// a layer is renamed first, which makes mounts that are still to come fail, and
+// it is renamed back if a record has appeared that needs it.
 func (s *Store) collect() ([]string, error) {
 	if s.c.InUse == nil {
 		return nil, nil
@@ -242,7 +244,8 @@ func (s *Store) collect() ([]string, error) {
 	return s.restore(taken)
 }
 
-// restore brings back what boxes have begun to use.
+// restore renames the layers back that boxes have begun to use, and returns the
+// rest.
 func (s *Store) restore(taken []string) ([]string, error) {
 	used, err := s.c.InUse()
 	kept := taken[:0:0]

@@ -11,16 +11,17 @@ import (
 	"sandbox/core/fault"
 )
 
-// Pruned is what a Prune has removed.
+// Pruned is what [Store.Prune] has removed.
 type Pruned struct {
-	Images []string `json:"images"` // names
+	Images []string `json:"images"` // the names of the images
 	Layers int      `json:"layers"`
-	Bytes  int64    `json:"bytes"` // of layers as plain tars, and of what was fetched in part
+	Bytes  int64    `json:"bytes"` // the sizes of layers as plain tars, and of partly downloaded layers
 }
 
-// Prune removes what nobody needs: layers without an image or a box, what was
-// fetched in part; with unused also the images that no box stands on. Layers
-// stay while an image is being made. Errors: Storage, and what ended ctx.
+// Prune removes what nobody needs: layers without an image or a box, and partly
+// downloaded layers; if unused is set, also the images that no box runs on.
+// Layers are kept while an image is being made. Errors: Storage, and what ended
+// ctx.
 func (s *Store) Prune(ctx context.Context, unused bool) (Pruned, error) {
 	done := Pruned{Images: []string{}}
 	if err := s.sweep(ctx); err != nil {
@@ -51,8 +52,8 @@ func (s *Store) Prune(ctx context.Context, unused bool) (Pruned, error) {
 	return done, cmp.Or(discard(garbage), err)
 }
 
-// sizes returns the sizes of all layers, by the names of their directories when they
-// have been collected.
+// sizes returns the sizes of all layers. Its keys are the directory names that
+// the layers have once they are collected.
 func (s *Store) sizes() (map[string]int64, error) {
 	all, err := os.ReadDir(s.layers.Path)
 	sizes := map[string]int64{}
@@ -65,7 +66,7 @@ func (s *Store) sizes() (map[string]int64, error) {
 	return sizes, fault.Disk(err, "list layers")
 }
 
-// forgetUnused forgets the images that no box stands on, and gives their names.
+// forgetUnused forgets the images that no box runs on, and returns their names.
 func (s *Store) forgetUnused() ([]string, error) {
 	names := []string{}
 	if s.c.InUse == nil {
@@ -91,15 +92,16 @@ func (s *Store) forgetUnused() ([]string, error) {
 	return names, nil
 }
 
-// stoodOn tells whether all layers of an image are in use.
+// stoodOn reports whether all layers of an image are in use.
 func (s *Store) stoodOn(info Info, used []string) bool {
 	return !slices.ContainsFunc(info.Layers, func(digest string) bool { return !slices.Contains(used, s.layer(digest)) })
 }
 
-// Aliases returns the short names that stand for references.
+// Aliases returns the configured short names and the references that they stand
+// for.
 func (s *Store) Aliases() map[string]string { return maps.Clone(s.c.Sources.Aliases) }
 
-// discard deletes collected layers.
+// discard deletes the directories of collected layers.
 func discard(dirs []string) error {
 	var failed error
 	for _, dir := range dirs {

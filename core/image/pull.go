@@ -12,27 +12,27 @@ import (
 	"sandbox/core/fault"
 )
 
-// pull is one that is at work in this process.
+// pull is a pull that is running in this process.
 type pull struct {
-	done chan struct{} // closed when the rest is set
+	done chan struct{} // closed once info and err are set
 	info Info
 	err  error
 }
 
-// Pull gets the image that ref names from its registry, also where the store
-// has one of that name: the tag may have moved on. Layers that are here are
-// not fetched. progress is as that of Import.
-// Errors: InvalidArgument (name), ImageNotFound, Upstream (a registry that is
-// down, slow, refuses us or sends something else than it said), Image (hostile
-// or damaged, for another machine), Config (credentials that can't be read),
-// Storage, and what ended ctx.
+// Pull downloads the image that ref names from its registry, even if the store
+// has an image of that name: the tag may have moved to a newer one. Layers that
+// the store has are not downloaded. progress is as in Import. Errors:
+// InvalidArgument (the name), ImageNotFound, Upstream (the registry is down or
+// slow, refuses us, or sends something else than it announced), Image (the
+// image is hostile, damaged or for another machine), Config (the credentials
+// can't be read), Storage, and what ended ctx.
 func (s *Store) Pull(ctx context.Context, ref string, progress func(Progress)) (Info, error) {
 	return s.pull(ctx, ref, false, progress)
 }
 
-// Get returns the image that ref names. Unless [Sources] has Never, it pulls one
-// that is not in the store, and one that was pulled and has lost a layer.
-// Errors: as Inspect and Pull.
+// Get returns the image that ref names. It pulls an image that is not in the
+// store, and one that was pulled and has lost a layer, unless Never is set in
+// [Sources]. Errors: those of Inspect and Pull.
 func (s *Store) Get(ctx context.Context, ref string, progress func(Progress)) (Info, error) {
 	info, err := s.Inspect(ref)
 	lost := err == nil && s.lost(info) && !s.c.Sources.Never
@@ -45,17 +45,17 @@ func (s *Store) Get(ctx context.Context, ref string, progress func(Progress)) (I
 	return s.pull(ctx, ref, true, progress)
 }
 
-// lost tells whether an image that came from a registry lacks a layer.
+// lost reports whether an image that came from a registry lacks a layer.
 func (s *Store) lost(info Info) bool {
 	_, err := s.stack(info)
 	return err != nil && info.Digest != ""
 }
 
-// watch is the key of the progress that a context carries.
+// watch is the context key of the progress function.
 type watch struct{}
 
-// WithProgress makes whatever Resolve pulls under the context report to
-// progress, which is as that of Import.
+// WithProgress makes the pulls that Resolve starts under the context report to
+// progress, which is as in Import.
 func WithProgress(ctx context.Context, progress func(Progress)) context.Context {
 	return context.WithValue(ctx, watch{}, progress)
 }
@@ -67,9 +67,10 @@ func watcher(ctx context.Context) func(Progress) {
 	return func(Progress) {}
 }
 
-// pull tries one place after the other. It goes on where a registry says that
-// it has none, not where one fails or wants a login: the next might have some
-// stranger's image of that name.
+// pull tries one place after the other. It tries the next one only if a
+// registry says that it does not have the image. It does not if a registry
+// fails or wants a login: the next one might have a stranger's image of that
+// name.
 func (s *Store) pull(ctx context.Context, ref string, missing bool, progress func(Progress)) (Info, error) {
 	places, err := s.c.Sources.places(ref)
 	if err != nil {
@@ -97,8 +98,9 @@ func (s *Store) pull(ctx context.Context, ref string, missing bool, progress fun
 	return Info{}, fault.New(fault.Internal, "no place for %q", ref)
 }
 
-// once calls do unless somebody else in this process does so already: then it
-// waits for that one's result. If that one gave up, it is our turn.
+// once calls do, unless another goroutine of this process is doing so already:
+// then it waits for that one's result. If the other gave up because its context
+// ended, it tries again.
 func (s *Store) once(ctx context.Context, full string, do func() (Info, error)) (Info, error) {
 	for {
 		s.mu.Lock()
@@ -127,7 +129,7 @@ func (s *Store) once(ctx context.Context, full string, do func() (Info, error)) 
 	}
 }
 
-// pullFrom pulls from one place, while no other process does.
+// pullFrom pulls from one place. It waits until no other process does the same.
 func (s *Store) pullFrom(ctx context.Context, place name.Reference, missing bool, progress func(Progress)) (Info, error) {
 	info := Info{Name: full(place)}
 	c, err := s.claim(ctx, "pull-"+key(info.Name))
@@ -135,7 +137,7 @@ func (s *Store) pullFrom(ctx context.Context, place name.Reference, missing bool
 		return Info{}, err
 	}
 	defer c.release()
-	if missing { // another process may have been first
+	if missing { // another process may have pulled it meanwhile
 		have, err := s.images.Get(key(info.Name))
 		if !errors.Is(err, fs.ErrNotExist) && !s.lost(have) {
 			return have, err

@@ -10,14 +10,15 @@ import (
 	"sandbox/core/options"
 )
 
-// Docker's registry, as people call it and as the library does.
+// The names of Docker's registry: the one that people use, and the one that the
+// library uses.
 const (
 	dockerHost   = "docker.io"
 	dockerServer = name.DefaultRegistry
 )
 
-// normal returns the one spelling of a name in the store: with its tag, `latest`
-// if it names none. A registry is part of it as it is written.
+// normal returns the one spelling that a name has in the store. It includes the
+// tag, which is `latest` if ref names none. A registry stays as it is written.
 func normal(ref string) (string, error) {
 	tag, err := name.NewTag(ref, name.WithDefaultRegistry(""))
 	if err != nil {
@@ -30,7 +31,7 @@ func badName(err error, ref string) error {
 	return fault.Wrap(fault.InvalidArgument, err, "image name %.300q", ref)
 }
 
-// checkName refuses what the library takes: /x and ../x.
+// checkName refuses some names that the library accepts, such as /x and ../x.
 func checkName(ref string) error {
 	for part := range strings.SplitSeq(ref, "/") {
 		if part == "" || strings.ContainsRune("._-:@", rune(part[0])) {
@@ -40,7 +41,8 @@ func checkName(ref string) error {
 	return nil
 }
 
-// full returns a reference with all its parts, docker.io by that name.
+// full returns a reference with all its parts. Docker's registry appears as
+// docker.io.
 func full(ref name.Reference) string {
 	if rest, ok := strings.CutPrefix(ref.Name(), dockerServer+"/"); ok {
 		return dockerHost + "/" + rest
@@ -48,15 +50,15 @@ func full(ref name.Reference) string {
 	return ref.Name()
 }
 
-// short tells whether ref names no registry.
+// short reports whether ref names no registry.
 func short(ref string) bool {
 	first, _, more := strings.Cut(ref, "/")
 	return !more || !strings.ContainsAny(first, ".:") && first != "localhost"
 }
 
-// places returns where to look for ref: what an alias stands for; a short name
-// at each of the registries given, and then at docker.io. Errors:
-// InvalidArgument.
+// places returns where to look for ref. An alias is looked for only where it
+// points to; a short name at each of the configured registries and then at
+// docker.io. Errors: InvalidArgument.
 func (s Sources) places(ref string) ([]name.Reference, error) {
 	if target, ok := s.Aliases[ref]; ok {
 		ref = target
@@ -92,7 +94,7 @@ func (s Sources) parse(spelling string) (name.Reference, error) {
 	return name.ParseReference(spelling, name.Insecure)
 }
 
-// registry returns what was said about a registry.
+// registry returns the configuration of a registry, if it has one.
 func (s Sources) registry(host string) (options.Registry, bool) {
 	i := slices.IndexFunc(s.Registries, func(r options.Registry) bool {
 		return r.Host == host || r.Host == dockerHost && host == dockerServer
@@ -103,16 +105,16 @@ func (s Sources) registry(host string) (options.Registry, bool) {
 	return s.Registries[i], true
 }
 
-// names returns the names that an image which ref means may have in the store:
-// ref itself, as an import may have called it, comes first. Errors:
-// InvalidArgument.
+// names returns the names that the image which ref refers to may have in the
+// store. ref itself comes first, because an import may have used it as the
+// name. Errors: InvalidArgument.
 func (s *Store) names(ref string) ([]string, error) {
 	places, err := s.c.Sources.places(ref)
 	if err != nil {
 		return nil, err
 	}
 	var all []string
-	if local, err := normal(ref); err == nil { // else: a digest
+	if local, err := normal(ref); err == nil { // fails if ref is a digest
 		all = append(all, local)
 	}
 	for _, place := range places {

@@ -22,32 +22,34 @@ import (
 	"sandbox/core/options"
 )
 
-// maxManifest bounds a manifest or index from a registry, as registries do.
+// maxManifest bounds a manifest or index from a registry, in bytes. Registries
+// have the same limit.
 const maxManifest = 4 << 20
 
-// Sources says where images are pulled from. The zero value is docker.io and
-// whatever a reference names, without credentials.
+// Sources says where images are pulled from. The zero value pulls from
+// docker.io and from the registries that references name, without credentials.
 type Sources struct {
-	// Registries are searched for short names, in order, before docker.io;
-	// and they say how to reach and log in to those hosts.
+	// Registries are searched for short names, in order, before docker.io.
+	// They also say how to reach those hosts and how to log in.
 	Registries []options.Registry
-	// Keychain has the credentials for other hosts; nil: none.
+	// Keychain has the credentials for other hosts; nil means none.
 	Keychain authn.Keychain
-	// Proxy is that of [http.Transport]; nil: none.
+	// Proxy is the Proxy of [http.Transport]; nil means none.
 	Proxy func(*http.Request) (*url.URL, error)
-	// TLS has the certificates to trust; nil: those of the host.
+	// TLS has the certificates to trust; nil means those of the host.
 	TLS *tls.Config
-	// Aliases are short names for references. One that an import has as
-	// its name stands for that.
+	// Aliases maps short names to references. If an image was
+	// imported under such a name, the name stands for that image instead.
 	Aliases map[string]string
-	// Never leaves pulling to Pull: Get and Resolve find what is there.
+	// Never stops Get and Resolve from pulling: they only find images that
+	// are in the store. Pull still pulls.
 	Never bool
-	// Timeout is how long a registry may be silent; 0: 30 s.
+	// Timeout is how long a registry may be silent; 0 means 30 s.
 	Timeout time.Duration
 }
 
-// plain tells whether a registry may be reached without TLS: where that was
-// said, or on this host's loopback.
+// plain reports whether a registry may be reached without TLS: if the
+// configuration says so, or if it is on this host's loopback.
 func (s Sources) plain(host string) bool {
 	if r, ok := s.registry(host); ok {
 		return r.Transport == options.TransportHTTP
@@ -58,7 +60,7 @@ func (s Sources) plain(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// credentials returns what to log in with. Errors: Config.
+// credentials returns the credentials to log in with. Errors: Config.
 func (s Sources) credentials(repo name.Repository) (authn.Authenticator, error) {
 	r, _ := s.registry(repo.RegistryStr())
 	if r.Username != "" || r.BearerToken != "" {
@@ -84,10 +86,11 @@ type repository struct {
 	auth  authn.Authenticator
 	base  *patient
 	http  http.Client
-	blobs string // directory of the half-fetched
+	blobs string // directory of partly downloaded layers
 }
 
-// connect logs in to a registry. Errors: Upstream, Config, ImageNotFound.
+// connect logs in to the registry of ref. Errors: Upstream, Config,
+// ImageNotFound.
 func (s *Store) connect(ctx context.Context, ref name.Reference) (*repository, error) {
 	repo := ref.Context()
 	auth, err := s.c.Sources.credentials(repo)
@@ -105,8 +108,8 @@ func (s *Store) connect(ctx context.Context, ref name.Reference) (*repository, e
 
 func (r *repository) close() { r.base.base.CloseIdleConnections() }
 
-// content reads the image that the reference names, and gives the digest that
-// the registry knows it by.
+// content reads the image that the reference names, and returns it with the
+// digest by which the registry knows it.
 func (r *repository) content(ctx context.Context) (content, v1.Hash, error) {
 	data, mediaType, err := r.get(ctx, "manifests/"+r.ref.Identifier(), maxManifest)
 	if err != nil {
@@ -131,13 +134,14 @@ func (r *repository) content(ctx context.Context) (content, v1.Hash, error) {
 	}
 	c, err := readManifest(ctx, top, d)
 	for i := range c.layers {
-		c.layers[i].digest = v1.Hash{} // fetch verifies it
+		c.layers[i].digest = v1.Hash{} // fetch verifies it instead
 	}
 	c.close = r.close
 	return c, top.digest, err
 }
 
-// remoteParts are an image's parts at a registry. The first is there already.
+// remoteParts are an image's parts at a registry. The first document was
+// downloaded already.
 type remoteParts struct {
 	*repository
 	digest v1.Hash
@@ -161,7 +165,7 @@ func (p remoteParts) layer(d v1.Descriptor) opener {
 	}
 }
 
-// document gets what d describes.
+// document downloads the document that d describes, and verifies it.
 func (r *repository) document(ctx context.Context, kind string, d v1.Descriptor, most int64) ([]byte, error) {
 	if err := checkDigest(d.Digest); err != nil {
 		return nil, err
@@ -176,13 +180,14 @@ func (r *repository) document(ctx context.Context, kind string, d v1.Descriptor,
 	return data, err
 }
 
-// accepted are the manifests that we understand.
+// accepted are the types of manifests that this package understands.
 var accepted = strings.Join([]string{
 	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
 	string(types.DockerManifestList), string(types.DockerManifestSchema2),
 }, ", ")
 
-// get gets something small. Failures that may pass are tried again.
+// get downloads a document of at most most bytes. Failures that may pass are
+// retried.
 func (r *repository) get(ctx context.Context, what string, most int64) (data []byte, mediaType types.MediaType, err error) {
 	err = r.persist(ctx, func() (bool, error) {
 		resp, err := r.ask(ctx, what, http.Header{"Accept": {accepted}}, http.StatusOK)
@@ -200,7 +205,7 @@ func (r *repository) get(ctx context.Context, what string, most int64) (data []b
 	return data, mediaType, err
 }
 
-// ask sends one request. The caller closes the answer's body.
+// ask sends one request. The caller closes the body of the answer.
 func (r *repository) ask(ctx context.Context, what string, header http.Header, codes ...int) (*http.Response, error) {
 	repo := r.ref.Context()
 	at := url.URL{Scheme: repo.Scheme(), Host: repo.RegistryStr(), Path: "/v2/" + repo.RepositoryStr() + "/" + what}
@@ -220,11 +225,11 @@ func (r *repository) ask(ctx context.Context, what string, header http.Header, c
 	return resp, nil
 }
 
-// tries is how often in a row something may fail without getting on.
+// tries is how many times in a row something may fail without any progress.
 const tries = 4
 
-// persist calls attempt until it succeeds, fails for good, or failed too often
-// without getting on. It explains the failure.
+// persist calls attempt until it succeeds, fails for good, or has failed too
+// often in a row without progress. It explains the failure.
 func (r *repository) persist(ctx context.Context, attempt func() (gotOn bool, err error)) error {
 	for failed := 1; ; failed++ {
 		gotOn, err := attempt()
@@ -244,7 +249,7 @@ func (r *repository) persist(ctx context.Context, attempt func() (gotOn bool, er
 	}
 }
 
-// passing tells whether a failure may have gone the next time.
+// passing reports whether a failure may be gone at the next try.
 func passing(err error) bool {
 	var refused *transport.Error
 	switch {
@@ -257,8 +262,8 @@ func passing(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, &op)
 }
 
-// explain says what a failure means for the one who asked. Errors: Upstream,
-// ImageNotFound, and what ended ctx.
+// explain turns a failure into one that tells the user what it means. Errors:
+// Upstream, ImageNotFound, and what ended ctx.
 func (r *repository) explain(ctx context.Context, err error) error {
 	at := host(r.ref.Context())
 	var address *url.Error
@@ -273,12 +278,12 @@ func (r *repository) explain(ctx context.Context, err error) error {
 	case errors.As(err, &refused):
 		return r.refused(at, refused)
 	case errors.As(err, &address):
-		err = address.Err // its text may hold a signed address
+		err = address.Err // the text of the outer error may contain a signed address
 	}
 	return fault.Wrap(fault.Upstream, err, "can't reach registry %s: see whether its name is right and it and the network are up", at)
 }
 
-// refused explains an answer of failure.
+// refused explains a registry's answer that reports an error.
 func (r *repository) refused(at string, e *transport.Error) error {
 	said := http.StatusText(e.StatusCode)
 	if len(e.Errors) > 0 {
@@ -297,7 +302,8 @@ func (r *repository) refused(at string, e *transport.Error) error {
 	return fault.New(fault.Upstream, "registry %s refused our credentials: they are wrong, have expired or lack the right; log in again with `docker login %s`, or mend those in the registries (%s)", at, at, said)
 }
 
-// lies is the failure of a registry that sends something else than it said.
+// lies returns the failure of a registry that sends something else than it
+// announced.
 func (r *repository) lies(format string, args ...any) error {
 	return fault.New(fault.Upstream, "registry %s sends wrong data: %s", host(r.ref.Context()), fmt.Sprintf(format, args...))
 }

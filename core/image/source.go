@@ -17,7 +17,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// open finds out what source is.
+// open detects what kind of source it is given, and opens it.
 func (s *Store) open(ctx context.Context, source string) (content, error) {
 	st, err := os.Stat(source)
 	switch {
@@ -56,7 +56,8 @@ func openDir(ctx context.Context, dir string) (content, error) {
 	return c, nil
 }
 
-// rootfs is the content of a source that is a root file system and no more.
+// rootfs returns the content of a source that is nothing but a root file
+// system.
 func rootfs(open opener, size int64, giveUp func()) content {
 	return content{
 		config: v1.ConfigFile{Architecture: runtime.GOARCH, OS: "linux"},
@@ -65,8 +66,8 @@ func rootfs(open opener, size int64, giveUp func()) content {
 	}
 }
 
-// openTar tells a tar of a root file system from one of an image. The content
-// owns f.
+// openTar opens a tar and detects whether it is the tar of a root file system
+// or of an image. The content owns f.
 func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, error) {
 	first, packed, err := firstName(ctx, f)
 	if err != nil {
@@ -96,8 +97,8 @@ func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, e
 	return c, err
 }
 
-// firstName returns the name of a tar's first entry but the root directory, and
-// whether the tar is packed.
+// firstName returns the name of a tar's first entry other than the root
+// directory, and whether the tar is compressed.
 func firstName(ctx context.Context, f *os.File) (name string, packed bool, err error) {
 	st, err := newStream(ctx, f, v1.Hash{}, func(int64) {})
 	if err != nil {
@@ -116,8 +117,9 @@ func firstName(ctx context.Context, f *os.File) (name string, packed bool, err e
 	return name, st.packed, fault.Disk(err, "read the image source")
 }
 
-// fromArchive tells by a tar's first name whether it may be the tar of an
-// image. So a packed root file system need not be unpacked to find it out.
+// fromArchive reports whether a tar whose first entry has this name may be the
+// tar of an image. Thanks to it, a compressed root file system need not be
+// unpacked to find that out.
 func fromArchive(name string) bool {
 	name, _, _ = strings.Cut(name, "/")
 	switch name {
@@ -127,12 +129,12 @@ func fromArchive(name string) bool {
 	return isHex(strings.TrimPrefix(name, "sha256:"))
 }
 
-// isHex tells whether name begins with a sha256 digest.
+// isHex reports whether name begins with a sha256 digest.
 func isHex(name string) bool {
 	return len(name) >= 64 && strings.Trim(name[:64], "0123456789abcdef") == ""
 }
 
-// spool unpacks f into a file without a name, to read parts of it.
+// spool unpacks f into a file without a name, so that parts of it can be read.
 func (s *Store) spool(ctx context.Context, f *os.File) (*os.File, error) {
 	st, err := newStream(ctx, f, v1.Hash{}, func(int64) {})
 	if err != nil {

@@ -1,14 +1,15 @@
 // Package image keeps the images of a home, unpacked and ready to be mounted:
 //
-//	images/KEY.json    what is known of an image, by its name
-//	layers/HEX/        the tree of a layer; HEX is the sha256 of its plain tar
-//	layers/HEX.json    its size
-//	layers/tmp-*       what is being made, or was when somebody died
-//	blobs/partial-HEX  a packed layer that was not fetched to its end
+//	images/KEY.json    what is known of an image; KEY is derived from its name
+//	layers/HEX/        the files of a layer; HEX is the sha256 of its plain tar
+//	layers/HEX.json    the size of the layer
+//	layers/tmp-*       a layer that is being made, or was when its maker died
+//	blobs/partial-HEX  a compressed layer that was downloaded only in part
 //
-// A layer appears by rename once it is whole and its digest was verified, and
-// never changes. Images share layers. What the disk has not taken when the
-// power is cut is no layer any more; see [layer.Flush].
+// A layer gets its name by a rename once it is complete and its digest was
+// verified, and never changes. Images share layers. A layer that was not yet on
+// the disk when the power was cut does not count as a layer any more; see
+// [layer.Flush].
 package image
 
 import (
@@ -36,28 +37,30 @@ import (
 // Unpacker does the privileged part of making a layer.
 type Unpacker interface {
 	// Unpack reads a plain tar stream to its end and extracts it into the
-	// new directory dir (inside the home), in a child process that holds no
-	// more right than that needs. dir does not exist on failure.
+	// new directory dir (inside the home), in a child process that has no
+	// more rights than it needs for that. On failure dir does not exist.
 	// Errors: Image (a hostile or damaged tar), Storage.
 	Unpack(ctx context.Context, tar io.Reader, dir string) error
-	// Flush has [layer.Flush] called for the home's layers soon. It does
-	// not wait for the disk, and the caller may end. Errors: Engine.
+	// Flush arranges that [layer.Flush] is called for the home's layers
+	// soon. It does not wait for the disk, and the calling process may end.
+	// Errors: Engine.
 	Flush(ctx context.Context) error
 }
 
-// Config is what a Store is made of.
+// Config configures a [Store].
 type Config struct {
-	Home     string // absolute
+	Home     string // absolute path of the home
 	Unpacker Unpacker
-	// InUse gives the directories of the layers that boxes stand on. A box's
-	// record is written before its layers are mounted, so that a layer
-	// that InUse does not name is free. Without InUse no layer is deleted.
+	// InUse returns the directories of the layers that boxes run on. A
+	// box's record is written before its layers are mounted, so a layer
+	// that InUse does not return is free. If InUse is nil, no layer is ever
+	// deleted.
 	InUse func() ([]string, error)
-	// Sources is where images are pulled from.
+	// Sources says where images are pulled from.
 	Sources Sources
 }
 
-// Store is the images of one home. It is safe for concurrent use, also by
+// Store holds the images of one home. It is safe for concurrent use, also by
 // several processes.
 type Store struct {
 	c      Config
@@ -65,26 +68,26 @@ type Store struct {
 	layers store.Dir[layerInfo]
 
 	mu    sync.Mutex
-	pulls map[string]*pull // by the full name
+	pulls map[string]*pull // by the full name of the image
 }
 
-// Info is what is known of an image.
+// Info is what the store knows about an image.
 type Info struct {
-	Name         string    `json:"name"`             // with its tag
+	Name         string    `json:"name"`             // includes the tag
 	ID           string    `json:"id"`               // sha256:..., the digest of its config
-	Digest       string    `json:"digest,omitempty"` // that its registry knows it by
+	Digest       string    `json:"digest,omitempty"` // the digest by which its registry knows it
 	Layers       []string  `json:"layers"`
 	Size         int64     `json:"size"` // bytes of its layers as plain tars
 	Architecture string    `json:"architecture,omitempty"`
 	Env          []string  `json:"env,omitempty"`
 	WorkingDir   string    `json:"working_dir,omitempty"`
 	User         string    `json:"user,omitempty"`
-	Entrypoint   []string  `json:"entrypoint,omitempty"` // shown, not run
-	Cmd          []string  `json:"cmd,omitempty"`        // shown, not run
-	CreatedAt    time.Time `json:"created_at"`           // of the image, or of its import if it does not say
+	Entrypoint   []string  `json:"entrypoint,omitempty"` // only shown, never run
+	Cmd          []string  `json:"cmd,omitempty"`        // only shown, never run
+	CreatedAt    time.Time `json:"created_at"`           // when the image was made, or imported if it does not say
 }
 
-// Open opens the image store of a home. It makes nothing.
+// Open returns the image store of a home. It creates nothing on disk.
 func Open(c Config) (*Store, error) {
 	return &Store{
 		c:      c,
@@ -94,17 +97,17 @@ func Open(c Config) (*Store, error) {
 	}, nil
 }
 
-// List returns all images in the order of their names. Errors: Storage; the
-// images that can be read come with it.
+// List returns all images, ordered by name. Errors: Storage; the images that
+// can be read are returned with it.
 func (s *Store) List() ([]Info, error) {
 	all, damaged, err := s.images.List()
 	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return all, errors.Join(err, store.Errors(damaged))
 }
 
-// Inspect returns the image that ref names: one that was imported under that
-// very name, or the one that a pull of ref would have made. Errors:
-// ImageNotFound, InvalidArgument (no reference), Storage.
+// Inspect returns the image that ref names: one that was imported under exactly
+// that name, or the one that a pull of ref would have made. Errors:
+// ImageNotFound, InvalidArgument (ref is not a reference), Storage.
 func (s *Store) Inspect(ref string) (Info, error) {
 	names, err := s.names(ref)
 	if err != nil {
@@ -119,9 +122,9 @@ func (s *Store) Inspect(ref string) (Info, error) {
 	return Info{}, fault.New(fault.ImageNotFound, "no image %q in the store", ref)
 }
 
-// Resolve returns the image that ref names, for a box to start from; it pulls
-// one that is not in the store. Errors: Image (it can't be had, or a layer of
-// it has gone), Storage, and what ended ctx.
+// Resolve returns the image that ref names, for a box to start from. It pulls
+// an image that is not in the store. Errors: Image (the image can't be
+// obtained, or one of its layers is missing), Storage, and what ended ctx.
 func (s *Store) Resolve(ctx context.Context, ref string) (core.Image, error) {
 	info, err := s.Get(ctx, ref, nil)
 	switch kind := fault.Of(err); {
@@ -135,9 +138,9 @@ func (s *Store) Resolve(ctx context.Context, ref string) (core.Image, error) {
 	return core.Image{Ref: info.Name, ID: info.ID, Layers: layers, Env: info.Env, WorkingDir: info.WorkingDir, User: info.User}, err
 }
 
-// stack returns the directories of an image's layers, bottom first. Of a layer that
-// the image has twice the upper one is enough, and overlayfs takes one only.
-// Errors: Image (one has gone).
+// stack returns the directories of an image's layers, bottom first. If an image
+// has a layer twice, only the upper one is returned: it is enough, and
+// overlayfs accepts a directory only once. Errors: Image (a layer is missing).
 func (s *Store) stack(info Info) ([]string, error) {
 	var dirs []string
 	for i, digest := range info.Layers {
@@ -153,9 +156,9 @@ func (s *Store) stack(info Info) ([]string, error) {
 	return dirs, nil
 }
 
-// Remove forgets the image that ref names, and deletes all layers that no
-// image and no box needs any more. Errors: ImageNotFound, InvalidArgument,
-// Storage, and what ended ctx while another process held the store.
+// Remove forgets the image that ref names, and deletes all layers that no image
+// and no box needs any more. Errors: ImageNotFound, InvalidArgument, Storage,
+// and what ended ctx while another process held the store.
 func (s *Store) Remove(ctx context.Context, ref string) error {
 	held, err := s.hold(ctx)
 	if err != nil {
@@ -166,7 +169,7 @@ func (s *Store) Remove(ctx context.Context, ref string) error {
 	return cmp.Or(discard(garbage), err)
 }
 
-// forget does what must be done while the store is held.
+// forget does the part of Remove that needs the store to be held.
 func (s *Store) forget(ref string) (garbage []string, err error) {
 	info, err := s.Inspect(ref)
 	if err != nil {
@@ -178,8 +181,8 @@ func (s *Store) forget(ref string) (garbage []string, err error) {
 	return s.collect()
 }
 
-// key is the record key of a normal name, which may be longer than a file's
-// and holds slashes.
+// key returns the record key of a normal name. The name itself can't be a file
+// name: it may be too long and contains slashes.
 func key(full string) string {
 	sum := sha256.Sum256([]byte(full))
 	return hex.EncodeToString(sum[:])
@@ -190,11 +193,11 @@ func (s *Store) layer(digest string) string {
 	return filepath.Join(s.layers.Path, strings.TrimPrefix(digest, "sha256:"))
 }
 
-// blobs is the directory of what was fetched in part.
+// blobs returns the directory of the partly downloaded layers.
 func (s *Store) blobs() string { return filepath.Join(s.c.Home, "blobs") }
 
-// hold takes the store for a step that concerns images and layers together.
-// Closing the file lets go.
+// hold locks the store for a step that changes images and layers together.
+// Closing the file unlocks it.
 func (s *Store) hold(ctx context.Context) (*filelock.File, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
 		return nil, fault.Disk(err, "make the image store")

@@ -21,27 +21,28 @@ import (
 )
 
 const (
-	// maxStream bounds a layer's plain tar.
+	// maxStream bounds the plain tar of a layer, in bytes.
 	maxStream = 65 << 30
-	// A small file may unpack to freeStream bytes whatever it is; beyond
-	// that, to maxRatio times its size. Systems pack to a third.
+	// A compressed file may unpack to freeStream bytes however small it is,
+	// and beyond that to maxRatio times its size. Systems typically
+	// compress to a third.
 	freeStream = 1 << 30
 	maxRatio   = 200
-	// maxWindow bounds the memory that a zstd frame may ask for: what
-	// `zstd --long` makes by default.
+	// maxWindow bounds the memory that a zstd frame may ask for. It is what
+	// `zstd --long` uses by default.
 	maxWindow = 128 << 20
 	readAhead = 256 << 10
 )
 
-// A stream is unpacked up to piecesAhead pieces of pieceSize ahead of its
-// reader, who has another core of the machine.
+// A stream is unpacked up to piecesAhead pieces of pieceSize bytes ahead of its
+// reader, so that unpacking and reading can use different cores.
 const (
 	piecesAhead = 4
 	pieceSize   = 256 << 10
 )
 
-// stream gives the plain tar in a source, and measures both on the way: how
-// far it came, digests, bombs.
+// stream reads the plain tar from a source. On the way it measures both: the
+// progress, the digests, and whether the source is a decompression bomb.
 type stream struct {
 	raw   *meter
 	plain io.Reader
@@ -49,7 +50,7 @@ type stream struct {
 	sum   hash.Hash
 	size  int64
 	err   error
-	// packed tells whether the source is compressed.
+	// packed says whether the source is compressed.
 	packed bool
 }
 
@@ -57,7 +58,7 @@ type stream struct {
 type meter struct {
 	ctx      context.Context
 	r        io.Reader
-	sum      hash.Hash // nil: nobody asks
+	sum      hash.Hash // nil if the digest is not needed
 	n        atomic.Int64
 	progress func(int64)
 }
@@ -74,8 +75,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// newStream begins to read source. If digest is zero, the source's own is not
-// computed.
+// newStream begins to read source. If digest is zero, the digest of the source
+// itself is not computed.
 func newStream(ctx context.Context, source io.Reader, digest v1.Hash, progress func(int64)) (*stream, error) {
 	s := &stream{raw: &meter{ctx: ctx, r: source, progress: progress}, sum: sha256.New()}
 	if digest.Hex != "" {
@@ -88,8 +89,8 @@ func newStream(ctx context.Context, source io.Reader, digest v1.Hash, progress f
 	return s, err
 }
 
-// hasten has the source read and unpacked in a goroutine, until it ends or the
-// stream is closed.
+// hasten starts a goroutine that reads and unpacks the source ahead, until the
+// source ends or the stream is closed.
 func (s *stream) hasten() error {
 	ahead, err := readahead.NewReaderSize(s.plain, piecesAhead, pieceSize)
 	if err != nil {
@@ -100,10 +101,10 @@ func (s *stream) hasten() error {
 	return nil
 }
 
-// close frees what the stream holds, but its source.
+// close frees what the stream holds. It does not close the source.
 func (s *stream) close() { s.done() }
 
-// Read returns plain bytes.
+// Read returns bytes of the plain tar.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.plain.Read(p)
 	s.size += int64(n)
@@ -120,8 +121,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause returns why unpacking failed: where the source did, that is the reason,
-// and the tar that broke off its consequence.
+// cause returns why unpacking failed. If reading the source failed, that is the
+// cause, and the broken tar is only its consequence.
 func (s *stream) cause(err error) error {
 	if s.err != nil {
 		return s.err
@@ -129,10 +130,10 @@ func (s *stream) cause(err error) error {
 	return err
 }
 
-// verify compares both digests with what b promises, after the end of the
-// plain tar, and gives the plain one.
+// verify reads what is left of the plain tar, compares both digests with those
+// that b promises, and returns the plain one.
 func (s *stream) verify(b blob) (v1.Hash, error) {
-	if _, err := io.Copy(io.Discard, s); err != nil { // the unpacker has read all of it
+	if _, err := io.Copy(io.Discard, s); err != nil { // the unpacker has read all of it already
 		return v1.Hash{}, s.cause(err)
 	}
 	if _, err := io.Copy(io.Discard, s.raw); err != nil {
@@ -157,7 +158,7 @@ func damaged(err error) error {
 	return fault.Wrap(fault.Image, err, "damaged image")
 }
 
-// formats are compressions by the first bytes of what they make.
+// formats lists the compressions, with the first bytes of what they produce.
 var formats = []struct {
 	magic string
 	open  func(io.Reader) (io.Reader, func(), error)
@@ -168,8 +169,8 @@ var formats = []struct {
 	{"BZh", unknown("bzip2")},
 }
 
-// decompress returns the plain bytes in r. Its name says nothing: its first
-// bytes do.
+// decompress returns a reader of the plain bytes in r. It detects the
+// compression by the first bytes, because file names are not reliable.
 func decompress(r io.Reader) (io.Reader, func(), error) {
 	in := bufio.NewReaderSize(r, readAhead)
 	start, err := in.Peek(6)

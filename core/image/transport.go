@@ -13,20 +13,20 @@ import (
 
 const (
 	// timeout is how long a registry may take to answer, and to send the
-	// next stride of a blob or all of a smaller thing.
+	// next stride bytes of a blob or all of a smaller document.
 	timeout = 30 * time.Second
 	stride  = 16 << 10
 )
 
 var errSilent = errors.New("no answer in time")
 
-// patient is a transport that bounds what the other side can do to us: how
-// long it is silent, how much it sends, and that it does not lead us from TLS
-// to plain HTTP.
+// patient is a transport that limits what a registry can do to us: how long it
+// is silent and how much it sends. It also refuses to be redirected from TLS to
+// plain HTTP.
 type patient struct {
 	base    *http.Transport
 	timeout time.Duration
-	plain   bool // plain HTTP is fine
+	plain   bool // whether plain HTTP is allowed
 }
 
 func newPatient(s Sources, plain bool) *patient {
@@ -38,7 +38,7 @@ func newPatient(s Sources, plain bool) *patient {
 		Proxy:                  s.Proxy,
 		DialContext:            (&net.Dialer{Timeout: p.timeout}).DialContext,
 		TLSClientConfig:        s.TLS.Clone(),
-		DisableCompression:     true, // digests are of what is sent
+		DisableCompression:     true, // digests are those of the bytes as sent
 		MaxResponseHeaderBytes: 1 << 20,
 		MaxConnsPerHost:        2 * parallel,
 		IdleConnTimeout:        timeout,
@@ -46,11 +46,12 @@ func newPatient(s Sources, plain bool) *patient {
 	return p
 }
 
-// blobRequest is the key under which a request's context has the size of the
-// blob it is for. Without it the answer must be small, and come soon.
+// blobRequest is the context key of a request for a blob; its value is the
+// blob's size. For a request without it, the answer must be small and come
+// soon.
 type blobRequest struct{}
 
-// RoundTrip is [http.RoundTripper]. Errors: Upstream (see patient).
+// RoundTrip implements [http.RoundTripper]. Errors: Upstream (see patient).
 func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" && !p.plain {
 		return nil, fault.New(fault.Upstream, "%s is to be reached without TLS: if that is right, give it the transport http in the registries", req.URL.Host)
@@ -71,13 +72,13 @@ func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body is the bounded body of an answer.
+// body is the body of an answer, with its limits.
 type body struct {
 	io.ReadCloser
 	ctx   context.Context
 	end   func()
-	again func() // gives it more time; nil: it must all come at once
-	moved int    // bytes since then
+	again func() // restarts the timeout; nil if the whole body must arrive within one
+	moved int    // bytes since the timeout was restarted
 	left  int64
 }
 
@@ -93,8 +94,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, b.cause(err)
 }
 
-// cause returns why it is over: the timer's reason is the only one that the
-// error does not tell.
+// cause returns why the request was ended. Only the expiry of the timer needs
+// this: the error itself does not tell it.
 func (b *body) cause(err error) error {
 	if err != nil && errors.Is(context.Cause(b.ctx), errSilent) {
 		return errSilent

@@ -2,20 +2,20 @@ package gunzip
 
 import "encoding/binary"
 
-// block is what kind of block the reader is in.
+// block is the kind of block that the reader is in.
 type block byte
 
 const (
-	none    block = iota // behind the last one
-	between              // before a header
+	none    block = iota // after the last block
+	between              // before a block's header
 	stored
 	coded
 )
 
-// finalBit is set in block while it is the last one.
+// finalBit is set in block while the reader is in the last block of a member.
 const finalBit block = 1 << 7
 
-// blocks unpacks until there is no more room, or the member ends.
+// blocks unpacks until the output buffer is full or the member ends.
 func (z *Reader) blocks() error {
 	for z.op < window+outSize {
 		var err error
@@ -49,10 +49,11 @@ func (z *Reader) finish() error {
 	return nil
 }
 
-// cut is the failure of a source that ended too early, or failed.
+// cut returns the error of a source that failed or ended too early.
 func (z *Reader) cut() error { return unexpected(z.err) }
 
-// corrupt is the failure of bits that mean nothing.
+// corrupt returns the error for invalid input. If the input ended too early,
+// that is the error instead.
 func (z *Reader) corrupt() error {
 	if z.short() {
 		return z.cut()
@@ -60,7 +61,8 @@ func (z *Reader) corrupt() error {
 	return ErrCorrupt
 }
 
-// take returns the next n bits, up to 16. Behind the end they are zeros.
+// take returns the next n bits, up to 16. After the end of the input they are
+// zeros.
 func (z *Reader) take(n uint) int {
 	z.refill()
 	v := int(z.b & (1<<n - 1))
@@ -69,13 +71,13 @@ func (z *Reader) take(n uint) int {
 	return v
 }
 
-// refill has at least 56 bits in the buffer. Bits above those that count may
-// be there too: they are those that come next.
+// refill makes sure that the bit buffer holds at least 56 bits. Bits above the
+// n that count may be set too: they are the bits that follow in the input.
 func (z *Reader) refill() {
 	if z.end-z.pos < ahead {
 		z.fill()
 	}
-	if z.pos <= z.end+8 { // else all that is in the buffer is from behind the end
+	if z.pos <= z.end+8 { // otherwise all bits in the buffer are from after the end
 		z.b |= binary.LittleEndian.Uint64(z.in[z.pos:]) << (z.n & 63)
 		z.pos += int((63 - z.n) >> 3)
 	}
@@ -128,7 +130,7 @@ func (z *Reader) copyStored() error {
 	return nil
 }
 
-// fixed sets the tables that the format itself has.
+// fixed sets the tables of the fixed codes that the format defines.
 func (z *Reader) fixed() error {
 	l := z.lengths[:maxLit+maxDist]
 	for i := range l {
@@ -148,7 +150,8 @@ func (z *Reader) fixed() error {
 	return z.tables(l[:maxLit], l[maxLit:])
 }
 
-// tables makes both tables.
+// tables builds both tables, for the literals and lengths and for the
+// distances.
 func (z *Reader) tables(lit, dist []byte) error {
 	if err := build(z.lit[:], litBits, lit, litEntry); err != nil {
 		return err
@@ -156,13 +159,14 @@ func (z *Reader) tables(lit, dist []byte) error {
 	return build(z.dist[:], distBits, dist, distEntry)
 }
 
-// order is that of the lengths of the code of code lengths.
+// order is the order in which a block lists the lengths of the code-length
+// code.
 var order = [19]byte{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 
-// lengthBits is the longest code of code lengths.
+// lengthBits is the length of the longest code-length code.
 const lengthBits = 7
 
-// dynamic reads the codes of a block.
+// dynamic reads the codes that a block defines for itself.
 func (z *Reader) dynamic() error {
 	lits, dists, n := z.take(5)+257, z.take(5)+1, z.take(4)+4
 	if lits > 286 || dists > 30 {
@@ -196,8 +200,8 @@ func (z *Reader) dynamic() error {
 	return nil
 }
 
-// repeat sets the lengths from i on that a symbol stands for, and gives their
-// number.
+// repeat sets the code lengths that a symbol stands for, from index i on, and
+// returns how many it set.
 func (z *Reader) repeat(lengths []byte, i, symbol int) (int, error) {
 	value, n := byte(symbol), 1
 	switch {

@@ -2,10 +2,10 @@ package gunzip
 
 import "encoding/binary"
 
-// decode unpacks a coded block until it ends or there is no more room. It
-// keeps what the reader knows in variables, and calls nothing that is not
-// inlined: this loop is most of the work there is.
-// A call in each turn would cost a third of the speed.
+// decode unpacks a coded block until it ends or the output buffer is full. It
+// keeps the reader's state in local variables and calls only functions that are
+// inlined, because nearly all time is spent in this loop: a call in each turn
+// would cost a third of the speed.
 func (z *Reader) decode() error {
 	in, out, floor := z.in, z.out, z.floor
 	b, n, pos, op := z.b, z.n, z.pos, z.op
@@ -65,13 +65,14 @@ turn:
 	return nil
 }
 
-// refilled is [Reader.refill] where there is enough input.
+// refilled does what [Reader.refill] does, when there is enough input.
 func refilled(in []byte, b uint64, n uint, pos int) (uint64, uint, int) {
 	return b | binary.LittleEndian.Uint64(in[pos:])<<(n&63), n | 56, pos + int((63-n)>>3)
 }
 
-// whole returns the entry of a code that is longer than bits: it stands further
-// on in the table, at what follows in b. An entry of a shorter code is whole.
+// whole returns the entry of a code that may be longer than bits. The entry of
+// a longer code is further on in the table, at the index that the next bits of
+// b select. The entry of a shorter code is returned as it is.
 func (e entry) whole(table []entry, bits uint, b uint64, n uint) (entry, uint64, uint) {
 	if e&longer != 0 {
 		b, n = b>>bits, n-bits
@@ -80,13 +81,14 @@ func (e entry) whole(table []entry, bits uint, b uint64, n uint) (entry, uint64,
 	return e, b, n
 }
 
-// number is what the entry stands for, with its extra bits, which b has.
+// number returns the number that the entry stands for. It includes the extra
+// bits, which are in b.
 func (e entry) number(b uint64) int {
 	return int(e>>16) + int(b&(1<<(e&63)-1)>>(e>>8&15))
 }
 
-// repeatBytes writes length bytes at op that are those distance before. It may
-// write up to seven more.
+// repeatBytes writes length bytes at op that repeat those distance bytes
+// before. It may write up to seven bytes more.
 func repeatBytes(out []byte, op, distance, length int) {
 	from := op - distance
 	switch {

@@ -3,15 +3,15 @@ package gunzip
 import "math/bits"
 
 const (
-	maxBits  = 15 // of a code
+	maxBits  = 15 // the longest code
 	maxLit   = 288
 	maxDist  = 32
 	maxMatch = 258
 
-	// A table is looked up with the next litBits or distBits bits; codes that
-	// are longer have tables of their own behind it. The sizes are what the
-	// worst set of codes needs, which is below one such table for each code
-	// of the first.
+	// A table is looked up with the next litBits or distBits bits. Codes
+	// that are longer have tables of their own behind it. The sizes allow
+	// for the worst set of codes, which needs fewer such tables than the
+	// first one has entries.
 	litBits  = 11
 	distBits = 8
 	litSize  = 1<<litBits + maxLit<<(maxBits-litBits)
@@ -20,27 +20,28 @@ const (
 
 // entry says what a code means:
 //
-//	bits 0-5    how many bits to take, extra ones and all; behind a code
-//	            that is longer, how many more
-//	bits 8-11   of these, the code's own
-//	bits 12-15  its kind
-//	bits 16-31  the literal, or the number that extra bits are added to, or
-//	            where the table of longer codes begins
+//	bits 0-5    how many bits to take, including the extra bits; in a table of
+//	            longer codes, how many more bits to take
+//	bits 8-11   how many of these bits are the code's own
+//	bits 12-15  the kind of entry
+//	bits 16-31  the literal, or the number that the extra bits are added to,
+//	            or where the table of longer codes begins
 type entry uint32
 
 const (
 	literal entry = 1 << 15
-	// special are the others that are no match, told apart by:
+	// special marks the other entries that are not a match. These bits say
+	// which:
 	special entry = 1 << 14
-	longer  entry = 1 << 13 // a table of longer codes
-	last    entry = 1 << 12 // the end of the block; else no code at all
+	longer  entry = 1 << 13 // refers to a table of longer codes
+	last    entry = 1 << 12 // the end of the block; with neither bit, there is no such code
 )
 
 func newEntry(value, codeBits, extraBits int) entry {
 	return entry(value<<16 | codeBits<<8 | codeBits + extraBits)
 }
 
-// litEntry is what a symbol of the first alphabet means.
+// litEntry returns the entry for a symbol of the literal and length alphabet.
 func litEntry(symbol, codeBits int) entry {
 	switch i := symbol - 257; {
 	case symbol < 256:
@@ -59,7 +60,7 @@ func litEntry(symbol, codeBits int) entry {
 	}
 }
 
-// distEntry is what a symbol of the second alphabet means.
+// distEntry returns the entry for a symbol of the distance alphabet.
 func distEntry(symbol, codeBits int) entry {
 	switch {
 	case symbol < 4:
@@ -71,11 +72,12 @@ func distEntry(symbol, codeBits int) entry {
 	return newEntry(1+(2+symbol%2)<<extra, codeBits, extra)
 }
 
-// lengthEntry is what a symbol of the code of code lengths means.
+// lengthEntry returns the entry for a symbol of the code-length alphabet.
 func lengthEntry(symbol, codeBits int) entry { return newEntry(symbol, codeBits, 0) }
 
-// build makes the table of the codes with these lengths. Only a complete set
-// will do, or one of a single code; a set of none fails when it is used.
+// build makes the table of the codes with these lengths. It accepts only a
+// complete set of codes, a single code of one bit, or no codes at all; an empty
+// set fails when it is used.
 func build(table []entry, tableBits int, lengths []byte, of func(symbol, codeBits int) entry) error {
 	var count, next [maxBits + 2]int
 	for _, n := range lengths {
@@ -94,7 +96,7 @@ func build(table []entry, tableBits int, lengths []byte, of func(symbol, codeBit
 	if single := used == 1<<(maxBits-1) && count[1] == 1; used != 1<<maxBits && used != 0 && !single {
 		return ErrCorrupt
 	}
-	end := 1 << tableBits // of the tables in use
+	end := 1 << tableBits // the end of the tables in use
 	for symbol, n := range lengths {
 		if n == 0 {
 			continue
@@ -120,7 +122,7 @@ func build(table []entry, tableBits int, lengths []byte, of func(symbol, codeBit
 	return nil
 }
 
-// spread puts an entry wherever the low n bits of the index are code.
+// spread writes an entry at every index whose low n bits are code.
 func spread(table []entry, code, n int, e entry) {
 	for i := code; i < len(table); i += 1 << n {
 		table[i] = e

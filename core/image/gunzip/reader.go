@@ -1,11 +1,12 @@
-// Package gunzip unpacks gzip (RFC 1952, 1951), fast: a layer takes as long to
-// import as this code takes to unpack it. It takes and refuses what
-// [compress/gzip] does.
+// Package gunzip unpacks gzip (RFC 1952, 1951) fast, because importing a layer
+// takes as long as unpacking it. It accepts and refuses the same input as
+// [compress/gzip].
 //
-// Eight bytes of input go into a buffer of bits at a time, and up to eleven
-// bits of that are looked up at once. Behind the input there are zeros and
-// behind the output there is room, so that the loop need not look for the ends
-// at each step; whether it went past the input is found afterwards.
+// Input is loaded into a bit buffer eight bytes at a time, and up to eleven
+// bits of it are looked up at once. The input buffer is followed by zeros and
+// the output buffer by spare room, so that the loop need not check for their
+// ends at each step. Whether it read past the end of the input is checked
+// afterwards.
 package gunzip
 
 import (
@@ -15,7 +16,8 @@ import (
 	"io"
 )
 
-// Failures of a stream, beside io.ErrUnexpectedEOF where it ends too early.
+// The errors of an invalid stream. A stream that ends too early is
+// io.ErrUnexpectedEOF.
 var (
 	ErrHeader   = errors.New("gzip: invalid header")
 	ErrChecksum = errors.New("gzip: invalid checksum")
@@ -25,43 +27,45 @@ var (
 const (
 	inSize  = 128 << 10
 	outSize = 256 << 10
-	window  = 32 << 10 // how far back a match may reach
-	// slack is how much one turn of the loop may write: three literals, a
-	// match, and the rest of its last eight bytes.
+	window  = 32 << 10 // how far back a match may refer
+	// slack is how many bytes one turn of the loop may write: three
+	// literals, a match, and the rest of the match's last eight bytes.
 	slack = 3 + maxMatch + 8
-	// ahead is how much input one turn may take, and pad how much it may
-	// look at behind the end, from where it was not short yet.
+	// ahead is how many bytes of input one turn may take. pad is how many
+	// bytes it may look at after the end of the input, when it started
+	// before the end.
 	ahead = 32
 	pad   = 2 * ahead
 )
 
-// Reader unpacks a stream of one gzip member after the other.
+// Reader unpacks a stream of one or more gzip members.
 type Reader struct {
 	r   io.Reader
-	err error // of r; io.EOF at its end
+	err error // the error of r; io.EOF at its end
 
-	in  []byte // what was read; behind its end are zeros for the bit buffer
-	pos int    // where the bit buffer goes on
-	end int    // of what was read
-	b   uint64 // bits that were taken from in, the next one lowest
-	n   uint   // how many of them count
+	in  []byte // input that was read, followed by zeros for the bit buffer
+	pos int    // the next byte for the bit buffer
+	end int    // the end of the input that was read
+	b   uint64 // the bit buffer; the next bit is the lowest
+	n   uint   // how many bits of b count
 
-	out    []byte // window, then new bytes
-	op     int    // their end
-	given  int    // up to here they were given to the caller
-	floor  int    // where the member begins: no match reaches below
+	out    []byte // the last window bytes, then new ones
+	op     int    // the end of the new bytes
+	given  int    // the end of the bytes that Read has returned
+	floor  int    // where the member begins: no match may refer to bytes before it
 	sum    uint32
-	size   uint32 // of the member
+	size   uint32 // bytes of the member so far
 	failed error
 
 	block   block
-	left    int // bytes of a stored block
+	left    int // bytes left of a stored block
 	lit     [litSize]entry
 	dist    [distSize]entry
 	lengths [maxLit + maxDist]byte
 }
 
-// NewReader reads the first header. Errors: ErrHeader, and those of r.
+// NewReader returns a reader of r, whose first header it has read. Errors:
+// ErrHeader, and those of r.
 func NewReader(r io.Reader) (*Reader, error) {
 	z := &Reader{r: r, in: make([]byte, inSize+pad), out: make([]byte, window+outSize+slack)}
 	z.failed = z.header()
@@ -71,7 +75,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return z, z.failed
 }
 
-// Read is [io.Reader].
+// Read implements [io.Reader].
 func (z *Reader) Read(p []byte) (int, error) {
 	for z.given == z.op {
 		if z.failed != nil {
@@ -85,7 +89,7 @@ func (z *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// slide makes room for new bytes. All were given.
+// slide makes room for new bytes. All bytes must have been returned by Read.
 func (z *Reader) slide() {
 	if gone := z.op - window; gone > 0 {
 		copy(z.out, z.out[gone:z.op])
@@ -93,7 +97,7 @@ func (z *Reader) slide() {
 	}
 }
 
-// more unpacks until there is no more room, or the member ends.
+// more unpacks until the output buffer is full or the member ends.
 func (z *Reader) more() error {
 	from := z.op
 	err := z.blocks()
@@ -108,7 +112,7 @@ func (z *Reader) more() error {
 	return z.header()
 }
 
-// trailer compares the member with what its end says of it.
+// trailer compares the member with the checksum and size in its trailer.
 func (z *Reader) trailer() error {
 	var t [8]byte
 	z.align()
@@ -121,7 +125,7 @@ func (z *Reader) trailer() error {
 	return nil
 }
 
-// header begins a member. Errors: io.EOF where there is none.
+// header reads the header of a member. Errors: io.EOF if no member follows.
 func (z *Reader) header() error {
 	var h [10]byte
 	if err := z.bytes(h[:1]); err != nil {
@@ -166,7 +170,7 @@ func (z *Reader) header() error {
 	return nil
 }
 
-// text passes a name or comment, of which compress/gzip takes 511 bytes.
+// text skips a name or comment. Like compress/gzip, it accepts up to 511 bytes.
 func (z *Reader) text() error {
 	var c [1]byte
 	for range 512 {
@@ -183,7 +187,7 @@ func (z *Reader) headerBytes(p []byte) error {
 	return err
 }
 
-// bytes takes whole bytes, while the bit buffer is empty.
+// bytes reads whole bytes. The bit buffer must be empty.
 func (z *Reader) bytes(p []byte) error {
 	for len(p) > 0 {
 		if z.pos == z.end {
@@ -199,19 +203,20 @@ func (z *Reader) bytes(p []byte) error {
 	return nil
 }
 
-// align gives whole bytes of the bit buffer back and drops the rest of one.
+// align returns the whole bytes of the bit buffer to the input and drops the
+// remaining bits.
 func (z *Reader) align() {
 	z.pos -= int(z.n >> 3)
 	z.b, z.n = 0, 0
 }
 
-// fill reads until there is as much as one turn of a loop looks at, or the
-// source ends. Zeros stand behind its end: who takes them is short.
+// fill reads until the input buffer holds as much as one turn of a loop looks
+// at, or the source ends. Zeros follow the end of the input; see short.
 func (z *Reader) fill() {
 	if z.err != nil {
 		return
 	}
-	keep := min(z.pos, 8) // for align to give back
+	keep := min(z.pos, 8) // bytes that align may return to the input
 	z.pos, z.end = keep, copy(z.in, z.in[z.pos-keep:z.end])
 	for z.err == nil && z.end-z.pos < ahead {
 		var n int
@@ -221,7 +226,7 @@ func (z *Reader) fill() {
 	clear(z.in[z.end : z.end+pad])
 }
 
-// short tells whether more bits were taken than there are.
+// short reports whether more bits were taken than the input has.
 func (z *Reader) short() bool { return z.pos-int(z.n>>3) > z.end }
 
 func unexpected(err error) error {

@@ -16,22 +16,22 @@ import (
 	"sandbox/core/fault"
 )
 
-// The descriptors of a child, beside the tar on its standard input.
+// The file descriptors of a child, besides the tar on its standard input.
 const (
 	dirFD     = 3
 	failureFD = 4
 )
 
-// failure is what a child says on failureFD.
+// failure is the message that a child writes to failureFD when it fails.
 type failure struct {
 	Code    fault.Kind `json:"code"`
 	Message string     `json:"message"`
 }
 
 // Unpack extracts a plain tar into the new directory dir. It does so in a child
-// process: argv starts a program whose main calls [Child]. On failure dir is
-// gone. The end of ctx kills the child.
-// Errors: Image, Storage, Engine (the child died).
+// process: argv is the command line of a program whose main calls [Child]. On
+// failure dir does not exist. When ctx ends, the child is killed. Errors:
+// Image, Storage, Engine (the child died).
 func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fault.Disk(err, "make a layer's directory")
@@ -54,7 +54,7 @@ func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err 
 	defer tell.Close()
 
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = []string{} // not nil, which would be ours
+	cmd.Env = []string{} // nil would pass on our environment
 	cmd.Stdin = tar
 	cmd.ExtraFiles = []*os.File{root, tell}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWIPC, Setsid: true}
@@ -69,7 +69,7 @@ func outcome(ctx context.Context, err error, answer io.Reader, tell io.Closer) e
 	if ctx.Err() != nil {
 		return fault.Of(ctx.Err())
 	}
-	_ = tell.Close() // so that the answer has an end
+	_ = tell.Close() // otherwise reading the answer would not end
 	var f failure
 	if jsonErr := json.NewDecoder(io.LimitReader(answer, 64<<10)).Decode(&f); jsonErr == nil {
 		return fault.New(f.Code, "%s", f.Message)
@@ -78,12 +78,13 @@ func outcome(ctx context.Context, err error, answer io.Reader, tell io.Closer) e
 	if errors.As(err, &exit) {
 		return fault.Wrap(fault.Engine, err, "the process that unpacks a layer died")
 	}
-	return fault.Wrap(fault.Engine, err, "unpack a layer") // not started, or the tar could not be read
+	return fault.Wrap(fault.Engine, err, "unpack a layer") // the child did not start, or the tar could not be read
 }
 
 // Child is the body of the process that [Unpack] starts. It locks itself into
-// the layer's directory, gives up all rights but those over files, extracts, and
-// gives the exit status. It must be the only thing its process does.
+// the layer's directory, gives up all rights except those over files, extracts
+// the tar, and returns the exit status. It must be the only thing that its
+// process does.
 func Child() int {
 	err := child()
 	if err == nil {
@@ -99,8 +100,9 @@ func Child() int {
 func child() error {
 	runtime.LockOSThread() // with cgo only this thread gives up its rights
 	dir := os.NewFile(dirFD, "directory")
-	// A bigger pipe lets the sender work ahead; where the tar is a file, or
-	// the user's share of pipes is used up, it goes without.
+	// A bigger pipe lets the sender work ahead. It is only an optimisation,
+	// so a failure is ignored: the tar may be a file, or the user's share
+	// of pipe memory may be used up.
 	_, _ = unix.FcntlInt(0, unix.F_SETPIPE_SZ, 1<<20)
 	if err := confine(dirFD); err != nil {
 		return fault.Wrap(fault.Engine, err, "lock in the process that unpacks a layer")
@@ -108,13 +110,15 @@ func child() error {
 	return Extract(os.Stdin, dir, DefaultLimits)
 }
 
-// kept are the capabilities that unpacking needs: to give files away, to go
-// where modes forbid it, to change what it gave away, to keep setgid bits,
-// and to set file capabilities. A whiteout needs no CAP_MKNOD.
+// kept are the capabilities that unpacking needs: to change the owners of
+// files, to enter directories whose mode forbids it, to change files that now
+// have another owner, to keep setgid bits, and to set file capabilities. A
+// whiteout needs no CAP_MKNOD.
 const kept = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_SETFCAP
 
-// confine locks the process into the directory fd. A chroot is enough where
-// nobody holds CAP_SYS_CHROOT, a mount or a descriptor from outside.
+// confine locks the process into the directory fd. A chroot is enough for that,
+// because the process has no CAP_SYS_CHROOT, no mount and no descriptor from
+// outside with which it could get out.
 func confine(fd int) error {
 	if err := unix.Fchdir(fd); err != nil {
 		return err
@@ -132,7 +136,7 @@ func confine(fd int) error {
 		}
 		err := onAllThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0)
 		if errors.Is(err, unix.EINVAL) {
-			break // past the kernel's last
+			break // the kernel knows no further capabilities
 		}
 		if err != nil {
 			return err
@@ -141,7 +145,8 @@ func confine(fd int) error {
 	return keepOnly(kept)
 }
 
-// keepOnly gives up all capabilities but mask. Ambient ones go with them.
+// keepOnly gives up all capabilities except those in mask. Ambient capabilities
+// are lost as well.
 func keepOnly(mask uint32) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

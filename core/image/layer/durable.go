@@ -14,20 +14,22 @@ import (
 	"sandbox/core/fault"
 )
 
-// Nobody waits for the disk to take a layer: [Flush] has it do so afterwards.
-// Until then a power cut may leave any part of it. So each layer has a mark
-// that names the boot it was made in, or says that the disk has it. It is an
-// attribute of the directory, which goes where that goes; no tar can set it.
+// Making a layer does not wait until the disk has it; [Flush] writes it to disk
+// afterwards. Until then a power cut may leave any part of it. So each layer
+// has a mark that names the boot in which it was made, or says that it is on
+// disk. The mark is an extended attribute of the directory, so it stays with
+// the directory when that is renamed; no tar can set it.
 const (
 	bootMark = "trusted.sandbox.boot"
 	onDisk   = "on disk"
 )
 
-// Temporary begins the names of what stands among layers and is none, or is
-// none any more. Whoever sweeps the directory deletes it.
+// Temporary is the prefix of the names of directory entries that are not
+// layers, or not any more. A sweep of the directory deletes them.
 const Temporary = "tmp-"
 
-// MarkNew marks the layer in dir as one that was just made. Errors: Storage.
+// MarkNew marks the layer in dir as one that was made in this boot. Errors:
+// Storage.
 func MarkNew(dir string) error {
 	boot, err := bootID()
 	if err != nil {
@@ -39,8 +41,8 @@ func MarkNew(dir string) error {
 	return nil
 }
 
-// Whole tells whether the layer in dir is there as it was made: the power was
-// not cut before the disk had it.
+// Whole reports whether the layer in dir is as it was made, that is, whether
+// the power was not cut before it was on disk.
 func Whole(dir string) bool {
 	switch mark := readMark(dir); mark {
 	case onDisk:
@@ -53,17 +55,17 @@ func Whole(dir string) bool {
 	}
 }
 
-// OnDisk tells whether the disk has the layer in dir.
+// OnDisk reports whether the layer in dir is known to be on disk.
 func OnDisk(dir string) bool { return readMark(dir) == onDisk }
 
-// Flush has the disk take the layers in a directory, and notes that it did. Layers
-// may be made and taken away meanwhile. Errors: Storage.
+// Flush writes the layers in a directory to disk and marks them as written.
+// Layers may be made and removed meanwhile. Errors: Storage.
 func Flush(dir string) error {
 	fresh, err := layers(dir, func(dir string) bool { return Whole(dir) && !OnDisk(dir) })
 	if err != nil || len(fresh) == 0 {
 		return err
 	}
-	var open []*os.File // the very ones: another may have the name by the end
+	var open []*os.File // kept open, as another layer may get the name meanwhile
 	defer func() {
 		for _, f := range open {
 			_ = f.Close()
@@ -93,8 +95,9 @@ func Flush(dir string) error {
 	return nil
 }
 
-// Sweep takes away the layers in a directory that a power cut may have damaged:
-// who needs one finds none, and makes it anew. Errors: Storage.
+// Sweep removes the layers in a directory that a power cut may have damaged.
+// They then count as missing, and are made anew when they are needed. Errors:
+// Storage.
 func Sweep(dir string) error {
 	damaged, err := layers(dir, func(dir string) bool { return !Whole(dir) })
 	if err != nil {
@@ -109,7 +112,8 @@ func Sweep(dir string) error {
 	return nil
 }
 
-// layers returns those in a directory that ok takes.
+// layers returns the paths of the layers in a directory for which ok returns
+// true.
 func layers(dir string, ok func(dir string) bool) ([]string, error) {
 	all, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +129,7 @@ func layers(dir string, ok func(dir string) bool) ([]string, error) {
 	return dirs, nil
 }
 
-// readMark returns a layer's mark, "" if it has none.
+// readMark returns a layer's mark, or "" if it has none.
 func readMark(dir string) string {
 	var mark [64]byte
 	n, err := unix.Getxattr(dir, bootMark, mark[:])
@@ -135,7 +139,7 @@ func readMark(dir string) string {
 	return string(mark[:n])
 }
 
-// bootID names the present run of the kernel.
+// bootID returns an ID of the present boot of the kernel.
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -1,12 +1,13 @@
-// Package layer turns the tar stream of one image layer into a directory that
-// overlayfs can use (mounted with userxattr).
+// Package layer extracts the tar stream of one image layer into a directory
+// that overlayfs can use (mounted with userxattr).
 //
-// Tars are foreign and hostile. Three walls stand around them:
+// Tars come from strangers and may be hostile. Three defences protect against
+// them:
 //   - [Extract] resolves every name with openat2(RESOLVE_BENEATH) and refuses
 //     what no honest tar holds;
 //   - [Child] runs it in a process of its own that is locked into the directory,
-//     with no rights but those over files;
-//   - [Limits] bounds what a tar can make of the disk.
+//     with no rights except those over files;
+//   - [Limits] bounds how much of the disk a tar can use.
 package layer
 
 import (
@@ -22,34 +23,36 @@ import (
 	"sandbox/core/fault"
 )
 
-// Limits bounds one tar.
+// Limits bounds what may be extracted from one tar.
 type Limits struct {
-	Entries int64 // names, with the directories that a tar leaves out
-	Bytes   int64 // of all files together, holes included
+	Entries int64 // names, including directories that the tar does not list
+	Bytes   int64 // total size of all files, including holes
 }
 
-// DefaultLimits are for use. A full desktop system has some 300,000 names; a
-// tar of 10^6 is there to use up a disk's inodes.
+// DefaultLimits are the limits for normal use. A full desktop system has some
+// 300,000 names; a tar of 10^6 is meant to use up a disk's inodes.
 var DefaultLimits = Limits{Entries: 1 << 19, Bytes: 64 << 30}
 
 const (
-	// maxID is the last of the ids that a box has.
+	// maxID is the highest user or group ID that a box has.
 	maxID = 1<<16 - 1
-	// maxPending bounds the names of directories kept until the end, in bytes.
+	// maxPending bounds the total length of the directory names that are
+	// kept until the end, in bytes.
 	maxPending = 64 << 20
-	// readAhead holds many small entries: a read for each is slow.
+	// readAhead is the size of the read buffer. It holds many small
+	// entries, because a read call for each would be slow.
 	readAhead = 256 << 10
-	// hole is the unit in which zeros become holes.
+	// hole is the unit in which zeros become holes, in bytes.
 	hole = 64 << 10
 )
 
 // Extract reads a plain tar from r up to the end of r and extracts it into the
 // empty directory root. Whiteouts become those of overlayfs. Owners, modes,
-// times, hard links, holes, user.* attributes and file capabilities are kept;
-// other attributes, and devices below dev/, are left out: a box has its own.
-// It must hold the rights of root over files. What it made up to a failure
-// stays, for the caller to remove.
-// Errors: Image (hostile, damaged or past lim), Storage.
+// times, hard links, holes, user.* attributes and file capabilities are kept.
+// Other attributes are left out, and so are devices below dev/, because a box
+// has devices of its own. The process must have the rights of root over files.
+// On failure, what was extracted so far is left for the caller to remove.
+// Errors: Image (the tar is hostile, damaged or exceeds lim), Storage.
 func Extract(r io.Reader, root *os.File, lim Limits) error {
 	x := &extractor{
 		tree:  tree{root: int(root.Fd()), fd: -1, left: lim.Entries},
@@ -57,7 +60,7 @@ func Extract(r io.Reader, root *os.File, lim Limits) error {
 		buf:   make([]byte, hole),
 	}
 	defer x.forget()
-	defer runtime.KeepAlive(root) // or the collector closes its descriptor
+	defer runtime.KeepAlive(root) // otherwise the garbage collector might close its descriptor
 	if err := unix.Fchmod(x.root, 0o755); err != nil {
 		return failed(".", err)
 	}
@@ -75,9 +78,9 @@ func Extract(r io.Reader, root *os.File, lim Limits) error {
 	return x.drain(in)
 }
 
-// marked tells whether a tar ended with its stream instead of its end mark,
-// which the tar reader takes for the same: half a tar cut between two entries
-// would pass for a whole one.
+// marked detects whether a tar ended with its end mark or just with its stream.
+// The tar reader treats both the same, so half a tar that was cut between two
+// entries would pass for a whole one.
 type marked struct {
 	r     io.Reader
 	ended bool
@@ -89,13 +92,13 @@ func (m *marked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// extractor is the state of one Extract.
+// extractor is the state of one [Extract].
 type extractor struct {
 	tree
-	bytes   int64 // still allowed
+	bytes   int64 // bytes that are still allowed
 	buf     []byte
-	dirs    []dir // whose times are set last: making an entry changes them
-	pending int   // bytes of their names
+	dirs    []dir // their times are set last, because making an entry changes them
+	pending int   // total length of the names in dirs
 }
 
 type dir struct {
@@ -109,10 +112,10 @@ func (x *extractor) entries(tr *tar.Reader) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // we look ourselves
+		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // check looks for insecure names itself
 			return fault.Wrap(fault.Image, err, "damaged tar")
 		case h.Typeflag == tar.TypeXGlobalHeader:
-			continue // a comment, as git writes it
+			continue // a comment, such as git writes
 		}
 		if err := x.entry(h, tr); err != nil {
 			return err
@@ -120,7 +123,7 @@ func (x *extractor) entries(tr *tar.Reader) error {
 	}
 }
 
-// entry makes what one header says.
+// entry extracts the entry that a header describes.
 func (x *extractor) entry(h *tar.Header, content io.Reader) error {
 	name, err := x.check(h)
 	if err != nil {
@@ -145,7 +148,7 @@ func (x *extractor) entry(h *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// check refuses what no honest tar holds, and gives the entry's clean name.
+// check refuses what no honest tar holds, and returns the entry's clean name.
 func (x *extractor) check(h *tar.Header) (string, error) {
 	name, problem := clean(h.Name)
 	if problem != "" {
@@ -164,7 +167,7 @@ func (x *extractor) check(h *tar.Header) (string, error) {
 	return name, nil
 }
 
-// rootDir takes the layer's own owner, mode and time.
+// rootDir sets the layer's own owner, mode and time.
 func (x *extractor) rootDir(h *tar.Header) error {
 	if h.Typeflag != tar.TypeDir {
 		return refused(".", "the root is not a directory")
@@ -175,7 +178,7 @@ func (x *extractor) rootDir(h *tar.Header) error {
 	return x.later(h, ".")
 }
 
-// later remembers to set a directory's time.
+// later records a directory whose time must be set at the end.
 func (x *extractor) later(h *tar.Header, name string) error {
 	if x.pending += len(name); x.pending > maxPending {
 		return fault.New(fault.Image, "the tar holds too much: names of directories of over %d bytes", maxPending)
@@ -190,15 +193,15 @@ func (x *extractor) dirsTimes() error {
 		if err == nil {
 			err = setTime(fd, base, f.mtime)
 		}
-		if err != nil && !errors.Is(err, unix.ENOENT) { // else: a later entry took its place
+		if err != nil && !errors.Is(err, unix.ENOENT) { // ENOENT: a later entry took its place
 			return failed(f.name, err)
 		}
 	}
 	return nil
 }
 
-// drain reads what stands behind the end of the tar: padding, by right. The
-// digest of a layer counts it.
+// drain reads what follows the end of the tar, which should be padding. It must
+// be read because the digest of a layer includes it.
 func (x *extractor) drain(r io.Reader) error {
 	n, err := io.CopyN(io.Discard, r, x.bytes+1)
 	switch {

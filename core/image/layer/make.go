@@ -13,15 +13,15 @@ import (
 	"sandbox/core/fault"
 )
 
-// place is where an entry goes: base is one name in the directory fd.
+// place is where an entry belongs: base is a single name in the directory fd.
 type place struct {
 	fd         int
 	base, name string
 }
 
-// make makes one entry. What stood there is replaced, as the last of two
-// entries with one name counts; but a directory stays a directory and takes on the
-// new owner, mode and attributes.
+// make makes one entry. It replaces what has the same name, because the last of
+// two entries with one name counts. But an existing directory stays if the
+// entry is a directory, and gets the new owner, mode and attributes.
 func (x *extractor) make(h *tar.Header, p place, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeGNUSparse, tar.TypeCont:
@@ -63,10 +63,10 @@ func (x *extractor) file(h *tar.Header, p place, content io.Reader) error {
 	return err
 }
 
-// fill writes size bytes of content. Long runs of zeros become holes: the tar
-// reader shows those of a sparse file as zeros.
+// fill writes size bytes of content. Long runs of zeros become holes, because
+// the tar reader returns the holes of a sparse file as zeros.
 func (x *extractor) fill(fd int, content io.Reader, size int64) error {
-	end := int64(0) // of what was written
+	end := int64(0) // the end of what was written
 	for at := int64(0); at < size; {
 		n, err := io.ReadFull(content, x.buf[:min(size-at, hole)])
 		if err != nil {
@@ -125,8 +125,9 @@ func (x *extractor) dir(h *tar.Header, p place) error {
 	return x.later(h, p.name)
 }
 
-// makeWay makes a directory where something stands. One that stands there stays.
-// In the place of a whiteout it is opaque: the lower one was removed.
+// makeWay makes a directory at a place that is taken. A directory that is there
+// stays. A directory that replaces a whiteout is opaque, because the whiteout
+// removed the lower one.
 func (x *extractor) makeWay(p place) (opaque bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(p.fd, p.base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -153,8 +154,8 @@ func (x *extractor) symlink(h *tar.Header, p place) error {
 	return setTime(p.fd, p.base, timespec(h.ModTime))
 }
 
-// hardLink gives an earlier entry another name. It follows no symlink: of a
-// symlink it makes another name too.
+// hardLink gives an earlier entry another name. It does not follow a symlink
+// but makes another name for the symlink itself.
 func (x *extractor) hardLink(h *tar.Header, p place) error {
 	target, problem := clean(h.Linkname)
 	if problem != "" {
@@ -185,8 +186,8 @@ func (x *extractor) fifo(h *tar.Header, p place) error {
 	return setTime(p.fd, p.base, timespec(h.ModTime))
 }
 
-// replacing calls make, and again without what stood in its way. A directory that
-// holds something is not removed.
+// replacing calls make. If something is in its way, replacing removes that and
+// calls make again. It does not remove a directory that is not empty.
 func (x *extractor) replacing(p place, make func() error) error {
 	err := make()
 	if !errors.Is(err, unix.EEXIST) {
@@ -202,14 +203,14 @@ func (x *extractor) replacing(p place, make func() error) error {
 	case err != nil:
 		return err
 	}
-	x.stale = true // the way to the directory in use may have led through it
+	x.stale = true // the path to the open directory may have led through it
 	return make()
 }
 
-// dress sets owner, mode and attributes of the open fd, in the order that
-// keeps them: a change of owner clears setuid bits and capabilities. Most files
-// were made with the right owner and mode: each change costs the file system
-// more than looking.
+// dress sets owner, mode and attributes of the open file fd, in the order that
+// keeps them: a change of owner clears setuid bits and capabilities. It first
+// compares them, because most files were made with the right owner and mode,
+// and a change costs the file system more than a look.
 func (x *extractor) dress(h *tar.Header, fd int, name string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -242,7 +243,8 @@ func setTime(fd int, base string, mtime unix.Timespec) error {
 	return unix.UtimesNanoAt(fd, base, []unix.Timespec{mtime, mtime}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// timespec allows for times that don't fit into nanoseconds since 1970.
+// timespec converts a time. It also handles times that don't fit into
+// nanoseconds since 1970.
 func timespec(t time.Time) unix.Timespec {
 	if t.IsZero() {
 		return unix.Timespec{}

@@ -11,8 +11,9 @@ import (
 	"sandbox/core/fault"
 )
 
-// clean returns a tar's name without its ornaments ("./", a slash at the end,
-// doubled slashes), "." for the root itself, or says why it is refused.
+// clean returns the plain form of a tar's name, without "./", a slash at the
+// end and doubled slashes; the root itself is ".". If the name is refused,
+// problem says why.
 func clean(name string) (cleaned, problem string) {
 	if problem := unusable(name); problem != "" {
 		return "", problem
@@ -39,12 +40,12 @@ func clean(name string) (cleaned, problem string) {
 	return strings.Join(parts, "/"), ""
 }
 
-// plain tells at little cost whether a name is clean as it stands.
+// plain reports, by a cheap test, whether a name is clean as it is.
 func plain(name string) bool {
 	return name[0] != '.' && !strings.Contains(name, "/.") && !strings.Contains(name, "//") && name[len(name)-1] != '/'
 }
 
-// unusable says why no path can be called so, if none can.
+// unusable returns why a string can't be a path, or "" if it can.
 func unusable(path string) string {
 	switch {
 	case path == "":
@@ -57,20 +58,21 @@ func unusable(path string) string {
 	return ""
 }
 
-// deviceOfDev tells of a device that every bootstrapped system has below
-// /dev. It is left out: a box gets a /dev of its own.
+// deviceOfDev reports whether an entry is a device below /dev, as every
+// bootstrapped system has some. Such entries are left out, because a box gets a
+// /dev of its own.
 func deviceOfDev(h *tar.Header, name string) bool {
 	device := h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock
 	return device && strings.HasPrefix(name, "dev/")
 }
 
-// refused is the failure of a hostile entry.
+// refused returns the error for a hostile entry.
 func refused(name, format string, args ...any) error {
 	return fault.New(fault.Image, "refused tar entry %s: %s", quote(name), fmt.Sprintf(format, args...))
 }
 
-// failed classifies what making an entry ended with: the disk's fault or,
-// as names and links do as they like, the tar's.
+// failed classifies the error of making an entry. Some errors are the disk's
+// fault; the others are the tar's, because its names and links can be anything.
 func failed(name string, err error) error {
 	switch {
 	case fault.Classified(err):
@@ -84,7 +86,8 @@ func failed(name string, err error) error {
 	return fault.Wrap(fault.Image, err, "tar entry %s can't be made", quote(name))
 }
 
-// quote shows a foreign name: printable, and not too much of it.
+// quote makes a name from a tar safe to show: printable, and shortened if it is
+// long.
 func quote(name string) string {
 	const enough = 120
 	if len(name) > enough {

@@ -9,19 +9,20 @@ import (
 	"sandbox/core/fault"
 )
 
-// What the layers of an image say of lower ones: `.wh.NAME` removes NAME,
-// `.wh..wh..opq` all that a directory had. Other `.wh..wh.` names are left from
-// AUFS and mean nothing here.
+// How a layer of an image refers to lower layers: `.wh.NAME` removes NAME, and
+// `.wh..wh..opq` removes all that a directory had. Other names with the prefix
+// `.wh..wh.` are leftovers of AUFS and have no meaning here.
 const (
 	whiteoutPrefix = ".wh."
 	whiteoutMeta   = ".wh..wh."
 	whiteoutOpaque = ".wh..wh..opq"
 )
 
-// opaqueAttribute is overlayfs's, where it is mounted with userxattr.
+// opaqueAttribute is the attribute of an opaque directory in overlayfs, when it
+// is mounted with userxattr.
 const opaqueAttribute = "user.overlay.opaque"
 
-// whiteout makes the entry if it is one; done tells.
+// whiteout makes the entry if it is a whiteout, and returns whether it is one.
 func (x *extractor) whiteout(fd int, name, base string) (done bool, err error) {
 	victim, ok := strings.CutPrefix(base, whiteoutPrefix)
 	switch {
@@ -42,10 +43,11 @@ func (x *extractor) whiteout(fd int, name, base string) (done bool, err error) {
 	return true, nil
 }
 
-// hide makes a whiteout. It speaks of lower layers only: what this one has
-// under the name stays, and a directory of this one hides all of a lower one.
+// hide makes a whiteout. A whiteout concerns only lower layers: what this layer
+// has under the name stays, and a directory of this layer hides all of a lower
+// one.
 func hide(fd int, victim string) error {
-	err := unix.Mknodat(fd, victim, unix.S_IFCHR, 0) // 0:0 needs no CAP_MKNOD
+	err := unix.Mknodat(fd, victim, unix.S_IFCHR, 0) // device 0:0 needs no CAP_MKNOD
 	if !errors.Is(err, unix.EEXIST) {
 		return err
 	}
@@ -76,9 +78,9 @@ func isWhiteout(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
 }
 
-// keptAttribute tells which extended attributes a layer keeps. overlayfs's
-// own would let a tar redirect or hide what lies in other layers, so none
-// comes in, also not one that is escaped for a nested overlay.
+// keptAttribute reports whether a layer keeps an extended attribute. Attributes
+// of overlayfs would let a tar redirect or hide files of other layers, so none
+// is kept, not even one that is escaped for a nested overlay.
 func keptAttribute(name string) bool {
 	if name == "security.capability" {
 		return true

@@ -10,19 +10,19 @@ import (
 	"sandbox/core/hostpath"
 )
 
-// tree finds directories beneath root. It keeps the one used last open: the
-// entries of a tar come directory by directory.
+// tree finds directories beneath root. It keeps the one used last open, because
+// the entries of a tar are mostly ordered by directory.
 type tree struct {
 	root  int
-	dir   string // name of fd
-	fd    int    // -1: none
-	stale bool   // dir may be another directory by now
-	left  int64  // entries still allowed
+	dir   string // the name of fd's directory
+	fd    int    // -1 if no directory is open
+	stale bool   // dir may refer to another directory by now
+	left  int64  // entries that are still allowed
 }
 
-// parent opens the directory that name is in, made where a tar left it out, and
-// gives name's last part. fd belongs to the tree and is good until the next
-// call.
+// parent opens the directory that contains name, and makes it if the tar left
+// it out. It returns the last part of name as base. fd belongs to the tree and
+// is valid until the next call.
 func (t *tree) parent(name string) (fd int, base string, err error) {
 	dir, base := split(name)
 	if dir == "" {
@@ -45,7 +45,8 @@ func (t *tree) parent(name string) (fd int, base string, err error) {
 	return fd, base, nil
 }
 
-// existing is parent for a name that must be there; the caller closes fd.
+// existing is like parent for a name whose directory must exist already. The
+// caller closes fd.
 func (t *tree) existing(name string) (fd int, base string, err error) {
 	dir, base := split(name)
 	if dir == "" {
@@ -55,9 +56,9 @@ func (t *tree) existing(name string) (fd int, base string, err error) {
 	return fd, base, err
 }
 
-// open opens a directory beneath root. Symlinks on the way are followed while
-// they stay beneath it, as layers that lean on `lib -> usr/lib` need it; one
-// that leads out, or is absolute, fails with EXDEV.
+// open opens a directory beneath root. Symlinks on the way are followed as long
+// as they stay beneath root, because layers rely on links such as `lib ->
+// usr/lib`. A symlink that leads out, or is absolute, fails with EXDEV.
 func (t *tree) open(dir string) (int, error) {
 	return hostpath.Openat2(t.root, dir, unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
@@ -65,7 +66,8 @@ func (t *tree) open(dir string) (int, error) {
 	})
 }
 
-// makeAll makes the directories on the way to dir, and dir, as far as missing.
+// makeAll makes dir and the directories on the way to it, as far as they are
+// missing.
 func (t *tree) makeAll(dir string) error {
 	for i := 0; i <= len(dir); i++ {
 		if i < len(dir) && dir[i] != '/' {
@@ -86,7 +88,7 @@ func (t *tree) makeOne(dir string) error {
 	defer unix.Close(fd)
 	err = unix.Mkdirat(fd, base, 0o755)
 	if errors.Is(err, unix.EEXIST) {
-		return nil // what else it may be, open says
+		return nil // open reports if it is not a directory
 	}
 	if err != nil {
 		return err
@@ -94,7 +96,7 @@ func (t *tree) makeOne(dir string) error {
 	return t.count()
 }
 
-// count takes one of the entries allowed.
+// count counts one entry against those that are allowed.
 func (t *tree) count() error {
 	if t.left--; t.left < 0 {
 		return fault.New(fault.Image, "the tar has too many entries")
@@ -102,7 +104,7 @@ func (t *tree) count() error {
 	return nil
 }
 
-// forget closes the directory in use.
+// forget closes the directory that is kept open.
 func (t *tree) forget() {
 	if t.fd >= 0 {
 		_ = unix.Close(t.fd)
@@ -110,7 +112,8 @@ func (t *tree) forget() {
 	}
 }
 
-// openDir opens a directory by its one name, so that it can be changed.
+// openDir opens a directory by its single name, so that its attributes can be
+// changed.
 func openDir(fd int, base string) (int, error) {
 	return unix.Openat(fd, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
