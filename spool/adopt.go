@@ -12,21 +12,24 @@ import (
 	"sandbox/core/fault"
 )
 
-// Boxes is what the store asks about boxes when it takes up what another
-// process has left.
+// Boxes is what the store needs to know about boxes when it takes over the
+// execs of an earlier process.
 type Boxes interface {
-	// Attach takes the descriptors of a running exec again. Errors:
+	// Attach opens the descriptors of a running exec again. Errors:
 	// BoxNotFound, ExecNotFound, InvalidState (the box does not run).
 	Attach(ctx context.Context, box, exec string) (*core.Exec, error)
-	// Status tells how a box stands. Errors: BoxNotFound.
+	// Status returns the status of a box. Errors: BoxNotFound.
 	Status(ctx context.Context, box string) (api.BoxStatus, error)
-	// Exec returns what the box's init knows of an exec. Errors: as Attach.
+	// Exec returns what the box's init knows about an exec. Errors: those
+	// of Attach.
 	Exec(ctx context.Context, box, exec string) (api.Exec, error)
 }
 
-// Adopt takes up the execs that ran when the last process that had the store
-// open ended, however it ended: their output goes on, or their end is found
-// out. It is called once, after [Store.Sweep] and before Start. What can't be taken up is logged and hides no other.
+// Adopt takes over the execs that were running when the last process that had
+// the store open ended, however it ended. It continues to read their output, or
+// finds out how they ended. It is called once, after [Store.Sweep] and before
+// [Store.Start]. An exec that can't be taken over is logged and does not
+// prevent the others from being taken over.
 func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -46,7 +49,7 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 	return nil
 }
 
-// Sweep removes the spools of boxes that are no more.
+// Sweep removes the spools of boxes that do not exist any more.
 func (s *Store) Sweep(ctx context.Context, boxes Boxes) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -60,8 +63,8 @@ func (s *Store) Sweep(ctx context.Context, boxes Boxes) error {
 	return nil
 }
 
-// adopt takes up one exec. Its files come first: what stands behind the last
-// mark was spooled and told to nobody.
+// adopt takes over one exec. It mends the exec's files first: output behind the
+// last mark was spooled, but no reader was told of it.
 func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) {
 	e := s.exec(rec)
 	err := e.mend()
@@ -82,7 +85,7 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) {
 	}
 }
 
-// keep holds an exec in memory whose end can't be written yet.
+// keep holds an exec in memory until its end can be written.
 func (s *Store) keep(e *Exec) {
 	s.mu.Lock()
 	s.live[e.rec.ID] = e
@@ -95,8 +98,9 @@ func (s *Store) keep(e *Exec) {
 	})
 }
 
-// endUnseen is the end of an exec that could not be written down: init may know
-// it. Else nobody saw it, and it came with its box, or with its init.
+// endUnseen returns the end of an exec that ended without being recorded. The
+// box's init may know it. If it does not, nobody saw the end: the exec ended
+// with its box, or with its init.
 func endUnseen(ctx context.Context, boxes Boxes, box, id string) api.ExitStatus {
 	if known, err := boxes.Exec(ctx, box, id); err == nil && known.FinishedAt != nil && known.ExitCode != nil {
 		return exitOf(known)
@@ -107,7 +111,7 @@ func endUnseen(ctx context.Context, boxes Boxes, box, id string) api.ExitStatus 
 	return api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now()}
 }
 
-// exitOf returns the end that a record of init's tells.
+// exitOf returns the end that a record of the box's init describes.
 func exitOf(rec api.Exec) api.ExitStatus {
 	end := api.ExitStatus{Status: rec.Status, ExitCode: *rec.ExitCode, FinishedAt: *rec.FinishedAt}
 	if rec.Reason != nil {
@@ -119,7 +123,7 @@ func exitOf(rec api.Exec) api.ExitStatus {
 	return end
 }
 
-// mend indexes the output that a killed process had spooled and not indexed.
+// mend indexes the output that a killed process had spooled but not indexed.
 func (e *Exec) mend() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -138,8 +142,8 @@ func (e *Exec) mend() error {
 	return nil
 }
 
-// Remove removes all execs of a box that is no more. Those that still run end
-// by that, and their readers are told.
+// Remove removes all execs of a box that does not exist any more. This ends
+// those that still run, and their readers are told.
 func (s *Store) Remove(box string) {
 	s.mu.Lock()
 	delete(s.known, box)
@@ -154,7 +158,7 @@ func (s *Store) Remove(box string) {
 	}
 }
 
-// abandon says that the box has gone: nothing is written down any more.
+// abandon notes that the box was removed: nothing is written to disk any more.
 func (e *Exec) abandon() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -162,8 +166,8 @@ func (e *Exec) abandon() {
 	e.nudge()
 }
 
-// Close ends the reading. Commands go on: what they write waits in their
-// pipes for the next process that opens the store.
+// Close stops the reading of output. Commands continue: what they write waits
+// in their pipes for the next process that opens the store.
 func (s *Store) Close() {
 	s.mu.Lock()
 	for _, e := range s.live {
@@ -178,7 +182,7 @@ func (e *Exec) halt() {
 	defer e.mu.Unlock()
 	e.stop = true
 	e.nudge()
-	if e.poll != nil { // one that has only its end to be written has none
-		e.poll.until(time.Unix(0, 1)) // long past
+	if e.poll != nil { // nil if only the end of the exec is still to be written
+		e.poll.until(time.Unix(0, 1)) // a time long past wakes the pump at once
 	}
 }

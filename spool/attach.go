@@ -7,16 +7,17 @@ import (
 	"sandbox/core/fault"
 )
 
-// Attached reads an exec's output byte by byte, and can write its input. The
-// command waits for it. One goroutine reads; the rest may be called beside it.
+// Attached reads an exec's output byte by byte, and can write its input. Output
+// that it has not read is never dropped; the command waits instead. Only one
+// goroutine may read; the other methods may be called at the same time.
 type Attached struct {
 	r   reader
-	pos mark // of the next byte of each stream
+	pos mark // the next byte of each stream
 }
 
-// Attach attaches to the exec, at the oldest output that is kept, or behind
-// skip bytes of each stream where that is later. Close ends it. Errors:
-// InvalidState while another is attached; Storage.
+// Attach attaches to the exec. Reading begins at the oldest output that is
+// kept, or after skip bytes of each stream if that is later. The caller ends it
+// with Close. Errors: InvalidState while another is attached; Storage.
 func (e *Exec) Attach(skip [2]int64) (*Attached, error) {
 	a := &Attached{r: reader{e: e, strict: true}}
 	e.mu.Lock()
@@ -45,17 +46,18 @@ func (a *Attached) free() {
 	a.r.e.attached = false
 }
 
-// Close detaches: another may attach. The command goes on.
+// Close detaches, so that another may attach. The command continues.
 func (a *Attached) Close() {
 	if a.r.leave() {
 		a.free()
 	}
 }
 
-// From returns where in each stream the reading begins.
+// From returns the offset in each stream at which the reading begins, in bytes.
 func (a *Attached) From() (stdout, stderr int64) { return a.pos[Stdout], a.pos[Stderr] }
 
-// Wait waits until Next has something, or the exec has ended. Errors: ctx's.
+// Wait waits until Next has something to return, or the exec has ended. Errors:
+// those of ctx.
 func (a *Attached) Wait(ctx context.Context) error {
 	e := a.r.e
 	return a.r.wait(ctx, func() bool {
@@ -63,8 +65,8 @@ func (a *Attached) Wait(ctx context.Context) error {
 	})
 }
 
-// Next reads on into buf, in the order in which output came: n bytes of one
-// stream; 0 when there are none now. Errors: Storage.
+// Next reads on into buf, in the order in which output came. It returns n bytes
+// of one stream, or 0 if there are none now. Errors: Storage.
 func (a *Attached) Next(buf []byte) (s Stream, n int, err error) {
 	e := a.r.e
 	e.mu.Lock()
@@ -85,9 +87,9 @@ func (a *Attached) Next(buf []byte) (s Stream, n int, err error) {
 	return s, n, nil
 }
 
-// piece finds what to read next: events of one stream that follow each other,
-// and behind the last event what is not in one yet. seq is the last event that
-// is read whole by it.
+// piece finds what to read next: consecutive events of one stream or, after the
+// last event, bytes that are not in an event yet. seq is the last event that is
+// complete once this has been read.
 func (a *Attached) piece(now snapshot, most int64) (s Stream, end, seq int64, err error) {
 	var block [32]mark
 	marks := block[:min(int64(len(block)), now.index.n-a.r.seq)]
@@ -122,8 +124,8 @@ func (a *Attached) piece(now snapshot, most int64) (s Stream, end, seq int64, er
 	return s, end, seq, nil
 }
 
-// ahead returns the stream in which m lies ahead of what was read. What was read
-// covers the mark before m, so there is one at most.
+// ahead returns the stream in which m is ahead of what was read. At most one
+// stream is, because what was read includes the mark before m.
 func (a *Attached) ahead(m mark) (Stream, bool) {
 	for _, s := range []Stream{Stdout, Stderr} {
 		if m[s] > a.pos[s] {
@@ -133,7 +135,7 @@ func (a *Attached) ahead(m mark) (Stream, bool) {
 	return Stdout, false
 }
 
-// Ended tells whether the exec has ended and all its output was read, and
+// Ended reports whether the exec has ended and all its output was read, and
 // whether some of it was lost on a full disk.
 func (a *Attached) Ended() (ended, lost bool) {
 	e := a.r.e
@@ -142,9 +144,10 @@ func (a *Attached) Ended() (ended, lost bool) {
 	return e.ended && a.pos == e.out.sizes, e.lost
 }
 
-// Open tells whether the command takes input from who attaches.
+// Open reports whether the command takes input from an attached client.
 func (a *Attached) Open() bool { return a.r.e.open || a.r.e.Record().TTY }
 
-// Command returns the command while it runs, to write its input, signal or
-// resize it. Its output stays the store's. Errors: InvalidState.
+// Command returns the command while it runs, to write its input, to signal it
+// or to resize its terminal. The store alone reads its output. Errors:
+// InvalidState.
 func (a *Attached) Command() (*core.Exec, error) { return a.r.e.running() }

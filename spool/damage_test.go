@@ -13,8 +13,8 @@ import (
 // immutable is FS_IMMUTABLE_FL of linux/fs.h.
 const immutable = 0x10
 
-// freeze makes a directory refuse new names until thaw is called, as a file
-// system that has gone read-only does.
+// freeze makes a directory refuse new names until thaw is called, like a file
+// system that has become read-only.
 func freeze(t *testing.T, dir string) (thaw func()) {
 	t.Helper()
 	f, err := os.Open(dir)
@@ -35,14 +35,15 @@ func freeze(t *testing.T, dir string) (thaw func()) {
 	return thaw
 }
 
-// An end that can't be written down is known from memory, and written as soon as
-// it can be. A store that is opened before that asks init for it.
+// TestEndThatCantBeWritten checks that an end that can't be written is known
+// from memory and is written as soon as possible. A store that is opened before
+// that asks the box's init for it.
 func TestEndThatCantBeWritten(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(*testing.T, *home, func()){
 		"written later": func(t *testing.T, h *home, thaw func()) {
 			thaw()
-			h.Close() // after a last try
+			h.Close() // a last try is made before this returns
 			h.again(t)
 		},
 		"asked for": func(t *testing.T, h *home, thaw func()) {
@@ -79,8 +80,9 @@ func TestEndThatCantBeWritten(t *testing.T) {
 	}
 }
 
-// What the index of an ended exec does not tell any more is a gap, and never
-// silently missing; who reads bytes gets them all.
+// TestIndexCut checks that output which is not in the index of an ended exec
+// any more becomes a gap instead of missing silently. A reader of bytes gets
+// all of it.
 func TestIndexCut(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(string) error{
@@ -130,7 +132,8 @@ func TestIndexCut(t *testing.T) {
 	}
 }
 
-// A damaged record of an exec hides no other, and its exec is shown as failed.
+// TestDamagedExec checks that a damaged record of an exec hides no other, and
+// that its exec is shown as failed.
 func TestDamagedExec(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 0)
@@ -148,7 +151,7 @@ func TestDamagedExec(t *testing.T) {
 	if places := h.Places(h.box.ID()); len(places) != 2 {
 		t.Errorf("listed: %v", places)
 	}
-	for when := range 2 { // set aside, and from the record in its place
+	for when := range 2 { // first the record is set aside, then the one in its place is read
 		e, err := h.Get(h.box.ID(), damaged.rec.ID)
 		if err != nil {
 			t.Fatal(err)

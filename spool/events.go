@@ -6,36 +6,37 @@ import (
 	"sandbox/core/fault"
 )
 
-// Kind says what an [Event] is.
+// Kind is the kind of an [Event].
 type Kind int
 
 // The kinds of events, as the contract names them.
 const (
-	Log  Kind = iota // output
-	Gap              // output that was dropped: From to To
-	Exit             // the last one: see [Exec.Record]
+	Log  Kind = iota // a piece of output
+	Gap              // output that was dropped: events From to To
+	Exit             // the last event: see [Exec.Record]
 )
 
-// Event is one step of an exec.
+// Event is one event of an exec.
 type Event struct {
 	Kind     Kind
-	Seq      int64 // 1 and up; of a Gap, the last one that is missing
-	From, To int64 // of a Gap
-	Next     mark  // of a Gap: how much of each stream lies before what comes next
+	Seq      int64 // counts from 1; of a Gap, the last one that is missing
+	From, To int64 // of a Gap: the first and last event that are missing
+	Next     mark  // of a Gap: how many bytes of each stream come before the next event
 	Stream   Stream
 	Data     []byte // whole characters, as far as it is text; valid until the next call
 }
 
-// Events reads an exec's output in order: what is stored, then what comes.
-// One goroutine uses it. It holds what it has not read for a limited time.
+// Events reads an exec's output in order: first what is stored, then what
+// comes. Only one goroutine may use it. Output that it has not read is kept
+// from being dropped for a limited time.
 type Events struct {
 	r    reader
-	told bool // of what was lost at the end
-	done bool // Exit was given
+	told bool // the Gap of lost output at the end was returned
+	done bool // Exit was returned
 }
 
-// Events returns a reader of the events behind number after; 0 for all. Close
-// ends it. Errors: Storage.
+// Events returns a reader of the events after number after; 0 means all events.
+// The caller ends it with Close. Errors: Storage.
 func (e *Exec) Events(after int64) (*Events, error) {
 	v := &Events{r: reader{e: e, seq: max(after, 0)}}
 	if err := e.join(&v.r); err != nil {
@@ -44,8 +45,9 @@ func (e *Exec) Events(after int64) (*Events, error) {
 	return v, nil
 }
 
-// Watch returns a reader of the events that come from now on. It holds nothing:
-// what is dropped before it is read is a Gap. Errors: Storage.
+// Watch returns a reader of the events that come from now on. It does not keep
+// output from being dropped: what is dropped before it is read is returned as a
+// Gap. Errors: Storage.
 func (e *Exec) Watch() (*Events, error) {
 	e.mu.Lock()
 	now := e.out.index.n
@@ -57,16 +59,18 @@ func (e *Exec) Watch() (*Events, error) {
 	return v, nil
 }
 
-// Close ends the reading; it may be called twice.
+// Close ends the reading. It may be called twice.
 func (v *Events) Close() { v.r.leave() }
 
-// Wait waits until Next has an event, or has none any more. Errors: ctx's.
+// Wait waits until Next has an event, or will not have one any more. Errors:
+// those of ctx.
 func (v *Events) Wait(ctx context.Context) error {
 	return v.r.wait(ctx, func() bool { return v.r.seq < v.r.e.out.index.n || v.r.e.ended })
 }
 
-// Next returns the next event with its data in buf, of [MaxEvent] bytes; nil
-// when there is none now, or none any more after Exit. Errors: Storage.
+// Next returns the next event, with its data in buf, which must have [MaxEvent]
+// bytes. It returns nil if there is no event now, or if Exit was returned
+// already. Errors: Storage.
 func (v *Events) Next(buf []byte) (*Event, error) {
 	e, r := v.r.e, &v.r
 	for {
@@ -84,7 +88,7 @@ func (v *Events) Next(buf []byte) (*Event, error) {
 		e.mu.Unlock()
 		event, end, err := now.event(seq, buf)
 		e.mu.Lock()
-		if e.out.index.dropped > seq { // dropped while it was read
+		if e.out.index.dropped > seq { // the event was dropped while it was read
 			e.mu.Unlock()
 			continue
 		}
@@ -99,7 +103,7 @@ func (v *Events) Next(buf []byte) (*Event, error) {
 	}
 }
 
-// last returns what comes behind all output. The caller holds mu.
+// last returns the event that follows all output. The caller holds mu.
 func (v *Events) last() *Event {
 	e := v.r.e
 	next := max(v.r.seq, e.out.index.n) + 1
@@ -110,7 +114,7 @@ func (v *Events) last() *Event {
 		v.told = true
 		v.r.seq = next
 		return &Event{Kind: Gap, Seq: next, From: next, To: next, Next: e.out.sizes}
-	case v.r.seq >= e.exitSeq(): // the caller has had it before
+	case v.r.seq >= e.exitSeq(): // the caller asked only for what comes after Exit
 		v.done = true
 		return nil
 	}
@@ -118,7 +122,7 @@ func (v *Events) last() *Event {
 	return &Event{Kind: Exit, Seq: e.exitSeq()}
 }
 
-// Done tells whether no event will come any more.
+// Done reports whether no event will come any more.
 func (v *Events) Done() bool { return v.done }
 
 // exitSeq returns the number of the last event. The caller holds mu.
@@ -129,7 +133,8 @@ func (e *Exec) exitSeq() int64 {
 	return e.out.index.n + 1
 }
 
-// event reads the event behind seq, and gives where it ends.
+// event reads the event that follows seq, and returns it with the mark where it
+// ends.
 func (n snapshot) event(seq int64, buf []byte) (*Event, mark, error) {
 	var m [2]mark
 	if err := n.index.read(seq, m[:]); err != nil {
@@ -146,7 +151,7 @@ func (n snapshot) event(seq int64, buf []byte) (*Event, mark, error) {
 	return &Event{Kind: Log, Seq: seq + 1, Stream: s, Data: data}, m[1], nil
 }
 
-// read reads a piece of a stream whole.
+// read fills to with the bytes of a stream from offset at on.
 func (n snapshot) read(s Stream, to []byte, at int64) error {
 	if n.files[s] == nil {
 		return fault.New(fault.Storage, "a stream of the output is missing")

@@ -36,8 +36,8 @@ func begin(dir string, cmd ...string) (*spool.Exec, func()) {
 	return exec, func() { store.Close(); engine.Clear() }
 }
 
-// Any number of readers may read the output of an exec, each from the place it
-// likes, while the command runs and afterwards.
+// Any number of readers may read the output of an exec, each from any position,
+// while the command runs and afterwards.
 func ExampleExec_Events() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -61,7 +61,7 @@ func ExampleExec_Events() {
 		switch {
 		case err != nil:
 			log.Fatal(err)
-		case event == nil: // no more so far
+		case event == nil: // no further event yet
 		case event.Kind == spool.Log:
 			fmt.Printf("%s", event.Data)
 		case event.Kind == spool.Exit:

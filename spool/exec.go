@@ -10,28 +10,28 @@ import (
 	"sandbox/core/fault"
 )
 
-// Exec is a command whose output is spooled: one that runs, or one that is
-// known from its record. It is safe for concurrent use.
+// Exec is a command whose output is spooled. It may be running, or known only
+// from its record. It is safe for concurrent use.
 type Exec struct {
 	s       *Store
-	command *core.Exec // nil when it does not run
+	command *core.Exec // nil if it does not run
 
-	poll *poller       // the pump's, to wake it
-	room chan struct{} // tells the resting pump to look again
+	poll *poller       // the pump's poller, to wake it
+	room chan struct{} // makes a waiting pump check for room again
 
-	open bool // its input is for who attaches
+	open bool // an attached client provides the input
 
 	mu       sync.Mutex
 	rec      api.Exec
 	out      output
-	ended    bool // the record is the last one; nothing comes any more
-	lost     bool // the disk was full to the end: output could not be kept
-	removed  bool // the box has gone: nothing is written down any more
-	stop     bool // the store closes: the command goes on without us
+	ended    bool // the record is final; nothing comes any more
+	lost     bool // the disk stayed full to the end: some output could not be kept
+	removed  bool // the box was removed: nothing is written to disk any more
+	stop     bool // the store closes: the command continues without this process
 	attached bool
 	readers  map[*reader]struct{}
-	changed  chan struct{} // closed at the next change, when somebody waits for it
-	full     bool          // the pump rests until a reader goes on
+	changed  chan struct{} // closed at the next change; nil if nobody waits for one
+	full     bool          // the pump waits until a reader has read on
 }
 
 // Record returns what is known of the exec now.
@@ -44,8 +44,8 @@ func (e *Exec) Record() api.Exec {
 	return counted(e.rec, e.out.sizes)
 }
 
-// Wait waits for the end of the exec, which is when its record is final.
-// Errors: ctx's.
+// Wait waits for the end of the exec, that is, until its record is final.
+// Errors: those of ctx.
 func (e *Exec) Wait(ctx context.Context) error {
 	for {
 		e.mu.Lock()
@@ -62,8 +62,8 @@ func (e *Exec) Wait(ctx context.Context) error {
 	}
 }
 
-// Cancel ends the command's whole tree: SIGTERM, SIGKILL after grace. Errors:
-// InvalidState when it has ended.
+// Cancel ends the command with all its descendants: it sends SIGTERM, and
+// SIGKILL after grace. Errors: InvalidState if the exec has ended.
 func (e *Exec) Cancel(ctx context.Context, grace time.Duration) error {
 	command, err := e.running()
 	if err != nil {
@@ -82,7 +82,8 @@ func (e *Exec) running() (*core.Exec, error) {
 	return e.command, nil
 }
 
-// change returns a channel that is closed at the next change. The caller holds mu.
+// change returns a channel that is closed at the next change. The caller holds
+// mu.
 func (e *Exec) change() <-chan struct{} {
 	if e.changed == nil {
 		e.changed = make(chan struct{})
@@ -90,7 +91,7 @@ func (e *Exec) change() <-chan struct{} {
 	return e.changed
 }
 
-// publish wakes whoever waits for a change. The caller holds mu.
+// publish wakes everyone who waits for a change. The caller holds mu.
 func (e *Exec) publish() {
 	if e.changed != nil {
 		close(e.changed)
@@ -98,9 +99,10 @@ func (e *Exec) publish() {
 	}
 }
 
-// end makes the end known: on disk first, so that no reader has seen an end
-// that a restart forgets. Where it can't be written, it is known from memory
-// all the same, and err says why: see [Exec.insist].
+// end makes the end known. It is written to disk first, so that no reader sees
+// an end that is forgotten in a restart. If it can't be written, it is
+// published from memory all the same, and err says why it failed: see
+// [Exec.insist].
 func (e *Exec) end(end api.ExitStatus) (err error) {
 	e.mu.Lock()
 	rec := counted(e.rec.Ended(end), e.out.sizes)
@@ -115,7 +117,7 @@ func (e *Exec) end(end api.ExitStatus) (err error) {
 	return err
 }
 
-// write puts the record on disk, unless its box has gone.
+// write writes the record to disk, unless the box was removed.
 func (e *Exec) write(rec api.Exec) error {
 	e.mu.Lock()
 	removed, lost := e.removed, e.lost
@@ -126,8 +128,8 @@ func (e *Exec) write(rec api.Exec) error {
 	return e.s.records(rec.BoxID).Put(rec.ID, written{rec, lost}, false)
 }
 
-// insist writes the end of an exec until it is on disk, or the store closes.
-// Meanwhile the exec counts as one that runs, so that it is found in memory.
+// insist tries to write the end of an exec until it is on disk or the store
+// closes. Meanwhile the exec counts as running, so that it is found in memory.
 func (e *Exec) insist() {
 	for !e.stopping() {
 		e.rest(pause)
@@ -143,7 +145,7 @@ func abandon(command *core.Exec) {
 	_ = command.Close()
 }
 
-// storage says what went wrong with an exec's files.
+// storage wraps an error of an exec's files.
 func (e *Exec) storage(err error) error {
 	return fault.Disk(err, "the output of exec %s", e.rec.ID)
 }

@@ -14,7 +14,7 @@ import (
 	"sandbox/core/options"
 )
 
-// small returns a home whose store is on a disk of 1 MiB of its own.
+// small returns a home whose store is on a disk of its own of 1 MiB.
 func small(t *testing.T) *home {
 	t.Helper()
 	h := newHome(t, 0)
@@ -33,7 +33,7 @@ func small(t *testing.T) *home {
 	return h
 }
 
-// fill takes all room on the disk; the function that comes back frees it.
+// fill takes all room on the disk. The function that it returns frees the room.
 func (h *home) fill(t *testing.T) func() {
 	t.Helper()
 	name := filepath.Join(h.dir, ".filler")
@@ -48,7 +48,7 @@ func (h *home) fill(t *testing.T) func() {
 	return func() { _ = os.Remove(name) }
 }
 
-// gated starts a command that writes n bytes once the function was called.
+// gated starts a command that runs script once the returned function is called.
 func (h *home) gated(t *testing.T, script string) (*Exec, func()) {
 	t.Helper()
 	e := h.exec(t, options.Exec{Cmd: []string{"sh", "-c", "read x; " + script}, Stdin: true})
@@ -59,8 +59,8 @@ func (h *home) gated(t *testing.T, script string) (*Exec, func()) {
 	return e, func() { _ = command.CloseStdin(t.Context()) }
 }
 
-// TestDiskFull drops old output early where the disk is full and nobody holds
-// it, and says so.
+// TestDiskFull checks that on a full disk old output that nobody holds is
+// dropped early, and that readers are told of it.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	h := small(t)
@@ -77,7 +77,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestDiskFullAttached loses nothing to a client that is attached.
+// TestDiskFullAttached checks that an attached client loses nothing.
 func TestDiskFullAttached(t *testing.T) {
 	t.Parallel()
 	h := small(t)
@@ -112,7 +112,7 @@ func TestDiskFullAttached(t *testing.T) {
 	}
 }
 
-// TestDiskFullWaits lets the command wait for room, and lose nothing by it.
+// TestDiskFullWaits checks that the command waits for room and loses nothing.
 func TestDiskFullWaits(t *testing.T) {
 	t.Parallel()
 	h := small(t)
@@ -124,7 +124,7 @@ func TestDiskFullWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	time.Sleep(2 * pause) // it has met the full disk by now, or will: both must end well
+	time.Sleep(2 * pause) // it has met the full disk by now or will soon: both must end well
 	if rec := e.Record(); rec.Status != api.ExecRunning || *rec.StdoutBytes > 1<<20 {
 		t.Errorf("record %+v", rec)
 	}
@@ -149,8 +149,8 @@ func mustExec(t *testing.T, h *home) *core.Exec {
 	return x
 }
 
-// TestDiskFullToTheEnd publishes the end of a command whose output found no
-// room, with a gap where it was.
+// TestDiskFullToTheEnd checks that the end of a command is published if its
+// output found no room, with a gap in place of that output.
 func TestDiskFullToTheEnd(t *testing.T) {
 	t.Parallel()
 	h := small(t)

@@ -11,16 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stream is one of the two that a command writes.
+// Stream is one of the two streams that a command writes.
 type Stream int
 
-// The streams. A terminal has Stdout alone.
+// The streams. A terminal has only Stdout.
 const (
 	Stdout Stream = iota
 	Stderr
 )
 
-// mark is a place in an exec's output: how much of each stream lies before it.
+// mark is a position in an exec's output: how many bytes of each stream come
+// before it.
 type mark [2]int64
 
 func (m mark) within(sizes mark) bool {
@@ -29,29 +30,31 @@ func (m mark) within(sizes mark) bool {
 
 func (m mark) total() int64 { return m[Stdout] + m[Stderr] }
 
-// The index is a row of marks of 16 bytes. Mark N is where event N ends; it
-// differs from mark N-1 in one stream, so both together tell that event's
-// stream and bytes. In the place of mark 0, which is {0, 0}, stand the magic
-// number and how many marks were dropped. A mark that was cut off by a kill is
-// no mark: it was never told to a reader.
+// The index is a sequence of marks of 16 bytes. Mark N is where event N ends.
+// It differs from mark N-1 in one stream, so the two together describe the
+// stream and the bytes of event N. Mark 0 is always {0, 0}; its place holds the
+// magic number and the number of marks that were dropped. A mark that was only
+// partly written when the process was killed does not count: no reader was ever
+// told of it.
 const (
 	indexSuffix = ".index"
 	markSize    = 16
 	magic       = "spool\x00\x00\x01"
 )
 
-// errDamaged is in the chain of every failure that an index's bytes caused.
+// errDamaged is in the chain of every error that is caused by an index's bytes.
 var errDamaged = errors.New("the index of the output is damaged")
 
 type index struct {
 	f       *os.File // nil until there is a mark
-	n       int64    // marks
-	dropped int64    // of these, the oldest: their output has gone
+	n       int64    // number of marks, dropped ones included
+	dropped int64    // how many of the oldest marks were dropped with their output
 	base    mark     // mark dropped
 	last    mark     // mark n
 }
 
-// openIndex reads the index of an exec; one without is empty.
+// openIndex opens the index of an exec. If there is no file, the index is
+// empty.
 func openIndex(name string) (index, error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +77,7 @@ func (x *index) load() error {
 		return err
 	}
 	slots := info.Size() / markSize
-	if slots == 0 { // killed before its first mark
+	if slots == 0 { // the process was killed before it wrote a mark
 		return nil
 	}
 	var head [markSize]byte
@@ -95,8 +98,8 @@ func (x *index) load() error {
 	return err
 }
 
-// at reads mark i. A failed read of a reader's own is what it is; marks that
-// were dropped read as anything.
+// at reads mark i. A dropped mark may read as anything. The error of a failed
+// read is returned as it is.
 func (x *index) at(i int64) (mark, error) {
 	var m [1]mark
 	err := x.read(i, m[:])
@@ -131,8 +134,8 @@ func (m mark) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(m[Stderr]))
 }
 
-// add writes marks behind the last one; the file named name is made with the
-// first. Nothing has changed when it fails.
+// add writes marks behind the last one. The first mark creates the file, with
+// the given name. If add fails, the index has not changed.
 func (x *index) add(name string, marks []mark) error {
 	b, at := make([]byte, 0, (len(marks)+1)*markSize), (x.n+1)*markSize
 	if x.f == nil {
@@ -160,15 +163,17 @@ func (x *index) head(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, magic...), uint64(x.dropped))
 }
 
-// drop forgets all marks below n, whose mark is base. The file says so before
-// any output goes: a kill in between costs space, not truth.
+// drop forgets all marks below n, whose mark is base. This is written to the
+// file before any output is deleted: if the process is killed in between, that
+// costs space, but the index stays true.
 func (x *index) drop(n int64, base mark) error {
 	x.dropped, x.base = n, base
 	_, err := x.f.WriteAt(x.head(nil), 0)
 	return err
 }
 
-// span says what event between two marks that follow each other is.
+// span returns the stream of the event between two consecutive marks. Errors:
+// errDamaged if they can't be consecutive.
 func span(from, to mark) (Stream, error) {
 	out, err := to[Stdout]-from[Stdout], to[Stderr]-from[Stderr]
 	switch {
@@ -180,8 +185,9 @@ func span(from, to mark) (Stream, error) {
 	return 0, fmt.Errorf("%w: from %d to %d", errDamaged, from, to)
 }
 
-// check reads the whole index as one that another process has written. What
-// is no mark, or lies behind the output, ends it; the rest is cut off.
+// check verifies the whole index that another process has written. Everything
+// from the first invalid mark on, or from the first mark that lies beyond the
+// output, is cut off.
 func (x *index) check(sizes mark) error {
 	if x.f == nil {
 		return nil
@@ -210,7 +216,7 @@ func (x *index) check(sizes mark) error {
 func (x *index) cut(n int64, last mark) error {
 	x.n, x.last = n, last
 	if n == 0 {
-		return x.f.Truncate(0) // the head comes with the first mark
+		return x.f.Truncate(0) // the head is written again with the first mark
 	}
 	return x.f.Truncate((n + 1) * markSize)
 }
@@ -221,8 +227,8 @@ func (x *index) close() {
 	}
 }
 
-// punch makes a hole of whole pages; where the file system can't, space is
-// not given back, which the limit does not depend on.
+// punch frees the whole pages in a range of a file. A file system that can't do
+// that does not free the space; the limit does not depend on it.
 func punch(f *os.File, from, to int64) {
 	const page = 4096
 	from, to = (from+page-1)/page*page, to/page*page

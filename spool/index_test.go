@@ -18,8 +18,9 @@ func diskUse(t *testing.T, name string) int64 {
 	return info.Sys().(*syscall.Stat_t).Blocks * 512
 }
 
-// FuzzIndex reads any bytes as the index of some output: what comes out is
-// whole, in order and inside the output, and what is added behind it is too.
+// FuzzIndex reads arbitrary bytes as the index of some output. The events that
+// come out must be complete, in order and inside the output, and so must those
+// that are added afterwards.
 func FuzzIndex(f *testing.F) {
 	head := func(dropped uint64, marks ...mark) []byte {
 		b := binary.LittleEndian.AppendUint64([]byte(magic), dropped)

@@ -26,8 +26,8 @@ const (
 	kills    = 40
 )
 
-// inherited is an engine with one exec, whose descriptors a child has from its
-// parent: 3 and 4 are the pipes, 5 ends with the command.
+// inherited is an engine with one exec, whose descriptors a child inherits from
+// its parent: 3 and 4 are the pipes, 5 ends with the command.
 type inherited struct{ core.Engine }
 
 func (inherited) List(context.Context) ([]core.Record, error) {
@@ -68,7 +68,7 @@ func (b childBoxes) Attach(ctx context.Context, box, exec string) (*core.Exec, e
 	return x.Attach(ctx, exec)
 }
 
-// told is an event that a reader has had before a kill.
+// told is an event that a reader had received before a kill.
 type told struct {
 	Seq    int64
 	Stream Stream
@@ -76,8 +76,8 @@ type told struct {
 	Sum    uint32
 }
 
-// pumpChild is the process that gets killed: it spools, and a reader of it
-// writes down what it was told, by one write(2) an event.
+// pumpChild is the process that is killed. It spools, and a reader in it
+// records each event that it receives, with one write(2) per event.
 func pumpChild() {
 	dir := os.Getenv(childEnv)
 	s := Open(Config{Dir: dir, Limit: 1 << 30})
@@ -118,8 +118,8 @@ func pumpChild() {
 	s.Close()
 }
 
-// TestKilled kills the process that spools again and again. Every byte is
-// there in the end, once, and no event has become another one.
+// TestKilled kills the spooling process again and again. In the end every byte
+// must be there once, and no event may have changed.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -143,14 +143,15 @@ func TestKilled(t *testing.T) {
 	go func() { sent <- write(writers, stop) }()
 	for range kills {
 		child := startChild(t, dir, ends)
-		// Long enough to get anywhere from its start to full speed.
+		// This is long enough to reach any state from its start to full
+		// speed.
 		time.Sleep(time.Duration(rand.IntN(25_000)) * time.Microsecond)
 		_ = child.Process.Kill()
 		_ = child.Wait()
 	}
 	last := startChild(t, dir, ends)
 	close(stop)
-	for _, r := range ends { // the child has them: if it dies, so does the writer
+	for _, r := range ends { // only the child keeps them, so that the writer ends if the child dies
 		_ = r.Close()
 	}
 	want := <-sent
@@ -173,7 +174,7 @@ func startChild(t *testing.T, dir string, ends [3]*os.File) *exec.Cmd {
 }
 
 // write writes numbered lines with characters of two bytes to both pipes, in
-// pieces that split them, until stop; it gives how much it wrote.
+// pieces that split the characters, until stop. It returns how much it wrote.
 func write(to [3]*os.File, stop chan struct{}) (n [2]int64) {
 	defer func() {
 		for _, w := range to {
@@ -198,7 +199,8 @@ func write(to [3]*os.File, stop chan struct{}) (n [2]int64) {
 	}
 }
 
-// pattern appends size bytes of the stream that every test writes, from at on.
+// pattern appends size bytes of the stream that every test writes, starting at
+// offset at.
 func pattern(b []byte, at int64, size int) []byte {
 	const width = 16
 	for i := at / width; len(b) < size+width; i++ {

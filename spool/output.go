@@ -11,20 +11,20 @@ import (
 	"sandbox/api"
 )
 
-// MaxEvent is the most that one event carries.
+// MaxEvent is the most bytes of output that one event carries.
 const MaxEvent = 64 << 10
 
 var suffixes = [2]string{".stdout", ".stderr"}
 
-// output is the files of one exec. The pump alone changes it, under the exec's
-// lock, which everybody needs to look at it.
+// output is the files of one exec. Only the pump changes it, and holds the
+// exec's lock while it does. Everybody needs that lock to look at it.
 type output struct {
-	base  string // their name without suffix
+	base  string // the path of the files without suffix
 	files [2]*os.File
-	sizes mark // what the files hold
+	sizes mark // how many bytes the files hold
 	index index
-	holds int  // the pump and the readers: the files are open while there are any
-	final bool // the command has ended: what the index does not tell is missing
+	holds int  // one for the pump and one for each reader: the files are open while it is not 0
+	final bool // the command has ended: output that is not in the index is missing
 }
 
 func (o *output) hold() error {
@@ -54,7 +54,7 @@ func (o *output) close() {
 	o.index.close()
 }
 
-// sizesOf returns how much the files of an exec hold.
+// sizesOf returns how many bytes the files of an exec hold.
 func sizesOf(base string) (sizes mark, err error) {
 	for s, suffix := range suffixes {
 		info, statErr := os.Stat(base + suffix)
@@ -68,7 +68,7 @@ func sizesOf(base string) (sizes mark, err error) {
 	return sizes, err
 }
 
-// open opens what there is.
+// open opens the files that exist.
 func (o *output) open() (err error) {
 	for s, suffix := range suffixes {
 		f, err := os.OpenFile(o.base+suffix, os.O_RDWR, 0)
@@ -91,8 +91,8 @@ func (o *output) open() (err error) {
 	return err
 }
 
-// file returns the file of a stream, made when its first byte comes: most execs
-// write to one stream at most.
+// file returns the file of a stream. It creates the file when the first byte
+// comes, because most execs write to at most one stream.
 func (o *output) file(s Stream) (*os.File, error) {
 	if o.files[s] == nil {
 		f, err := os.OpenFile(o.base+suffixes[s], os.O_RDWR|os.O_CREATE, 0o600)
@@ -104,11 +104,12 @@ func (o *output) file(s Stream) (*os.File, error) {
 	return o.files[s], nil
 }
 
-// takes is what one call moves at most: a pipe that was made larger.
+// takes is the most bytes that one call moves: the size of an enlarged pipe.
 const takes = 1 << 20
 
-// splice moves what is in a pipe into a file, into the kernel's pages for it,
-// without this process in between. 0 is the end of the pipe.
+// splice moves what is in a pipe into a file. The bytes go into the kernel's
+// pages of the file without being copied through this process. It returns 0 at
+// the end of the pipe.
 func splice(f *os.File, at int64, pipe int) (int64, error) {
 	for {
 		n, err := unix.Splice(pipe, nil, int(f.Fd()), &at, takes, unix.SPLICE_F_NONBLOCK)
@@ -118,7 +119,8 @@ func splice(f *os.File, at int64, pipe int) (int64, error) {
 	}
 }
 
-// copyTo does the same for a terminal, which splice(2) can't move to a file.
+// copyTo does the same for a terminal, because splice(2) can't move from a
+// terminal to a file.
 func copyTo(f *os.File, at int64, tty int, buf []byte) (int64, error) {
 	n, err := unix.Read(tty, buf)
 	if n <= 0 {
@@ -138,8 +140,10 @@ func (o *output) addEvents(s Stream, whole bool) error {
 }
 
 // events returns the marks of the events that a stream has had since the last
-// mark. Each ends with a whole character. What is left, 3 bytes at most, is in
-// an event once the character is whole, or with whole when nothing comes.
+// mark. Each event ends with a whole character. At most 3 bytes of an
+// incomplete character are left over. They become part of an event once the
+// character is complete; if whole is set, at once, because nothing more will
+// come.
 func (o *output) events(s Stream, whole bool) ([]mark, error) {
 	var marks []mark
 	m, size := o.index.last, o.sizes[s]
@@ -160,7 +164,7 @@ func (o *output) events(s Stream, whole bool) ([]mark, error) {
 	return marks, nil
 }
 
-// begun returns how many bytes of a character lie before end without the rest.
+// begun returns how many bytes of an incomplete character are before end.
 func (o *output) begun(s Stream, from, end int64) (int64, error) {
 	var b [3]byte
 	tail := b[:min(3, end-from)]
@@ -170,13 +174,13 @@ func (o *output) begun(s Stream, from, end int64) (int64, error) {
 	return int64(api.Partial(tail)), nil
 }
 
-// kept is what the output takes on disk.
+// kept returns how many bytes the output takes on disk.
 func (o *output) kept() int64 {
 	return o.sizes.total() - o.index.base.total() + markSize*(o.index.n-o.index.dropped)
 }
 
-// shrink drops the oldest events until at most size is kept, and no event that
-// is not below the bound. It tells whether it dropped any.
+// shrink drops the oldest events until at most size bytes are kept, but only
+// events below bound. It returns whether it dropped any.
 func (o *output) shrink(size, bound int64) (bool, error) {
 	x, end := &o.index, o.sizes.total()+markSize*o.index.n
 	var failed error
@@ -198,7 +202,8 @@ func (o *output) shrink(size, bound int64) (bool, error) {
 	if err := x.drop(x.dropped+int64(n), base); err != nil {
 		return false, err
 	}
-	// From the page before: what was less than a page is one by now.
+	// The hole begins one page earlier, because a page that was only partly
+	// free before may be completely free now.
 	for s, f := range o.files {
 		punch(f, max(0, from[s]-4096), base[s])
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // poller waits for several descriptors of an exec at once. It is an epoll
-// inside Go's own: an exec that is silent costs a goroutine and no thread.
+// descriptor that is itself watched by Go's poller, so that a silent exec costs
+// a goroutine but no thread.
 type poller struct {
 	f  *os.File
 	rc syscall.RawConn
@@ -21,7 +22,7 @@ func newPoller() (*poller, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // so that Go polls it
+	if err := unix.SetNonblock(fd, true); err != nil { // otherwise Go does not poll it
 		_ = unix.Close(fd)
 		return nil, err
 	}
@@ -33,18 +34,18 @@ func newPoller() (*poller, error) {
 	return p, nil
 }
 
-// add makes wait tell of fd by its place in what wait gives.
+// add makes wait report fd at the index place of its result.
 func (p *poller) add(fd int, place source) error {
 	return unix.EpollCtl(int(p.f.Fd()), unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(place)})
 }
 
-// remove must come before fd is closed: init has the same pipe open, and epoll
-// would go on to tell of it.
+// remove must be called before fd is closed: the box's init has the same pipe
+// open, so epoll would continue to report it.
 func (p *poller) remove(fd int) {
 	_ = unix.EpollCtl(int(p.f.Fd()), unix.EPOLL_CTL_DEL, fd, nil)
 }
 
-// wait returns what can be read. Errors: os.ErrDeadlineExceeded.
+// wait returns which descriptors can be read. Errors: os.ErrDeadlineExceeded.
 func (p *poller) wait() (ready [sources]bool, err error) {
 	var events [sources]unix.EpollEvent
 	var n int
@@ -65,7 +66,8 @@ func (p *poller) wait() (ready [sources]bool, err error) {
 	return ready, nil
 }
 
-// until bounds wait; the zero time does not.
+// until sets the time at which wait gives up. With the zero time, wait never
+// gives up.
 func (p *poller) until(t time.Time) { _ = p.f.SetReadDeadline(t) }
 
 func (p *poller) close() { _ = p.f.Close() }

@@ -12,39 +12,40 @@ import (
 )
 
 // drain is how long output is still read after a command's own process has
-// ended while a background child holds its pipes (contract, section 3).
+// ended, if a background child holds its pipes (contract, section 3).
 const drain = 200 * time.Millisecond
 
-// pause is the time until another try on a disk that is full or read-only: the
+// pause is the time until the next try on a disk that is full or read-only: the
 // kernel does not tell when it can be written again.
 const pause = 200 * time.Millisecond
 
-// source is what a pump waits for: the streams, by their number, and the end.
+// source is what a pump waits for: a stream, by its number, or the command's
+// end.
 type source int
 
 const (
-	theEnd  source = 2 // behind Stdout and Stderr
+	theEnd  source = 2 // follows Stdout and Stderr
 	sources int    = 3
 )
 
-// pump moves one exec's output into its files, from the start of the command
-// to its end, in one goroutine.
+// pump moves one exec's output into its files, from the start of the command to
+// its end, in one goroutine.
 type pump struct {
 	e    *Exec
 	x    *core.Exec
 	poll *poller
-	fds  [sources]int // -1 once it has ended
+	fds  [sources]int // -1 once the source has ended
 	tty  []byte       // the buffer for a terminal; nil for pipes
 
-	burst int64         // bytes since it was last quiet
+	burst int64         // bytes since the command was last quiet
 	last  time.Time     // when bytes came last
-	pause time.Duration // for more to gather
+	pause time.Duration // how long to wait for more bytes to gather
 
 	end   api.ExitStatus
-	over  time.Time // until when output is waited for, once the command has ended
-	left  [2]int64  // what lay in the pipes when it ended: it is read in any case
-	late  time.Time // since when the disk is full
-	stays bool      // the command goes on without us
+	over  time.Time // once the command has ended: until when to wait for more output
+	left  [2]int64  // bytes that were in the pipes when it ended; they are read in any case
+	late  time.Time // since when the disk has been full
+	stays bool      // the command continues without this process
 }
 
 func newPump(e *Exec) (*pump, error) {
@@ -55,7 +56,7 @@ func newPump(e *Exec) (*pump, error) {
 		u.fds[Stderr] = int(stderr.Fd())
 	}
 	if e.rec.TTY {
-		u.tty = make([]byte, 4096) // what a terminal gives at once
+		u.tty = make([]byte, 4096) // the most that a terminal returns at once
 	}
 	var err error
 	if u.poll, err = newPoller(); err != nil {
@@ -73,7 +74,7 @@ func newPump(e *Exec) (*pump, error) {
 	return u, err
 }
 
-// run ends with the exec, or with the store.
+// run moves output until the exec ends or the store is closed.
 func (u *pump) run() {
 	defer u.poll.close()
 	for u.open() {
@@ -91,7 +92,7 @@ func (u *pump) run() {
 	u.finish()
 }
 
-// open tells whether there is something left to wait for.
+// open reports whether there is something left to wait for.
 func (u *pump) open() bool {
 	if u.stays = u.stays || u.e.stopping(); u.stays {
 		return false
@@ -103,7 +104,8 @@ func (u *pump) open() bool {
 	return held && (u.fds[Stdout] >= 0 || u.fds[Stderr] >= 0)
 }
 
-// take moves what a stream has, once there is room for it.
+// take moves the available output of a stream into its file. It first waits
+// until there is room for it.
 func (u *pump) take(s Stream, ready bool) {
 	if !ready || !u.e.makeRoom() {
 		return
@@ -116,14 +118,14 @@ func (u *pump) take(s Stream, ready bool) {
 		u.gather(s, n)
 	case errors.Is(err, unix.EAGAIN):
 		u.left[s] = 0
-	case err == nil, u.tty != nil && errors.Is(err, unix.EIO): // EIO: the last user of a terminal has gone
+	case err == nil, u.tty != nil && errors.Is(err, unix.EIO): // EIO: the last user of the terminal has gone
 		u.close(source(s))
 	default:
 		u.trouble(err)
 	}
 }
 
-// grow makes n new bytes of a stream known.
+// grow announces n new bytes of a stream to the readers.
 func (u *pump) grow(s Stream, n int64, whole bool) {
 	for err := u.e.grow(s, n, whole); err != nil; err = u.e.grow(s, 0, whole) {
 		if !u.trouble(err) {
@@ -144,18 +146,19 @@ func (u *pump) read(s Stream) (int64, error) {
 	return splice(f, at, u.fds[s])
 }
 
-// What flows (more than flow bytes, never quiet for as long as lull) is gathered
-// for a moment before it is read on. Woken by every write, all processes on its
-// way would spend more time on waking each other than on moving bytes.
+// A stream that flows (more than flow bytes, never quiet for as long as lull) is
+// gathered for a moment before it is read on. If each write woke all processes
+// that the bytes pass through, these would spend more time on waking each other
+// than on moving bytes.
 const (
 	flow    = 256 << 10
 	lull    = 10 * time.Millisecond
-	plenty  = 512 << 10 // to move at once
+	plenty  = 512 << 10 // bytes to move at once
 	longest = 4 * time.Millisecond
 )
 
-// gather waits for more of a stream that flows, in a pipe that holds more.
-// Little output, and the end of a command, are never held up.
+// gather waits for more of a stream that flows, and enlarges its pipe so that
+// it can hold more. Small output, and the end of a command, are never delayed.
 func (u *pump) gather(s Stream, n int64) {
 	now := time.Now()
 	if now.Sub(u.last) > lull {
@@ -167,7 +170,7 @@ func (u *pump) gather(s Stream, n int64) {
 		return
 	}
 	if before <= flow {
-		_, _ = unix.FcntlInt(uintptr(u.fds[s]), unix.F_SETPIPE_SZ, takes) // may be refused: the old size serves
+		_, _ = unix.FcntlInt(uintptr(u.fds[s]), unix.F_SETPIPE_SZ, takes) // if the kernel refuses, the old size will do
 	}
 	if n < plenty {
 		u.pause = min(2*u.pause, longest)
@@ -185,8 +188,8 @@ func (u *pump) close(place source) {
 	}
 }
 
-// ended takes the end of the command. Its output is read to the end, or for a
-// while when a background child holds the pipes.
+// ended handles the end of the command. Its output is read to the end, or only
+// for a while if a background child holds the pipes.
 func (u *pump) ended() {
 	end, err := u.x.Exit()
 	if err != nil {
@@ -203,11 +206,11 @@ func (u *pump) ended() {
 	u.poll.until(u.over)
 }
 
-// trouble waits when a file can't be written; false says not to try again.
-// Nothing is lost by waiting: the command waits too. But one that has ended
-// can't be kept from its end for ever.
+// trouble waits if a file can't be written. It returns false if the caller must
+// not try again. Waiting loses nothing, because the command waits too. But if
+// the command has ended, its end can't be held back for ever.
 func (u *pump) trouble(err error) bool {
-	if u.e.gone() { // and its files with its box: there is nothing to keep
+	if u.e.gone() { // its files were removed with its box: there is nothing to keep
 		u.closeStreams()
 		return false
 	}
@@ -244,7 +247,7 @@ func (u *pump) finish() {
 		_ = u.x.Detach()
 		return
 	}
-	for _, s := range []Stream{Stdout, Stderr} { // a character that never became whole
+	for _, s := range []Stream{Stdout, Stderr} { // for a character that was never completed
 		u.grow(s, 0, true)
 	}
 	err := u.e.end(u.end)

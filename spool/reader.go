@@ -8,17 +8,17 @@ import (
 	"sandbox/core/fault"
 )
 
-// reader is what both kinds of readers have in common: a place, and whether
-// what lies behind it is kept for them.
+// reader is what both kinds of readers have in common: a position, and whether
+// the output behind it is kept for them.
 type reader struct {
 	e      *Exec
-	seq    int64     // events up to this one were taken
-	strict bool      // holds for ever; others for a time
-	weak   bool      // holds nothing
+	seq    int64     // the reader has taken the events up to this one
+	strict bool      // its output is kept for ever; that of others for a limited time
+	weak   bool      // no output is kept for it
 	late   time.Time // since when it has kept the pump waiting
 }
 
-// join adds a reader; leave ends it. Errors: Storage.
+// join adds a reader, which must be ended with leave. Errors: Storage.
 func (e *Exec) join(r *reader) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -33,10 +33,10 @@ func (e *Exec) join(r *reader) error {
 	return nil
 }
 
-// missed holds the index of an exec that has ended against what was written. An
-// index that was cut, by a damaged disk or by a hand, tells less than there was:
-// readers are told of a gap before the end, which is what lost means. The caller
-// holds mu.
+// missed compares the index of an exec that has ended with the number of bytes
+// that were written. If the disk was damaged or somebody edited the index, it
+// may cover less than that. Then lost is set, which makes readers see a gap
+// before the end. The caller holds mu.
 func (e *Exec) missed() {
 	if !e.out.final || e.rec.StdoutBytes == nil || e.rec.StderrBytes == nil {
 		return
@@ -47,7 +47,7 @@ func (e *Exec) missed() {
 	}
 }
 
-// leave tells whether the reader had not left before.
+// leave ends the reader. It returns false if the reader had left already.
 func (r *reader) leave() bool {
 	e := r.e
 	e.mu.Lock()
@@ -61,8 +61,9 @@ func (r *reader) leave() bool {
 	return true
 }
 
-// moved takes the reader to an event that ends at m. One that has caught up
-// with half a spool is late no more. The caller holds mu.
+// moved records that the reader has come to an event that ends at m. A late
+// reader that has caught up with half a spool is not late any more. The caller
+// holds mu.
 func (r *reader) moved(seq int64, m mark) {
 	e := r.e
 	if seq == r.seq {
@@ -77,7 +78,8 @@ func (r *reader) moved(seq int64, m mark) {
 	}
 }
 
-// wait waits until ready, called with mu held, says so. Errors: ctx's.
+// wait waits until ready, which is called with mu held, returns true. Errors:
+// those of ctx.
 func (r *reader) wait(ctx context.Context, ready func() bool) error {
 	e := r.e
 	for {
@@ -96,12 +98,12 @@ func (r *reader) wait(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// snapshot is what a reader needs of the output while others go on.
+// snapshot is what a reader needs of the output while the pump continues.
 type snapshot struct {
 	files [2]*os.File
 	sizes mark
 	index index
 }
 
-// look returns the output as it is. The caller holds mu.
+// look returns a snapshot of the output. The caller holds mu.
 func (e *Exec) look() snapshot { return snapshot{e.out.files, e.out.sizes, e.out.index} }

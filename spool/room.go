@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// file returns a stream's file and where its next byte belongs.
+// file returns a stream's file and the offset of its next byte.
 func (e *Exec) file(s Stream) (*os.File, int64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -13,8 +13,8 @@ func (e *Exec) file(s Stream) (*os.File, int64, error) {
 	return f, e.out.sizes[s], err
 }
 
-// grow makes n new bytes of a stream known, as far as they are whole
-// characters, or all of them.
+// grow announces n new bytes of a stream to the readers: those that form whole
+// characters, or all of them if whole is set.
 func (e *Exec) grow(s Stream, n int64, whole bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -23,8 +23,9 @@ func (e *Exec) grow(s Stream, n int64, whole bool) error {
 	return e.out.addEvents(s, whole)
 }
 
-// makeRoom drops the oldest output when there is too much, and waits while the
-// readers that hold it do not go on. false: the store is closing.
+// makeRoom drops the oldest output if there is too much. It waits while readers
+// that hold this output do not read on. It returns false if the store is
+// closing.
 func (e *Exec) makeRoom() bool {
 	for {
 		e.mu.Lock()
@@ -38,7 +39,7 @@ func (e *Exec) makeRoom() bool {
 		}
 		bound, wait := e.bound(time.Now())
 		dropped, err := e.out.shrink(e.s.limit-e.s.limit/16, bound)
-		e.full = !dropped // from here on a reader that moves says so
+		e.full = !dropped // from now on, a reader that moves wakes the pump
 		e.mu.Unlock()
 		if err != nil {
 			e.s.log.Error("old output can't be dropped", "exec_id", e.rec.ID, "error", err)
@@ -49,7 +50,8 @@ func (e *Exec) makeRoom() bool {
 	}
 }
 
-// makeSpace returns back half of what the output takes, on a disk that is full.
+// makeSpace frees half of the space that the output takes, on a disk that is
+// full. It returns whether it freed any.
 func (e *Exec) makeSpace() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,8 +60,8 @@ func (e *Exec) makeSpace() bool {
 	return dropped && err == nil
 }
 
-// bound returns the first event that is held by a reader, and how long to wait
-// at most until another look. An events reader that keeps the pump waiting is
+// bound returns the first event that a reader holds, and how long to wait at
+// most before checking again. An events reader that keeps the pump waiting is
 // late, and holds nothing once its time is over. The caller holds mu.
 func (e *Exec) bound(now time.Time) (int64, time.Duration) {
 	bound, wait := e.out.index.n, time.Minute
@@ -83,8 +85,8 @@ func (e *Exec) bound(now time.Time) (int64, time.Duration) {
 	return bound, wait
 }
 
-// rest waits until a reader has gone on, the store closes, the box has gone,
-// or for d.
+// rest waits until a reader has read on, the store closes or the box is
+// removed, but at most for d.
 func (e *Exec) rest(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -97,7 +99,7 @@ func (e *Exec) rest(d time.Duration) {
 	e.mu.Unlock()
 }
 
-// nudge wakes the pump where it rests. The caller holds mu.
+// nudge wakes the pump if it is waiting in rest. The caller holds mu.
 func (e *Exec) nudge() {
 	select {
 	case e.room <- struct{}{}:
@@ -111,14 +113,14 @@ func (e *Exec) stopping() bool {
 	return e.stop
 }
 
-// gone tells whether the box was removed.
+// gone reports whether the box was removed.
 func (e *Exec) gone() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.removed
 }
 
-// giveUp says that output was lost: readers are told.
+// giveUp notes that output was lost, so that readers are told.
 func (e *Exec) giveUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

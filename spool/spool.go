@@ -1,20 +1,23 @@
-// Package spool keeps what execs write, on disk, for many readers: live, from
-// the beginning, and after the process that reads the command was killed.
+// Package spool keeps the output of execs on disk, for many readers. They can
+// read it live, from the beginning, and even after the process that read the
+// command's output was killed.
 //
-// A box has a directory, and an exec up to four files in it:
+// A box has a directory, and an exec has up to four files in it:
 //
 //	ID.json    its [api.Exec]
-//	ID.stdout  the bytes of a stream, at their own offsets
-//	ID.stderr
-//	ID.index   how the streams grew, entry by entry: see index.go
+//	ID.stdout  the bytes of stdout, each at its own offset
+//	ID.stderr  the same for stderr
+//	ID.index   how the streams grew, event by event: see index.go
 //
 // Bytes go from the command's pipe to the file without passing through this
-// process. A file's length says how far its stream came, so that a process
-// that was killed has neither lost a byte nor counted one twice: what stands
-// behind the last entry of the index is what it had no time to tell anybody.
+// process. A file's length says how much of its stream has come. So a process
+// that is killed neither loses a byte nor counts one twice: what is in the
+// files beyond the last entry of the index is what the process had no time to
+// announce to readers.
 //
-// An exec has a limit on disk. Over it the oldest output is dropped, once all
-// readers that hold it have it; its place becomes a hole, and offsets stay.
+// The disk space of an exec is limited. When it exceeds the limit, the oldest
+// output is dropped as soon as all readers that hold it have read it. Its place
+// becomes a hole in the file, so offsets do not change.
 package spool
 
 import (
@@ -35,7 +38,8 @@ import (
 	"sandbox/core/store"
 )
 
-// DefaultLimit is what an exec's output takes on disk (contract, section 3).
+// DefaultLimit is how many bytes an exec's output may take on disk (contract,
+// section 3).
 const DefaultLimit = 64 << 20
 
 // keep is how many execs of a box are remembered (contract, section 3).
@@ -43,33 +47,34 @@ const keep = 1024
 
 // Config says where output is kept, and how much of it.
 type Config struct {
-	Dir   string       // absolute; made when the first exec needs it
-	Limit int64        // bytes an exec; 0: DefaultLimit, at least 1 MiB
-	Log   *slog.Logger // of what no caller is there to be told; nil: nowhere
-	// Begun is told of each exec that is followed from now on; it must not
-	// wait. nil: nobody is.
+	Dir   string       // absolute; created when the first exec needs it
+	Limit int64        // bytes per exec; 0 means DefaultLimit; at least 1 MiB
+	Log   *slog.Logger // for failures that no caller can be told of; nil means no log
+	// Begun is called for each exec that is followed from now on. It must
+	// not block. It may be nil.
 	Begun func(*Exec)
 }
 
-// Store is all spooled execs of a home. One process at a time may have it
-// open. It is safe for concurrent use.
+// Store holds all spooled execs of a home. Only one process at a time may have
+// it open. It is safe for concurrent use.
 type Store struct {
 	dir   string
 	limit int64
 	log   *slog.Logger
 	begun func(*Exec)
-	// timeout is how long an events reader may be a whole spool behind before
-	// it is left behind (contract, section 3), and how long what a command has
-	// left in its pipes waits for room on a full disk.
+	// timeout is how long an events reader may be a whole spool behind
+	// before output is dropped that it has not read (contract, section 3).
+	// It is also how long output that a command has left in its pipes waits
+	// for room on a full disk.
 	timeout time.Duration
 
 	mu    sync.Mutex
-	live  map[string]*Exec   // that run, by id
-	known map[string][]Place // the execs of a box, oldest first; read when first asked for
+	live  map[string]*Exec   // the running execs, by id
+	known map[string][]Place // the execs of a box, oldest first; read from disk when first needed
 	pumps sync.WaitGroup
 }
 
-// Open returns the store in c.Dir; nothing is read or made yet.
+// Open returns the store in c.Dir. It does not read or create anything yet.
 func Open(c Config) *Store {
 	if c.Limit == 0 {
 		c.Limit = DefaultLimit
@@ -90,8 +95,9 @@ func (s *Store) records(box string) store.Dir[written] {
 }
 
 // Start takes over a command that was just started, and reads its output from
-// now on. With open, its input is for who attaches. It belongs to the Store afterwards, also on failure: the command is
-// ended then, for nobody could follow it. Errors: Storage.
+// now on. If open is set, an attached client provides its input. The command
+// belongs to the Store afterwards, even if Start fails: then the command is
+// ended, because nobody could follow it. Errors: Storage.
 func (s *Store) Start(command *core.Exec, open bool) (*Exec, error) {
 	rec := command.Record()
 	e := s.exec(written{Exec: rec})
@@ -115,7 +121,7 @@ func (s *Store) begin(e *Exec) error {
 	if err != nil {
 		return fault.Wrap(fault.ResourceExhausted, err, "follow exec %s", e.rec.ID)
 	}
-	if err := e.out.hold(); err != nil { // nobody else knows e yet
+	if err := e.out.hold(); err != nil { // no lock is needed: nobody else knows e yet
 		u.poll.close()
 		return e.storage(err)
 	}
@@ -137,7 +143,7 @@ func (s *Store) begin(e *Exec) error {
 	return nil
 }
 
-// Get finds an exec of a box. Errors: ExecNotFound, Storage.
+// Get returns an exec of a box. Errors: ExecNotFound, Storage.
 func (s *Store) Get(box, id string) (*Exec, error) {
 	s.mu.Lock()
 	e := s.live[id]
@@ -162,8 +168,8 @@ func (s *Store) Get(box, id string) (*Exec, error) {
 	return e, nil
 }
 
-// setAside puts a record that says what is left in the place of a damaged one:
-// the exec has failed, with an end that nobody knows any more. Its output stays.
+// setAside replaces a damaged record by one that says what is still known: the
+// exec has failed, and nobody knows any more how it ended. Its output stays.
 func (s *Store) setAside(box string, d store.Damaged) written {
 	at := d.At.UTC()
 	rec := written{Exec: api.Exec{ID: d.Key, BoxID: box, Status: api.ExecFailed, Cmd: []string{}, CreatedAt: at, FinishedAt: &at}}
@@ -191,8 +197,9 @@ func (s *Store) load(box string) []written {
 	return recs
 }
 
-// AwaitRecords waits until the records of a box's execs are final. It is for a box
-// that has ended, and they with it. Errors: ctx's.
+// AwaitRecords waits until the records of a box's execs are final. It is meant
+// for a box that has ended, because its execs have ended too. Errors: those of
+// ctx.
 func (s *Store) AwaitRecords(ctx context.Context, box string) error {
 	s.mu.Lock()
 	var live []*Exec
@@ -224,7 +231,7 @@ func (s *Store) Places(box string) []Place {
 }
 
 // list returns the execs of a box, oldest first. A record that can't be read
-// hides no other.
+// does not hide the others.
 func (s *Store) list(box string) []Place {
 	s.mu.Lock()
 	places, ok := s.known[box]
@@ -246,13 +253,13 @@ func (s *Store) list(box string) []Place {
 	return places
 }
 
-// remember adds an exec to its box, and forgets the oldest one that has ended
-// when there are too many.
+// remember adds an exec to its box. If there are too many, it forgets the
+// oldest one that has ended.
 func (s *Store) remember(box string, place Place) {
 	s.list(box)
 	var old []Place
 	s.mu.Lock()
-	places := append([]Place(nil), s.known[box]...) // others may look at the old one
+	places := append([]Place(nil), s.known[box]...) // a copy, because others may be reading the old slice
 	if !slices.ContainsFunc(places, func(p Place) bool { return p.ID == place.ID }) {
 		places = append(places, place)
 	}

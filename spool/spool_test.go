@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// home is a store and a box to run commands in.
+// home is a store, and a box to run commands in.
 type home struct {
 	*Store
 	rt  *core.Runtime
@@ -52,7 +52,7 @@ func newHome(t *testing.T, limit int64) *home {
 	return h
 }
 
-// again is the store as the next process finds it.
+// again opens the store like the next process.
 func (h *home) again(t *testing.T) {
 	t.Helper()
 	h.Close()
@@ -106,13 +106,13 @@ func (h *home) sh(t *testing.T, script string) *Exec {
 	return h.exec(t, options.Exec{Cmd: []string{"sh", "-c", script}})
 }
 
-// heard is what an events reader got.
+// heard is what an events reader received.
 type heard struct {
 	out   [2]bytes.Buffer
 	kinds []Kind
 	seqs  []int64
 	gaps  []Event
-	split int // events with a part of a character
+	split int // number of events with an incomplete character
 }
 
 // listen reads events up to the exit.
@@ -160,7 +160,8 @@ func (h *heard) follow(t *testing.T, v *Events, enough func() bool) {
 	}
 }
 
-// wantRow fails unless the numbers go up by one from first to the exit.
+// wantRow fails the test unless the event numbers increase by one from first to
+// the exit.
 func (h *heard) wantRow(t *testing.T, first int64) {
 	t.Helper()
 	for i, seq := range h.seqs {
@@ -216,8 +217,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestManyReaders wants the same bytes for those that came early, late and
-// went away in between.
+// TestManyReaders checks that readers get the same bytes whether they come
+// early, come late, or go away in between.
 func TestManyReaders(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 0)
@@ -329,8 +330,8 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestAttachAtOnce wants a part of a character too: a program may wait for an
-// answer to it.
+// TestAttachAtOnce checks that an incomplete character is passed on as well: a
+// program may wait for an answer to it.
 func TestAttachAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 0)
@@ -374,7 +375,7 @@ func TestAttachAtOnce(t *testing.T) {
 	}
 }
 
-// TestLimit lets a command write much more than is kept while nobody reads.
+// TestLimit lets a command write much more than is kept, while nobody reads.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 2<<20)
@@ -423,8 +424,8 @@ func wantOnDisk(t *testing.T, h *home, e *Exec, most int64) {
 	}
 }
 
-// TestBackPressure wants the command to wait for an attached client that does
-// not read, and to lose nothing by it.
+// TestBackPressure checks that the command waits for an attached client that
+// does not read, and loses nothing.
 func TestBackPressure(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 1<<20)
@@ -464,8 +465,8 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// TestLateReader leaves an events reader behind that reads nothing, and tells
-// it what it missed.
+// TestLateReader checks that output is dropped when an events reader does not
+// read, and that the reader is told what it missed.
 func TestLateReader(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 1<<20)
@@ -490,7 +491,8 @@ func TestLateReader(t *testing.T) {
 	}
 }
 
-// TestBackgroundChild wants the end soon although a child holds the pipes.
+// TestBackgroundChild checks that the end comes soon although a child holds the
+// pipes.
 func TestBackgroundChild(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 0)
@@ -529,7 +531,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestAdopted goes on in the next process, for readers and for the command.
+// TestAdopted checks that reading and the command continue in the next process.
 func TestAdopted(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 0)
@@ -560,7 +562,8 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestAdoptedUnseen finds the ends that nobody saw: of a command, and of a box.
+// TestAdoptedUnseen checks the ends that nobody saw: of a command, and of a
+// box.
 func TestAdoptedUnseen(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 0)
@@ -606,7 +609,7 @@ func TestAdoptedUnseen(t *testing.T) {
 	}
 }
 
-// TestRemoved ends with the box: streams get their end, files go.
+// TestRemoved removes the box: streams must end and files must be deleted.
 func TestRemoved(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 0)
@@ -627,7 +630,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// TestKept forgets the oldest execs, but none that runs.
+// TestKept checks that the oldest execs are forgotten, but none that runs.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 0)
@@ -636,7 +639,7 @@ func TestKept(t *testing.T) {
 	if err := first.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h.mu.Lock() // as if there had been many more since
+	h.mu.Lock() // as if there had been many more execs since
 	for range keep - 2 {
 		h.known[h.box.ID()] = append(h.known[h.box.ID()], Place{ID: ids.Exec.New()})
 	}

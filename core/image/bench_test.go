@@ -8,9 +8,9 @@ import (
 	"sandbox/core/image"
 )
 
-// BenchmarkImport imports the tar that LAYER names into a new home below
-// HOMES each time. Nothing is deleted meanwhile: ext4 is slow to make files
-// where many were deleted a short time ago.
+// BenchmarkImport imports the tar that the variable LAYER names, each time into
+// a new home below the directory HOMES. Nothing is deleted meanwhile, because
+// ext4 is slow to create files where many were deleted a short time ago.
 func BenchmarkImport(b *testing.B) {
 	from, homes := os.Getenv("LAYER"), os.Getenv("HOMES")
 	if from == "" || homes == "" {

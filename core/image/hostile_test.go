@@ -14,7 +14,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// header is a tar that ends behind one header.
+// header returns a tar that ends after one header.
 func header(t testing.TB, h tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -24,8 +24,8 @@ func header(t testing.TB, h tar.Header) []byte {
 	return b.Bytes()
 }
 
-// TestHostileLayers has a registry serve images of which one layer is hostile,
-// whichever it is.
+// TestHostileLayers pulls images of which one layer is hostile, with the
+// hostile layer at each position.
 func TestHostileLayers(t *testing.T) {
 	t.Parallel()
 	end := make([]byte, 1024)
@@ -69,7 +69,7 @@ func TestHostileLayers(t *testing.T) {
 	}
 }
 
-// nothing fails if an image is known, or anything is left that is half made.
+// nothing fails the test if an image is known or anything half made is left.
 func (f *fixture) nothing(t testing.TB) {
 	t.Helper()
 	if all, err := f.List(); len(all) != 0 || err != nil {
@@ -78,7 +78,8 @@ func (f *fixture) nothing(t testing.TB) {
 	nothingHalf(t, f)
 }
 
-// TestGiantWindow has zstd ask for more memory than the limit.
+// TestGiantWindow imports a zstd frame that asks for more memory than the
+// limit.
 func TestGiantWindow(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -87,7 +88,7 @@ func TestGiantWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := pack(t, map[string]string{"f": strings.Repeat("text", 1000)})
-	for _, part := range [][]byte{plain[:1024], plain[1024:]} { // in parts, or the frame says its small size
+	for _, part := range [][]byte{plain[:1024], plain[1024:]} { // written in parts, or else the frame would state its small size
 		if _, err := w.Write(part); err != nil {
 			t.Fatal(err)
 		}

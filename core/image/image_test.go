@@ -32,7 +32,7 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// TestMain lets the test program be the child that unpacks.
+// TestMain lets the test program act as the child that unpacks.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "unpack" {
 		os.Exit(layer.Child())
@@ -40,10 +40,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// unpacker stands for the shim: it starts the same child.
+// unpacker takes the place of the shim: it starts the same child.
 type unpacker struct {
 	calls, flushes atomic.Int64
-	// before, if set, is called before each unpacking.
+	// before is called before each unpacking if it is not nil.
 	before func()
 }
 
@@ -55,13 +55,13 @@ func (u *unpacker) Unpack(ctx context.Context, tar io.Reader, dir string) error 
 	return layer.Unpack(ctx, []string{"/proc/self/exe", "unpack"}, tar, dir)
 }
 
-// Flush leaves the disk alone: a test does it, or cuts the power before.
+// Flush does nothing: a test flushes itself, or cuts the power before.
 func (u *unpacker) Flush(context.Context) error {
 	u.flushes.Add(1)
 	return nil
 }
 
-// fixture is a store in a home of its own.
+// fixture is a store with a home of its own.
 type fixture struct {
 	*image.Store
 	home  string
@@ -74,7 +74,7 @@ func newFixture(t testing.TB) *fixture {
 	return newPuller(t, image.Sources{Never: true})
 }
 
-// newPuller is a fixture that pulls.
+// newPuller returns a fixture whose store can pull.
 func newPuller(t testing.TB, from image.Sources) *fixture {
 	t.Helper()
 	f := &fixture{home: t.TempDir(), u: &unpacker{}}
@@ -86,7 +86,7 @@ func newPuller(t testing.TB, from image.Sources) *fixture {
 	return f
 }
 
-// imported imports or fails the test.
+// imported imports an image, or fails the test.
 func (f *fixture) imported(t testing.TB, name, source string) image.Info {
 	t.Helper()
 	info, err := f.Import(t.Context(), name, source, nil)
@@ -96,7 +96,8 @@ func (f *fixture) imported(t testing.TB, name, source string) image.Info {
 	return info
 }
 
-// layers returns what is in the layers directory but locks and records of layers.
+// layers returns the names in the layers directory, except locks and records of
+// layers.
 func (f *fixture) layers(t testing.TB) []string {
 	t.Helper()
 	all, _ := filepath.Glob(filepath.Join(f.home, "layers", "*"))
@@ -105,7 +106,8 @@ func (f *fixture) layers(t testing.TB) []string {
 	})
 }
 
-// read returns a file of the image, from the uppermost layer that has it.
+// read returns the contents of a file of the image, from the uppermost layer
+// that has it.
 func (f *fixture) read(t testing.TB, ref, name string) string {
 	t.Helper()
 	img, err := f.Resolve(t.Context(), ref)
@@ -161,7 +163,8 @@ func zst(t testing.TB, data []byte) []byte {
 	return w.EncodeAll(data, nil)
 }
 
-// source writes a source of an image into a new file.
+// source writes the bytes of an image source into a new file and returns its
+// path.
 func source(t testing.TB, data []byte) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "source")
@@ -176,10 +179,10 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// built is an image of two layers, in parts.
+// built is an image of two layers, in its parts.
 type built struct {
 	config        map[string]any
-	plain, packed [][]byte // of each layer
+	plain, packed [][]byte // one entry for each layer
 	types         []string
 	nested        bool
 	platform      map[string]any
@@ -210,7 +213,7 @@ func marshal(t testing.TB, v any) string {
 	return string(data)
 }
 
-// put adds a blob and gives its descriptor.
+// put adds a blob and returns its descriptor.
 func put(files map[string]string, mediaType, data string) map[string]any {
 	hex := digest([]byte(data))
 	files["blobs/sha256/"+hex] = data
@@ -242,7 +245,7 @@ func (b *built) layout(t testing.TB) map[string]string {
 	return files
 }
 
-// docker returns the files of a docker save.
+// docker returns the files that docker save would write.
 func (b *built) docker(t testing.TB) map[string]string {
 	t.Helper()
 	config := marshal(t, b.config)
@@ -359,7 +362,7 @@ func TestBadSources(t *testing.T) {
 	plain := pack(t, map[string]string{"f": strings.Repeat("text", 10_000)})
 	packed := gz(t, plain)
 	flipped := slices.Clone(packed)
-	flipped[len(flipped)-6] ^= 1 // in the checksum
+	flipped[len(flipped)-6] ^= 1 // a bit of the checksum
 	edit := func(change func(b *built, files map[string]string)) string {
 		b := twoLayers(t)
 		files := b.layout(t)
@@ -566,7 +569,7 @@ func TestLayersAreSharedAndUnpackedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	from := source(t, pack(t, twoLayers(t).docker(t)))
-	other, err := image.Open(image.Config{Home: f.home, Unpacker: f.u}) // as another process would
+	other, err := image.Open(image.Config{Home: f.home, Unpacker: f.u}) // as another process would open it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -623,7 +626,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveYieldsToABox has a box appear between the two looks at what is in use.
+// TestRemoveYieldsToABox lets a box appear between the two checks of what is in
+// use.
 func TestRemoveYieldsToABox(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -685,7 +689,7 @@ func TestNextImportSweeps(t *testing.T) {
 	}
 }
 
-// TestSweepLeavesTheLiving imports while another import is at work.
+// TestSweepLeavesTheLiving imports an image while another import is running.
 func TestSweepLeavesTheLiving(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -711,7 +715,7 @@ func TestCanceledImport(t *testing.T) {
 	}
 }
 
-// TestCanceledWait ends a wait for a store that another holds.
+// TestCanceledWait cancels a wait for a store that somebody else holds.
 func TestCanceledWait(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -731,8 +735,8 @@ func TestCanceledWait(t *testing.T) {
 	}
 }
 
-// FuzzArchive imports anything that calls itself an image. Nothing is
-// unpacked: the readers of the formats are looked at.
+// FuzzArchive imports arbitrary bytes as an image. Nothing is unpacked, because
+// the test is about the readers of the formats.
 func FuzzArchive(f *testing.F) {
 	b := twoLayers(f)
 	f.Add(pack(f, b.layout(f)))
@@ -783,8 +787,8 @@ func TestPrune(t *testing.T) {
 	})
 }
 
-// TestNoLayerGoesWhileAnImageIsMade removes an image in the middle of an
-// import of one that shares its lower layer.
+// TestNoLayerGoesWhileAnImageIsMade removes an image in the middle of the
+// import of another one that shares its lower layer.
 func TestNoLayerGoesWhileAnImageIsMade(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

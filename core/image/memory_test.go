@@ -19,11 +19,12 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// mostMemory is what a pull may take of memory, whatever the size of the image.
+// mostMemory is the most memory that a pull may use, whatever the size of the
+// image.
 const mostMemory = 64 << 20
 
-// TestPullMemory pulls an image of 256 MiB in four layers, while no other test
-// is at work: it is not parallel.
+// TestPullMemory pulls an image of 256 MiB in four layers. It is not parallel,
+// so that no other test runs at the same time.
 func TestPullMemory(t *testing.T) {
 	dir := t.TempDir()
 	b := twoLayers(t)
@@ -54,7 +55,7 @@ func TestPullMemory(t *testing.T) {
 	})
 	f := newPuller(t, h.sources())
 	debug.FreeOSMemory()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600); err != nil { // the peak begins anew
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600); err != nil { // resets the peak
 		t.Fatal(err)
 	}
 	idle := resident(t, "VmRSS:")
@@ -69,7 +70,7 @@ func TestPullMemory(t *testing.T) {
 	}
 }
 
-// noiseLayer writes a packed layer of one file to dir, under its digest.
+// noiseLayer writes a compressed layer of one file to dir, under its digest.
 func noiseLayer(t testing.TB, dir string, seed, size int64) (diffID, packed string, packedSize int64) {
 	t.Helper()
 	file, err := os.CreateTemp(dir, "layer")
@@ -106,7 +107,7 @@ func noiseLayer(t testing.TB, dir string, seed, size int64) (diffID, packed stri
 	return text(ofPlain), text(ofPacked), st.Size()
 }
 
-// resident reads a line of our status, in bytes.
+// resident returns a field of this process's status, in bytes.
 func resident(t testing.TB, field string) int64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

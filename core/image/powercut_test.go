@@ -15,8 +15,8 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// cutPower leaves a home as a power cut would: what was not on disk is of an
-// earlier boot, and its files may have lost their contents.
+// cutPower leaves a home as a power cut would: layers that were not on disk
+// belong to an earlier boot, and their files may have lost their contents.
 func (f *fixture) cutPower(t testing.TB) {
 	t.Helper()
 	for _, dir := range f.layers(t) {
@@ -67,8 +67,9 @@ func TestPowerCutAfterImport(t *testing.T) {
 	nothingHalf(t, f)
 }
 
-// TestPowerCutAfterPull wants the image pulled again by whoever needs it; an
-// import of a name is never replaced by a registry's.
+// TestPowerCutAfterPull checks that a damaged image is pulled again when it is
+// needed, and that an imported image is never replaced by a registry's image of
+// that name.
 func TestPowerCutAfterPull(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -102,7 +103,7 @@ func TestPowerCutAfterPull(t *testing.T) {
 }
 
 // TestPowerCutWhilePulling leaves half a blob, half a layer and half a record.
-// What is old of it goes with the next pull.
+// The next pull must remove old remains.
 func TestPowerCutWhilePulling(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -114,7 +115,7 @@ func TestPowerCutWhilePulling(t *testing.T) {
 	for name, data := range map[string][]byte{
 		filepath.Join(half, "noise"): big[:1000], half + ".lock": nil,
 		filepath.Join(f.home, "images", ".tmp-1"):               []byte("{"),
-		filepath.Join(f.home, "blobs", "partial-"+digest(big)):  make([]byte, len(big)), // its size came to disk, its bytes did not
+		filepath.Join(f.home, "blobs", "partial-"+digest(big)):  make([]byte, len(big)), // the size reached the disk, the bytes did not
 		filepath.Join(f.home, "layers", ".tmp-1"):               []byte("{"),
 		filepath.Join(f.home, "layers", digest(nil), "damaged"): nil,
 		old: big[:1000],

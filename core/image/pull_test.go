@@ -24,15 +24,16 @@ import (
 	"sandbox/core/options"
 )
 
-// hub is a registry on loopback.
+// hub is a registry on the loopback interface.
 type hub struct {
 	*httptest.Server
 	host string
 
 	mu sync.Mutex
-	// twist, if set, may answer a request instead of the registry.
+	// twist, if it is not nil, may answer a request instead of the
+	// registry; it then returns true.
 	twist func(w http.ResponseWriter, r *http.Request) bool
-	asked []string // method and path of each request but those of the test
+	asked []string // method and path of each request, except those of the test itself
 }
 
 func newHub(t testing.TB) *hub {
@@ -55,7 +56,7 @@ func newHub(t testing.TB) *hub {
 	return h
 }
 
-// sources are those of a test: nothing but this registry is asked.
+// sources returns the Sources of a test: only this registry is asked.
 func (h *hub) sources() image.Sources {
 	return image.Sources{
 		Registries: []options.Registry{{Host: h.host, Transport: options.TransportHTTP}},
@@ -63,7 +64,7 @@ func (h *hub) sources() image.Sources {
 	}
 }
 
-// count tells how many requests had part in their path.
+// count returns how many requests had part in their path.
 func (h *hub) count(part string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +111,7 @@ func (h *hub) blob(t testing.TB, repo, data string) {
 	h.put(t, http.MethodPost, fmt.Sprintf("/v2/%s/blobs/uploads/?digest=sha256:%s", repo, digest([]byte(data))), "application/octet-stream", data)
 }
 
-// push makes the image b known as repo:tag and gives its manifest.
+// push uploads the image b as repo:tag and returns its manifest.
 func (h *hub) push(t testing.TB, repo, tag string, b *built) string {
 	t.Helper()
 	files := b.layout(t)
@@ -170,7 +171,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// nothingHalf fails if a pull has left anything unfinished.
+// nothingHalf fails the test if a pull has left anything unfinished.
 func nothingHalf(t testing.TB, f *fixture) {
 	t.Helper()
 	for _, pattern := range []string{"layers/tmp-*", "blobs/*"} {
@@ -187,7 +188,7 @@ func TestIndexes(t *testing.T) {
 	entry := func(arch, data string) map[string]any {
 		return map[string]any{"mediaType": ociManifest, "digest": "sha256:" + digest([]byte(data)), "size": len(data), "platform": map[string]any{"os": "linux", "architecture": arch}}
 	}
-	documents := map[string]string{} // by tag and digest: the registry would not take all of these
+	documents := map[string]string{} // by tag and digest; the registry would not accept all of these
 	index := func(tag string, entries ...any) map[string]any {
 		data := marshal(t, map[string]any{"schemaVersion": 2, "manifests": entries})
 		hex := "sha256:" + digest([]byte(data))
@@ -226,8 +227,8 @@ func TestIndexes(t *testing.T) {
 	nothingHalf(t, f)
 }
 
-// TestResolvePulls has ten creates ask for one image, through two stores of
-// the home as of two processes.
+// TestResolvePulls lets ten boxes ask for one image at once, through two stores
+// of the home that act like two processes.
 func TestResolvePulls(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -322,8 +323,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeLater goes on with what an earlier process has fetched, unless it
-// is damaged.
+// TestResumeLater resumes the download of an earlier process, unless what it
+// left is damaged.
 func TestResumeLater(t *testing.T) {
 	t.Parallel()
 	b, big := oneBigLayer(t)
@@ -356,7 +357,7 @@ func TestResumeLater(t *testing.T) {
 	}
 }
 
-// oneBigLayer returns an image and its layer, which does not pack.
+// oneBigLayer returns an image and its only layer, which can't be compressed.
 func oneBigLayer(t testing.TB) (*built, []byte) {
 	t.Helper()
 	noise := make([]byte, 300_000)
@@ -501,7 +502,7 @@ func TestBadRegistries(t *testing.T) {
 			if all, err := f.List(); len(all) != 0 || err != nil {
 				t.Errorf("images: %v, %v", all, err)
 			}
-			if name != "slow layer" { // what came of it is kept
+			if name != "slow layer" { // what was downloaded of it is kept
 				nothingHalf(t, f)
 			}
 		})
@@ -534,7 +535,7 @@ func TestRegistryThatIsDown(t *testing.T) {
 	nothingHalf(t, f)
 }
 
-// TestSearch looks for short names at several registries.
+// TestSearch searches for short names at several registries.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	first, second := newHub(t), newHub(t)
@@ -551,7 +552,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestCredentialsGoNowhereElse has a registry lead to another host.
+// TestCredentialsGoNowhereElse uses a registry that redirects to another host.
 func TestCredentialsGoNowhereElse(t *testing.T) {
 	t.Parallel()
 	b, big := oneBigLayer(t)
@@ -606,8 +607,8 @@ func TestEndlessGreeting(t *testing.T) {
 	}
 }
 
-// TestBearer logs in with a token that the registry's own server gives for a
-// password, and with one that is given.
+// TestBearer logs in with a token that the registry's own token server issues
+// for a password, and with a token that is configured.
 func TestBearer(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -668,7 +669,7 @@ func TestPlainHTTPOnlyWhereAllowed(t *testing.T) {
 	}
 }
 
-// TestLayerTwice pulls an image that has one layer at two heights.
+// TestLayerTwice pulls an image that has the same layer at two positions.
 func TestLayerTwice(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -72,7 +72,7 @@ func TestRealRegistry(t *testing.T) {
 	}
 }
 
-// TestDockerConfig takes credentials from where docker keeps them.
+// TestDockerConfig reads credentials from docker's own configuration.
 func TestDockerConfig(t *testing.T) {
 	r := registry.Start(t, registry.Options{Login: true})
 	r.Push(t, "box:v1", registry.Busybox(t))

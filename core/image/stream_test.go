@@ -9,7 +9,8 @@ import (
 	"sandbox/core/fault"
 )
 
-// TestBombs has streams that came as far as a real bomb would take long to.
+// TestBombs checks streams that have come to a size which a real bomb would
+// take long to reach.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -48,7 +48,8 @@ func pack(t testing.TB, plain []byte, level int) []byte {
 	return b.Bytes()
 }
 
-// plains are contents that lead the packer, and so the reader, to all it knows.
+// plains returns contents that make the compressor, and so the reader, use all
+// of their features.
 func plains() map[string][]byte {
 	random := rand.NewChaCha8([32]byte{})
 	noise := make([]byte, 1<<20)
@@ -57,13 +58,13 @@ func plains() map[string][]byte {
 	for i, c := range noise {
 		letters[i] = "etaoinshrdlucmfwypvbgkqjxz ETAOIN"[min(int(c)/3, int(c&15), 32)]
 	}
-	skewed := make([]byte, 1<<20) // codes of all lengths
+	skewed := make([]byte, 1<<20) // leads to codes of all lengths
 	for i := range skewed {
 		for skewed[i] < 250 && random.Uint64()&1 == 0 {
 			skewed[i]++
 		}
 	}
-	var far bytes.Buffer // matches at each distance
+	var far bytes.Buffer // leads to matches at each distance
 	for i := 1; i < 32<<10; i = i*5/4 + 1 {
 		far.Write(noise[:i])
 		far.Write(noise[:min(i, 300)])
@@ -101,7 +102,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestCut ends a stream at each byte, and has it fail there.
+// TestCut cuts a stream at each byte and checks that it fails there.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -118,8 +119,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestChanged flips bits all over: what comes is what the standard library
-// says, as far as both agree that it is wrong.
+// TestChanged flips bits everywhere. The result must be that of the standard
+// library, unless both agree that the stream is invalid.
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	for name, plain := range plains() {
@@ -132,7 +133,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// same fails unless the standard library takes data, and as the same.
+// same fails the test unless the standard library and this package agree about
+// data.
 func same(t *testing.T, name string, data []byte) {
 	t.Helper()
 	want, wantErr := standard(data)
@@ -151,7 +153,7 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { same(t, "fuzz", data) })
 }
 
-// BenchmarkReader unpacks the file that LAYER names.
+// BenchmarkReader unpacks the file that the variable LAYER names.
 func BenchmarkReader(b *testing.B) {
 	data, err := os.ReadFile(os.Getenv("LAYER"))
 	if err != nil {

@@ -2,5 +2,6 @@
 
 package layer_test
 
-// cgo: system calls that concern one thread can't be made in all of them.
+// cgo is set if the program is built with cgo. Then a system call that concerns
+// one thread can't be made in all threads.
 const cgo = true

@@ -11,7 +11,7 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// mark marks a layer as it would have one.
+// mark sets the mark of a layer to text.
 func mark(t *testing.T, dir, text string) {
 	t.Helper()
 	if err := unix.Setxattr(dir, "trusted.sandbox.boot", []byte(text), 0); err != nil {
@@ -51,7 +51,7 @@ func TestDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("new", true, true)
-	check("earlier", false, false) // it is too late for that
+	check("earlier", false, false) // Flush comes too late for a layer of an earlier boot
 	check("unmarked", false, false)
 	if err := layer.Sweep(dir); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestDurable(t *testing.T) {
 	}
 }
 
-// TestTarCantMark has a tar that says of itself that the disk has it.
+// TestTarCantMark extracts a tar that claims to be on disk already.
 func TestTarCantMark(t *testing.T) {
 	t.Parallel()
 	dir := unpacked(t, pack(t, attr(dir("./"), "trusted.sandbox.boot", "on disk")))

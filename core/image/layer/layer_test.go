@@ -19,7 +19,7 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// TestMain lets the test program be the child that Unpack starts.
+// TestMain lets the test program act as the child that Unpack starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "unpack" {
 		os.Exit(layer.Child())
@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 
 var then = time.Date(2001, 2, 3, 4, 5, 6, 789, time.UTC)
 
-// pack makes a tar; contents come from PAXRecords["content"].
+// pack returns a tar of the entries. Contents of files come from
+// PAXRecords["content"].
 func pack(t testing.TB, entries ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -75,7 +76,7 @@ func attr(h tar.Header, name, value string) tar.Header {
 	return h
 }
 
-// unpacked extracts in a child as root, else the test fails.
+// unpacked extracts a tar in a child as root, or fails the test.
 func unpacked(t *testing.T, data []byte) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "layer")
@@ -223,7 +224,7 @@ func TestHostileTars(t *testing.T) {
 	negative := file("f", "")
 	negative.Gid = -1
 	big := file("f", strings.Repeat("x", 2<<20))
-	big.ModTime = time.Unix(1, 0) // needs no PAX header
+	big.ModTime = time.Unix(1, 0) // such a time needs no PAX header
 	up := strings.Repeat("../", 30)
 	for name, c := range map[string]struct {
 		tar  []byte
@@ -287,12 +288,13 @@ func TestHostileTars(t *testing.T) {
 	}
 }
 
-// size patches the size of the last header of a PAX tar with one block of content.
+// size changes the size in the last header of a PAX tar that has one block of
+// content.
 func size(data []byte, field string) []byte {
-	return patch(data, len(data)-4*512, 124, field) // behind it: content, two blocks of end
+	return patch(data, len(data)-4*512, 124, field) // after the header: the content, and two blocks that end the tar
 }
 
-// patch changes a field of the header at at.
+// patch changes a field of the header at offset at.
 func patch(data []byte, at, offset int, field string) []byte {
 	h := data[at : at+512]
 	copy(h[offset:], field)
@@ -350,8 +352,8 @@ func TestWhiteouts(t *testing.T) {
 	t.Parallel()
 	dir := unpacked(t, pack(t,
 		file("a/.wh.gone", ""), file("b/.wh..wh..opq", ""), file("b/new", "x"),
-		file("here", "x"), file(".wh.here", ""), // of the lower one
-		dir("dir"), file(".wh.dir", ""), // lower one gone, this one stays
+		file("here", "x"), file(".wh.here", ""), // removes only the lower one
+		dir("dir"), file(".wh.dir", ""), // the lower one is removed, this one stays
 		file(".wh.anew", ""), dir("anew"), file(".wh.file", ""), file("file", "y"),
 		file(".wh.twice", ""), file(".wh.twice", "")))
 	for _, name := range []string{"a/gone", "twice"} {
@@ -381,7 +383,7 @@ func TestHolesStayHoles(t *testing.T) {
 	}
 }
 
-// TestChildHasNoRights looks at a child that waits for the rest of its tar.
+// TestChildHasNoRights examines a child while it waits for the rest of its tar.
 func TestChildHasNoRights(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -395,7 +397,8 @@ func TestChildHasNoRights(t *testing.T) {
 	go func() {
 		ended <- layer.Unpack(ctx, []string{"/proc/self/exe", "unpack"}, r, dir)
 	}()
-	// More than a pipe and the child's buffer hold: the child is at work.
+	// This is more than a pipe and the child's buffer hold, so the child is
+	// working.
 	if _, err := w.Write(pack(t, file("f", strings.Repeat("x", 1<<20)))); err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +425,7 @@ func TestChildHasNoRights(t *testing.T) {
 	_ = w.Close()
 }
 
-// childOf finds the process whose root is dir.
+// childOf returns the process whose root is dir.
 func childOf(t *testing.T, dir string) string {
 	t.Helper()
 	roots, _ := filepath.Glob("/proc/[0-9]*/root")
@@ -463,8 +466,8 @@ func TestFullDiskIsStorage(t *testing.T) {
 	}
 }
 
-// FuzzExtract extracts anything: it may fail, and must not reach the canary
-// beside the layer nor leave anything else there.
+// FuzzExtract extracts arbitrary bytes. Extracting may fail, but must not touch
+// the canary beside the layer nor leave anything else there.
 func FuzzExtract(f *testing.F) {
 	for _, seed := range [][]byte{
 		pack(f, dir("d"), file("d/f", "x"), symlink("l", "../canary"), hardlink("h", "d/f")),
