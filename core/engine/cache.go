@@ -16,11 +16,11 @@ import (
 	"sandbox/core/store"
 )
 
-// cache keeps the records of a home in memory for a process that is asked for
-// them all the time. One system call tells whether they are still true: the
-// kernel has queued the change of a record before the call that made it
-// returns, whichever process that was (inotify), and the end of a box's init
-// too (pidfd). Where there is no watch to be had, records are read anew.
+// cache keeps the records of a home in memory, for a process that needs them
+// all the time. One system call tells whether they are still up to date: the
+// kernel queues the change of a record (inotify) before the call that made the
+// change returns, in whichever process, and it also reports the end of a box's
+// init (pidfd). When no watch can be set up, records are read from disk.
 type cache struct {
 	dir store.Dir[record.Box]
 
@@ -32,10 +32,10 @@ type cache struct {
 
 type cached struct {
 	box record.Box
-	fd  int // of the init of a running box; -1 for none
+	fd  int // the pidfd of a running box's init, or -1
 }
 
-// all returns all records.
+// all returns all records, newest first.
 func (c *cache) all() ([]core.Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *cache) all() ([]core.Record, error) {
 	return c.list, nil
 }
 
-// get returns one record, if it is there.
+// get returns one record and whether it is in the cache.
 func (c *cache) get(id string) (record.Box, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *cache) close() {
 	c.forget()
 }
 
-// forget drops everything.
+// forget drops everything and closes the watch. c.mu is held.
 func (c *cache) forget() {
 	for _, b := range c.boxes {
 		closeNumber(b.fd)
@@ -99,7 +99,8 @@ func (c *cache) refresh() error {
 	return nil
 }
 
-// load reads all records, with the watch in place before the first one is read.
+// load reads all records. It sets up the watch before it reads the first one,
+// so that no change is missed.
 func (c *cache) load() (err error) {
 	if err := os.MkdirAll(c.dir.Path, 0o700); err != nil {
 		return err
@@ -123,10 +124,11 @@ func (c *cache) load() (err error) {
 	return nil
 }
 
-// read reads one record anew; also when it is the end of its init that is new.
+// read reads one record again, because the record has changed or because the
+// box's init has ended.
 func (c *cache) read(key string) error {
 	if old, ok := c.boxes[key]; ok {
-		closeNumber(old.fd) // leaves the watch with that
+		closeNumber(old.fd) // closing it also removes it from the watch
 		delete(c.boxes, key)
 	}
 	if !ids.Box.Valid(key) {
@@ -140,7 +142,7 @@ func (c *cache) read(key string) error {
 		b, err = record.OfDamaged(store.Damaged{Key: key, At: time.Now(), Err: err}), nil
 	}
 	if err != nil {
-		return err // for want of descriptors, perhaps: nothing is known
+		return err // perhaps out of descriptors: the box's state is unknown
 	}
 	entry := cached{box: b, fd: -1}
 	if b.Status == api.Running {
@@ -148,7 +150,7 @@ func (c *cache) read(key string) error {
 		if err != nil {
 			return err
 		}
-		entry.box.Correct() // after the watch: an end from here on is seen
+		entry.box.Correct() // after the watch, which reports any later end
 	}
 	c.boxes[key] = entry
 	return nil

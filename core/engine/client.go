@@ -1,5 +1,5 @@
-// Package engine is the host side of isolation: it starts the shim of a
-// home, asks it for boxes, and talks to each box's init.
+// Package engine is the host side of isolation: it starts the shim of a home,
+// sends it the requests for boxes, and talks to each box's init.
 package engine
 
 import (
@@ -23,14 +23,15 @@ import (
 // Config says where the engine's home and programs are.
 type Config struct {
 	Home      string // absolute
-	HelperDir string // where the programs are; "" looks around
+	HelperDir string // directory of the programs; "" searches the usual places
 	Beside    string // directory of the library or program in use; "" for none
-	// Cached keeps the records in memory, for a process that is asked for
-	// them all the time: they are as fresh, and cost it a few descriptors.
+	// Cached keeps the records in memory, for a process that needs them all
+	// the time. They are as fresh as those on disk, and cost the process a few
+	// descriptors.
 	Cached bool
-	// DiskFloorMiB is how much of the home's disk stays free: below it no
-	// box is made or started. 0: no floor; [DefaultDiskFloor]: 5 % of the
-	// disk or 1 GiB, whichever is less.
+	// DiskFloorMiB is how many MiB of the home's disk must stay free: with
+	// less, no box is created or started. 0 means no floor, and
+	// [DefaultDiskFloor] means 5 % of the disk or 1 GiB, whichever is less.
 	DiskFloorMiB int
 }
 
@@ -40,15 +41,15 @@ type Client struct {
 	home    string
 	config  Config
 	records store.Dir[record.Box]
-	cache   *cache // nil unless asked for
+	cache   *cache // nil unless Config.Cached is set
 	shim    shim
 }
 
 var _ core.Engine = (*Client)(nil)
 
-// Open checks the home and finds the programs; it starts nothing. Errors:
-// Storage (the home can't be made or written), Engine (a shim is missing:
-// names every place tried).
+// Open checks the home, creating it if it is missing, and finds the programs.
+// It starts nothing. Errors: Storage (the home can't be created or written),
+// Engine (a program is missing: the message names every place tried).
 func Open(c Config) (*Client, error) {
 	if err := checkHome(c.Home); err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func checkHome(home string) error {
 	return nil
 }
 
-// Create makes a box and starts it; see [core.Engine].
+// Create creates a box and starts it; see [core.Engine].
 func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
 	var rec core.Record
 	if err := c.config.checkDisk(); err != nil {
@@ -82,7 +83,7 @@ func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 	}
 	err := c.shim.ask(ctx, wire.TypeCreate, record.ToWire(req), &rec)
 	if err != nil && ctx.Err() != nil {
-		// The shim may finish it all the same: nobody would know of the box.
+		// The shim may still finish the box, and nobody would know of it.
 		_ = c.Remove(context.WithoutCancel(ctx), req.ID, true)
 	}
 	return rec, err
@@ -110,7 +111,7 @@ func (c *Client) Remove(ctx context.Context, id string, force bool) error {
 	return c.shim.ask(ctx, wire.TypeRemoveBox, wire.BoxRequest{ID: id, Force: force}, nil)
 }
 
-// Sweep removes boxes that are over; see [core.Boxes].
+// Sweep removes boxes that have stopped or failed; see [core.Boxes].
 func (c *Client) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept, error) {
 	var swept wire.Swept
 	if err := c.shim.ask(ctx, wire.TypeSweep, wire.Sweep{OlderMS: olderThan.Milliseconds()}, &swept); err != nil {
@@ -123,8 +124,8 @@ func (c *Client) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept
 	return done, nil
 }
 
-// List reads the records of the home; no shim is needed. A box whose record is
-// damaged is one that has failed.
+// List returns the records of the home. It needs no shim. A box whose record
+// is damaged is listed as failed.
 func (c *Client) List(context.Context) ([]core.Record, error) {
 	if c.cache != nil {
 		return c.cache.all()
@@ -158,7 +159,7 @@ func newestFirst(a, b core.Record) int {
 	return strings.Compare(a.ID, b.ID)
 }
 
-// Get reads one box's record.
+// Get returns one box's record. Errors: BoxNotFound.
 func (c *Client) Get(_ context.Context, id string) (core.Record, error) {
 	b, err := c.get(id)
 	return b.Record, err
@@ -186,8 +187,8 @@ func (c *Client) get(id string) (record.Box, error) {
 	return b, err
 }
 
-// Layers returns the directories that boxes stand on; see [image.Config]. It fails
-// while a record is damaged: nobody knows what that box stands on.
+// Layers returns the layer directories that boxes use; see [image.Config]. It
+// fails while a record is damaged, since that box's layers are unknown.
 func (c *Client) Layers() ([]string, error) {
 	boxes, damaged, err := c.records.List()
 	if err = errors.Join(err, store.Errors(damaged)); err != nil {
@@ -200,7 +201,7 @@ func (c *Client) Layers() ([]string, error) {
 	return layers, nil
 }
 
-// Close lets go of the shim, which leaves once nobody needs it.
+// Close closes the connections to the shim, which exits once nobody needs it.
 func (c *Client) Close() error {
 	if c.cache != nil {
 		c.cache.close()

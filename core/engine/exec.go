@@ -20,12 +20,12 @@ import (
 	"sandbox/core/sockets"
 )
 
-// answerTimeout bounds what a box's init may take to answer; the box may be
-// hostile and must not hold its host.
+// answerTimeout bounds how long a box's init may take to answer. The box may be
+// hostile, and must not block the host process.
 const answerTimeout = 60 * time.Second
 
-// Exec starts a command: one connection to the box's init, which stands for
-// the command until it is released; see [core.Engine].
+// Exec starts a command. It opens one connection to the box's init, which
+// represents the command until it is released; see [core.Engine].
 func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Process, error) {
 	conn, err := c.dialInit(id)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Pro
 	return p, nil
 }
 
-// Attach takes over the exec of a reader that has gone; see [core.Execs].
+// Attach takes over an exec whose reader has disconnected; see [core.Execs].
 func (c *Client) Attach(ctx context.Context, id, execID string) (*core.Process, error) {
 	if !ids.Exec.Valid(execID) {
 		return nil, errNoExec(id, execID)
@@ -76,7 +76,8 @@ func (c *Client) dial(id string, dial func(*os.File, string) (*wire.Conn, error)
 	return conn, nil
 }
 
-// explain says why a box's init can't be reached: by the box's record.
+// explain returns err if it is classified; otherwise it finds out from the
+// box's record why the box's init can't be reached.
 func (c *Client) explain(id string, err error) error {
 	if fault.Classified(err) {
 		return err
@@ -93,19 +94,20 @@ func (c *Client) explain(id string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Of(err)
 	case b.Init.Ended(), errors.Is(err, unix.ECONNREFUSED):
-		// Its init ends, or has; the record will say so in a moment.
+		// The init is ending or has ended; the record will soon say so.
 		return fault.New(fault.InvalidState, "box %s is going down", id)
 	}
 	return fault.Wrap(fault.Engine, err, "the init of box %s does not answer", id)
 }
 
-// begun is a process as init handed it out.
+// begun is a process as init passed it to this process.
 type begun struct {
 	*core.Process
 	stdin bool
 }
 
-// run starts a command, and takes only what was asked for.
+// run starts a command, and refuses an answer that is for another kind of
+// command than the one requested.
 func run(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process, error) {
 	b, err := start(ctx, conn, wire.TypeStart, startRequest(o))
 	if err != nil {
@@ -118,8 +120,8 @@ func run(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process, e
 	return b.Process, nil
 }
 
-// start asks for the descriptors of a command. The connection is the
-// process's, or on failure still the caller's.
+// start requests the descriptors of a command. On success the process owns the
+// connection; on failure the caller still does.
 func start(ctx context.Context, conn *wire.Conn, t wire.Type, request any) (begun, error) {
 	if err := conn.SetTimeout(answerTimeout); err != nil {
 		return begun{}, err
@@ -164,8 +166,9 @@ func orDefault(n, d int) int {
 	return n
 }
 
-// started takes the descriptors of a command. They come from a box: what is
-// not a pipe or a terminal is refused.
+// started returns the process of a command, with the descriptors from its
+// frame. They come from a box, so each that is not a pipe or a terminal is
+// refused.
 func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	if f.Type == wire.TypeError {
 		return begun{}, failure(f)
@@ -189,8 +192,8 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 			slots = append(slots, &p.Stdin)
 		}
 	}
-	// The kernel ends a read at a message with descriptors. Bytes behind it
-	// would be an end that poll does not show.
+	// The kernel ends a read at a message with descriptors. Bytes buffered
+	// after it could be the command's end, which poll would never report.
 	if len(f.FDs) != len(slots) || conn.Buffered() {
 		return begun{}, fmt.Errorf("%w: %d descriptors of a command", wire.ErrProtocol, len(f.FDs))
 	}
@@ -204,7 +207,7 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 			return begun{}, err
 		}
 	}
-	for i, fd := range f.FDs { // from here nothing fails: they have one owner
+	for i, fd := range f.FDs { // nothing fails from here, so each has one owner
 		*slots[i] = os.NewFile(uintptr(fd), "stream")
 	}
 	if e.TTY {
@@ -214,7 +217,8 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	return begun{p, e.Stdin}, nil
 }
 
-// ptmxMajor and ptmxMinor are the device of a terminal's controlling side.
+// ptmxMajor and ptmxMinor are the device number of a pseudo-terminal's master
+// side.
 const (
 	ptmxMajor = 5
 	ptmxMinor = 2
@@ -230,12 +234,14 @@ func checkStream(fd int, tty bool) error {
 	if (tty && !terminal) || (!tty && !pipe) {
 		return fmt.Errorf("%w: a descriptor of mode %o, which is no stream of a command", wire.ErrProtocol, st.Mode)
 	}
-	return unix.SetNonblock(fd, true) // waited for in Go's poller, stdin too, so that a wait can be ended
+	// In non-blocking mode Go's poller does the waiting, for stdin too, so that
+	// a wait can be ended.
+	return unix.SetNonblock(fd, true)
 }
 
-// ownReaders opens the reading ends of pipes anew, in place of those that init
-// passed and shares: with these init could say that a read waits, and take what
-// it waits for.
+// ownReaders replaces the read ends of pipes that init passed with newly opened
+// ones. Init shares the state of those it passed: it could set them to blocking
+// mode, and take away the data that a read then waits for.
 func ownReaders(fds []int) error {
 	for i, fd := range fds {
 		own, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -248,10 +254,10 @@ func ownReaders(fds []int) error {
 	return nil
 }
 
-// control is the connection that stands for a command.
+// control is the connection that represents a command.
 type control struct {
 	conn  *wire.Conn
-	files []*os.File // stdout, stderr, stdin; nil where there is none
+	files []*os.File // stdout, stderr, stdin; nil for a stream it lacks
 	ended atomic.Bool
 }
 
@@ -266,7 +272,7 @@ func (c *control) Exit() (api.ExitStatus, error) {
 	c.ended.Store(true)
 	if err != nil {
 		if cutOff(err) {
-			// Init has gone, and the command with it.
+			// Init has ended, and the command with it.
 			return lost(), nil
 		}
 		return api.ExitStatus{}, fault.Wrap(fault.Engine, err, "wait for the end of a command")
@@ -304,7 +310,8 @@ func (c *control) Cancel(_ context.Context, grace time.Duration) error {
 	return c.send(wire.TypeCancel, wire.Cancel{GraceMS: grace.Milliseconds()})
 }
 
-// Resize needs no init: this process holds the terminal.
+// Resize sets the terminal's size without init, as this process has the
+// terminal open.
 func (c *control) Resize(_ context.Context, cols, rows int) error {
 	size := unix.Winsize{Col: uint16(cols), Row: uint16(rows)}
 	if err := unix.IoctlSetWinsize(int(c.files[0].Fd()), unix.TIOCSWINSZ, &size); err != nil {
@@ -313,36 +320,39 @@ func (c *control) Resize(_ context.Context, cols, rows int) error {
 	return nil
 }
 
-// HangUp is for a command that has ended too: its tree may live on.
+// HangUp also works for a command that has ended, since other processes of its
+// tree may still run.
 func (c *control) HangUp(_ context.Context, grace time.Duration) error {
 	err := c.conn.Send(wire.TypeHangUp, wire.Cancel{GraceMS: grace.Milliseconds()})
 	return fault.Wrap(fault.InvalidState, err, "the box's init has gone")
 }
 
-// CloseStdin closes the command's input here, and in init where it is kept.
+// CloseStdin closes the command's input in this process, and in init if init
+// keeps it open too.
 func (c *control) CloseStdin(context.Context) error {
 	if in := c.files[2]; in != nil && in != c.files[0] {
-		_ = in.Close()                            // its user may have done it
-		_ = c.conn.Send(wire.TypeCloseStdin, nil) // one that has gone reads no more
+		_ = in.Close()                            // the user may have closed it already
+		_ = c.conn.Send(wire.TypeCloseStdin, nil) // if init has ended, nothing reads the input
 	}
 	return nil
 }
 
 func (c *control) Release() error {
-	_ = c.conn.Send(wire.TypeRelease, nil) // init may be gone, which is as good
+	_ = c.conn.Send(wire.TypeRelease, nil) // if init has ended, nothing is left to release
 	return c.Detach()
 }
 
 func (c *control) Detach() error {
 	for i, f := range c.files {
 		if f != nil && (i != 2 || f != c.files[0]) {
-			_ = f.Close() // Stdin may have been closed by its user
+			_ = f.Close() // the user may have closed stdin already
 		}
 	}
 	return c.conn.Close()
 }
 
-// Usage measures a box: its groups on the host, and its init's counts.
+// Usage returns what a box uses, from its cgroups on the host and the counts of
+// its init.
 func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
 	b, err := c.get(id)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"sandbox/core/ids"
 )
 
-// maxListing bounds what an init may answer to a question for its execs: more
-// than all it keeps, and less than what would hurt.
+// maxListing bounds the bytes that an init may send as the list of its execs:
+// more than it ever keeps, and too little to harm this process.
 const maxListing = 32 << 20
 
 // Execs returns the last execs of a box, newest first; see [core.Execs].
@@ -80,8 +80,9 @@ func (c *Client) CancelExec(ctx context.Context, id, execID string, grace time.D
 	return c.ask(ctx, id, execID, wire.TypeEnd, wire.End{ID: execID, GraceMS: grace.Milliseconds()})
 }
 
-// ask asks init about one exec. But for a Find, the answer is an exec that has
-// ended; of a box that dies meanwhile the exec is lost.
+// ask sends init a request about one exec and returns the exec. Except for a
+// Find, it waits until the exec has ended. If the box dies meanwhile, the exec
+// is returned as lost.
 func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, request any) (api.Exec, error) {
 	if !ids.Exec.Valid(execID) {
 		if _, err := c.get(id); err != nil {
@@ -103,7 +104,7 @@ func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, reques
 		return api.Exec{}, c.explain(id, errors.Join(ctx.Err(), err))
 	}
 	if ctx.Err() != nil && rec.Status == api.ExecLost {
-		return api.Exec{}, fault.Of(ctx.Err()) // it was we who hung up
+		return api.Exec{}, fault.Of(ctx.Err()) // the end of ctx cut the connection, not the box
 	}
 	rec.BoxID = id
 	return rec, nil
@@ -127,7 +128,8 @@ func await(conn *wire.Conn, t wire.Type, request any) (rec api.Exec, err error) 
 	}
 }
 
-// recordOf reads an Exec, or the failure that came in its place.
+// recordOf returns the exec that a frame carries, or the failure that init sent
+// instead.
 func recordOf(f wire.Frame) (api.Exec, error) {
 	f.CloseFDs()
 	if f.Type == wire.TypeError {
@@ -143,7 +145,8 @@ func recordOf(f wire.Frame) (api.Exec, error) {
 	return execRecord(e)
 }
 
-// execRecord takes what an init says of an exec, if it can be so.
+// execRecord returns what an init says of an exec, or an error if it is
+// invalid: the init may be hostile.
 func execRecord(e wire.Exec) (api.Exec, error) {
 	if !ids.Exec.Valid(e.ID) {
 		return api.Exec{}, fmt.Errorf("%w: %.40q is no exec id", wire.ErrProtocol, e.ID)
@@ -165,10 +168,11 @@ func execRecord(e wire.Exec) (api.Exec, error) {
 	return rec.Ended(status), err
 }
 
-// ends are the statuses of an exec that has ended.
+// ends are the statuses that init may report for an exec that has ended.
 var ends = []api.ExecStatus{api.ExecSucceeded, api.ExecFailed, api.ExecCanceled, api.ExecTimedOut}
 
-// exitStatus takes what an init says of an end, if it can be so.
+// exitStatus returns what an init says of the end of a command, or an error if
+// it is invalid.
 func exitStatus(s api.ExitStatus) (api.ExitStatus, error) {
 	if !slices.Contains(ends, s.Status) {
 		return s, fmt.Errorf("%w: %.40q is no end of a command", wire.ErrProtocol, s.Status)
@@ -177,7 +181,7 @@ func exitStatus(s api.ExitStatus) (api.ExitStatus, error) {
 	return s, nil
 }
 
-// lost is the end of a command whose box's init has gone.
+// lost returns the exit status of a command whose box's init has ended.
 func lost() api.ExitStatus {
 	return api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now().UTC()}
 }

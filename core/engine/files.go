@@ -22,7 +22,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// Upload makes a file, or the files of a tar, in a box; see [core.Files].
+// Upload writes a file, or the files of a tar, in a box; see [core.Files].
 func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content io.Reader) (api.Uploaded, error) {
 	if err := checkUpload(u); err != nil {
 		return api.Uploaded{}, err
@@ -33,7 +33,8 @@ func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content i
 	}
 	defer t.close()
 	source := &watched{Reader: content}
-	// Not by os.File's own ReadFrom: it would write each small piece that comes.
+	// os.File's ReadFrom is hidden: with it, each small piece that comes would
+	// be written on its own.
 	to := bufio.NewWriterSize(struct{ io.Writer }{t.data}, transferBuffer)
 	_, err = io.Copy(to, source)
 	if err == nil {
@@ -45,7 +46,7 @@ func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content i
 	case err == nil:
 		err = errors.Join(t.data.Close(), json.NewEncoder(t.talk).Encode(wire.Commit{Commit: true, Mode: lateMode(u)}))
 	}
-	if err != nil && !errors.Is(err, unix.EPIPE) { // else the child has a reason, and says it
+	if err != nil && !errors.Is(err, unix.EPIPE) { // on EPIPE the child's answer says why it ended
 		return api.Uploaded{}, t.broken(err)
 	}
 	done, err := t.answer()
@@ -58,7 +59,7 @@ func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content i
 	return api.Uploaded{Dest: done.Path, Size: done.Size}, nil
 }
 
-// lateMode returns the mode that came behind the content, or nil.
+// lateMode returns the mode that came after the content, or nil.
 func lateMode(u core.Upload) *int {
 	if u.LateMode == nil {
 		return nil
@@ -66,7 +67,8 @@ func lateMode(u core.Upload) *int {
 	return u.LateMode()
 }
 
-// watched remembers its own failure.
+// watched is a reader that remembers its own failure, to tell it from one of
+// the writer that its bytes go to.
 type watched struct {
 	io.Reader
 	failed error
@@ -138,7 +140,8 @@ func (d *download) Close() error {
 	return nil
 }
 
-// transfer is a child in a box that moves a file. Closing it ends the child.
+// transfer is a child process in a box that moves a file. Closing it ends the
+// child.
 type transfer struct {
 	ctx   context.Context //nolint:containedctx // a download outlives the call that began it
 	id    string
@@ -170,15 +173,17 @@ func (c *Client) transfer(ctx context.Context, id string, in bool, m wire.Move) 
 }
 
 const (
-	// transferBuffer is what goes into the pipe of a transfer at once.
+	// transferBuffer is how many bytes are written to the pipe of a transfer at
+	// once.
 	transferBuffer = 256 << 10
-	// transferPipe is what it holds: the most that the kernel lets anybody
-	// have. A smaller one makes both sides wait for each other all the time.
+	// transferPipe is the size of that pipe: the largest that the kernel allows
+	// an unprivileged process by default. With a smaller one, both sides wait
+	// for each other all the time.
 	transferPipe = 1 << 20
 )
 
-// begin takes the descriptors of the child. They come from a box: what is not
-// a pipe and a socket is refused.
+// begin takes over the descriptors of the child. They come from a box, so
+// anything but a pipe and a socket is refused.
 func (t *transfer) begin(in bool) error {
 	limited, cancel := context.WithTimeout(t.ctx, answerTimeout)
 	defer cancel()
@@ -204,7 +209,7 @@ func (t *transfer) begin(in bool) error {
 			return err
 		}
 	}
-	_, _ = unix.FcntlInt(uintptr(f.FDs[0]), unix.F_SETPIPE_SZ, transferPipe) // may be refused: the old size serves
+	_, _ = unix.FcntlInt(uintptr(f.FDs[0]), unix.F_SETPIPE_SZ, transferPipe) // if refused, the old size will do
 	t.data, t.talk = os.NewFile(uintptr(f.FDs[0]), "data"), os.NewFile(uintptr(f.FDs[1]), "talk")
 	t.lines = json.NewDecoder(io.LimitReader(t.talk, 2*wire.MaxTalk))
 	return nil
@@ -215,10 +220,12 @@ func is(fd int, kind uint32) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == kind
 }
 
-// told are the failures that a child may tell of.
+// told are the kinds of failure that a child may report. Any other counts as
+// Engine.
 var told = []fault.Kind{fault.FileNotFound, fault.IsDirectory, fault.InvalidArgument, fault.Storage, fault.ResourceExhausted}
 
-// answer waits for the child's next line.
+// answer waits for the child's next line and returns it, or the failure that
+// it reports.
 func (t *transfer) answer() (wire.Moved, error) {
 	var m wire.Moved
 	if err := t.talk.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
@@ -237,7 +244,8 @@ func (t *transfer) answer() (wire.Moved, error) {
 	return m, fault.New(kind, "%.1000s", m.Error.Message)
 }
 
-// broken says why the child is of no use any more.
+// broken returns the failure of a transfer that can't go on: the end of its
+// context, or err.
 func (t *transfer) broken(err error) error {
 	if t.ctx.Err() != nil {
 		return fault.Of(t.ctx.Err())

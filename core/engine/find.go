@@ -6,13 +6,13 @@ import (
 	"sandbox/core/programs"
 )
 
-// Names of the programs.
+// The names of the programs.
 const (
 	shimName = "sandbox-shim"
 	initName = "sandbox-init"
 )
 
-// programs are the paths of the programs.
+// paths are the paths of the programs.
 type paths struct{ shim, init string }
 
 func findPrograms(dir, beside string) (paths, error) {
@@ -20,5 +20,6 @@ func findPrograms(dir, beside string) (paths, error) {
 	return paths{filepath.Join(found, shimName), filepath.Join(found, initName)}, err
 }
 
-// Shim returns the path of the shim program that this home would start.
+// Shim returns the path of the shim program that this client starts if the home
+// has no shim.
 func (c *Client) Shim() string { return c.shim.programs.shim }

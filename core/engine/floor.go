@@ -8,16 +8,17 @@ import (
 	"sandbox/core/fault"
 )
 
-// DefaultDiskFloor is the floor of a home that sets none: see [Config].
+// DefaultDiskFloor is the value of [Config.DiskFloorMiB] for a home that sets no
+// floor of its own.
 const DefaultDiskFloor = -1
 
-// What DefaultDiskFloor stands for.
+// The floor that DefaultDiskFloor stands for is the lesser of these two.
 const (
-	floorShare = 20      // a 20th of the disk
+	floorShare = 20      // the divisor: a 20th of the disk
 	floorMost  = 1 << 30 // bytes
 )
 
-// DiskFloor returns how many bytes must stay free of a disk with total bytes.
+// DiskFloor returns how many bytes must stay free on a disk with total bytes.
 func (c Config) DiskFloor(total uint64) uint64 {
 	if c.DiskFloorMiB == DefaultDiskFloor {
 		return min(total/floorShare, floorMost)
@@ -25,9 +26,9 @@ func (c Config) DiskFloor(total uint64) uint64 {
 	return uint64(c.DiskFloorMiB) << 20 //nolint:gosec // not below 0 otherwise
 }
 
-// checkDisk refuses more boxes when the home's disk is nearly full: those that
-// run need what is left, and so does the host. It looks at the disk as it is, and
-// reserves nothing. Errors: Storage.
+// checkDisk refuses more boxes when the home's disk is nearly full: running
+// boxes and the host need what is left. It only looks at the free space of the
+// moment, and reserves none. Errors: Storage.
 func (c Config) checkDisk() error {
 	if c.DiskFloorMiB == 0 {
 		return nil
@@ -35,7 +36,7 @@ func (c Config) checkDisk() error {
 	var st unix.Statfs_t
 	err := unix.Statfs(c.Home, &st)
 	if errors.Is(err, unix.EACCES) {
-		return nil // whoever may not look may not start a shim either, which says so
+		return nil // without access no shim can be started either, and that error says so
 	}
 	if err != nil {
 		return fault.Disk(err, "ask the home %s for its space", c.Home)

@@ -20,9 +20,9 @@ import (
 	"sandbox/core/sockets"
 )
 
-// shim is this process's way to the shim of a home. It keeps idle
-// connections: they save the next request a connect, and tell the shim that
-// it is needed.
+// shim holds this process's connections to the shim of a home. It keeps idle
+// connections: the next request need not connect, and an open connection tells
+// the shim that it is still needed.
 type shim struct {
 	home     string
 	programs paths
@@ -32,12 +32,13 @@ type shim struct {
 	closed bool
 }
 
-// maxIdle is how many connections are kept; more are only used in bursts.
+// maxIdle is how many idle connections are kept. More are needed only in bursts.
 const maxIdle = 8
 
-// ask makes one request and reads its answer into v. A connection that was
-// kept may have lost its shim meanwhile, and a create names its box: both
-// are asked once more, of a new shim.
+// ask sends one request and reads its answer into v. If the shim has gone, the
+// request is sent once more, to a new shim, in two cases: on a kept connection,
+// whose shim may have gone while it was idle, and for a create, which names its
+// box.
 func (s *shim) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) error {
 	for again := true; ; again = false {
 		conn, kept, err := s.connection(ctx)
@@ -54,19 +55,20 @@ func (s *shim) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) er
 		case ctx.Err() != nil:
 			return fault.Of(fmt.Errorf("ask the shim: %w", ctx.Err()))
 		case again && cutOff(err) && (kept || t == wire.TypeCreate):
-			s.drop() // the others are as old
+			s.drop() // the other kept connections have lost their shim too
 		default:
 			return fault.Wrap(fault.Engine, err, "the shim of %s has died; see %s", s.home, s.log())
 		}
 	}
 }
 
-// cutOff tells whether the other side of a connection has gone.
+// cutOff tells whether err means that the other side of a connection has gone.
 func cutOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }
 
-// exchange sends a request and waits for its answer, or for the end of ctx.
+// exchange sends a request and reads its answer into v. It fails when ctx ends
+// first.
 func exchange(ctx context.Context, conn *wire.Conn, t wire.Type, body, v any, fds []int) error {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, conn.Cut)
@@ -78,8 +80,8 @@ func exchange(ctx context.Context, conn *wire.Conn, t wire.Type, body, v any, fd
 	return answer(conn, v)
 }
 
-// answer receives a frame and reads its body into v; an Error comes back as
-// the failure that it names.
+// answer receives a frame and reads its body into v. An Error frame is returned
+// as the failure that it carries.
 func answer(conn *wire.Conn, v any) error {
 	f, err := conn.Recv()
 	if err != nil {
@@ -108,8 +110,8 @@ func classify(e wire.Error) error {
 	return fault.New(e.Kind, "%s", e.Message)
 }
 
-// connection returns a kept connection or makes one, starting the shim when
-// there is none.
+// connection returns a kept connection, or else a new one. It starts the shim
+// if none runs.
 func (s *shim) connection(ctx context.Context) (conn *wire.Conn, kept bool, err error) {
 	s.mu.Lock()
 	if n := len(s.idle); n > 0 {
@@ -119,7 +121,7 @@ func (s *shim) connection(ctx context.Context) (conn *wire.Conn, kept bool, err 
 	}
 	s.mu.Unlock()
 	conn, err = s.dial(ctx)
-	if err != nil && (gone(err) || errors.Is(err, unix.EACCES)) { // start says who may
+	if err != nil && (gone(err) || errors.Is(err, unix.EACCES)) { // without access, start fails with the reason
 		conn, err = s.start(ctx)
 	}
 	return conn, false, err
@@ -158,7 +160,7 @@ func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || cutOff(err)
 }
 
-// dial connects to the shim and checks that it is of this version.
+// dial connects to the shim and checks that it has the version of this process.
 func (s *shim) dial(ctx context.Context) (*wire.Conn, error) {
 	dir, err := sockets.OpenDir(filepath.Join(s.home, "engine"))
 	if err != nil {
@@ -185,7 +187,8 @@ func (s *shim) dial(ctx context.Context) (*wire.Conn, error) {
 	return conn, nil
 }
 
-// helloTimeout bounds what a shim takes to greet: it does so before all else.
+// helloTimeout bounds how long a shim may take to greet, which is the first
+// thing that it does on a connection.
 const helloTimeout = 10 * time.Second
 
 func greeting(ctx context.Context, conn *wire.Conn) (hello wire.Hello, err error) {
@@ -202,8 +205,8 @@ func greeting(ctx context.Context, conn *wire.Conn) (hello wire.Hello, err error
 	return hello, conn.SetTimeout(0)
 }
 
-// start starts the shim. Of several processes that want to, one does; the
-// others find it there.
+// start starts the shim and connects to it. When several processes try at once,
+// a lock lets one of them start it, and the others connect to that one.
 func (s *shim) start(ctx context.Context) (*wire.Conn, error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.Unsupported, "boxes need root: run this as root, for example with sudo")
@@ -225,8 +228,8 @@ func (s *shim) start(ctx context.Context) (*wire.Conn, error) {
 	return s.dial(ctx)
 }
 
-// startTimeout bounds the wait for a shim, which may have many boxes of a
-// dead one to take over.
+// startTimeout bounds the wait for a new shim to become ready. It may first have
+// to take over many boxes from a shim that died.
 const startTimeout = 60 * time.Second
 
 func (s *shim) spawn() error {
@@ -263,7 +266,8 @@ func (s *shim) spawn() error {
 	return s.awaitReady(ready)
 }
 
-// shimEnv is all the environment that a shim has: nothing of the host's.
+// shimEnv is the whole environment of a shim. Nothing of the host process's
+// environment reaches it.
 var shimEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
 func (s *shim) awaitReady(ready *os.File) error {
@@ -286,8 +290,9 @@ func (s *shim) awaitReady(ready *os.File) error {
 
 func (s *shim) log() string { return filepath.Join(s.home, "engine", wire.ShimLog) }
 
-// sealed copies a program into memory that nobody can change: what runs as
-// root beside boxes must not be a file that a box could ever reach.
+// sealed returns a copy of a program in memory that nobody can change: a
+// program that runs as root beside boxes must not be a file that a box could
+// ever reach.
 func sealed(path string) (*os.File, error) {
 	src, err := os.Open(path)
 	if err != nil {
@@ -309,8 +314,8 @@ func sealed(path string) (*os.File, error) {
 	return f, nil
 }
 
-// memfd makes a memory file that can be executed; kernels before 6.3 don't
-// know the flag that asks for it, and don't need it.
+// memfd returns a new memory file that can be executed. Kernels before 6.3
+// neither know nor need the flag for that.
 func memfd(name string) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) {
@@ -319,8 +324,9 @@ func memfd(name string) (int, error) {
 	return fd, err
 }
 
-// seal closes the file to every change. Who may execute but not read it is not
-// dumpable: a box's init, which runs it, is closed to the box.
+// seal protects the file against every change. Its mode lets others execute but
+// not read it, which makes a process that runs it not dumpable: this closes a
+// box's init, which runs it, to the box.
 func seal(f *os.File) error {
 	if err := f.Chmod(0o511); err != nil {
 		return err

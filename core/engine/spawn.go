@@ -14,18 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spawn starts a program that is nobody's child: in its own session and its
-// own mount namespace, with these descriptors as 0, 1, 2, ... and no others.
+// spawn starts a program that is not a child of this process. It runs in its
+// own session and its own mount namespace, with files as its descriptors 0, 1,
+// 2, ... and no others.
 //
-// The host process must see no child of ours: neither its wait() nor its
-// handler of SIGCHLD. Go's own fork always gives it one, so this is C: a clone
-// without exit signal, whose child starts the program and ends at once. Both
-// share the host's memory until then, so that nothing is copied however large
-// the host is, and make system calls only.
+// The host process must notice no child of this library, neither in its wait()
+// nor in its SIGCHLD handler. Go's own fork always makes such a child, so this
+// is done in C: a clone without an exit signal, whose child starts the program
+// and ends at once. Both processes share the host's memory until then, so that
+// nothing is copied however large the host is; therefore they only make system
+// calls.
 func spawn(exe *os.File, argv, env []string, files ...*os.File) error {
 	fds := make([]C.int, len(files))
 	for i, f := range files {
-		// Above the numbers that they will have, so that none overwrites another.
+		// The duplicates get numbers above those that they will have in the
+		// program, so that none overwrites another.
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, len(files))
 		if err != nil {
 			return fmt.Errorf("pass on %s: %w", f.Name(), err)
@@ -49,7 +52,8 @@ func spawn(exe *os.File, argv, env []string, files ...*os.File) error {
 	return nil
 }
 
-// cStrings returns a NULL-ended array of strings in C's memory.
+// cStrings returns a NULL-terminated array of strings in C's memory, and a
+// function that frees it.
 func cStrings(list []string) (array **C.char, free func()) {
 	array = (**C.char)(C.calloc(C.size_t(len(list)+1), C.size_t(unsafe.Sizeof(uintptr(0)))))
 	slots := unsafe.Slice(array, len(list))

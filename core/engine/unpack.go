@@ -12,12 +12,12 @@ import (
 	"sandbox/core/fault"
 )
 
-// pieceSize is how much of a tar goes to the child at a time.
+// pieceSize is how many bytes of a tar are written to the child at a time.
 const pieceSize = 256 << 10
 
-// Unpack extracts a plain tar stream into the new directory dir of the home, in a
-// child of the shim; see [image.Unpacker]. dir is gone on failure, also when
-// it is tar that fails.
+// Unpack extracts a plain tar stream into the new directory dir of the home, in
+// a child of the shim; see [image.Unpacker]. On failure, also of tar itself, dir
+// is removed.
 func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -25,10 +25,10 @@ func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 	}
 	copied := make(chan error, 1)
 	go func() {
-		// Not io.Copy: it would go back to pieces of 32 KiB.
+		// io.Copy is avoided: it would copy pieces of only 32 KiB.
 		_, err := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{tar}, make([]byte, pieceSize))
 		if errors.Is(err, unix.EPIPE) {
-			err = nil // the child gave up, and says why
+			err = nil // the child gave up, and the shim's answer says why
 		}
 		copied <- errors.Join(err, w.Close())
 	}()
@@ -41,8 +41,8 @@ func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 	return err
 }
 
-// Flush has the shim write the home's layers to disk, and does not wait for
-// it to be done; see [image.Unpacker].
+// Flush makes the shim write the home's layers to disk, and does not wait until
+// that is done; see [image.Unpacker].
 func (c *Client) Flush(ctx context.Context) error {
 	return c.shim.ask(ctx, wire.TypeFlush, nil, nil)
 }

@@ -14,8 +14,8 @@ import (
 	"sandbox/core/options"
 )
 
-// groupUsage reads what a box uses of the host's cgroups, of whichever layout
-// the host has. What can't be read counts as nothing.
+// groupUsage returns the CPU time and memory that a box uses, from its cgroups
+// on the host (cgroup2 or v1). A value that can't be read counts as 0.
 func groupUsage(id string) core.Usage {
 	group := func(controller, file string) string {
 		b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", controller, "sandbox", id, file))
@@ -37,11 +37,12 @@ func groupUsage(id string) core.Usage {
 }
 
 func number(s string) int64 {
-	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64) // nothing counts as 0
+	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64) // an empty s counts as 0
 	return n
 }
 
-// field returns the number behind a name, at the beginning of a line.
+// field returns the number after a name that begins a line, or 0 if there is
+// none.
 func field(s, name string) int64 {
 	for line := range strings.Lines(s) {
 		if v, ok := strings.CutPrefix(line, name+" "); ok {
@@ -51,11 +52,13 @@ func field(s, name string) int64 {
 	return 0
 }
 
-// boxInterface is the name of a box's end, see shim/network.
+// boxInterface is the name of a box's network interface inside the box; see
+// shim/network.
 const boxInterface = "eth0"
 
-// traffic reads the counters of a box's interface, where its init sees them:
-// whoever asks may be in another network namespace than the shim.
+// traffic returns the counters of a box's network interface, or nil if they are
+// unknown. They are read as the box's init sees them, since this process may be
+// in another network namespace than the shim.
 func traffic(b record.Box) *core.Traffic {
 	if b.Status != api.Running {
 		return nil
@@ -64,14 +67,15 @@ func traffic(b record.Box) *core.Traffic {
 		return &core.Traffic{}
 	}
 	devices, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", b.Init.PID))
-	if err != nil || b.Init.Ended() { // the number may be another's by now
+	if err != nil || b.Init.Ended() { // the PID may be another process's by now
 		return nil
 	}
 	return parseTraffic(string(devices), boxInterface)
 }
 
-// parseTraffic reads the line of one interface in /proc/net/dev: its name,
-// eight counts of what came, eight of what went, bytes first.
+// parseTraffic returns the counters of one interface in /proc/net/dev, or nil.
+// Its line holds its name, eight counters of received traffic and eight of sent
+// traffic, each with the bytes first.
 func parseTraffic(devices, name string) *core.Traffic {
 	for line := range strings.Lines(devices) {
 		device, counts, _ := strings.Cut(line, ":")

@@ -14,11 +14,11 @@ import (
 	"sandbox/core/fault"
 )
 
-// Changes calls changed once at first, and then each time that boxes of the home are
-// in another state, new or removed, by whichever process, until ctx ends. Several
-// changes may come as one call; none is left out. removed is false if no box was
-// removed since the call before. Errors: Storage, ResourceExhausted (the host's
-// watches).
+// Changes calls changed once at the beginning, and then whenever boxes of the
+// home were created, removed or put into another state by any process, until ctx
+// ends. One call may stand for several changes, and no change is left out.
+// removed is false if no box was removed since the previous call. Errors:
+// Storage, ResourceExhausted (the host has no inotify watch left).
 func (c *Client) Changes(ctx context.Context, changed func(removed bool)) error {
 	if err := os.MkdirAll(c.records.Path, 0o700); err != nil {
 		return fault.Disk(err, "make the directory of boxes")
@@ -30,7 +30,7 @@ func (c *Client) Changes(ctx context.Context, changed func(removed bool)) error 
 	f := os.NewFile(uintptr(fd), "inotify")
 	defer f.Close()
 	defer context.AfterFunc(ctx, func() { _ = f.Close() })()
-	changed(true) // before the watch
+	changed(true) // a box may have been removed before the watch was set up
 	for buf := make([]byte, 64<<10); ; {
 		n, err := f.Read(buf)
 		if errors.Is(err, os.ErrClosed) {
@@ -45,9 +45,9 @@ func (c *Client) Changes(ctx context.Context, changed func(removed bool)) error 
 	}
 }
 
-// boxEvents tells whether events that were read from an inotify are of records of
-// boxes, and whether one of these was removed. Files on their way to a record have
-// other names.
+// boxEvents tells whether events that were read from an inotify descriptor are
+// about records of boxes, and whether one of these was removed. The temporary
+// file of a record that is being written has another kind of name.
 func boxEvents(buf []byte) (found, removed bool) {
 	for mask, name := range events(buf) {
 		all := mask&unread != 0
@@ -59,7 +59,8 @@ func boxEvents(buf []byte) (found, removed bool) {
 	return found, removed
 }
 
-// newInotify watches a directory for events. Reads do not block.
+// newInotify returns an inotify descriptor that watches a directory for events.
+// Reads of it do not block.
 func newInotify(dir string, events uint32) (int, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -72,11 +73,12 @@ func newInotify(dir string, events uint32) (int, error) {
 	return fd, nil
 }
 
-// unread are the events that come in place of others: the queue was full, or the
-// directory is gone.
+// unread are the events that mean that others were lost: the queue was full, or
+// the directory is gone.
 const unread = unix.IN_Q_OVERFLOW | unix.IN_IGNORED | unix.IN_UNMOUNT
 
-// events are the masks and names of the events that were read from an inotify.
+// events returns the masks and names of the events that were read from an
+// inotify descriptor.
 func events(buf []byte) iter.Seq2[uint32, string] {
 	return func(yield func(uint32, string) bool) {
 		for len(buf) >= unix.SizeofInotifyEvent {
@@ -89,10 +91,10 @@ func events(buf []byte) iter.Seq2[uint32, string] {
 	}
 }
 
-// watch tells of changes in a directory of records and of the ends of processes.
+// watch reports changes in a directory of records, and the ends of processes.
 type watch struct {
 	epoll, inotify int
-	keys           map[int]string // of the processes' records
+	keys           map[int]string // the key of a process's record, by its pidfd
 }
 
 func newWatch(dir string) (*watch, error) {
@@ -115,7 +117,8 @@ func (w *watch) add(fd int) error {
 	return unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
-// process watches for the end of a process; -1 for one that has ended.
+// process watches for the end of a process. It returns the pidfd, or -1 if the
+// process has ended already.
 func (w *watch) process(p process.Identity, key string) (int, error) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
@@ -124,7 +127,7 @@ func (w *watch) process(p process.Identity, key string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if p.Ended() { // the number is another's
+	if p.Ended() { // the PID is another process's
 		closeNumber(fd)
 		return -1, nil
 	}
@@ -136,8 +139,8 @@ func (w *watch) process(p process.Identity, key string) (int, error) {
 	return fd, nil
 }
 
-// changes returns the keys of what has changed since the last call; whole means
-// that anything may have.
+// changes returns the keys of the records that have changed, or whose init has
+// ended, since the last call. whole means that any record may have changed.
 func (w *watch) changes() (keys []string, whole bool, err error) {
 	var events [64]unix.EpollEvent
 	n, err := unix.EpollWait(w.epoll, events[:], 0)
@@ -158,7 +161,8 @@ func (w *watch) changes() (keys []string, whole bool, err error) {
 	return keys, false, err
 }
 
-// names reads what inotify has queued.
+// names returns the keys of the records for which inotify has queued events.
+// whole means that any record may have changed.
 func (w *watch) names() (keys []string, whole bool, err error) {
 	buf := make([]byte, 64<<10)
 	for {

@@ -1,5 +1,5 @@
-// Package process names processes so that a number given out again is not
-// taken for the old one, and waits for the end of any of them.
+// Package process identifies processes so that a new process with a reused PID
+// is not mistaken for the old one, and waits for the end of any process.
 package process
 
 import (
@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity is a process: its number, and when it was started in clock ticks
+// Identity identifies a process by its PID and its start time, in clock ticks
 // since boot.
 type Identity struct {
 	PID   int    `json:"pid,omitempty"`
 	Start uint64 `json:"start,omitempty"`
 }
 
-// Of identifies a running process. The error is os.ErrProcessDone where the
-// kernel said that there is none; any other error, such as EMFILE, leaves open
-// whether it runs.
+// Of returns the identity of a running process. The error is os.ErrProcessDone
+// if the kernel said that there is no such process. After any other error, such
+// as EMFILE, it is unknown whether the process runs.
 func Of(pid int) (Identity, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
@@ -30,8 +30,8 @@ func Of(pid int) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	// Field 22, counted behind the name, which may hold anything but ends
-	// with the last parenthesis.
+	// The start time is field 22. The fields are counted from the end of the
+	// name, which may hold any character but ends at the last parenthesis.
 	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')'):]), " ")
 	fields := strings.Fields(rest)
 	if len(fields) < 20 {
@@ -44,10 +44,10 @@ func Of(pid int) (Identity, error) {
 	return Identity{PID: pid, Start: start}, err
 }
 
-// Ended tells whether the process has ended for certain: there is none of that
-// number, or it was started at another time. Where that can't be found out, as
-// in a process that is out of descriptors, the answer is false: what follows
-// from an end is done to nobody on a guess.
+// Ended tells whether the process has certainly ended: no process has its PID,
+// or the one that has it was started at another time. If that can't be found
+// out, as when this process is out of descriptors, Ended returns false: nobody
+// may act on the end of a process that is only guessed.
 func (i Identity) Ended() bool {
 	if i.PID == 0 {
 		return true
@@ -61,12 +61,12 @@ func (i Identity) Ended() bool {
 
 func done(pid int) error { return fmt.Errorf("process %d: %w", pid, os.ErrProcessDone) }
 
-// Handle is a hold on one process (a pidfd): its number can't come to mean
-// another one.
+// Handle refers to one process by a pidfd. Unlike a PID, it can't come to refer
+// to another process.
 type Handle struct{ f *os.File }
 
-// Open takes hold of the process. The error is os.ErrProcessDone when it has
-// ended; any other error leaves open whether it runs.
+// Open returns a handle of the process. The error is os.ErrProcessDone if the
+// process has ended. After any other error it is unknown whether it runs.
 func Open(i Identity) (*Handle, error) {
 	if i.PID == 0 {
 		return nil, done(i.PID)
@@ -76,7 +76,7 @@ func Open(i Identity) (*Handle, error) {
 		return nil, err
 	}
 	now, err := Of(i.PID)
-	if err == nil && now != i { // the number is another's by now
+	if err == nil && now != i { // the PID is another process's by now
 		err = done(i.PID)
 	}
 	if err != nil {
@@ -86,8 +86,8 @@ func Open(i Identity) (*Handle, error) {
 	return h, nil
 }
 
-// Hold takes hold of the process that has this number now, also of one that
-// has ended but for some of its threads. Its errors are those of [Open].
+// Hold returns a handle of the process that has this PID now, also of one whose
+// main thread has ended while others still run. Its errors are those of [Open].
 func Hold(pid int) (*Handle, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ESRCH) {
@@ -99,9 +99,8 @@ func Hold(pid int) (*Handle, error) {
 	return &Handle{os.NewFile(uintptr(fd), "pidfd")}, nil
 }
 
-// Wait waits until the process has ended, with all its threads, in Go's
-// poller: it holds no thread.
-// It fails when the handle is closed meanwhile.
+// Wait waits until the process has ended with all its threads. It waits in Go's
+// poller and blocks no thread. It fails if the handle is closed meanwhile.
 func (h *Handle) Wait() error {
 	rc, err := h.f.SyscallConn()
 	if err != nil {
@@ -114,10 +113,10 @@ func (h *Handle) Wait() error {
 	})
 }
 
-// Kill ends the process.
+// Kill ends the process with SIGKILL.
 func (h *Handle) Kill() error {
 	return unix.PidfdSendSignal(int(h.f.Fd()), unix.SIGKILL, nil, 0)
 }
 
-// Close lets go of the process.
+// Close closes the handle; the process goes on.
 func (h *Handle) Close() error { return h.f.Close() }

@@ -6,7 +6,8 @@ import (
 	"sandbox/core/options"
 )
 
-// ToWire returns the message with which a host process asks the shim for a box.
+// ToWire returns the message with which a host process requests a box from the
+// shim.
 func ToWire(r core.CreateRequest) wire.Create {
 	o := r.Options
 	volumes := make([]wire.Volume, len(o.Volumes))
@@ -21,7 +22,7 @@ func ToWire(r core.CreateRequest) wire.Create {
 	}}
 }
 
-// FromWire returns what the message of [ToWire] asks for.
+// FromWire returns the request that a message of [ToWire] stands for.
 func FromWire(c wire.Create) core.CreateRequest {
 	b := c.Box
 	volumes := make([]options.Volume, len(b.Volumes))

@@ -1,5 +1,6 @@
-// Package record is what the engine keeps of each box on disk. The shim of
-// the home writes it, before each kernel object is made; everyone reads it.
+// Package record defines the record that the engine keeps of each box on disk.
+// The shim of the home writes it, before it creates each kernel object; all
+// processes that use the home read it.
 package record
 
 import (
@@ -17,20 +18,20 @@ import (
 type Box struct {
 	core.Record
 	Image   core.Image       `json:"image"`
-	UIDBase int              `json:"uid_base"`       // first of the box's 65,536 ids on the host
-	Init    process.Identity `json:"init"`           // while it runs
-	Link    string           `json:"link,omitempty"` // the host's end of its network, while it runs
-	Owner   process.Identity `json:"owner"`          // the box ends with this process; zero for none
-	// Stopping says that a stop was asked for: whatever ends init from then on,
-	// the box is stopped and has not failed.
+	UIDBase int              `json:"uid_base"`       // the first of the box's 65,536 ids on the host
+	Init    process.Identity `json:"init"`           // the box's init, while it runs
+	Link    string           `json:"link,omitempty"` // the host's end of the box's network link, while it runs
+	Owner   process.Identity `json:"owner"`          // the process with which the box ends; zero for none
+	// Stopping says that a stop was requested. From then on, whatever ends init,
+	// the box counts as stopped and not as failed.
 	Stopping bool `json:"stopping,omitempty"`
 }
 
-// Open returns the records of a home.
+// Open returns the directory of a home's records.
 func Open(home string) store.Dir[Box] { return store.Dir[Box]{Path: filepath.Join(home, "records")} }
 
-// OfDamaged returns what is shown of a box whose record is damaged: that it has
-// failed, and why. Nothing else is known of it.
+// OfDamaged returns the record that is shown for a box whose record is damaged.
+// It says that the box has failed, and why; nothing else is known of the box.
 func OfDamaged(d store.Damaged) Box {
 	at := d.At.UTC()
 	b := Box{Record: core.Record{ID: d.Key, CreatedAt: at}}
@@ -39,11 +40,12 @@ func OfDamaged(d store.Damaged) Box {
 	return b
 }
 
-// Dir returns the directory of a box's objects.
+// Dir returns the directory of a box's files.
 func Dir(home, id string) string { return filepath.Join(home, "boxes", id) }
 
-// Correct corrects a record whose box ended while no shim watched: after a
-// reboot, or when the shim was killed too. It tells whether it did.
+// Correct corrects the record of a box that ended while no shim watched it, as
+// after a reboot or when the shim was killed too. It tells whether the record
+// was wrong.
 func (b *Box) Correct() bool {
 	if b.Status != api.Running || !b.Init.Ended() {
 		return false
@@ -52,8 +54,8 @@ func (b *Box) Correct() bool {
 	return true
 }
 
-// InitEnded notes the end of the box's init: the box is stopped where a stop
-// was asked for, else it has failed, and why says how.
+// InitEnded records the end of the box's init. The box becomes stopped if a stop
+// was requested; otherwise it has failed, and why is the message.
 func (b *Box) InitEnded(why string) {
 	if b.Stopping {
 		b.Ended(api.Stopped, string(api.Stopped))
@@ -62,14 +64,14 @@ func (b *Box) InitEnded(why string) {
 	b.Fail("init_died", fault.New(fault.Engine, "%s", why))
 }
 
-// Fail notes that the box has failed, and with which failure.
+// Fail records that the box has failed, the reason, and the failure.
 func (b *Box) Fail(reason string, err error) {
 	f := fault.Of(err)
 	b.Ended(api.Failed, reason)
 	b.Error = &api.Failure{Code: f.Kind, Message: f.Message}
 }
 
-// Ended puts the box into a state without processes.
+// Ended puts the box into a state in which it has no processes.
 func (b *Box) Ended(s api.BoxStatus, reason string) {
 	now := time.Now().UTC()
 	b.Status, b.Reason, b.PID, b.Init, b.Link, b.Stopping = s, reason, 0, process.Identity{}, "", false

@@ -13,8 +13,8 @@ import (
 	"sandbox/core/fault"
 )
 
-// get sends a regular file: as many bytes as it has when it is opened. One
-// that turns out shorter is a failure.
+// get sends a regular file, with as many bytes as it has when it is opened. It
+// fails if the file becomes shorter while it is read.
 func get(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, error) {
 	fd, st, err := look(m.Path)
 	if err != nil {
@@ -46,7 +46,8 @@ func get(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, err
 	return wire.Moved{Size: n}, errors.Join(err, out.Close())
 }
 
-// look opens what a path leads to without any effect on it.
+// look opens the file that a path leads to with O_PATH, which has no effect on
+// the file, and returns its descriptor and attributes.
 func look(path string) (fd int, st unix.Stat_t, err error) {
 	fd, err = openAt(unix.AT_FDCWD, path, unix.O_PATH)
 	if errors.Is(err, unix.ENOTDIR) {
@@ -62,8 +63,9 @@ func look(path string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
-// made tells whether the kernel makes up what is read of fd: sizes there say
-// nothing, and some of it never ends.
+// made tells whether the file is on a file system whose contents the kernel
+// makes up as they are read, such as /proc. Sizes mean nothing there, and some
+// files never end.
 func made(fd int) bool {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
@@ -75,11 +77,12 @@ func made(fd int) bool {
 	}, int64(st.Type)) //nolint:unconvert // 32 bits on some machines
 }
 
-// chunk is what one splice moves at most.
+// chunk is the largest number of bytes that one splice moves.
 const chunk = 1 << 20
 
-// move moves up to n bytes, or all for -1, between a file and a pipe. They
-// stay in the kernel where the file system can do that.
+// move moves up to n bytes, or all if n is -1, between a file and a pipe, and
+// returns how many it moved. The bytes stay in the kernel if the file system
+// supports that.
 func move(to, from int, n int64) (int64, error) {
 	var moved int64
 	for n < 0 || moved < n {

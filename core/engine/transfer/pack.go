@@ -18,13 +18,14 @@ import (
 
 const (
 	tarBuffer = 256 << 10
-	// listAtOnce is how many names of a directory are held at a time.
+	// listAtOnce is how many names of a directory are in memory at a time.
 	listAtOnce = 256
 )
 
-// pack sends a tar of a directory, or of one file. Its names begin with the last
-// name of the path. Directories, files and links are in it; what the kernel makes
-// up (/proc), devices, sockets and FIFOs are not. Hard links become files.
+// pack sends a tar of a directory, or of one file. Each name in it begins with
+// the last element of the path. The tar holds directories, files and links. It
+// leaves out devices, sockets, FIFOs, and files whose contents the kernel makes
+// up, such as those of /proc. Hard links become separate files.
 func pack(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, error) {
 	fd, st, err := look(m.Path)
 	if err != nil {
@@ -60,7 +61,8 @@ type packer struct {
 	size int64
 }
 
-// dir adds a directory and all below it. A name that goes meanwhile is left out.
+// dir adds a directory and everything below it. An entry that is removed
+// meanwhile is left out.
 func (p *packer) dir(fd int, name string, st unix.Stat_t) error {
 	if err := p.tw.WriteHeader(header(tar.TypeDir, name+"/", st)); err != nil {
 		return err
@@ -120,7 +122,7 @@ func (p *packer) link(fd int, name string, st unix.Stat_t) error {
 	return p.tw.WriteHeader(h)
 }
 
-// file adds as many bytes as the file has now.
+// file adds a file, with as many bytes as it has now.
 func (p *packer) file(fd int, name string) error {
 	f, err := reopen(fd, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
@@ -144,7 +146,8 @@ func (p *packer) file(fd int, name string) error {
 	return err
 }
 
-// onlyReader keeps io.CopyBuffer to the buffer.
+// onlyReader hides a reader's other methods, so that io.CopyBuffer uses its
+// buffer.
 type onlyReader struct{ io.Reader }
 
 func header(kind byte, name string, st unix.Stat_t) *tar.Header {

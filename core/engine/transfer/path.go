@@ -10,22 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// No path goes through a magic link, such as /proc/1/root: those lead by
-// descriptors instead of names.
+// resolve makes the kernel refuse every path through a magic link, such as
+// /proc/1/root. A magic link leads directly to an open file, not by a name.
 const resolve = unix.RESOLVE_NO_MAGICLINKS
 
 func openAt(dir int, path string, flags uint64) (int, error) {
 	return unix.Openat2(dir, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve})
 }
 
-// place is where a path leads: to a directory that is there, and from it through
-// names that are not.
+// place is where a path leads: to a directory that exists, and from there
+// through names that don't exist yet.
 type place struct {
 	dir     int
 	missing []string
 }
 
-// find walks down the names of an absolute path as far as there are directories.
+// find follows the names of an absolute path as far as the directories exist,
+// and returns where that ends.
 func find(names []string) (place, error) {
 	dir, err := openAt(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -45,8 +46,8 @@ func find(names []string) (place, error) {
 	return place{dir, nil}, nil
 }
 
-// make makes the directories that are missing and gives the last one; the place's
-// own stays open.
+// make makes the missing directories and returns a descriptor of the last one,
+// which the caller owns. The place's own directory stays open.
 func (p place) make() (int, error) {
 	dir, err := unix.FcntlInt(uintptr(p.dir), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -69,7 +70,7 @@ func (p place) make() (int, error) {
 
 func (p place) close() { _ = unix.Close(p.dir) }
 
-// namesOf cuts an absolute path into its names.
+// namesOf returns the names of an absolute path, without empty ones and ".".
 func namesOf(path string) []string {
 	var names []string
 	for _, name := range strings.Split(path, "/") {
@@ -80,7 +81,7 @@ func namesOf(path string) []string {
 	return names
 }
 
-// isDir tells whether a path leads to a directory that is there.
+// isDir tells whether a path leads to an existing directory.
 func isDir(path string) bool {
 	fd, err := openAt(unix.AT_FDCWD, path, unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
@@ -89,7 +90,7 @@ func isDir(path string) bool {
 	return err == nil
 }
 
-// reopen opens what an O_PATH descriptor stands for.
+// reopen opens the file that an O_PATH descriptor refers to.
 func reopen(fd, flags int) (*os.File, error) {
 	name := "/proc/self/fd/" + strconv.Itoa(fd)
 	opened, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)

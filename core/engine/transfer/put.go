@@ -17,12 +17,13 @@ import (
 	"sandbox/core/fault"
 )
 
-// newMode is the mode of a file that was not there and that none is given for.
+// newMode is the mode of a new file if the upload has none.
 const newMode = 0o644
 
-// put makes a file of what in holds. It is written under a name of its own in
-// the nearest directory that is there, and takes its place once it is whole:
-// before that, nothing is made but that one file, which goes again.
+// put writes the bytes of in to a file. It writes them to a temporary file in
+// the nearest existing directory on the path, and renames that to its final
+// place once it is complete. Until then put makes nothing but the temporary
+// file, which is removed on failure.
 func put(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.Moved, error) {
 	names, file := namesOf(m.Path), m.Name
 	if !strings.HasSuffix(m.Path, "/") && !isDir(m.Path) {
@@ -42,7 +43,7 @@ func put(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.
 	if made(at.dir) {
 		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s: no files can be made there", m.Path)
 	}
-	if len(at.missing) == 0 { // before gigabytes come
+	if len(at.missing) == 0 { // fail now rather than after gigabytes have come
 		if _, err := replaced(at.dir, file); err != nil {
 			return wire.Moved{}, err
 		}
@@ -81,7 +82,7 @@ type part struct {
 
 func newPart(dir int) (*part, error) {
 	p := &part{dir: dir, name: ".sandbox-" + rand.Text(), ended: make(chan os.Signal, 1)}
-	signal.Notify(p.ended, unix.SIGTERM) // of a box that stops
+	signal.Notify(p.ended, unix.SIGTERM) // which a box that stops sends to all its processes
 	fd, err := unix.Openat(dir, p.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
@@ -96,14 +97,14 @@ func newPart(dir int) (*part, error) {
 	return p, nil
 }
 
-// remove removes the file, if it has not become another.
+// remove removes the temporary file, unless it has been renamed.
 func (p *part) remove() {
 	_ = p.file.Close()
 	_ = unix.Unlinkat(p.dir, p.name, 0)
 }
 
-// become puts the file into its place. It takes over the owner, and the mode
-// where none is given, of the file that it replaces.
+// become renames the temporary file to its final place. The file takes over the
+// owner of the file that it replaces, and also its mode if mode is nil.
 func (p *part) become(dir int, name string, mode *int) error {
 	old, err := replaced(dir, name)
 	if err != nil {
@@ -114,7 +115,7 @@ func (p *part) become(dir int, name string, mode *int) error {
 	}
 	fd := int(p.file.Fd())
 	err = unix.Fchown(fd, int(old.Uid), int(old.Gid))
-	if err == nil { // after the owner: a change of that takes set-id bits away
+	if err == nil { // after the owner, as a change of owner clears the set-id bits
 		err = unix.Fchmod(fd, old.Mode&0o7777)
 	}
 	if err == nil {
@@ -129,8 +130,9 @@ func (p *part) become(dir int, name string, mode *int) error {
 	return nil
 }
 
-// replaced looks at what a new file will replace; what is not there, and a
-// link, gives the attributes of a new file.
+// replaced returns the attributes of the file that a new file will replace. If
+// there is none, or a symbolic link, it returns the attributes of a new file. It
+// fails if the name is a directory or anything else that may not be replaced.
 func replaced(dir int, name string) (unix.Stat_t, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)

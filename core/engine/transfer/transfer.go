@@ -1,7 +1,7 @@
-// Package transfer is the body of the child that moves one file, or a tar of
-// files, in or out of a box. It runs inside the box with the rights of the
-// box's root: what that one can't reach, no link leads this child to. See
-// wire.Transfer for how it talks.
+// Package transfer is the body of the child process that moves one file, or a
+// tar of files, into or out of a box. It runs inside the box with the rights of
+// the box's root, so no link can lead it to a file that the box's root can't
+// reach. wire.Transfer describes its protocol.
 package transfer
 
 import (
@@ -18,23 +18,24 @@ import (
 	"sandbox/core/fault"
 )
 
-// Argument makes sandbox-init such a child.
+// Argument is the command line argument that makes sandbox-init such a child.
 const Argument = "files"
 
-// Main does one transfer on stdin or stdout and talks on stderr.
+// Main does one transfer. The bytes go through stdin or stdout, the messages
+// through stderr.
 func Main() {
-	// It goes before init when the box is out of memory. A failure changes
-	// no more than that.
+	// When the box is out of memory, the kernel shall kill this child rather
+	// than init. A failure here only makes that choice less certain.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	t := talk{lines: json.NewDecoder(io.LimitReader(os.Stderr, wire.MaxTalk)), to: json.NewEncoder(os.Stderr)}
 	done, err := t.move()
 	if done.Done = err == nil; !done.Done {
 		done = wire.Moved{Error: answer(err)}
 	}
-	_ = t.to.Encode(done) // a host that has gone needs none
+	_ = t.to.Encode(done) // fails if the host process has gone, which needs no answer
 }
 
-// talk is the way to the host.
+// talk exchanges messages with the host process.
 type talk struct {
 	lines *json.Decoder
 	to    *json.Encoder
@@ -45,7 +46,7 @@ func (t talk) move() (wire.Moved, error) {
 	if err := t.lines.Decode(&m); err != nil {
 		return wire.Moved{}, err
 	}
-	// Which end of the pipe it has says which way the bytes go.
+	// The bytes go into the box if the pipe is on stdin, else out of it.
 	in, err := isPipe(os.Stdin)
 	if err != nil {
 		return wire.Moved{}, err
@@ -66,10 +67,12 @@ func isPipe(f *os.File) (bool, error) {
 	return err == nil && st.Mode()&os.ModeNamedPipe != 0, err
 }
 
-// errIncomplete is the end of an upload that its host did not finish.
+// errIncomplete is the failure of an upload that the host process did not
+// finish.
 var errIncomplete = errors.New("the upload was broken off")
 
-// committed waits for the host's word that all has come.
+// committed waits for the host's Commit, which says that all bytes have been
+// sent, and returns it.
 func (t talk) committed() (wire.Commit, error) {
 	var c wire.Commit
 	if err := t.lines.Decode(&c); err != nil || !c.Commit {
@@ -78,14 +81,14 @@ func (t talk) committed() (wire.Commit, error) {
 	return c, nil
 }
 
-// announce tells the host of the size of what is to come.
+// announce tells the host how many bytes will follow; -1 announces a tar.
 func (t talk) announce(size int64) error { return t.to.Encode(wire.Moved{Size: size}) }
 
-// invalid is a short name, which kinds has room for.
+// invalid is a short name, to keep the table of kinds compact.
 const invalid = fault.InvalidArgument
 
-// kinds are the classes of the kernel's answers that depend on what was asked
-// for; [fault.Host] has the others.
+// kinds classifies the kernel's errors whose cause is the request. [fault.Host]
+// classifies the others.
 var kinds = map[unix.Errno]fault.Kind{
 	unix.ENOENT: fault.FileNotFound, unix.EISDIR: fault.IsDirectory, unix.EFBIG: fault.Storage,
 	unix.ENOTDIR: invalid, unix.ELOOP: invalid, unix.ENAMETOOLONG: invalid, unix.EINVAL: invalid, unix.EACCES: invalid,
@@ -101,7 +104,7 @@ func answer(err error) *wire.Error {
 	switch {
 	case errors.As(err, &known):
 		kind = known.Kind
-	case host: // kind is its
+	case host: // kind is the one from fault.Host
 	case errors.As(err, &errno) && kinds[errno] != fault.Internal:
 		kind = kinds[errno]
 	default:

@@ -17,10 +17,11 @@ import (
 	"sandbox/core/fault"
 )
 
-// unpack extracts a tar into a directory, which it makes if it has to. No entry
-// leaves the directory, by its name or by a link. Modes and times of files are
-// kept, owners are not: all becomes the box's root's. Each file that is there
-// is replaced in one step; what was extracted before a failure stays.
+// unpack extracts a tar into a directory, which it makes if it is missing. No
+// entry is written outside the directory, neither by its name nor by a link.
+// Modes and times of files are kept, but owners are not: everything belongs to
+// the box's root. Each existing file is replaced in one step. Files that were
+// extracted before a failure stay.
 func unpack(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.Moved, error) {
 	at, err := find(namesOf(m.Path))
 	if err != nil {
@@ -63,7 +64,7 @@ func (u *unpacker) entries(tr *tar.Reader) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // the root looks itself
+		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // os.Root checks the paths itself
 			return fault.New(fault.InvalidArgument, "read the tar: %v", err)
 		case h.Typeflag == tar.TypeXGlobalHeader:
 			continue // a comment, as git writes it
@@ -71,7 +72,7 @@ func (u *unpacker) entries(tr *tar.Reader) error {
 		if err := u.entry(h, tr); err != nil {
 			var errno unix.Errno
 			var known *fault.Error
-			if !errors.As(err, &errno) && !errors.As(err, &known) { // of os.Root: a path that leaves it
+			if !errors.As(err, &errno) && !errors.As(err, &known) { // from os.Root: a path that leaves the directory
 				err = fault.New(fault.InvalidArgument, "%v", err)
 			}
 			return fmt.Errorf("entry %.200q: %w", h.Name, err)
@@ -79,11 +80,11 @@ func (u *unpacker) entries(tr *tar.Reader) error {
 	}
 }
 
-// entry makes what one header says.
+// entry makes the directory, file or link that one header describes.
 func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	name := path.Clean(h.Name)
 	if name == "." || name == "/" {
-		return nil // the directory itself, which is as it was
+		return nil // the directory itself, which is left as it is
 	}
 	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (u *unpacker) file(h *tar.Header, name string, content io.Reader) error {
 	return err
 }
 
-// instead makes a link in the place of what is there.
+// instead makes a link, in place of a file or link of that name if there is one.
 func (u *unpacker) instead(name string, make func() error) error {
 	if err := u.replaceable(name); err != nil {
 		return err
@@ -150,7 +151,8 @@ func (u *unpacker) instead(name string, make func() error) error {
 	return make()
 }
 
-// replaceable tells whether name may be replaced: a file, a link, or nothing.
+// replaceable returns an error if name may not be replaced. Only a regular file
+// or a symbolic link may be, and a name that does not exist passes too.
 func (u *unpacker) replaceable(name string) error {
 	st, err := u.root.Lstat(name)
 	switch {
@@ -166,7 +168,7 @@ func (u *unpacker) replaceable(name string) error {
 	return nil
 }
 
-// mode returns the mode of an entry as package os has it.
+// mode returns the mode of an entry as package os represents it.
 func mode(h *tar.Header) os.FileMode {
 	m := os.FileMode(h.Mode & 0o777)
 	for bit, flag := range map[int64]os.FileMode{0o4000: os.ModeSetuid, 0o2000: os.ModeSetgid, 0o1000: os.ModeSticky} {

@@ -1,11 +1,11 @@
-// Package wire holds the messages between a host process, the shim of a
-// home and the init of a box, and the connection that carries them: frames
-// over a Unix stream socket, with descriptors beside them.
+// Package wire defines the messages between a host process, the shim of a home
+// and the init of a box, and the connection that carries them: frames over a
+// Unix stream socket, which also passes descriptors.
 //
-// A frame is a 4-byte big-endian length of its body, 1 byte of type, 1 byte
-// with the number of descriptors that belong to it, then the body (JSON).
-// The peer may be hostile (a box is): sizes are bounded, descriptors that
-// were not announced are closed, and what does not parse ends the connection.
+// A frame is the 4-byte big-endian length of its body, 1 byte of type, 1 byte
+// with the number of descriptors that belong to it, then the body (JSON). The
+// peer may be hostile, as a box is: sizes are bounded, descriptors that were not
+// announced are closed, and a frame that does not parse ends the connection.
 package wire
 
 import (
@@ -21,9 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of a frame. A start request carries at most 128 KiB of command and as
-// much of environment, its answer the box's and the image's environment too,
-// and JSON may lengthen all of it sixfold.
+// MaxBody and MaxFDs bound a frame's body in bytes and its descriptors. A start
+// request carries at most 128 KiB of command and as much of environment. Its
+// answer also carries the environment of the box and of the image. JSON may
+// lengthen all of it sixfold.
 const (
 	MaxBody = 4 << 20
 	MaxFDs  = 8
@@ -31,13 +32,14 @@ const (
 
 const headerSize = 6
 
-// ErrProtocol is in the chain of every error that a peer's bytes caused.
+// ErrProtocol is in the chain of every error that invalid bytes from a peer
+// caused.
 var ErrProtocol = errors.New("protocol error")
 
 // Type says what a frame's body is.
 type Type byte
 
-// Frame is one message as it was received. Whoever receives it owns FDs.
+// Frame is one message as it was received. The receiver owns FDs.
 type Frame struct {
 	Type Type
 	Body []byte
@@ -52,8 +54,8 @@ func (f Frame) Decode(v any) error {
 	return nil
 }
 
-// CloseFDs closes the descriptors of a frame that nobody wants; one that was
-// taken is -1.
+// CloseFDs closes the frame's descriptors, except those that are -1 because
+// their owner has taken them.
 func (f Frame) CloseFDs() {
 	for _, fd := range f.FDs {
 		if fd >= 0 {
@@ -62,8 +64,8 @@ func (f Frame) CloseFDs() {
 	}
 }
 
-// Conn sends and receives frames. Send may be called by several goroutines at
-// once, Recv by one. On a socket in blocking mode the calls block their
+// Conn sends and receives frames. Several goroutines may call Send at once, but
+// only one may call Recv. On a socket in blocking mode the calls block their
 // thread; on one in non-blocking mode they wait in Go's poller.
 type Conn struct {
 	f       *os.File
@@ -73,16 +75,19 @@ type Conn struct {
 	fds     []int  // received and not yet taken
 }
 
-// NewConn makes a connection of a socket's descriptor, which it owns.
+// NewConn returns a connection on a socket's descriptor, which the connection
+// owns from then on.
 func NewConn(fd int, name string) *Conn { return &Conn{f: os.NewFile(uintptr(fd), name)} }
 
-// FD returns the socket, to poll it. It stays the connection's.
+// FD returns the socket's descriptor, for polling. The connection still owns it.
 func (c *Conn) FD() int { return int(c.f.Fd()) }
 
-// Buffered tells whether a Recv may have its answer without the socket.
+// Buffered tells whether received bytes are waiting for the next Recv, which may
+// then return a frame without reading from the socket.
 func (c *Conn) Buffered() bool { return len(c.buf) > 0 }
 
-// Close closes the socket and what was received and not taken.
+// Close closes the socket, and the descriptors that were received but not
+// returned in a frame.
 func (c *Conn) Close() error {
 	for _, fd := range c.fds {
 		_ = unix.Close(fd)
@@ -91,16 +96,17 @@ func (c *Conn) Close() error {
 	return c.f.Close()
 }
 
-// Cut ends all sending and receiving, also of a call that waits. It may come
-// at any time, also after Close, when the number is another file's.
+// Cut ends all sending and receiving, also of a call that waits. It may be
+// called at any time. After Close it does nothing, even if the descriptor's
+// number belongs to another file by then.
 func (c *Conn) Cut() {
 	if rc, err := c.f.SyscallConn(); err == nil {
 		_ = rc.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 	}
 }
 
-// SetTimeout bounds each later Send and Recv of a blocking socket to d, or
-// twice d for a frame that comes in parts; 0 is none.
+// SetTimeout bounds each later Send and Recv of a blocking socket to d, or to
+// twice d for a frame that arrives in parts. 0 means no timeout.
 func (c *Conn) SetTimeout(d time.Duration) error {
 	c.timeout = d
 	tv := unix.NsecToTimeval(int64(d))
@@ -111,7 +117,7 @@ func (c *Conn) SetTimeout(d time.Duration) error {
 	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv)
 }
 
-// Send sends one frame. body is marshalled; fds stay the caller's.
+// Send sends one frame, with body as JSON. The caller still owns fds.
 func (c *Conn) Send(t Type, body any, fds ...int) error {
 	b := make([]byte, headerSize, 512)
 	if body != nil {
@@ -158,7 +164,8 @@ func (c *Conn) sendAll(b, oob []byte) error {
 	return nil
 }
 
-// Recv returns the next frame; io.EOF when the peer has closed between frames.
+// Recv returns the next frame. The error is io.EOF when the peer has closed the
+// connection between frames, and io.ErrUnexpectedEOF within one.
 func (c *Conn) Recv() (Frame, error) {
 	if err := c.fill(headerSize); err != nil {
 		return Frame{}, err
@@ -182,7 +189,8 @@ func (c *Conn) Recv() (Frame, error) {
 	return f, nil
 }
 
-// readSize is what one recvmsg asks for; most frames fit.
+// readSize is the least number of bytes that one recvmsg asks for. Most frames
+// fit into it.
 const readSize = 4096
 
 // fill reads until n bytes are buffered.
@@ -210,8 +218,8 @@ func (c *Conn) recvmsg(size int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// One read at a time grows the buffer: a frame that was announced and
-	// does not come costs no memory.
+	// The buffer grows only with the bytes that arrive, so a large frame that
+	// is announced and never sent costs no memory.
 	b := make([]byte, min(size, 64<<10))
 	oob := make([]byte, unix.CmsgSpace(MaxFDs*4))
 	var n, oobn, flags int
@@ -251,8 +259,8 @@ func (c *Conn) takeRights(oob []byte, flags int) error {
 	return nil
 }
 
-// mustWait tells whether Go's poller has to wait for the socket. A blocking
-// socket answers EAGAIN when its timeout has passed: that is an end.
+// mustWait tells whether Go's poller has to wait for the socket after err. On a
+// blocking socket it has not: there EAGAIN means that the timeout has passed.
 func (c *Conn) mustWait(err error) bool {
 	if !errors.Is(err, unix.EAGAIN) {
 		return false

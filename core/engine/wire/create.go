@@ -2,15 +2,15 @@ package wire
 
 import "sandbox/api"
 
-// Create asks the shim for a box. Its image is resolved already.
+// Create requests a new box from the shim. Its image is resolved already.
 type Create struct {
 	ID    string `json:"id"`
 	Box   Box    `json:"options"`
-	Image Image  `json:"image"`           // of a box with RootfsPath, Layers alone
-	Owned bool   `json:"owned,omitempty"` // the box ends with the process that asks
+	Image Image  `json:"image"`           // has only Layers for a box with RootfsPath
+	Owned bool   `json:"owned,omitempty"` // the box ends with the requesting process
 }
 
-// Box is what a Create asks for; options.Box explains the members.
+// Box holds the options of a Create. The fields of options.Box explain them.
 type Box struct {
 	Name         string            `json:"name,omitempty"`
 	Image        string            `json:"image,omitempty"`
@@ -29,7 +29,8 @@ type Box struct {
 	AutoRemove   bool              `json:"auto_remove"`
 }
 
-// Volume is a volume of a Box, and the directory that its host path must lie in.
+// Volume is a volume of a Box. Within is the directory that its host path must
+// lie in.
 type Volume struct {
 	HostPath  string `json:"host_path"`
 	GuestPath string `json:"guest_path"`
@@ -37,7 +38,7 @@ type Volume struct {
 	Within    string `json:"within,omitempty"`
 }
 
-// Image is the image of a Create; core.Image explains the members.
+// Image is the image of a Create. The fields of core.Image explain its own.
 type Image struct {
 	Ref        string   `json:"ref,omitempty"`
 	ID         string   `json:"id,omitempty"`

@@ -1,14 +1,15 @@
 package wire
 
-// A transfer moves a file in or out of a box. Init starts a child for it, with
-// the rights of the box's root and no more, and hands the host the other ends
-// of the child's two descriptors: a pipe with the bytes, and a socket on which
-// both sides talk in lines of JSON. The host sends a Move; of an upload, once
-// all bytes are in the pipe and it is closed, a Commit, without which nothing
-// is kept. The child answers with one Moved, and with one before the bytes of
-// a download. Its life is the connection's to init.
+// A transfer moves a file into or out of a box. Init starts a child process for
+// it, with only the rights of the box's root, and passes the host process the
+// other ends of the child's two descriptors: a pipe for the bytes, and a socket
+// for messages, which are lines of JSON. The host sends a Move. For an upload it
+// also sends a Commit, once it has written all bytes to the pipe and closed it;
+// without the Commit a file is not kept. The child answers with one Moved at the
+// end, and for a download also with one before the bytes. The child lives as
+// long as the host's connection to init.
 type (
-	// Transfer asks init for a child.
+	// Transfer requests a child from init.
 	Transfer struct {
 		In bool `json:"in"` // the bytes go into the box
 	}
@@ -17,24 +18,24 @@ type (
 	Move struct {
 		Path string `json:"path"`
 		Tar  bool   `json:"tar,omitempty"`
-		Name string `json:"name,omitempty"` // of an upload into a directory
-		Mode *int   `json:"mode,omitempty"` // of an upload
+		Name string `json:"name,omitempty"` // the file's name, for an upload into a directory
+		Mode *int   `json:"mode,omitempty"` // the file's mode, for an upload
 	}
 
-	// Commit says that an upload is whole.
+	// Commit says that an upload is complete.
 	Commit struct {
 		Commit bool `json:"commit"`
-		Mode   *int `json:"mode,omitempty"` // of a file, in place of the Move's
+		Mode   *int `json:"mode,omitempty"` // the file's mode, instead of the Move's
 	}
 
-	// Moved is what became of it.
+	// Moved announces a download or reports the result of a transfer.
 	Moved struct {
 		Path  string `json:"path,omitempty"`
-		Size  int64  `json:"size"` // -1 for a tar that is to come
+		Size  int64  `json:"size"` // -1 announces a tar
 		Done  bool   `json:"done,omitempty"`
 		Error *Error `json:"error,omitempty"`
 	}
 )
 
-// MaxTalk bounds what is read of a line.
+// MaxTalk bounds the bytes that are read of a line.
 const MaxTalk = 64 << 10

@@ -7,14 +7,16 @@ import (
 	"sandbox/core/fault"
 )
 
-// Frames between a host process and the init of a box. A connection serves
-// one request. After Start or Attach it stands for the exec's reader: init
-// hands out the exec's descriptors to one connection at a time.
+// These are the frames between a host process and the init of a box. Each
+// connection serves one request. After Start or Attach the connection represents
+// the exec's reader: init passes the exec's descriptors to one connection at a
+// time.
 const (
-	// From the shim to a new init, on the pair it was started with.
+	// Frames between the shim and a new init, on the socket pair that init was
+	// started with.
 	TypeConfig Type = iota + 1 // Config, with the listening socket, the directory of exec groups, the count of OOM kills, lists of tasks
 	TypeReady                  // no body: init's answer
-	TypeGo                     // no body: serve
+	TypeGo                     // no body: the shim tells init to serve
 
 	// Requests to init.
 	TypeStart    // Start
@@ -27,20 +29,20 @@ const (
 	TypeEnd      // End
 	TypeTransfer // Transfer
 
-	// On the connection of an exec.
+	// Requests on the connection of an exec.
 	TypeSignal     // Signal
 	TypeCancel     // Cancel
 	TypeCloseStdin // no body
-	TypeHangUp     // Cancel: SIGHUP to the tree, SIGKILL to what is left after the grace
-	TypeRelease    // no body: the output was read, or is not wanted
+	TypeHangUp     // Cancel: SIGHUP to the tree, SIGKILL to processes left after the grace
+	TypeRelease    // no body: the output has been read, or nobody wants it
 
 	// Answers of init.
 	TypeStarted // Exec, with the exec's descriptors
 	TypeExited  // api.ExitStatus
-	TypeExec    // Exec: one of Execs; Find's; twice for Await and at the end for End
-	TypeListed  // no body: the end of Execs
-	TypeMoving  // no body: with the pipe and the socket of a transfer
-	TypeStopped // no body: the answer to Stop, just before the end
+	TypeExec    // Exec: each one for Execs, one for Find, at once and at its end for Await, at its end for End
+	TypeListed  // no body: the end of the answer to Execs
+	TypeMoving  // no body: has the pipe and the socket of a transfer
+	TypeStopped // no body: the answer to Stop, just before init ends
 	TypeStatsIs // Stats
 	TypeError   // Error
 )
@@ -52,10 +54,10 @@ type Config struct {
 	Env        map[string]string `json:"env,omitempty"`
 	WorkingDir string            `json:"working_dir"`
 	User       string            `json:"user"`
-	Files      map[string]string `json:"files,omitempty"` // what /etc has to hold, by name
+	Files      map[string]string `json:"files,omitempty"` // the text of files in /etc, by name
 }
 
-// Start asks for a command.
+// Start requests a command.
 type Start struct {
 	Cmd        []string          `json:"cmd"`
 	Env        map[string]string `json:"env,omitempty"`
@@ -65,21 +67,21 @@ type Start struct {
 	Cols       int               `json:"cols,omitempty"`
 	Rows       int               `json:"rows,omitempty"`
 	Stdin      bool              `json:"stdin,omitempty"`
-	KeepStdin  bool              `json:"keep_stdin,omitempty"` // init has it open too, until CloseStdin
+	KeepStdin  bool              `json:"keep_stdin,omitempty"` // init keeps it open too, until CloseStdin
 	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
 }
 
-// Attach asks for the descriptors of an exec whose reader has gone.
+// Attach requests the descriptors of an exec whose reader has disconnected.
 type Attach struct {
 	ID string `json:"id"`
 }
 
-// Find names the exec of a Find or Await.
+// Find is the body of a Find or Await and names its exec.
 type Find struct {
 	ID string `json:"id"`
 }
 
-// End asks for the end of an exec's whole tree, whoever reads it.
+// End requests the end of an exec's whole process tree, whoever its reader is.
 type End struct {
 	ID      string `json:"id"`
 	GraceMS int64  `json:"grace_ms"`
@@ -88,14 +90,14 @@ type End struct {
 // MaxExecs is how many execs of a box are remembered (contract, section 3).
 const MaxExecs = 1024
 
-// Exec is what init knows of an exec. In the answer to Start and Attach, the
-// descriptors beside it are stdout, stderr and, when Stdin says so, stdin; or
-// the one terminal.
+// Exec is what init knows of an exec. In the answer to Start and Attach, its
+// frame has the descriptors of stdout, stderr and, if Stdin is set, stdin; an
+// exec with a terminal has only that one descriptor.
 type Exec struct {
 	ID         string            `json:"id"`
-	PID        int               `json:"pid"` // in the box; 0 when it could not be started
+	PID        int               `json:"pid"` // in the box; 0 if it could not be started
 	Cmd        []string          `json:"cmd"`
-	Env        map[string]string `json:"env,omitempty"` // all that the command has
+	Env        map[string]string `json:"env,omitempty"` // the command's whole environment
 	WorkingDir string            `json:"working_dir"`
 	User       string            `json:"user"`
 	TTY        bool              `json:"tty,omitempty"`
@@ -105,17 +107,17 @@ type Exec struct {
 	End        *api.ExitStatus   `json:"end,omitempty"`
 }
 
-// Signal asks for a signal to the exec's own process.
+// Signal requests a signal to the exec's own process.
 type Signal struct {
 	Signal int `json:"signal"`
 }
 
-// Cancel asks for the end of the exec's whole tree.
+// Cancel requests the end of the exec's whole process tree.
 type Cancel struct {
 	GraceMS int64 `json:"grace_ms"`
 }
 
-// Stop asks for the end of the box.
+// Stop requests the end of the box.
 type Stop struct {
 	GraceMS int64 `json:"grace_ms"`
 }
@@ -126,7 +128,7 @@ type Stats struct {
 	ExecErrors int64 `json:"exec_errors"`
 }
 
-// Error answers a request that was refused: Code is a code of package fault.
+// Error answers a request that failed. Kind is a kind of package fault.
 type Error struct {
 	Kind    fault.Kind `json:"code"`
 	Message string     `json:"message"`

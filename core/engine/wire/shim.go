@@ -1,11 +1,12 @@
 package wire
 
-// Protocol is the version of the two protocols. It is part of the shim's socket name, so
-// that a shim of another version finishes its boxes beside a new one.
+// Protocol is the version of the protocols of the shim and of init. It is part
+// of the name of the shim's socket, so that a shim of another version can finish
+// its boxes while a new one runs.
 const Protocol = "2"
 
-// Frames between a host process and the shim of its home. The shim greets
-// with Hello; then each request has one answer, in order.
+// These are the frames between a host process and the shim of its home. The shim
+// sends Hello first; then each request gets one answer, in order.
 const (
 	TypeHello Type = iota + 64 // Hello
 
@@ -16,51 +17,52 @@ const (
 	TypeRemoveBox
 	TypeUnpack // Unpack, with the read end of the tar stream
 	TypeSweep  // Sweep
-	TypeFlush  // no body; answered before the disk has the layers
+	TypeFlush  // no body; answered before the layers are on the disk
 
-	// Answers of the shim; or TypeError.
+	// Answers of the shim. A request that failed is answered with TypeError.
 	TypeRecord // core.Record
 	TypeDone   // no body
 	TypeSwept  // Swept
 )
 
-// Ready is what a new shim tells its starter once it serves. One that can't
-// tells an Error, as one line of JSON.
+// Ready is what a new shim writes to the process that started it, once it
+// serves. A shim that can't serve writes an Error instead, as one line of JSON.
 const Ready = "ready\n"
 
-// Hello says who answers.
+// Hello says which shim has accepted the connection.
 type Hello struct {
 	Protocol string `json:"protocol"`
 	Version  string `json:"version"`
 	PID      int    `json:"pid"`
 }
 
-// BoxRequest is StartBox, StopBox or RemoveBox.
+// BoxRequest is the body of StartBox, StopBox and RemoveBox.
 type BoxRequest struct {
 	ID      string `json:"id"`
 	GraceMS int64  `json:"grace_ms,omitempty"` // StopBox
 	Force   bool   `json:"force,omitempty"`    // RemoveBox
 }
 
-// Unpack asks for a layer: the tar stream beside it goes into the new directory Dir.
+// Unpack requests a layer: the tar stream whose descriptor the frame has is
+// extracted into the new directory Dir.
 type Unpack struct {
 	Dir string `json:"dir"`
 }
 
-// Sweep asks for the removal of boxes that have been over for a while, and of
-// what a crash left.
+// Sweep requests the removal of boxes that stopped or failed at least OlderMS
+// milliseconds ago, and of anything that a crash left behind.
 type Sweep struct {
 	OlderMS int64 `json:"older_ms"`
 }
 
-// Swept is what a sweep did, also where it failed in parts.
+// Swept is the result of a sweep, also of one that failed in part.
 type Swept struct {
 	Boxes []string `json:"boxes"`
 	Bytes int64    `json:"bytes"`
 	Error *Error   `json:"error,omitempty"`
 }
 
-// Names in the home.
+// These are the names of files in the home.
 const (
 	ShimSocket = "shim-" + Protocol + ".sock" // in the directory "engine"
 	ShimLock   = "shim-" + Protocol + ".lock"

@@ -11,7 +11,7 @@ import (
 	"sandbox/core/sockets"
 )
 
-// Dial connects to a socket in dir, in blocking mode.
+// Dial returns a connection to a socket in dir, in blocking mode.
 func Dial(dir *os.File, name string) (*Conn, error) {
 	fd, err := sockets.Connect(dir, name)
 	if err != nil {
@@ -20,10 +20,10 @@ func Dial(dir *os.File, name string) (*Conn, error) {
 	return NewConn(fd, name), nil
 }
 
-// DialPolled connects to a socket in dir, for calls that wait long: they do so
-// in Go's poller and hold no thread.
+// DialPolled returns a connection to a socket in dir, in non-blocking mode. It
+// is for calls that may wait long: they wait in Go's poller and block no thread.
 func DialPolled(dir *os.File, name string) (*Conn, error) {
-	fd, err := sockets.Connect(dir, name) // blocking: a full queue is waited for
+	fd, err := sockets.Connect(dir, name) // blocking, so that it waits if the listener's queue is full
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,8 @@ type Listener struct {
 	rc syscall.RawConn
 }
 
-// NewListener takes over a listening socket.
+// NewListener returns a listener on a listening socket, which it owns from then
+// on.
 func NewListener(fd int) (*Listener, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, err
@@ -53,7 +54,8 @@ func NewListener(fd int) (*Listener, error) {
 	return &Listener{f, rc}, nil
 }
 
-// Accept waits for the next connection. It fails for good once Close was called.
+// Accept waits for the next connection and returns it. After Close it always
+// fails.
 func (l *Listener) Accept() (*Conn, error) {
 	for {
 		var conn int
@@ -68,19 +70,21 @@ func (l *Listener) Accept() (*Conn, error) {
 		case failed == nil:
 			return NewConn(conn, "peer"), nil
 		case errors.Is(failed, unix.EMFILE), errors.Is(failed, unix.ENFILE), errors.Is(failed, unix.ENOMEM):
-			time.Sleep(shortage) // the kernel does not tell when there is room again
+			time.Sleep(shortage) // the kernel does not report when there is room again
 		}
-		// Else the peer has given up meanwhile: take the next one.
+		// After any other failure the peer has given up: take the next one.
 	}
 }
 
-// shortage is the pause before another try when descriptors have run out.
+// shortage is the pause before the next try when descriptors or memory have run
+// out.
 const shortage = 5 * time.Millisecond
 
-// Close ends Accept.
+// Close closes the socket and ends Accept.
 func (l *Listener) Close() error { return l.f.Close() }
 
-// HungUp tells whether the other side has closed, without a Recv.
+// HungUp tells, without a Recv, whether the other side has closed the
+// connection.
 func (c *Conn) HungUp() bool { return hasHungUp(uintptr(c.FD())) }
 
 func hasHungUp(fd uintptr) bool {
@@ -89,8 +93,9 @@ func hasHungUp(fd uintptr) bool {
 	return err == nil && n > 0
 }
 
-// Watch returns a channel that is closed when the peer hangs up. The socket is
-// one in non-blocking mode, and nobody receives until stop was called.
+// Watch returns a channel that is closed when the peer hangs up, and a function
+// that ends the watch. The socket must be in non-blocking mode, and nobody may
+// call Recv until stop has returned.
 func (c *Conn) Watch() (left <-chan struct{}, stop func()) {
 	hungUp, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -106,7 +111,7 @@ func (c *Conn) Watch() (left <-chan struct{}, stop func()) {
 	}
 }
 
-// Peer returns the process at the other end of a connection.
+// Peer returns the PID of the process at the other end of a connection.
 func (c *Conn) Peer() (pid int, err error) {
 	cred, err := unix.GetsockoptUcred(c.FD(), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
