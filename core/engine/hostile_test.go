@@ -18,8 +18,8 @@ func frame(t wire.Type, fds byte, body string) []byte {
 	return append(append(head, byte(t), fds), body...)
 }
 
-// answered returns what the host makes of an init that answers a start with
-// these bytes and descriptors, and then goes away.
+// answered returns the process or failure that the host gets from an init that
+// answers a start with these bytes and descriptors and sends nothing more.
 func answered(t testing.TB, o options.Exec, answer []byte, fds ...int) (*core.Process, error) {
 	t.Helper()
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -33,7 +33,7 @@ func answered(t testing.TB, o options.Exec, answer []byte, fds ...int) (*core.Pr
 	if err := unix.Sendmsg(p[1], answer, rights, nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	// Its side stays open for what the host sends, and has no more to say.
+	// Init's side can still receive what the host sends, but sends no more.
 	if err := unix.Shutdown(p[1], unix.SHUT_WR); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func answered(t testing.TB, o options.Exec, answer []byte, fds ...int) (*core.Pr
 	return process, err
 }
 
-// open opens a file until the test and those below it have ended.
+// open opens a file and closes it once the test and its subtests have ended.
 func open(t *testing.T, path string) *os.File {
 	t.Helper()
 	f, err := os.Open(path)
@@ -57,7 +57,8 @@ func open(t *testing.T, path string) *os.File {
 	return f
 }
 
-// TestHostileInit is a box whose init was taken over.
+// TestHostileInit checks that the host refuses the answers of an init that the
+// box has taken over.
 func TestHostileInit(t *testing.T) {
 	t.Parallel()
 	file, null := open(t, "/etc/passwd"), open(t, os.DevNull)
@@ -95,7 +96,7 @@ func TestHostileInit(t *testing.T) {
 	}
 }
 
-// FuzzAnswer is the init protocol as the host reads it.
+// FuzzAnswer sends the host any bytes as the answers of an init.
 func FuzzAnswer(f *testing.F) {
 	good := frame(wire.TypeStarted, 2, `{"id":"exec_a","pid":2}`)
 	f.Add(good)
@@ -111,7 +112,7 @@ func FuzzAnswer(f *testing.F) {
 	fds := []int{int(r.Fd()), int(r.Fd())}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		if len(answer) == 0 || len(answer) > 64<<10 {
-			return // nothing carries no descriptors; a socket holds no more
+			return // descriptors need at least one byte; a socket holds no more
 		}
 		p, err := answered(t, options.Exec{}, answer, fds...)
 		if err != nil {

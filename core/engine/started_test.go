@@ -13,9 +13,9 @@ import (
 	"sandbox/core/ids"
 )
 
-// FuzzStarted has a hostile init answer a start: with any frame, and any kinds
-// of descriptors (p: a pipe, others: no stream). Only pipes are taken, as many
-// as were asked for, and nothing is kept of what was refused.
+// FuzzStarted lets a hostile init answer a start with any frame and any kinds of
+// descriptors (p is a pipe, others are no stream). The host must accept only
+// pipes, as many as it requested, and keep nothing of an answer that it refused.
 func FuzzStarted(f *testing.F) {
 	good := []byte(`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2}`)
 	withStdin := []byte(`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2,"stdin":true}`)
@@ -59,7 +59,8 @@ func FuzzStarted(f *testing.F) {
 	})
 }
 
-// FuzzExecRecord has a hostile init tell of an exec: what is taken can be shown.
+// FuzzExecRecord lets a hostile init send the record of an exec. A record that
+// the host accepts must be fit to be shown.
 func FuzzExecRecord(f *testing.F) {
 	for _, body := range []string{
 		`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2,"cmd":["a"],"created_at":"2026-01-02T03:04:05Z"}`,
@@ -83,14 +84,15 @@ func FuzzExecRecord(f *testing.F) {
 	})
 }
 
-// An init that passes pipes on which a read waits makes nobody wait.
+// TestStartedNeverWaits checks that an init that passes pipes in blocking mode
+// can't make the host wait.
 func TestStartedNeverWaits(t *testing.T) {
 	var stream [2]int
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err = errors.Join(err, unix.Pipe2(stream[:], unix.O_CLOEXEC)); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(stream[1]) // as init keeps it: there is no end
+	defer unix.Close(stream[1]) // kept open as init would, so that a read meets no EOF
 	second, err := unix.Dup(stream[0])
 	if err != nil {
 		t.Fatal(err)

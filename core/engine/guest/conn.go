@@ -11,14 +11,15 @@ import (
 	"sandbox/core/fault"
 )
 
-// handle serves one connection: one request, and the life of its exec.
+// handle serves one connection: it answers one request and, if that made the
+// connection the reader of an exec, serves the exec's reader too.
 func (g *guest) handle(conn *wire.Conn) {
 	defer conn.Close()
 	f, err := conn.Recv()
 	if err != nil {
 		return
 	}
-	f.CloseFDs() // nobody sends any
+	f.CloseFDs() // no request has descriptors
 	switch f.Type {
 	case wire.TypeStart:
 		err = g.handleStart(conn, f)
@@ -47,7 +48,7 @@ func (g *guest) handle(conn *wire.Conn) {
 	}
 }
 
-// kindOf classifies a failure of init's.
+// kindOf classifies a failure in init.
 func kindOf(err error) fault.Kind {
 	switch {
 	case errors.Is(err, errStopping), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded):
@@ -57,7 +58,8 @@ func kindOf(err error) fault.Kind {
 	case errors.Is(err, errTerminals):
 		return fault.ResourceExhausted
 	}
-	// No space, of a cgroup for one, is not the disk's here.
+	// fault.Host may return another kind, such as Storage for ENOSPC. It is not
+	// used: here ENOSPC does not come from the disk, but from a cgroup for one.
 	if kind, _ := fault.Host(err); kind == fault.ResourceExhausted {
 		return kind
 	}
@@ -82,7 +84,8 @@ func (g *guest) handleStart(conn *wire.Conn, f wire.Frame) error {
 
 var errUnknown = errors.New("no such exec")
 
-// find returns the exec that has not been forgotten.
+// find returns the exec with this id, or errUnknown if init no longer remembers
+// it.
 func (g *guest) find(id string) (*exec, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,8 +111,9 @@ func (g *guest) handleAttach(conn *wire.Conn, f wire.Frame) error {
 	return nil
 }
 
-// follow hands the exec to its reader and does what the reader asks for, until
-// it releases the exec or goes away; then another may attach.
+// follow passes the exec's descriptors to its reader and serves the reader's
+// requests, until the reader releases the exec or disconnects. Then another
+// reader may attach.
 func (g *guest) follow(e *exec, conn *wire.Conn) {
 	defer e.detach()
 	if e.hand(g, conn) != nil {
@@ -159,8 +163,8 @@ func (e *exec) control(f wire.Frame) error {
 	return nil
 }
 
-// signal reaches the command's own process; one that has ended has no pid any
-// more that could be another's.
+// signal sends a signal to the command's own process. It does nothing once that
+// process has ended, as its PID may be another process's by then.
 func (e *exec) signal(sig unix.Signal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -17,41 +17,42 @@ import (
 	"sandbox/core/ids"
 )
 
-// timeoutGrace is what a command whose time is over gets between SIGTERM and
-// SIGKILL (contract, section 3).
+// timeoutGrace is the time between SIGTERM and SIGKILL for a command whose
+// timeout has passed (contract, section 3).
 const timeoutGrace = 2 * time.Second
 
-// exec is one command. Its reader is the connection that has its descriptors.
+// exec is one command. Its reader is the connection to which init has passed its
+// descriptors.
 type exec struct {
 	id      string
-	asked   wire.Start // without what is too long to be kept, once it has ended
-	who     user       // zero when it could not be found out
+	asked   wire.Start // the request; shortened after the end if it is too long to keep
+	who     user       // zero if it could not be found out
 	created time.Time
 	group   group
 	files   files
-	kills   int           // that the kernel had done for want of memory when it started
+	kills   int           // the box's count of OOM kills when the exec started
 	done    chan struct{} // closed once there is a status
 
 	mu      sync.Mutex
-	pid     int // 0 when it could not be started
+	pid     int // 0 if it could not be started
 	status  *api.ExitStatus
-	ending  api.Reason  // the reason, once init began to end it
-	last    unix.Signal // that init sent to end it
+	ending  api.Reason  // why init ends the exec; empty until init begins to
+	last    unix.Signal // the last signal that init sent to end it
 	reader  *wire.Conn
-	left    chan struct{} // closed once the reader has gone
-	handed  bool          // the reader has the descriptors
+	left    chan struct{} // closed once the reader has disconnected
+	handed  bool          // the reader has received the descriptors
 	timeout *time.Timer
 	killer  *time.Timer
-	held    *api.ExitStatus // the end, until the group is empty
-	dying   *time.Timer     // bounds that
+	held    *api.ExitStatus // the status to publish once the group is empty
+	dying   *time.Timer     // bounds how long that status is held back
 }
 
 // files are init's own ends of an exec's descriptors. They stay open while the
 // output may still be wanted, also when the process that reads it has died.
 type files struct {
-	out, err, in int // -1 where there is none
+	out, err, in int // -1 for none
 	tty          bool
-	keepIn       bool // until the reader closes it; else the reader alone has it
+	keepIn       bool // keep in until CloseStdin; otherwise only the reader has it open
 }
 
 func (f *files) given() []int {
@@ -64,15 +65,15 @@ func (f *files) given() []int {
 	return fds
 }
 
-// start starts a command. A command that can't be started is an exec that has
-// ended, with a line on its stderr.
+// start starts a command and returns its exec. For a command that can't be
+// started, the exec has ended and its stderr has one line that says why.
 func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
 	e := &exec{
 		id: ids.Exec.New(), asked: r, created: time.Now(), kills: g.oom.count(), done: make(chan struct{}),
 		reader: reader, left: make(chan struct{}),
 	}
 	if e.asked.Env == nil {
-		e.asked.Env = map[string]string{} // nil is one that was not kept
+		e.asked.Env = map[string]string{} // nil would mean that it was not kept
 	}
 	child, err := e.open(g, r)
 	if err != nil {
@@ -92,7 +93,7 @@ func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
 	return e, nil
 }
 
-// spawn brings the command up.
+// spawn finds out how to start the command and starts it.
 func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 	plan, why := g.plan(r)
 	if why != nil {
@@ -100,14 +101,14 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 	}
 	defer plan.close()
 	e.noteStart(plan.user, 0)
-	if e.files.tty { // so that the user may open /dev/tty's name
+	if e.files.tty { // so that the user may also open the terminal by its name
 		_ = unix.Fchown(child.in, int(plan.user.uid), -1)
 	}
 	return g.fork(e, plan, r.Cmd, child)
 }
 
-// fork starts a process in a group of its own. The reaper learns of the child
-// before it can look for it: both hold g.mu.
+// fork starts a process in a group of its own. The reaper can't look for the
+// child before fork has registered it, since both hold g.mu for that.
 func (g *guest) fork(e *exec, plan plan, argv []string, child childFiles) *startFailure {
 	var err error
 	if e.group, err = g.tree.make(e.id); err != nil {
@@ -136,15 +137,16 @@ func (g *guest) fork(e *exec, plan plan, argv []string, child childFiles) *start
 	return nil
 }
 
-// noteStart notes what came of the start: others may look at the exec meanwhile.
+// noteStart records the result of the start. It locks e.mu, since other
+// goroutines may read the exec meanwhile.
 func (e *exec) noteStart(who user, pid int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.who, e.pid = who, pid
 }
 
-// preferForOOM makes the kernel end a command rather than init when the box
-// is out of memory. What fails here only makes that choice less certain.
+// preferForOOM makes the kernel kill a command rather than init when the box is
+// out of memory. A failure here only makes that choice less certain.
 func preferForOOM(pid int) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -165,8 +167,8 @@ func (e *exec) arm(ms int64) {
 	})
 }
 
-// end ends the whole process tree. It gives false when the command has ended
-// already.
+// end ends the whole process tree: it sends SIGTERM now, and SIGKILL after
+// grace. It returns false if the command has ended already.
 func (e *exec) end(reason api.Reason, grace time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -185,8 +187,9 @@ func (e *exec) end(reason api.Reason, grace time.Duration) bool {
 	return true
 }
 
-// hangUp tells the whole tree that its terminal has gone. What is there after
-// grace is killed, also when the command's own process has ended by then.
+// hangUp sends SIGHUP to the whole process tree, as when its terminal has gone.
+// Processes that are left after grace are killed, even if the command's own
+// process has ended by then.
 func (e *exec) hangUp(grace time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -204,14 +207,15 @@ func (e *exec) kill() {
 	_ = e.group.kill()
 }
 
-// exited turns the end of the own process into the exec's.
+// exited turns the end of the command's own process into the end of the exec.
 func (e *exec) exited(ws unix.WaitStatus, oom oomKills) {
 	end := api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonExited, ExitCode: ws.ExitStatus()}
 	switch {
 	case ws.Signaled():
 		end.Reason, end.Signal, end.ExitCode = api.ReasonSignaled, int(ws.Signal()), 128+int(ws.Signal())
-		// One that somebody else killed while another command of the box
-		// was out of memory is taken for one more: nothing tells them apart.
+		// If the box had an OOM kill since the exec started, a SIGKILL counts as
+		// one too. It may have come from somebody else, while the kernel killed
+		// another command: nothing tells the two apart.
 		if ws.Signal() == unix.SIGKILL && oom.count() > e.kills {
 			end.Reason = api.ReasonOOMKilled
 		}
@@ -223,9 +227,9 @@ func (e *exec) exited(ws unix.WaitStatus, oom oomKills) {
 	e.mu.Unlock()
 	switch reason {
 	case "":
-	case api.ReasonBoxStopped: // the rest of the tree has the box's grace
+	case api.ReasonBoxStopped: // the rest of the tree still has the grace period of the box's stop
 		end.Reason, end.Status = reason, api.ExecFailed
-	default: // what is left of the tree goes with it, before anybody hears of the end
+	default: // the rest of the tree is killed before the end is published
 		_ = e.group.kill()
 		e.finishLater(endedBy(reason, last))
 		return
@@ -233,11 +237,13 @@ func (e *exec) exited(ws unix.WaitStatus, oom oomKills) {
 	e.finish(end)
 }
 
-// maxDying is how long the end of a command waits for its killed tree. A
-// process that the kernel can't end now is not waited for.
+// maxDying is how long the end of a command is held back until its killed
+// process tree is gone. After that it is published even if the kernel could not
+// end some process yet.
 const maxDying = time.Second
 
-// finishLater publishes the end once the exec's group is empty.
+// finishLater holds back the end until the exec's group is empty, or maxDying
+// has passed.
 func (e *exec) finishLater(end api.ExitStatus) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -245,7 +251,8 @@ func (e *exec) finishLater(end api.ExitStatus) {
 	e.dying = time.AfterFunc(maxDying, e.groupGone)
 }
 
-// groupGone says that no process of the exec is left.
+// groupGone publishes the held end, if there is one. It is called once no
+// process of the exec is left, or maxDying has passed.
 func (e *exec) groupGone() {
 	e.mu.Lock()
 	end := e.held
@@ -259,7 +266,7 @@ func (e *exec) groupGone() {
 	}
 }
 
-// endedBy is the end of a command that init ended.
+// endedBy returns the exit status of a command that init ended.
 func endedBy(reason api.Reason, last unix.Signal) api.ExitStatus {
 	status := api.ExecCanceled
 	if reason == api.ReasonTimedOut {
@@ -268,11 +275,11 @@ func endedBy(reason api.Reason, last unix.Signal) api.ExitStatus {
 	return api.ExitStatus{Status: status, Reason: reason, Signal: int(last), ExitCode: 128 + int(last)}
 }
 
-// runs tells whether the exec's own process has not been reaped: its pid is not
-// another's. e.mu is held.
+// runs tells whether the exec's own process has been started and not yet reaped,
+// so that its PID can't be another process's. e.mu is held.
 func (e *exec) runs() bool { return e.pid > 0 && e.status == nil && e.held == nil }
 
-// finish publishes the end to the reader, if there is one now.
+// finish records the end and sends it to the reader, if there is one now.
 func (e *exec) finish(end api.ExitStatus) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -295,7 +302,7 @@ var (
 	errReleased = errors.New("the exec's output was released")
 )
 
-// attach makes conn the reader; it fails while another one lives.
+// attach makes conn the reader. It fails while another reader is connected.
 func (e *exec) attach(conn *wire.Conn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -303,7 +310,7 @@ func (e *exec) attach(conn *wire.Conn) error {
 		if !e.reader.HungUp() {
 			return errTaken
 		}
-		left := e.left // its goroutine is about to find out
+		left := e.left // closed by the old reader's goroutine, which will soon notice
 		e.mu.Unlock()
 		<-left
 		e.mu.Lock()
@@ -315,7 +322,8 @@ func (e *exec) attach(conn *wire.Conn) error {
 	return nil
 }
 
-// hand sends the reader the descriptors, and the end when it is there already.
+// hand sends the descriptors to the reader, and also the end if the command has
+// ended already.
 func (e *exec) hand(g *guest, conn *wire.Conn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -325,7 +333,7 @@ func (e *exec) hand(g *guest, conn *wire.Conn) error {
 		return err
 	}
 	e.handed = true
-	if !e.files.keepIn { // so that the end of the reader's is EOF
+	if !e.files.keepIn { // so that the command reads EOF once the reader closes its own
 		closeFD(&e.files.in)
 	}
 	if e.status != nil {
@@ -348,15 +356,15 @@ func (e *exec) closeStdin() {
 	closeFD(&e.files.in)
 }
 
-// discard drops the output. What a background child still writes is read
-// and dropped, so that it neither blocks nor dies of it.
+// discard drops the output. Anything that a background child still writes is
+// read and dropped, so that the child neither blocks nor dies of SIGPIPE.
 func (e *exec) discard() {
 	e.mu.Lock()
 	f := e.files
 	e.files = files{out: -1, err: -1, in: -1}
 	e.mu.Unlock()
 	closeFD(&f.in)
-	if f.tty { // a terminal hangs up instead
+	if f.tty { // a terminal is closed instead, which hangs it up
 		closeFD(&f.out)
 		return
 	}
@@ -384,11 +392,11 @@ func closeFD(fd *int) {
 	}
 }
 
-// errStopping answers a start in a box that is going down.
+// errStopping is the failure of a request to a box that is stopping.
 var errStopping = errors.New("the box is stopping")
 
-// add remembers an exec, and forgets the oldest one that has ended when there
-// are too many.
+// add remembers an exec. If there are too many, it forgets the oldest ones that
+// have ended and have no reader.
 func (g *guest) add(e *exec) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -407,7 +415,7 @@ func (g *guest) add(e *exec) error {
 	return nil
 }
 
-// over tells whether nobody needs the exec any more.
+// over tells whether the exec has ended and has no reader.
 func (e *exec) over() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

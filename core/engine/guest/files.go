@@ -10,9 +10,10 @@ import (
 )
 
 // writeFiles writes files into a directory of the box. A name that is a link in
-// the image, as resolv.conf often is, is replaced: it leads to what runs only
-// on a whole machine. What is a volume of the user's is left alone, and so is a
-// name that leads to no directory. Nothing of the box runs yet.
+// the image, as resolv.conf often is, is replaced: such a link leads to a file
+// of a service that runs only on a whole machine. A file that is a volume of the
+// user's is left alone, and so is everything if dir is a volume or no directory.
+// Nothing of the box runs yet.
 func writeFiles(dir string, files map[string]string) error {
 	if len(files) == 0 {
 		return nil
@@ -39,7 +40,7 @@ func writeFiles(dir string, files map[string]string) error {
 func writeFile(root *os.Root, path, text string) error {
 	if st, err := root.Lstat(path); err == nil && st.Mode().IsRegular() && st.Size() == int64(len(text)) {
 		if old, err := root.ReadFile(path); err == nil && string(old) == text {
-			return nil // also on a full disk
+			return nil // nothing to write, so this works even on a full disk
 		}
 	}
 	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -56,8 +57,8 @@ func writeFile(root *os.Root, path, text string) error {
 	return errors.Join(err, f.Chmod(0o644), f.Close())
 }
 
-// ours tells whether path is in the box's own file system, or could be made
-// there: no mount point.
+// ours tells whether path is in the box's own file system, or does not exist.
+// It is false for a mount point and for anything below one.
 func ours(path string) bool {
 	var root, st unix.Statx_t
 	const mask = unix.STATX_MNT_ID | unix.STATX_TYPE

@@ -1,10 +1,11 @@
 // Package guest is the body of sandbox-init, process 1 of every box. It reaps
-// everything, starts commands as its children, each in a group of its own,
-// owns their terminals, and hands the ends of their pipes to host processes.
+// every process of the box that ends, starts commands as its children, each in a
+// group of its own, owns their terminals, and passes the ends of their pipes to
+// host processes.
 //
-// It must outlive whatever the box does to it: every signal is caught and
-// dropped, its memory and descriptors are closed to the box (not dumpable),
-// and the capabilities it keeps are not those of its children.
+// Init must survive whatever the box does to it. Every signal is caught and
+// dropped. The box can't reach init's memory and descriptors, as init is not
+// dumpable. Init's children do not get the capabilities that it keeps.
 package guest
 
 import (
@@ -22,18 +23,18 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// Descriptors that the shim starts init with.
+// These are the descriptors that the shim starts init with.
 const (
 	selfFD    = 3 // init's own program, closed at once
-	controlFD = 4 // the pair with the shim
+	controlFD = 4 // init's end of a socket pair with the shim
 )
 
-// guest is one box, seen from inside.
+// guest is the state of init for its box.
 type guest struct {
 	config  wire.Config
-	tree    tree     // where the execs' groups are made
-	oom     oomKills // the kernel's, in the group of the commands
-	pts     int      // O_PATH of the box's /dev/pts
+	tree    tree     // the directory of the execs' groups
+	oom     oomKills // the count of OOM kills in the commands' cgroup
+	pts     int      // O_PATH descriptor of the box's /dev/pts
 	null    *os.File // /dev/null
 	spawner *spawner
 
@@ -41,24 +42,24 @@ type guest struct {
 	mu       sync.Mutex
 	execs    map[string]*exec // by id
 	order    []*exec          // oldest first
-	children map[int]*exec    // running own processes, by pid
-	left     []*exec          // ended, though their groups still have processes
+	children map[int]*exec    // execs whose own process runs, by its PID
+	left     []*exec          // execs that have ended but whose groups still have processes
 	stopping bool
-	empty    chan struct{} // closed when no child is left, for a stop that waits for it
+	empty    chan struct{} // closed once no child is left; set by a stop that waits for that
 
-	telling sync.WaitGroup // of an exec's end; added to with mu held, unless stopping
+	telling sync.WaitGroup // requests that wait for an exec's end; Add needs mu and not stopping
 
 	started, failed atomic.Int64
 }
 
-// The main thread is the process in the eyes of cgroup v1, and the spawner's
-// must be another one: it is kept for Main.
+// init keeps the main thread for Main, so that the spawner gets another one:
+// cgroup v1 takes the main thread for the whole process.
 func init() { runtime.LockOSThread() }
 
-// Main runs the box until it is stopped. It returns only a failure to begin.
+// Main runs the box until it is stopped. It returns only if it fails.
 func Main() error {
 	failed := make(chan error)
-	go func() { failed <- run() }() // where goroutines are not bound to a thread
+	go func() { failed <- run() }() // in a goroutine that is not bound to the main thread
 	return <-failed
 }
 
@@ -84,15 +85,16 @@ func run() error {
 	return g.serve(listener)
 }
 
-// dropSignals makes init deaf to all signals but those of Go's runtime and of
-// children. The default action would not do: the kernel drops a signal of
-// default action that is sent to process 1 from inside, but not while the
-// thread that it is sent to blocks the signal, as one of Go's always does. And
-// commands would inherit it if they were ignored. So they get a handler that
-// does nothing. (Notifying of all costs 130 thread switches, 4 ms a box.)
+// dropSignals gives all signals a handler that does nothing, except those that
+// Go's runtime needs and SIGCHLD. The default action is not enough: the kernel
+// drops a signal with default action that is sent to process 1 from inside, but
+// not while the thread that it is sent to blocks the signal, as one of Go's
+// threads always does. Ignoring them is no choice either, because commands would
+// inherit that. (signal.Notify for all of them costs 130 thread switches, 4 ms a
+// box.)
 func dropSignals() error {
 	var drop sigaction
-	if err := drop.read(unix.SIGURG); err != nil { // for Go's flags
+	if err := drop.read(unix.SIGURG); err != nil { // to take over the flags that Go sets
 		return err
 	}
 	drop.handler = droppedPC
@@ -102,8 +104,8 @@ func dropSignals() error {
 		case unix.SIGKILL, unix.SIGSTOP, unix.SIGURG, unix.SIGCHLD:
 			continue
 		case unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSYS:
-			// A fault of init's own must end it. Of those that dump core the
-			// kernel drops the box's also when they are blocked.
+			// A fault in init itself must end it. If the box sends one of these
+			// signals, which dump core, the kernel drops it even while blocked.
 			action = sigaction{}
 		}
 		if err := action.set(sig); err != nil {
@@ -133,7 +135,8 @@ func rtSigaction(sig unix.Signal, set, old *sigaction) error {
 	return nil
 }
 
-// begin takes the configuration, starts the spawner and waits for the word to go.
+// begin receives the configuration, sets up the box, starts the spawner and
+// waits until the shim tells it to go. It returns the listening socket too.
 func begin(control *wire.Conn) (*guest, int, error) {
 	defer control.Close()
 	f, err := control.Recv()
@@ -172,8 +175,8 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	return g, f.FDs[0], nil
 }
 
-// open opens what every exec needs while nothing of the box has run yet: later
-// these names belong to the box.
+// open opens the files that every exec needs. It does so before anything of the
+// box has run, because the box may change what these names lead to.
 func (g *guest) open(treeFD int) (err error) {
 	if g.tree, err = newTree(treeFD); err != nil {
 		return err
@@ -187,9 +190,10 @@ func (g *guest) open(treeFD int) (err error) {
 	return nil
 }
 
-// hideInit covers the directories of /proc/1 with an empty one. They are closed
-// to the box's root, as init is not dumpable, so that `ls -R /` would fail in
-// every box. Init does without them: it must open no /proc/self/fd/N from here on.
+// hideInit covers the directories of /proc/1 that the box's root may not read
+// with an empty one. The box's root may not read them because init is not
+// dumpable, and so `ls -R /` would fail in every box. Init can't use them either:
+// it must open no /proc/self/fd/N from here on.
 func hideInit() error {
 	const empty = "/proc/1/fd"
 	const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
@@ -205,7 +209,8 @@ func hideInit() error {
 	return nil
 }
 
-// loopbackUp brings the network of a box without one up.
+// loopbackUp brings the loopback interface up, which is all the network that a
+// box without a network has.
 func loopbackUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -223,7 +228,8 @@ func loopbackUp() error {
 	return nil
 }
 
-// serve accepts connections for ever; each has a goroutine of its own.
+// serve accepts connections until that fails. Each connection gets a goroutine
+// of its own.
 func (g *guest) serve(fd int) error {
 	l, err := wire.NewListener(fd)
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oomKills is the host's count of the commands' processes that the kernel
-// killed for want of memory: memory.events of cgroup2, or memory.oom_control
-// of v1. The shim opened it; the box sees it nowhere.
+// oomKills is the host's file that counts the commands' processes that the
+// kernel has killed because the box was out of memory: memory.events of cgroup2,
+// or memory.oom_control of v1. The shim opened it; the box can't see it.
 type oomKills struct{ *os.File }
 
-// count returns 0 when it can't be read: a kill is then one by a signal.
+// count returns the number of kills, or 0 if it can't be read. An OOM kill then
+// counts as an end by a signal.
 func (k oomKills) count() int {
 	b := make([]byte, 512)
 	n, err := unix.Pread(int(k.Fd()), b, 0)

@@ -10,10 +10,11 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// childFiles are the command's ends; -1 where there is none of its own.
+// childFiles are the command's ends of its pipes or terminal, which are its
+// stdin, stdout and stderr. stdin is /dev/null if the command has no input.
 type childFiles struct {
 	in, out, err int
-	own          []int // to close once the command has them
+	own          []int // the descriptors to close once the command has them
 }
 
 func (c childFiles) fds() []uintptr {
@@ -26,12 +27,13 @@ func (c childFiles) close() {
 	}
 }
 
-// say tells on stderr why a command could not be started.
+// say writes to the command's stderr why it could not be started.
 func (c childFiles) say(why *startFailure) {
 	_, _ = unix.Write(c.err, []byte("sandbox: "+why.message+"\n"))
 }
 
-// open makes the pipes or the terminal of a command.
+// open makes the pipes or the terminal of a command and returns the command's
+// ends.
 func (e *exec) open(g *guest, r wire.Start) (childFiles, error) {
 	e.files = files{out: -1, err: -1, in: -1, tty: r.TTY, keepIn: r.KeepStdin}
 	c := childFiles{in: int(g.null.Fd())}
@@ -67,8 +69,9 @@ func (e *exec) openPipes(r wire.Start, c *childFiles) (err error) {
 	return nil
 }
 
-// outputPipe makes a pipe whose read end does not block: the reader polls, and
-// init may have to drop what nobody reads. The write end, the command's, blocks.
+// outputPipe makes a pipe for a command's output. Its read end does not block:
+// the reader polls it, and init may have to drop output that nobody reads. Its
+// write end, which the command gets, blocks.
 func outputPipe(c *childFiles) (read, write int, err error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
@@ -78,11 +81,12 @@ func outputPipe(c *childFiles) (read, write int, err error) {
 	return p[0], p[1], unix.SetNonblock(p[0], true)
 }
 
-// errTerminals answers a start with a terminal when there is none.
+// errTerminals is the failure of a start with a terminal when the box has none
+// left.
 var errTerminals = errors.New("the box has no terminal left: end the commands that hold one, or run this one without")
 
-// openTerminal makes a terminal through the directory that was opened before
-// the box ran anything: by now its name may lead elsewhere.
+// openTerminal makes a terminal. It uses the directory /dev/pts as it was opened
+// before the box ran anything, since its name may lead elsewhere by now.
 func (e *exec) openTerminal(g *guest, r wire.Start, c *childFiles) error {
 	master, err := unix.Openat(g.pts, "ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOSPC) {
@@ -108,6 +112,6 @@ func (e *exec) openTerminal(g *guest, r wire.Start, c *childFiles) error {
 	return nil
 }
 
-// fdPath is a name of a descriptor: /proc is the box's own, and nobody in the
-// box can mount over it.
+// fdPath returns the path of a descriptor in /proc. It can be trusted: /proc is
+// the box's own, and nobody in the box can mount over it.
 func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

@@ -17,16 +17,16 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // plan is how a command will be started.
 type plan struct {
-	path string // of the program
-	dir  int    // of the working directory
+	path string // path of the program
+	dir  int    // descriptor of the working directory
 	env  []string
 	user user
 }
 
-// startFailure says why a command can't be started, as a shell would:
-// 127 for a command that is not there, 126 for all else. The message goes to
-// stderr before anyone reads: it must fit the one page that a pipe has at
-// least, whatever a command is called.
+// startFailure says why a command can't be started. The exit code is the one a
+// shell uses: 127 for a command that is not found, 126 for everything else. The
+// message is written to stderr before anyone reads it, so it must fit into one
+// page, the least that a pipe holds, however long the command's name is.
 type startFailure struct {
 	reason  api.Reason
 	code    int
@@ -45,7 +45,8 @@ func (f *startFailure) exited() api.ExitStatus {
 	return api.ExitStatus{Status: api.ExecFailed, Reason: f.reason, ExitCode: f.code, Message: f.message}
 }
 
-// plan decides who runs what, where and with which environment.
+// plan finds out the user, program, working directory and environment of a
+// command.
 func (g *guest) plan(r wire.Start) (plan, *startFailure) {
 	u, err := lookUpUser(g.userOf(r))
 	if err != nil {
@@ -73,17 +74,18 @@ func (g *guest) workingDir(r wire.Start) string { return first(r.WorkingDir, g.c
 
 func (p plan) close() { _ = unix.Close(p.dir) }
 
-// openDir opens a directory of the box. It is entered by descriptor: its name
-// could lead to one of init's own by then.
+// openDir opens a directory of the box. A command enters it by this descriptor,
+// because its name could lead to one of init's own descriptors by then.
 func openDir(path string) (int, error) { return openNamed(path, unix.O_PATH|unix.O_DIRECTORY) }
 
-// openNamed opens a name of the box. It never follows one of init's own
-// descriptors (/proc/self/fd/N), of which some are not the box's.
+// openNamed opens a path in the box. It never follows the name of one of init's
+// own descriptors (/proc/self/fd/N), since some lead outside the box.
 func openNamed(path string, flags uint64) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 }
 
-// environment is image < user's < box < exec (contract, section 3).
+// environment returns the environment of a command. Later sources override
+// earlier ones: the image, the user, the box, the exec (contract, section 3).
 func (g *guest) environment(r wire.Start, u user) map[string]string {
 	env := map[string]string{"PATH": defaultPath}
 	for _, pair := range g.config.ImageEnv {
@@ -104,7 +106,7 @@ func (g *guest) environment(r wire.Start, u user) map[string]string {
 	return env
 }
 
-// lookUpProgram finds the program as a shell does.
+// lookUpProgram returns the path of the program, which it finds as a shell does.
 func lookUpProgram(name, dir, path string) (string, *startFailure) {
 	if strings.Contains(name, "/") {
 		return checkProgram(name, dir)
@@ -116,7 +118,7 @@ func lookUpProgram(name, dir, path string) (string, *startFailure) {
 			return program, nil
 		}
 		if why.reason == api.ReasonNotExecutable {
-			found = why // but a later directory may have one that runs
+			found = why // a later directory may still have one that can run
 		}
 	}
 	return "", found
@@ -140,8 +142,8 @@ func checkProgram(path, dir string) (string, *startFailure) {
 	return path, nil
 }
 
-// modeOf returns the mode of what a name of the box leads to, and no way through
-// the names of init's own descriptors (ELOOP).
+// modeOf returns the mode of the file that a path in the box leads to. It fails
+// with ELOOP on a path through the name of one of init's own descriptors.
 func modeOf(path string) (uint32, error) {
 	fd, err := openNamed(path, unix.O_PATH)
 	if err != nil {
@@ -153,7 +155,7 @@ func modeOf(path string) (uint32, error) {
 	return st.Mode, err
 }
 
-// explain turns what fork or exec answered into words.
+// explain returns the start failure for an error of fork or exec.
 func (p plan) explain(err error) *startFailure {
 	if errors.Is(err, unix.ENOENT) {
 		return &startFailure{api.ReasonNotFound, 127, fmt.Sprintf("%.900s: its interpreter or loader is not in the box", p.path)}
@@ -161,7 +163,7 @@ func (p plan) explain(err error) *startFailure {
 	return cannotRun(fmt.Errorf("%s: %w", p.path, err))
 }
 
-// first returns the first that is not empty.
+// first returns the first string that is not empty, or "".
 func first(s ...string) string {
 	for _, v := range s {
 		if v != "" {

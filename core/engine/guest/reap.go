@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reap collects every process of the box that ends: init is the parent of all
-// whose own parent has gone.
+// reap collects every ended process whose parent is init. Init also becomes the
+// parent of each process of the box whose own parent has ended.
 func (g *guest) reap(children <-chan os.Signal) {
 	for range children {
 		for g.reapOne() {
@@ -16,9 +16,9 @@ func (g *guest) reap(children <-chan os.Signal) {
 	}
 }
 
-// reapOne collects one ended process and tells whether there may be another.
-// Two at once could find that no child is left while the end of the last one
-// is still to be told.
+// reapOne collects one ended process and tells whether there may be another. It
+// runs once at a time. Otherwise one call could find that no child is left while
+// another has yet to publish the end of the last one.
 func (g *guest) reapOne() bool {
 	g.reaping.Lock()
 	defer g.reaping.Unlock()
@@ -44,9 +44,9 @@ func (g *guest) reapOne() bool {
 	return true
 }
 
-// removeGroups removes the group of ended, and groups that could not be
-// removed before. The last process of a group is always a child of init, so a
-// group is looked at again when there is news and never otherwise.
+// removeGroups removes the group of ended, and groups that could not be removed
+// before because they still had processes. The last process of a group is always
+// a child of init, so it is enough to try again whenever init reaps a process.
 func (g *guest) removeGroups(ended *exec) {
 	for _, e := range g.takeRemovable(ended) {
 		e.groupGone()
@@ -72,7 +72,8 @@ func (g *guest) takeRemovable(ended *exec) (gone []*exec) {
 	return gone
 }
 
-// noChild tells a stop that waits for it that the box is empty.
+// noChild tells a stop that waits for it, if there is one, that the box is
+// empty.
 func (g *guest) noChild() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,8 +8,9 @@ import (
 )
 
 // keptText is how many bytes of an ended exec's command and environment are
-// kept, so that those of MaxExecs fit the least of boxes; shownEnv is the
-// largest environment that fits a frame, however JSON lengthens it.
+// kept, so that MaxExecs of them fit into the memory of the smallest box.
+// shownEnv is the size of the largest environment that fits a frame, however
+// much JSON lengthens it.
 const (
 	keptText = 4 << 10
 	shownEnv = 512 << 10
@@ -37,7 +38,8 @@ func (e *exec) record(g *guest) wire.Exec {
 	return r
 }
 
-// listed returns the exec as a list has it: with no more text than all can have.
+// listed returns the exec as it appears in a list: without its environment, and
+// with its command cut, so that the texts of all execs stay small.
 func (e *exec) listed(g *guest) wire.Exec {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -46,8 +48,8 @@ func (e *exec) listed(g *guest) wire.Exec {
 	return r
 }
 
-// forgetText drops what is too long to be kept, once nobody reads an exec that
-// has ended. e.mu is held.
+// forgetText drops the environment and cuts the command if they are too long to
+// keep, once the exec has ended and has no reader. e.mu is held.
 func (e *exec) forgetText() {
 	if e.status != nil && e.reader == nil && textSize(e.asked.Cmd, e.asked.Env) > keptText {
 		e.asked.Cmd, e.asked.Env = cut(e.asked.Cmd), nil
@@ -73,7 +75,7 @@ func cut(cmd []string) []string {
 	var kept []string
 	left := keptText
 	for _, arg := range cmd {
-		arg = string([]byte(arg)[:min(len(arg), left)]) // not a part of the long one
+		arg = string([]byte(arg)[:min(len(arg), left)]) // a copy: a slice would keep the whole argument in memory
 		kept, left = append(kept, arg), left-len(arg)
 		if left == 0 || len(kept) == keptText {
 			break
@@ -82,7 +84,7 @@ func cut(cmd []string) []string {
 	return kept
 }
 
-// handleExecs sends the last execs, newest first.
+// handleExecs answers with the last execs, newest first.
 func (g *guest) handleExecs(conn *wire.Conn) error {
 	g.mu.Lock()
 	order := append([]*exec(nil), g.order[max(0, len(g.order)-wire.MaxExecs):]...)
@@ -95,7 +97,8 @@ func (g *guest) handleExecs(conn *wire.Conn) error {
 	return conn.Send(wire.TypeListed, nil)
 }
 
-// handleFind answers with an exec; an Await also once it has ended.
+// handleFind answers with an exec. It answers an Await a second time, once the
+// exec has ended.
 func (g *guest) handleFind(conn *wire.Conn, f wire.Frame) error {
 	var r wire.Find
 	if err := f.Decode(&r); err != nil {
@@ -136,8 +139,9 @@ func (g *guest) tell(e *exec, conn *wire.Conn) error {
 	return conn.Send(wire.TypeExec, r)
 }
 
-// tellEnd tells of the exec when it has ended, and before too if asked to,
-// unless the other side hangs up. A box that stops waits for it.
+// tellEnd sends the exec once it has ended, unless the other side hangs up
+// first. If before is set, it also sends the exec at once. A box that stops
+// waits for tellEnd, for a limited time.
 func (g *guest) tellEnd(e *exec, conn *wire.Conn, before bool) error {
 	g.mu.Lock()
 	if g.stopping {

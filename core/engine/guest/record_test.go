@@ -10,8 +10,8 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// TestKeptText wants an exec that nobody reads any more to cost little, and
-// others to be told of as they are.
+// TestKeptText checks that an ended exec without a reader keeps little text, and
+// that the others are returned unchanged.
 func TestKeptText(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100_000)

@@ -12,7 +12,7 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// noTree makes no groups, so that no command is ever started.
+// noTree is a tree that fails to make groups, so that no command is started.
 type noTree struct{}
 
 func (noTree) make(string) (group, error) { return nil, errors.New("no groups in a test") }
@@ -32,7 +32,7 @@ func newGuest(t testing.TB) *guest {
 	return g
 }
 
-// exchange returns all that init answers to these bytes.
+// exchange returns all frames that init answers to these bytes.
 func exchange(t *testing.T, g *guest, data []byte) []wire.Frame {
 	t.Helper()
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -60,8 +60,8 @@ func frame(t wire.Type, body string) []byte {
 	return append(append(b, byte(t), 0), body...)
 }
 
-// FuzzGuestRequest sends init a request and what may follow on its
-// connection: it answers with frames that mean something, and goes on.
+// FuzzGuestRequest sends init a request and bytes that follow on its connection.
+// Init must answer with valid frames and go on.
 func FuzzGuestRequest(f *testing.F) {
 	long := strings.Repeat("x", 100_000)
 	for _, data := range [][]byte{

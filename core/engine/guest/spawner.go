@@ -7,24 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capabilities are what commands of the box's root have, within the box's user
-// namespace: enough to install packages and to serve on port 80. None of them
-// mounts, traces init, loads, or makes devices or namespaces.
+// capabilities are those of commands that run as the box's root. They count only
+// within the box's user namespace, and suffice to install packages and to serve
+// on port 80. None of them allows a command to mount, to trace init, to load
+// kernel modules, or to make devices or namespaces.
 const capabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER |
 	1<<unix.CAP_FSETID | 1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID |
 	1<<unix.CAP_SETPCAP | 1<<unix.CAP_SETFCAP | 1<<unix.CAP_NET_BIND_SERVICE |
 	1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_CHROOT
 
-// spawner owns the one thread that starts commands. The thread has given up
-// all that commands must not have, so that they inherit the loss, while the
-// other threads of init keep it. It is in the groups of the commands' limits
-// where those are set per thread (cgroup v1).
+// spawner owns the one thread that starts commands. This thread has given up
+// every right that commands must not have: commands inherit that, while the
+// other threads of init keep their rights. Under cgroup v1, where limits are set
+// per thread, the thread is also in the groups that limit the commands.
 type spawner struct {
 	work chan func()
 }
 
-// startSpawner starts the thread and puts it into the groups whose lists of
-// tasks are given; it closes them.
+// startSpawner starts the thread and puts it into the cgroup v1 groups whose
+// lists of tasks it gets as descriptors. It closes these descriptors.
 func startSpawner(tasks []int) (*spawner, error) {
 	s := &spawner{work: make(chan func())}
 	ready := make(chan error)
@@ -33,7 +34,7 @@ func startSpawner(tasks []int) (*spawner, error) {
 }
 
 func (s *spawner) run(tasks []int, ready chan<- error) {
-	runtime.LockOSThread() // never unlocked: nothing else may run here
+	runtime.LockOSThread() // never unlocked: nothing else may run on this thread
 	err := join(tasks)
 	if err == nil {
 		err = confine()
@@ -51,7 +52,8 @@ func (s *spawner) do(f func()) {
 	<-done
 }
 
-// join puts the calling thread into cgroup v1 groups: "0" is whoever writes.
+// join puts the calling thread into cgroup v1 groups. The "0" that it writes
+// stands for the thread that writes it.
 func join(tasks []int) error {
 	for _, fd := range tasks {
 		_, err := unix.Write(fd, []byte("0"))
@@ -63,9 +65,9 @@ func join(tasks []int) error {
 	return nil
 }
 
-// confine takes from the calling thread what commands must not have.
+// confine takes from the calling thread every right that commands must not have.
 func confine() error {
-	// Last bit first: dropping needs CAP_SETPCAP, which stays.
+	// Dropping from the bounding set needs CAP_SETPCAP, which the thread keeps.
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if capabilities&(1<<c) != 0 {
 			continue

@@ -10,14 +10,15 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// stop ends the box: SIGTERM to every process, SIGKILL to those left after
-// grace, then init itself. Open execs get their end before.
+// stop ends the box: it sends SIGTERM to every process, SIGKILL to those that
+// are left after grace, and then ends init. The ends of the execs that still run
+// are published before that.
 func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
 	empty := make(chan struct{})
 	g.mu.Lock()
 	if g.stopping {
 		g.mu.Unlock()
-		return // the first one's end is this one's too
+		return // the first stop ends the box for this request too
 	}
 	g.stopping, g.empty = true, empty
 	for _, e := range g.children {
@@ -29,8 +30,8 @@ func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
 	}
 	g.mu.Unlock()
 
-	_ = unix.Kill(-1, unix.SIGTERM) // everyone but init
-	for g.reapOne() {               // also finds out that there is no one
+	_ = unix.Kill(-1, unix.SIGTERM) // every process but init
+	for g.reapOne() {               // also notices if no process is left
 	}
 	select {
 	case <-empty:
@@ -43,7 +44,8 @@ func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
 	os.Exit(0)
 }
 
-// tellingTime is what those who wait for the end of an exec get to read it.
+// tellingTime bounds how long a stop waits until those who wait for the end of
+// an exec have been told.
 const tellingTime = time.Second
 
 func (g *guest) awaitTelling() {

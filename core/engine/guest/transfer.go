@@ -13,12 +13,14 @@ import (
 	"sandbox/core/ids"
 )
 
-// transferGrace is what a child whose host has gone gets to clean up.
+// transferGrace is how long a child may clean up after its host process has
+// gone.
 const transferGrace = 2 * time.Second
 
-// handleTransfer starts a child that moves a file, and ends it when its host
-// has gone. Init itself touches no file of the box: it may do more than the
-// box's root, and could be led by a link to where that one can't go.
+// handleTransfer starts a child that moves a file, and ends the child when the
+// host process disconnects. Init itself does not touch the file: it has more
+// rights than the box's root, and a link could lead it to a file that the box's
+// root can't reach.
 func (g *guest) handleTransfer(conn *wire.Conn, f wire.Frame) error {
 	var r wire.Transfer
 	if err := f.Decode(&r); err != nil {
@@ -31,13 +33,14 @@ func (g *guest) handleTransfer(conn *wire.Conn, f wire.Frame) error {
 	err = conn.Send(wire.TypeMoving, nil, ours...)
 	closeAll(ours)
 	if err == nil {
-		_, err = conn.Recv() // nothing comes but the end
+		_, err = conn.Recv() // the host sends nothing more, so this waits until it disconnects
 	}
 	e.end(api.ReasonCanceled, transferGrace)
 	return err
 }
 
-// startTransfer returns the child and the ends that its host is to have.
+// startTransfer starts the child and returns it, with the ends of its
+// descriptors that the host process gets.
 func (g *guest) startTransfer(in bool) (*exec, []int, error) {
 	child, ours, err := g.transferFiles(in)
 	if err != nil {
@@ -49,7 +52,8 @@ func (g *guest) startTransfer(in bool) (*exec, []int, error) {
 		closeAll(ours)
 		return nil, nil, err
 	}
-	// It leads to the program as the shim sealed it, not to a file of the box.
+	// /proc/self/exe leads to the program that the shim sealed in memory, not to
+	// a file of the box.
 	plan := plan{path: "/proc/self/exe", dir: root, env: []string{"GOMAXPROCS=1"}, user: user{name: "root", home: "/"}}
 	defer plan.close()
 	e := &exec{id: ids.Exec.New(), created: time.Now(), done: make(chan struct{}), files: files{out: -1, err: -1, in: -1}}
@@ -70,9 +74,10 @@ func (g *guest) isStopping() bool {
 	return g.stopping
 }
 
-// transferFiles makes the pipe for the bytes and the socket to talk on, which
-// is the child's stderr: what Go's runtime may say there is no answer, and is
-// taken for none. The host's ends don't block.
+// transferFiles makes the pipe for the bytes and the socket for the messages.
+// The socket is the child's stderr. If Go's runtime writes to it, that is no
+// valid message, and the host takes it for a failure. The host's ends don't
+// block.
 func (g *guest) transferFiles(in bool) (child childFiles, ours []int, err error) {
 	var data [2]int
 	if err := unix.Pipe2(data[:], unix.O_CLOEXEC); err != nil {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is the directory in which each exec gets a group of its own, so that its
-// whole process tree can be ended, however it forks. The shim made the
-// directory and gave it to the box's root; the box itself never sees it.
+// tree is the cgroup directory in which each exec gets a group of its own, so
+// that its whole process tree can be ended, however it forks. The shim made the
+// directory and made the box's root its owner; the box itself never sees it.
 type tree interface {
 	// make makes the group of an exec.
 	make(name string) (group, error)
@@ -20,19 +20,20 @@ type tree interface {
 
 // group is the process tree of one exec.
 type group interface {
-	// enter readies the spawn of the group's first process, on the
-	// spawner's thread; leave undoes what has to be undone after it.
+	// enter prepares the start of the group's first process, and leave undoes
+	// what must not stay after it. Both are called on the spawner's thread.
 	enter(attr *syscall.SysProcAttr) error
 	leave()
 	// signal sends sig to every process of the group.
 	signal(sig unix.Signal) error
 	// kill ends every process of the group.
 	kill() error
-	// remove removes the group; EBUSY while a process is left in it.
+	// remove removes the group. The error is EBUSY while it has a process.
 	remove() error
 }
 
-// newTree tells the kind of the directory from its file system.
+// newTree returns the tree for a cgroup directory, whose file system tells
+// whether it is of cgroup2 or of v1.
 func newTree(fd int) (tree, error) {
 	unix.CloseOnExec(fd)
 	var st unix.Statfs_t
@@ -48,7 +49,7 @@ func newTree(fd int) (tree, error) {
 	return nil, fmt.Errorf("directory of exec groups is on file system %#x, not on a cgroup", st.Type)
 }
 
-// dir is a cgroup directory by name and parent.
+// dir is a cgroup directory, identified by its parent's descriptor and its name.
 type dir struct {
 	parent int
 	name   string
@@ -78,8 +79,8 @@ func (f dir) read(file string) (string, error) {
 	return string(b), err
 }
 
-// signal goes through the list once: a process that forks meanwhile may be
-// missed, which kill makes good.
+// signal goes through the list of processes once. It may miss a process that is
+// forked meanwhile; a later kill ends that one too.
 func (f dir) signal(sig unix.Signal) error {
 	procs, err := f.read("cgroup.procs")
 	if err != nil {
@@ -93,8 +94,8 @@ func (f dir) signal(sig unix.Signal) error {
 	return nil
 }
 
-// unified is a cgroup2 directory: processes are born in their group
-// (CLONE_INTO_CGROUP) and end with one write.
+// unified is a cgroup2 directory. The first process of a group starts in it
+// (CLONE_INTO_CGROUP), and one write kills the whole group.
 type unified int
 
 type unifiedGroup struct {
@@ -120,9 +121,9 @@ func (g *unifiedGroup) enter(attr *syscall.SysProcAttr) error {
 func (g *unifiedGroup) leave()      { _ = unix.Close(g.fd) }
 func (g *unifiedGroup) kill() error { return g.write("cgroup.kill", "1") }
 
-// freezer is a v1 freezer directory, for hosts without cgroup2: the spawner's
-// thread enters the group before the fork, and a kill stops the group first so
-// that no fork can outrun it.
+// freezer is a cgroup v1 freezer directory, for hosts without cgroup2. The
+// spawner's thread enters the group before the fork. A kill freezes the group
+// first, so that no fork can outrun it.
 type freezer int
 
 type freezerGroup struct{ dir }
@@ -140,8 +141,8 @@ func (g *freezerGroup) leave() {
 	_ = dir{g.parent, "."}.write("tasks", strconv.Itoa(unix.Gettid()))
 }
 
-// killRounds bounds the freezing of a group that forks all the time; each round
-// ends all that it saw, and frozen processes don't fork.
+// killRounds bounds how often a group that forks all the time is frozen. Each
+// round kills all processes that it sees, and frozen processes don't fork.
 const killRounds = 50
 
 func (g *freezerGroup) kill() error {

@@ -13,14 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxAccounts bounds what is read of /etc/passwd and /etc/group: they are the
-// box's, and may be of any size. Accounts further down are not known.
+// maxAccounts bounds the bytes that are read of /etc/passwd and /etc/group. They
+// belong to the box and may be of any size; accounts beyond the bound are
+// unknown to init.
 const maxAccounts = 1 << 20
 
-// maxID is the last id of a box's range.
+// maxID is the largest user or group id in a box.
 const maxID = 65535
 
-// user is who a command runs as.
+// user is the user that a command runs as.
 type user struct {
 	name   string
 	uid    uint32
@@ -33,8 +34,8 @@ func (u user) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: u.uid, Gid: u.gid, Groups: u.groups}
 }
 
-// lookUpUser reads "NAME|UID[:GROUP|GID]" with the box's own accounts. An id
-// need not have an account, a name must.
+// lookUpUser returns the user for "NAME|UID[:GROUP|GID]", by the box's own
+// accounts. A name must have an account; a numeric id need not.
 func lookUpUser(spec string) (user, error) {
 	name, group, hasGroup := strings.Cut(spec, ":")
 	u := user{name: name, home: "/"}
@@ -55,7 +56,7 @@ func lookUpUser(spec string) (user, error) {
 			return user{}, fmt.Errorf("user %q: no such user in the box", name)
 		}
 		u.uid = uid
-		if uid == 0 { // a box without accounts has a root all the same
+		if uid == 0 { // a box without accounts still has root
 			u.name, u.home = "root", "/root"
 		}
 	}
@@ -83,7 +84,7 @@ func (u *user) setGroup(group string) error {
 	return err
 }
 
-// maxGroups is how many further groups a user may have.
+// maxGroups is how many supplementary groups a user may have.
 const maxGroups = 1024
 
 func (u *user) addGroups() {
@@ -97,8 +98,8 @@ func (u *user) addGroups() {
 	})
 }
 
-// eachAccount calls f with the fields of each well-formed line until it says
-// false. A file that is missing, or no file, has no lines.
+// eachAccount calls f with the fields of each well-formed line until f returns
+// false. A file that is missing, or not a regular file, counts as empty.
 func eachAccount(path string, fields int, f func([]string) bool) {
 	fd, err := openNamed(path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {

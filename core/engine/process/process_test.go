@@ -57,8 +57,9 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// A process that is out of descriptors takes nobody for dead. The shortage is a
-// child's: all tests of this one share its descriptors.
+// TestEndedIsNotGuessed checks that a process that is out of descriptors takes
+// no other process for ended. A child process runs out of them, since all tests
+// of this process share its descriptors.
 func TestEndedIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	const mark = "PROCESS_TEST_SHORT"

@@ -11,8 +11,8 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// TestCreateKeepsAll sends a request with a value in each member, of all that
-// it holds, from a host process to the shim.
+// TestCreateKeepsAll checks that a request keeps every value on its way from a
+// host process to the shim. It fills each field, at every depth.
 func TestCreateKeepsAll(t *testing.T) {
 	t.Parallel()
 	var asked core.CreateRequest
@@ -34,7 +34,7 @@ func TestCreateKeepsAll(t *testing.T) {
 	}
 }
 
-// fill puts a value that is nowhere else into each member of v.
+// fill puts a unique value into each field of v.
 func fill(t *testing.T, v reflect.Value, n *int) {
 	t.Helper()
 	*n++

@@ -45,7 +45,8 @@ func TestFrames(t *testing.T) {
 	a, b := wire.NewConn(p[0], "a"), wire.NewConn(p[1], "b")
 	defer a.Close()
 	defer b.Close()
-	// Larger than the socket's buffer, so that both sides have to go on.
+	// The frame is larger than the socket's buffer, so that both sides need
+	// several calls.
 	want := wire.Start{Cmd: []string{"sh", strings.Repeat("x", 1<<20)}, Env: map[string]string{"A": "\x01\"é"}, TTY: true}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -89,7 +90,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// same wants two descriptors of one file, the second closed on exec.
+// same checks that two descriptors refer to the same file, and that the second
+// one is closed on exec.
 func same(t *testing.T, a, b int) {
 	t.Helper()
 	var sa, sb unix.Stat_t
@@ -101,7 +103,7 @@ func same(t *testing.T, a, b int) {
 	}
 }
 
-// TestRecvRefuses is what a hostile peer may send.
+// TestRecvRefuses checks that Recv refuses the frames of a hostile peer.
 func TestRecvRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -131,8 +133,8 @@ func TestRecvRefuses(t *testing.T) {
 	}
 }
 
-// TestStrayDescriptors wants descriptors that no frame announced to be closed,
-// and a flood of them to be refused.
+// TestStrayDescriptors checks that descriptors that no frame announced are
+// closed, and that a flood of them is refused.
 func TestStrayDescriptors(t *testing.T) {
 	t.Parallel()
 	conn, peer := pair(t)
@@ -154,13 +156,13 @@ func TestStrayDescriptors(t *testing.T) {
 		t.Errorf("got %v, want a protocol error", err)
 	}
 	_, _ = conn.Close(), w.Close()
-	// With all write ends closed, the pipe is at its end.
+	// A read of the pipe meets EOF only if all write ends are closed.
 	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("a stray descriptor is still open: %d, %v", n, err)
 	}
 }
 
-// TestTimeout wants a peer that says nothing to be given up.
+// TestTimeout checks that Recv and Send give up on a silent peer.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	conn, _ := pair(t)
@@ -203,7 +205,7 @@ func FuzzRecv(f *testing.F) {
 	defer null.Close()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 64<<10 {
-			return // more than a socket holds, with nobody reading yet
+			return // a socket holds no more while nobody reads
 		}
 		conn, peer := pair(t)
 		if err := unix.Sendmsg(int(peer.Fd()), data, unix.UnixRights(int(null.Fd())), nil, 0); len(data) > 0 && err != nil {
