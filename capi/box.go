@@ -60,7 +60,8 @@ func find(r *core.Runtime, ref *C.cchar) (*core.Box, error) {
 	return r.Get(context.Background(), name)
 }
 
-// giveBox answers a call whose result is a handle on a box of the runtime.
+// giveBox runs a call whose result is a handle on a box of the runtime, and
+// stores the handle in out.
 func giveBox(rt *C.CSandboxRuntime, out **C.CBoxHandle, cerr *C.CSandboxError, which func(*core.Runtime) (*core.Box, error)) C.SandboxErrorCode {
 	return guard(cerr, func() error {
 		if out == nil {

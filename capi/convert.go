@@ -12,7 +12,8 @@ import (
 	"sandbox/core/options"
 )
 
-// newString returns text to C, as malloc'd, NUL-terminated, clean text.
+// newString returns text to C as a NUL-terminated string from malloc, which the
+// caller in C frees. What is not valid text is replaced; see clean.
 func newString(text []byte) *C.char {
 	if !isClean(text) {
 		text = clean(nil, text)
@@ -24,10 +25,11 @@ func newString(text []byte) *C.char {
 	return (*C.char)(p)
 }
 
-// optional reads a text that may be NULL.
+// optional returns a string of C that may be NULL. NULL becomes "".
 func optional(text *C.cchar) string { return C.GoString(text) }
 
-// required reads a text that may not be NULL.
+// required returns a string of C that must not be NULL. Errors:
+// InvalidArgument.
 func required(text *C.cchar, parameter string) (string, error) {
 	if text == nil {
 		return "", null(parameter)
@@ -35,8 +37,8 @@ func required(text *C.cchar, parameter string) (string, error) {
 	return optional(text), nil
 }
 
-// document reads a JSON document, or nil for NULL. Of one that is too long it
-// reads just enough for the decoder to see that.
+// document returns a JSON document of C, or nil for NULL. Of a document that is
+// too long it copies just enough for the decoder to see that.
 func document(text *C.cchar) []byte {
 	if text == nil {
 		return nil
@@ -45,7 +47,8 @@ func document(text *C.cchar) []byte {
 	return C.GoBytes(unsafe.Pointer(text), C.int(n))
 }
 
-// giveJSON answers a call whose result is a JSON document.
+// giveJSON runs a call whose result is a JSON document, and stores the document
+// in out.
 func giveJSON[T any](out **C.char, cerr *C.CSandboxError, what func() (T, error)) C.SandboxErrorCode {
 	return guard(cerr, func() error {
 		if out == nil {

@@ -10,8 +10,9 @@ import (
 	"sandbox/core/fault"
 )
 
-// guard runs the body of an export and reports how it went. A panic must not
-// unwind into C, which would end the host.
+// guard runs the body of an exported function and reports its result. It
+// recovers a panic, which must not unwind into C: that would end the host
+// process.
 func guard(out *C.CSandboxError, call func() error) (code C.SandboxErrorCode) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -21,7 +22,7 @@ func guard(out *C.CSandboxError, call func() error) (code C.SandboxErrorCode) {
 	return report(out, call())
 }
 
-// report returns the code of err, and fills out in if there is one to fill in.
+// report returns the code of err, and fills in out unless that is NULL.
 func report(out *C.CSandboxError, err error) C.SandboxErrorCode {
 	if err == nil {
 		return C.SANDBOX_OK
@@ -34,7 +35,7 @@ func report(out *C.CSandboxError, err error) C.SandboxErrorCode {
 	return code
 }
 
-// null is the failure of a required parameter that is NULL.
+// null returns the failure of a required parameter that is NULL.
 func null(parameter string) error {
 	return fault.New(fault.InvalidArgument, "%s must not be NULL", parameter)
 }

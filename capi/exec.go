@@ -14,7 +14,7 @@ import (
 	"sandbox/core/options"
 )
 
-// execute is sandbox_execute and sandbox_execute_cmd; see execute.c.
+// execute implements sandbox_execute and sandbox_execute_cmd; see execute.c.
 //
 //export execute
 func execute(box *C.CBoxHandle, cmd *C.SandboxCommand, to *C.output, out *C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
@@ -63,18 +63,20 @@ func commandOf(cmd *C.SandboxCommand) (o options.Exec, err error) {
 	return o, err
 }
 
-// maxTimeout in seconds is some 31 years.
+// maxTimeout is the largest time limit in seconds, some 31 years.
 const maxTimeout = 1e9
 
-// seconds reads a time limit; 0 is none.
+// seconds converts a time limit in seconds; 0 means none. Errors:
+// InvalidArgument.
 func seconds(s float64) (time.Duration, error) {
-	if !(s >= 0 && s <= maxTimeout) { // so that NaN is refused
+	if !(s >= 0 && s <= maxTimeout) { // written so that NaN is refused
 		return 0, fault.New(fault.InvalidArgument, "timeout_secs is %g and must be from 0 to %g", s, maxTimeout)
 	}
 	return time.Duration(s * float64(time.Second)), nil
 }
 
-// stream runs a command and hands its output to C, on the thread C called from.
+// stream runs a command and passes its output to C, on the thread that C called
+// from.
 func stream(b *core.Box, o options.Exec, to *C.output) (int, error) {
 	if to.callback == nil {
 		return run(b, o, make([]byte, core.OutputBuffer), func(bool, []byte) error { return nil })
@@ -93,7 +95,7 @@ func stream(b *core.Box, o options.Exec, to *C.output) (int, error) {
 	})
 }
 
-// run runs a command to its end. If sink fails the command is killed.
+// run runs a command until it ends. If sink fails, the command is killed.
 func run(b *core.Box, o options.Exec, buf []byte, sink func(stderr bool, read []byte) error) (int, error) {
 	if err := o.Check(); err != nil {
 		return 0, err
@@ -112,8 +114,8 @@ func run(b *core.Box, o options.Exec, buf []byte, sink func(stderr bool, read []
 	return verdict(status)
 }
 
-// verdict returns a command's end as C sees it. With an Execution failure the
-// exit code counts too.
+// verdict returns the end of a command as C sees it. The exit code is valid
+// also with an Execution failure.
 func verdict(s api.ExitStatus) (int, error) {
 	switch {
 	case s.Reason == api.ReasonNotFound, s.Reason == api.ReasonNotExecutable:

@@ -12,26 +12,30 @@ import (
 	"sandbox/core/fault"
 )
 
-// handle is what C holds: an address that names a cell. It is no Go pointer,
-// so whatever C passes can't confuse the garbage collector.
+// handle is the value that C holds: an address that identifies a cell. It is
+// not a Go pointer, so whatever value C passes can't confuse the garbage
+// collector.
 type handle uintptr
 
-// cell is what a handle names. go-pointer keeps the address; a released cell
-// stays at it, empty, because the allocator hands a freed address out again at
-// once: a second release of one box would then release another.
+// cell is what a handle refers to. go-pointer owns the address. A released cell
+// keeps its address and is empty, because the allocator would reuse a freed
+// address at once: releasing the same box a second time would then release
+// another one.
 type cell struct {
-	value any // nil once released
+	value any // nil after the release
 	owner *cell
 	owned map[handle]*cell // released together with this one
 }
 
-// tombstones is how many released handles are told from live ones.
+// tombstones is how many released handles keep their addresses, so that they
+// can be told from live ones.
 const tombstones = C.RELEASED_HANDLES
 
-// handles guards every cell, and what C keeps of those released.
+// handles guards every cell, and the list of released handles that C keeps.
 var handles sync.RWMutex
 
-// put makes a handle for value. It fails if the owner was released meanwhile.
+// put returns a new handle for value. It fails if the owner was released
+// meanwhile.
 func put(value any, owner handle) (handle, error) {
 	handles.Lock()
 	defer handles.Unlock()
@@ -48,7 +52,8 @@ func put(value any, owner handle) (handle, error) {
 	return h, nil
 }
 
-// get returns what h names. Errors: InvalidArgument, naming the parameter.
+// get returns the value that h refers to. Errors: InvalidArgument, naming the
+// parameter.
 func get[T any](h handle, parameter string) (T, error) {
 	handles.RLock()
 	defer handles.RUnlock()
@@ -64,8 +69,9 @@ func get[T any](h handle, parameter string) (T, error) {
 	return none, fault.New(fault.InvalidArgument, "%s is not a live handle", parameter)
 }
 
-// take releases h and all that it owns, and gives what it named. It does
-// nothing if h is NULL, was released, or names something else.
+// take releases h and all handles that it owns, and returns the value that h
+// referred to. It does nothing if h is NULL, was released, or refers to a value
+// of another type.
 func take[T any](h handle) (v T, ok bool) {
 	handles.Lock()
 	defer handles.Unlock()
@@ -86,7 +92,8 @@ func take[T any](h handle) (v T, ok bool) {
 	return v, true
 }
 
-// bury empties a cell and gives the address of the oldest one back.
+// bury empties a cell and keeps its address among the released ones. When there
+// are too many of these, it frees the oldest.
 func bury(h handle, c *cell) {
 	*c = cell{}
 	if oldest := C.keep_released(h.address()); oldest != nil {
@@ -94,7 +101,7 @@ func bury(h handle, c *cell) {
 	}
 }
 
-// cell returns the live cell that h names, or nil. handles is locked.
+// cell returns the live cell that h refers to, or nil. handles is locked.
 func (h handle) cell() *cell {
 	if c, ok := pointer.Restore(h.address()).(*cell); ok && c.value != nil {
 		return c
@@ -102,8 +109,9 @@ func (h handle) cell() *cell {
 	return nil
 }
 
-// address returns h as go-pointer wants it. The first page is never an address;
-// Go's stack check ends the process over a pointer into it.
+// address returns h in the form that go-pointer takes. An address in the first
+// page becomes nil: no handle lies there, and Go's stack check would end the
+// process because of a pointer into that page.
 func (h handle) address() unsafe.Pointer {
 	if h < 4096 {
 		return nil

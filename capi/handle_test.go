@@ -46,7 +46,7 @@ func TestReleasedHandleIsRefused(t *testing.T) {
 		t.Fatal("not released")
 	}
 	refused[*parent](t, h)
-	for range 100 { // one of them would get the address, had it been freed
+	for range 100 { // one of them would get the address if it had been freed
 		defer take[*parent](newHandle(t, &parent{}, 0))
 	}
 	if _, ok := take[*parent](h); ok {
@@ -76,8 +76,8 @@ func TestWhatIsNoHandleIsRefused(t *testing.T) {
 	}
 }
 
-// The address of a released handle is not given out again until that of
-// tombstones others were kept, and is given back then.
+// The address of a released handle is not reused before as many other handles
+// as tombstones says were released. After that it is freed.
 func TestTombstonesAreBounded(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

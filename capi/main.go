@@ -1,8 +1,8 @@
-// The C library libsandbox.so: the functions of include/sandbox.h. Each
-// converts its arguments, calls core and converts the answer; it decides
-// nothing. The header is included here (by a link beside this file, which Go's
-// build cache watches), so the C compiler refuses an export that differs from
-// its prototype.
+// Package main is the C library libsandbox.so: the functions of
+// include/sandbox.h. Each function converts its arguments, calls package core
+// and converts the answer; it decides nothing. The header is included here,
+// through a link beside this file that Go's build cache watches, so that the C
+// compiler refuses an export that differs from its prototype.
 package main
 
 // #include "glue.h"

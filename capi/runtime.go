@@ -16,7 +16,7 @@ import (
 	"sandbox/core/local"
 )
 
-// forever is a grace period that no box outlasts.
+// forever is a grace period that no box outlives.
 const forever = 100 * 365 * 24 * time.Hour
 
 //export sandbox_runtime_new
@@ -39,8 +39,8 @@ func sandbox_runtime_new(home, registries *C.cchar, out **C.CSandboxRuntime, cer
 	})
 }
 
-// open opens a home. The environment is asked through C: Go keeps a copy of
-// the one that the process started with.
+// open opens a home. It reads the environment through C, because Go keeps a
+// copy of the environment that the process started with.
 func open(home string, registries []byte) (*core.Runtime, error) {
 	if home == "" {
 		home = getenv("SANDBOX_HOME")
@@ -60,7 +60,7 @@ func getenv(name string) string {
 	return C.GoString(C.getenv(n))
 }
 
-// beside is the directory of the library's own file, links resolved.
+// beside returns the directory of the library's own file, with links resolved.
 func beside() string {
 	path, err := filepath.EvalSymlinks(C.GoString(C.library_file()))
 	if err != nil {

@@ -13,10 +13,11 @@ import (
 	"sandbox/core/options"
 )
 
-// maxCollected is what sandbox_simple_run keeps of a stream.
+// maxCollected is how many bytes sandbox_simple_run keeps of a stream.
 const maxCollected = 64 << 20
 
-// simple is a box with a runtime of its own, which takes it away on Close.
+// simple is a box with a runtime of its own. Closing the runtime removes the
+// box.
 type simple struct {
 	runtime *core.Runtime
 	box     *core.Box
@@ -117,10 +118,11 @@ func argvOf(command *C.cchar, args *C.cstrings, argc int) ([]string, error) {
 	return argv, nil
 }
 
-// collector keeps a command's output.
+// collector collects a command's output.
 type collector struct{ stdout, stderr []byte }
 
-// add fails with ResourceExhausted when there is too much.
+// add appends what was read to the stream that it came from. It fails with
+// ResourceExhausted when there is too much.
 func (c *collector) add(stderr bool, read []byte) error {
 	to := &c.stdout
 	if stderr {

@@ -8,7 +8,8 @@ import (
 	"sandbox/core"
 )
 
-// isClean tells whether text can be shown to C as it is: UTF-8 without NUL.
+// isClean tells whether text can be passed to C unchanged: it is UTF-8 and has
+// no NUL.
 func isClean(text []byte) bool { return bytes.IndexByte(text, 0) < 0 && utf8.Valid(text) }
 
 // clean appends text to dst, with U+FFFD for each NUL and for each byte that
@@ -25,28 +26,30 @@ func clean(dst, text []byte) []byte {
 	return dst
 }
 
-// headroom is where what a read left over is put before the next one: 3 bytes
-// would do, but the kernel copies to a page boundary several times faster.
+// headroom is the space before a read for the bytes that the read before it
+// left over. 3 bytes would do, but the kernel copies to a page boundary several
+// times faster.
 const headroom = 4096
 
-// pieces cuts a command's output into text for C. What is UTF-8 already is
-// handed on in the very buffer it was read into: what a read left over is put
-// before the next one, and the NUL behind it.
+// pieces cuts a command's output into pieces of text for C. Output that is
+// UTF-8 already is passed on in the very buffer that it was read into: the
+// bytes that the last read left over are copied in front of it, and a NUL is
+// put behind it.
 type pieces struct {
-	buffer  []byte                         // headroom, a read, a NUL
-	left    [2][]byte                      // of each stream: the beginning of a character
-	cleaned []byte                         // of the piece at hand, if it had to be
-	emit    func(stderr bool, text []byte) // gets text with a NUL behind it, which is not counted
+	buffer  []byte                         // headroom, space for a read, and space for a NUL
+	left    [2][]byte                      // for each stream, the beginning of a character whose rest has not come
+	cleaned []byte                         // the present piece, if it had to be cleaned
+	emit    func(stderr bool, text []byte) // text has a NUL behind it, which its length does not count
 }
 
 func newPieces(emit func(stderr bool, text []byte)) *pieces {
 	return &pieces{buffer: make([]byte, headroom+core.OutputBuffer+1), emit: emit}
 }
 
-// room is the buffer to read into.
+// room returns the buffer to read into.
 func (p *pieces) room() []byte { return p.buffer[headroom : len(p.buffer)-1] }
 
-// read takes what a read put at the beginning of room.
+// read passes on what a read of n bytes put at the beginning of room.
 func (p *pieces) read(stderr bool, n int) {
 	left := p.of(stderr)
 	begin, end := headroom-len(*left), headroom+n
@@ -56,7 +59,7 @@ func (p *pieces) read(stderr bool, n int) {
 	p.put(stderr, p.buffer[begin:cut])
 }
 
-// flush hands out what both streams left over: characters that never ended.
+// flush passes on what both streams left over: characters that never ended.
 func (p *pieces) flush() {
 	for _, stderr := range []bool{false, true} {
 		p.put(stderr, *p.of(stderr))
@@ -71,7 +74,7 @@ func (p *pieces) put(stderr bool, text []byte) {
 		p.cleaned = clean(p.cleaned[:0], text)
 		text = p.cleaned
 	}
-	text = append(text, 0) // in the buffer, over what was saved from there
+	text = append(text, 0) // in the buffer: overwrites bytes that were saved in left
 	p.emit(stderr, text[:len(text)-1])
 }
 

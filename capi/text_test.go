@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// cutUp feeds reads of the given sizes through pieces and joins what comes out.
+// cutUp passes text through pieces in reads of the given sizes, and returns
+// what comes out, joined.
 func cutUp(t *testing.T, input []byte, sizes []byte) string {
 	t.Helper()
 	var got strings.Builder
@@ -36,7 +37,7 @@ func TestPieces(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name, input, want string
-		sizes             []byte // each one less than the read
+		sizes             []byte // each is one less than the size of the read
 	}{
 		{"plain", "hello\n", "hello\n", nil},
 		{"whole characters", "grüße 世界 🦊", "grüße 世界 🦊", nil},
@@ -58,8 +59,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// A full read that ends inside a character must not overrun the buffer, and
-// the stream beside it must not disturb what is left over.
+// A full read that ends inside a character must not overrun the buffer, and the
+// other stream must not change what is left over.
 func TestPiecesFullReads(t *testing.T) {
 	t.Parallel()
 	var got [2]bytes.Buffer
@@ -86,7 +87,7 @@ func TestPiecesFullReads(t *testing.T) {
 	}
 }
 
-// What is UTF-8 is handed on in the buffer that it was read into.
+// Text that is UTF-8 already is passed on in the buffer that it was read into.
 func TestPiecesCopyNothing(t *testing.T) {
 	t.Parallel()
 	var p *pieces

@@ -10,8 +10,8 @@ import (
 	"sandbox/core/options"
 )
 
-// Box is a handle on a box of the home. Several handles may name one box. A
-// Box is safe for concurrent use.
+// Box is a handle on a box of the home. Several handles may refer to the same
+// box. A Box is safe for concurrent use.
 type Box struct {
 	r  *Runtime
 	id string
@@ -22,10 +22,10 @@ func (r *Runtime) box(rec Record) *Box { return &Box{r: r, id: rec.ID} }
 // ID returns the box's id.
 func (b *Box) ID() string { return b.id }
 
-// Record returns what is known of the box now. Errors: BoxNotFound.
+// Record returns the current record of the box. Errors: BoxNotFound.
 func (b *Box) Record(ctx context.Context) (Record, error) { return b.r.engine.Get(ctx, b.id) }
 
-// Start starts the box again after a stop. Errors: BoxNotFound, InvalidState.
+// Start starts a stopped box again. Errors: BoxNotFound, InvalidState.
 func (b *Box) Start(ctx context.Context) (Record, error) {
 	if err := b.r.refuseAfterShutdown(); err != nil {
 		return Record{}, err
@@ -33,8 +33,9 @@ func (b *Box) Start(ctx context.Context) (Record, error) {
 	return b.r.engine.Start(ctx, b.id)
 }
 
-// Stop ends all processes of the box: SIGTERM, SIGKILL after grace. The disk
-// is kept, unless auto_remove says otherwise. Errors: BoxNotFound, InvalidState.
+// Stop ends all processes of the box: it sends SIGTERM, and SIGKILL to those
+// that are left after grace. The disk is kept, unless the box has auto_remove,
+// which removes it with the box. Errors: BoxNotFound, InvalidState.
 func (b *Box) Stop(ctx context.Context, grace time.Duration) (Record, error) {
 	rec, err := b.r.engine.Stop(ctx, b.id, grace)
 	if err == nil && rec.Options.AutoRemove {
@@ -46,9 +47,10 @@ func (b *Box) Stop(ctx context.Context, grace time.Duration) (Record, error) {
 // Usage measures the box. Errors: BoxNotFound.
 func (b *Box) Usage(ctx context.Context) (Usage, error) { return b.r.engine.Usage(ctx, b.id) }
 
-// Exec starts a command. o has passed its Check. A command that can't be
-// started is an exec too: it has a line on stderr and ends as [api.ExitStatus]
-// says. Errors: BoxNotFound, InvalidState (not running), Engine.
+// Exec starts a command. The caller has checked o with its Check method. A
+// command that can't be started is an exec too: it has one line on stderr, and
+// its end says why, as [api.ExitStatus] describes. Errors: BoxNotFound,
+// InvalidState (the box is not running), Engine.
 func (b *Box) Exec(ctx context.Context, o options.Exec) (*Exec, error) {
 	p, err := b.r.engine.Exec(ctx, b.id, o)
 	if err != nil {
@@ -59,8 +61,9 @@ func (b *Box) Exec(ctx context.Context, o options.Exec) (*Exec, error) {
 	return &Exec{p: p, errors: &b.r.stats.execErrors}, nil
 }
 
-// Attach takes over an exec whose reader has gone. Errors: as Exec, and
-// ExecNotFound; InvalidState when another one reads it, and once it was closed.
+// Attach takes over an exec that no reader holds any more. Errors: as Exec, and
+// ExecNotFound; InvalidState when another reader holds the exec, and after the
+// exec was closed.
 func (b *Box) Attach(ctx context.Context, execID string) (*Exec, error) {
 	p, err := b.r.engine.Attach(ctx, b.id, execID)
 	if err != nil {
@@ -70,30 +73,32 @@ func (b *Box) Attach(ctx context.Context, execID string) (*Exec, error) {
 }
 
 // Execs returns the box's last 1,024 execs, newest first. Errors: BoxNotFound,
-// InvalidState (not running), Engine.
+// InvalidState (the box is not running), Engine.
 func (b *Box) Execs(ctx context.Context) ([]api.Exec, error) {
 	return b.r.engine.Execs(ctx, b.id)
 }
 
-// ExecRecord returns what is known of an exec now. Errors: as Execs, and ExecNotFound.
+// ExecRecord returns the current record of an exec. Errors: as Execs, and
+// ExecNotFound.
 func (b *Box) ExecRecord(ctx context.Context, execID string) (api.Exec, error) {
 	return b.r.engine.FindExec(ctx, b.id, execID)
 }
 
-// AwaitExec waits for the end of an exec, whoever reads its output. Errors: as
-// ExecRecord.
+// AwaitExec waits until an exec has ended. It makes no difference who reads the
+// output of the exec. Errors: as ExecRecord.
 func (b *Box) AwaitExec(ctx context.Context, execID string) (api.Exec, error) {
 	return b.r.engine.AwaitExec(ctx, b.id, execID)
 }
 
-// Cancel ends the whole process tree of an exec, whoever reads its output:
-// SIGTERM, SIGKILL after grace. It waits for the end. Errors: as ExecRecord,
-// and InvalidState when it has ended.
+// Cancel ends the whole process tree of an exec and waits until it has ended:
+// it sends SIGTERM, and SIGKILL after grace. It makes no difference who reads
+// the output of the exec. Errors: as ExecRecord, and InvalidState when the exec
+// has ended already.
 func (b *Box) Cancel(ctx context.Context, execID string, grace time.Duration) (api.Exec, error) {
 	return b.r.engine.CancelExec(ctx, b.id, execID, grace)
 }
 
-// Upload puts a file, or the files of a tar, into the box; see [Files].
+// Upload writes a file, or the files of a tar, to the box; see [Files].
 func (b *Box) Upload(ctx context.Context, u Upload, content io.Reader) (api.Uploaded, error) {
 	return b.r.engine.Upload(ctx, b.id, u, content)
 }

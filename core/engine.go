@@ -10,106 +10,113 @@ import (
 	"sandbox/core/options"
 )
 
-// Engine makes boxes and runs commands in them. It owns the truth about its
-// boxes: the records it gives are what is, also after a crash of this process.
-// An Engine is safe for concurrent use and answers with classified failures.
+// Engine makes boxes and runs commands in them. It is the authority on its
+// boxes: the records that it returns describe the real state, also after a
+// crash of this process. An Engine is safe for concurrent use, and all failures
+// that it returns are classified (package fault).
 type Engine interface {
 	Boxes
 	Execs
 	Files
-	// Close ends this process's use of the engine. Boxes live on.
+	// Close ends this process's use of the engine. Boxes go on running.
 	Close() error
 }
 
 // Boxes is the part of an [Engine] that makes and ends boxes.
 type Boxes interface {
-	// Create makes a box and starts it. Nothing is left of it on failure:
-	// AlreadyExists (name), PortInUse, InvalidArgument (root file system, a
-	// volume, a port), PermissionDenied (a path that leads out of its host
-	// root), ResourceExhausted, Unsupported, Upstream (network), Engine,
-	// Storage.
+	// Create makes a box and starts it. When it fails, nothing of the box is
+	// left. Errors: AlreadyExists (the name), PortInUse, InvalidArgument (the
+	// root file system, a volume, a port), PermissionDenied (a path that leads
+	// out of its host root), ResourceExhausted, Unsupported, Upstream (the
+	// network), Engine, Storage.
 	Create(ctx context.Context, req CreateRequest) (Record, error)
-	// Start starts a stopped box: BoxNotFound, InvalidState.
+	// Start starts a stopped box. Errors: BoxNotFound, InvalidState.
 	Start(ctx context.Context, id string) (Record, error)
-	// Stop ends a running box: SIGTERM to all its processes, SIGKILL to
-	// what is left after grace. Its record comes back also when
-	// auto_remove removed the box: BoxNotFound, InvalidState.
+	// Stop ends a running box: it sends SIGTERM to all processes of the box,
+	// and SIGKILL to those that are left after grace. It returns the record
+	// also when auto_remove removed the box. Errors: BoxNotFound, InvalidState.
 	Stop(ctx context.Context, id string, grace time.Duration) (Record, error)
-	// Remove removes a box; a running one only with force: BoxNotFound,
-	// InvalidState.
+	// Remove removes a box. It removes a running box only with force. Errors:
+	// BoxNotFound, InvalidState.
 	Remove(ctx context.Context, id string, force bool) error
-	// List returns all boxes, newest first. The slice may be another caller's
-	// too: it is not to be changed.
+	// List returns all boxes, newest first. The slice may be shared with other
+	// callers, so it must not be changed.
 	List(ctx context.Context) ([]Record, error)
-	// Get returns one box by its full id: BoxNotFound.
+	// Get returns one box by its full id. Errors: BoxNotFound.
 	Get(ctx context.Context, id string) (Record, error)
-	// Usage measures a box: BoxNotFound.
+	// Usage measures a box. Errors: BoxNotFound.
 	Usage(ctx context.Context, id string) (Usage, error)
 	// Sweep removes the boxes that have been stopped or failed for at least
-	// olderThan, and what a crash left. What it could do comes back also
-	// when something failed.
+	// olderThan, and what a crash has left. It returns what it has removed also
+	// when it failed to remove something else.
 	Sweep(ctx context.Context, olderThan time.Duration) (Swept, error)
 }
 
-// Execs is the part of an [Engine] that runs commands in boxes. All of it
-// fails with BoxNotFound, InvalidState (the box does not run) and Engine; what
-// names an exec also with ExecNotFound.
+// Execs is the part of an [Engine] that runs commands in boxes. All methods
+// fail with BoxNotFound, InvalidState (the box is not running) and Engine;
+// those that take the id of an exec fail with ExecNotFound too.
 type Execs interface {
-	// Exec starts a command. One that can't be started is a Process that
-	// has ended.
+	// Exec starts a command. For a command that can't be started it returns a
+	// Process that has ended.
 	Exec(ctx context.Context, boxID string, opts options.Exec) (*Process, error)
-	// Attach takes over an exec whose reader has gone without a Release: by a
-	// Detach, or its own end. InvalidState while another one reads it, and
-	// after a Release. One that has ended still gives its output and end.
+	// Attach takes over an exec whose reader has gone without a Release: the
+	// reader called Detach, or its process ended. An exec that has ended still
+	// has its output and its end to read. Errors: InvalidState while another
+	// reader holds the exec, and after a Release.
 	Attach(ctx context.Context, boxID, execID string) (*Process, error)
 	// Execs returns the last 1,024 execs, newest first, without their
 	// environment.
 	Execs(ctx context.Context, boxID string) ([]api.Exec, error)
-	// FindExec returns one exec.
+	// FindExec returns the record of one exec.
 	FindExec(ctx context.Context, boxID, execID string) (api.Exec, error)
-	// AwaitExec waits for the end of an exec, whoever reads its output. One
-	// whose box's init died meanwhile comes back as lost.
+	// AwaitExec waits until an exec has ended. It makes no difference who reads
+	// the output. When the box's init dies meanwhile, the exec is returned as
+	// lost.
 	AwaitExec(ctx context.Context, boxID, execID string) (api.Exec, error)
-	// CancelExec sends SIGTERM to the exec's whole process tree, SIGKILL
-	// after grace, and waits for its end: InvalidState when it has ended.
+	// CancelExec sends SIGTERM to the exec's whole process tree, and SIGKILL
+	// after grace, and waits until the exec has ended. Errors: InvalidState
+	// when it has ended already.
 	CancelExec(ctx context.Context, boxID, execID string, grace time.Duration) (api.Exec, error)
 }
 
-// Files is the part of an [Engine] that moves files in and out of running
-// boxes. A path is resolved inside the box, with the rights of the box's root,
-// and leads nowhere else. Errors: BoxNotFound, InvalidState, Engine,
-// FileNotFound, IsDirectory, InvalidArgument, Storage (the box's disk).
+// Files is the part of an [Engine] that copies files into and out of running
+// boxes. A path is resolved inside the box, with the rights of the box's root
+// user, and can't lead out of the box. Errors: BoxNotFound, InvalidState,
+// Engine, FileNotFound, IsDirectory, InvalidArgument, Storage (the box's disk).
 type Files interface {
-	// Upload makes a file, or the files of a tar, of what content holds up
-	// to EOF. A failure of content's own comes back as it is.
+	// Upload reads content to EOF and writes it as a file, or as the files of a
+	// tar. An error that content returns is returned unchanged.
 	Upload(ctx context.Context, boxID string, u Upload, content io.Reader) (api.Uploaded, error)
 	// Download opens a file of a box, or a directory as a tar.
 	Download(ctx context.Context, boxID, path string, asTar bool) (*Download, error)
 }
 
-// Upload says where content goes in a box.
+// Upload says where content is written in a box, and how.
 type Upload struct {
-	// Dest is absolute. When it ends in "/" or is a directory, the file keeps
-	// its Name in it. Directories that are missing are made. A file that is
-	// there is replaced in one step, and only by all of the content; its
-	// owner stays, and its mode where none is given. A link that is there is
-	// replaced and not followed. A new file is the box's root's.
+	// Dest is an absolute path. When it ends in "/" or is a directory, the file
+	// is written into that directory as Name. Missing directories are made. An
+	// existing file is replaced in one step, and only when all of the content
+	// has arrived; it keeps its owner, and its mode unless a mode is given. An
+	// existing symbolic link is replaced and not followed. A new file belongs
+	// to the box's root user.
 	Dest string `json:"dest"`
 	Name string `json:"name,omitempty"` // one element of a path
 	Mode *int   `json:"mode,omitempty"` // permission bits, up to 07777; else 0644
-	// LateMode returns the mode where it is known only behind the content. It is
-	// called once, when all of the content has been read; nil leaves Mode. May be
-	// nil. A tar has no use for it.
+	// LateMode returns the mode, for content whose mode is known only behind
+	// the content. It is called once, when all of the content has been read; if
+	// it returns nil, Mode counts. LateMode may be nil, and has no effect on a
+	// tar.
 	LateMode func() *int `json:"-"`
-	// Tar says that the content is a tar, whose entries go into the directory
-	// Dest. Its owners are left out: all is the box's root's.
+	// Tar says that the content is a tar, whose entries are written into the
+	// directory Dest. The owners that the tar names are ignored: all files
+	// belong to the box's root user.
 	Tar bool `json:"tar,omitempty"`
 }
 
-// Download is a file that streams out of a box. It is read by one goroutine
-// and has to be closed. A file that turns out shorter than Size ends as an
-// error instead of EOF, and so does a tar that is not whole; of a file that
-// grows meanwhile the first Size bytes come.
+// Download is a file that streams out of a box. One goroutine reads it, and it
+// must be closed. A file that turns out shorter than Size ends with an error
+// instead of EOF, and so does an incomplete tar. Of a file that grows
+// meanwhile, the first Size bytes are read.
 type Download struct {
 	io.ReadCloser
 	Name string // last element of the path
@@ -119,24 +126,25 @@ type Download struct {
 // Swept is what a sweep removed.
 type Swept struct {
 	Boxes []string // ids
-	Bytes int64    // that their disks held
+	Bytes int64    // that their disks occupied
 }
 
-// CreateRequest is a box as the engine gets it: its image is in the store.
+// CreateRequest is what the engine is given to make a box. The image is already
+// in the store.
 type CreateRequest struct {
 	ID      string
 	Options options.Box
-	Image   Image // of Options.Image; with RootfsPath only Layers is set
-	// Owned ties an auto_remove box to this process: it is stopped and
+	Image   Image // the image of Options.Image; with RootfsPath only Layers is set
+	// Owned ties an auto_remove box to this process: the box is stopped and
 	// removed when the process ends, however it ends.
 	Owned bool
 }
 
 // Images finds the images that boxes start from.
 type Images interface {
-	// Resolve returns the image that ref names, and pulls one that is not in
-	// the store. Errors: Image (it can't be pulled or read), Storage, and
-	// what ended ctx.
+	// Resolve returns the image that ref names, and pulls it when it is not in
+	// the store. Errors: Image (the image can't be pulled or read), Storage,
+	// and the reason for which ctx ended.
 	Resolve(ctx context.Context, ref string) (Image, error)
 }
 
@@ -154,22 +162,22 @@ type Image struct {
 type Usage struct {
 	CPU         time.Duration
 	MemoryBytes int64
-	Commands    int64 // execs asked for
+	Commands    int64 // execs that were asked for
 	ExecErrors  int64 // execs that could not be started
-	// Network is what has passed the box's interface, nil when that is
-	// unknown: while the box does not run.
+	// Network counts what has passed the box's network interface. It is nil
+	// when that is unknown, as it is while the box is not running.
 	Network *Traffic
 }
 
-// Traffic is bytes that a box sent and got, headers included.
+// Traffic counts the bytes that a box has sent and received, headers included.
 type Traffic struct{ Sent, Received int64 }
 
 // Process is a command that an engine has started. The descriptors belong to
-// whoever holds the Process; Control.Release ends it. The pipes don't
-// block: a read of an empty one is EAGAIN.
+// the holder of the Process, until it calls Control.Release. The pipes don't
+// block: a read from an empty one fails with EAGAIN.
 type Process struct {
-	Record api.Exec // as it started
-	Stdin  *os.File // nil unless asked for; the terminal with TTY
+	Record api.Exec // when it started
+	Stdin  *os.File // nil unless it was asked for; with TTY, the terminal
 	Stdout *os.File // the terminal with TTY
 	Stderr *os.File // nil with TTY
 	Control
@@ -177,29 +185,30 @@ type Process struct {
 
 // Control is the engine's side of a Process.
 type Control interface {
-	// ExitFD is a descriptor that polls readable once Exit has its answer.
+	// ExitFD returns a descriptor that becomes readable when Exit can be
+	// called.
 	ExitFD() int
-	// Exit returns the end of the command's own process, once ExitFD is
-	// readable. Called by one goroutine at a time.
+	// Exit returns the end of the command's own process. It is called when
+	// ExitFD is readable, by one goroutine at a time.
 	Exit() (api.ExitStatus, error)
-	// Signal sends sig to the command's own process; InvalidState when it
-	// has ended.
+	// Signal sends sig to the command's own process. Errors: InvalidState when
+	// the process has ended.
 	Signal(ctx context.Context, sig int) error
-	// Cancel sends SIGTERM to the command's whole process tree, SIGKILL
+	// Cancel sends SIGTERM to the command's whole process tree, and SIGKILL
 	// after grace.
 	Cancel(ctx context.Context, grace time.Duration) error
-	// HangUp tells the command's tree that its terminal has gone (SIGHUP),
-	// and ends what is left of the tree after grace (SIGKILL).
+	// HangUp sends SIGHUP to the command's whole process tree, because its
+	// terminal has gone, and SIGKILL to what is left of the tree after grace.
 	HangUp(ctx context.Context, grace time.Duration) error
-	// CloseStdin ends the command's input, also when Stdin is kept open for
-	// others (options.Exec.KeepStdin).
+	// CloseStdin ends the command's input, also when the input was to stay open
+	// for later readers of the exec (options.Exec.KeepStdin).
 	CloseStdin(ctx context.Context) error
 	// Resize sets the size of the terminal.
 	Resize(ctx context.Context, cols, rows int) error
-	// Detach closes the descriptors and leaves the command and its output
-	// to whoever attaches next; meanwhile its output waits in the pipes.
+	// Detach closes the descriptors and leaves the command and its output to
+	// the next Attach. Until then the output waits in the pipes.
 	Detach() error
-	// Release ends our use of the command: output that is still to come is
-	// dropped, the descriptors are closed. The command is not ended.
+	// Release closes the descriptors and gives the exec up for good: output
+	// that is still to come is dropped. The command is not ended.
 	Release() error
 }

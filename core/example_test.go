@@ -14,16 +14,16 @@ import (
 	"sandbox/core/options"
 )
 
-// The examples use an engine that needs neither root nor the programs: their
-// commands run on this host, in no box. A program gets its Runtime from
-// local.Open, and uses it in the same way.
+// open returns the runtime of the examples. Its engine needs neither root nor
+// the programs: its commands run on this host, in no box. A program gets its
+// Runtime from local.Open, and uses it in the same way.
 func open() (*core.Runtime, func()) {
 	engine := fake.New()
 	images := fake.Images{"debian": {Ref: "debian", Layers: []string{"/"}}}
 	return core.New(core.Config{Engine: engine, Images: images}), engine.Clear
 }
 
-// A box is made, runs a command, and is removed.
+// This example makes a box, runs a command in it, and removes it.
 func ExampleRuntime() {
 	runtime, end := open()
 	defer end()
@@ -60,7 +60,7 @@ func ExampleRuntime() {
 	// it has gone: true
 }
 
-// A stopped box keeps its files and can be started again.
+// This example stops a box and starts it again. The files of the box are kept.
 func ExampleBox() {
 	runtime, end := open()
 	defer end()
@@ -87,7 +87,8 @@ func ExampleBox() {
 	// running
 }
 
-// An exec reads the input that its caller writes, until the caller closes it.
+// This example writes input to an exec. The exec reads it until the caller
+// closes it.
 func ExampleExec() {
 	runtime, end := open()
 	defer end()
@@ -122,7 +123,8 @@ func ExampleExec() {
 	// pear
 }
 
-// A file goes into a box, whose directories are made where they are missing.
+// This example uploads a file to a box. Missing directories of its path are
+// made.
 func ExampleBox_Upload() {
 	runtime, end := open()
 	defer end()

@@ -14,15 +14,15 @@ import (
 	"sandbox/core/fault"
 )
 
-// drain is how long output is still read after a command's own process has
-// ended while a background child holds its pipes (contract, section 3).
+// drain is how long output is still read after the command's own process has
+// ended, when a background child holds the pipes open (contract, section 3).
 const drain = 200 * time.Millisecond
 
 // OutputBuffer is the size of buffer to hand to [Exec.Stream]: what a pipe holds.
 const OutputBuffer = 64 << 10
 
 // Exec is a command in a box. Stream is called once, by one goroutine; the
-// other methods may be called beside it. Close ends the use of it.
+// other methods may be called at the same time. Close ends the use of the Exec.
 type Exec struct {
 	p      *Process
 	errors *atomic.Int64
@@ -31,18 +31,18 @@ type Exec struct {
 // ID returns the exec's id.
 func (e *Exec) ID() string { return e.p.Record.ID }
 
-// Record returns what is known of the exec from its start; see [api.Exec.Ended].
+// Record returns the exec's record from when it started; see [api.Exec.Ended].
 func (e *Exec) Record() api.Exec { return e.p.Record }
 
 // Output returns the ends of the command's pipes, which don't block, to a reader
 // that does without Stream; stderr is nil with a terminal, which is stdout.
 func (e *Exec) Output() (stdout, stderr *os.File) { return e.p.Stdout, e.p.Stderr }
 
-// ExitFD is a descriptor that polls readable once Exit has its answer.
+// ExitFD returns a descriptor that becomes readable when Exit can be called.
 func (e *Exec) ExitFD() int { return e.p.ExitFD() }
 
-// Exit returns the end of the command's own process once ExitFD is readable. It
-// is called once, and not beside Stream, which does.
+// Exit returns the end of the command's own process. It is called once, when
+// ExitFD is readable. Stream calls it itself: don't use both.
 func (e *Exec) Exit() (api.ExitStatus, error) {
 	status, err := e.p.Exit()
 	if err == nil && (status.Reason == api.ReasonNotFound || status.Reason == api.ReasonNotExecutable) {
@@ -51,23 +51,26 @@ func (e *Exec) Exit() (api.ExitStatus, error) {
 	return status, err
 }
 
-// CloseStdin ends the command's input, also when its input is kept open for others.
+// CloseStdin ends the command's input, also when the input was to stay open for
+// later readers of the exec.
 func (e *Exec) CloseStdin(ctx context.Context) error { return e.p.CloseStdin(ctx) }
 
-// Stdin is the command's input: close it to give EOF. Nil unless asked for.
-// With a terminal it is the terminal.
+// Stdin returns the command's input, which is nil unless it was asked for. With
+// a terminal it is the terminal. Closing it gives the command EOF.
 func (e *Exec) Stdin() *os.File { return e.p.Stdin }
 
 // Signal sends a signal to the command's own process. Errors: InvalidState.
 func (e *Exec) Signal(ctx context.Context, sig int) error { return e.p.Signal(ctx, sig) }
 
-// Cancel ends the command's whole process tree: SIGTERM, SIGKILL after grace.
+// Cancel ends the command's whole process tree: it sends SIGTERM, and SIGKILL
+// after grace.
 func (e *Exec) Cancel(ctx context.Context, grace time.Duration) error {
 	return e.p.Cancel(ctx, grace)
 }
 
-// HangUp tells the command's whole tree that its terminal has gone: SIGHUP, and
-// after grace SIGKILL for what is left, also when the command itself has ended.
+// HangUp sends SIGHUP to the command's whole process tree, because its terminal
+// has gone, and SIGKILL to what is left after grace. It does so also when the
+// command itself has ended.
 func (e *Exec) HangUp(ctx context.Context, grace time.Duration) error {
 	return e.p.HangUp(ctx, grace)
 }
@@ -75,19 +78,21 @@ func (e *Exec) HangUp(ctx context.Context, grace time.Duration) error {
 // Resize sets the size of the terminal.
 func (e *Exec) Resize(ctx context.Context, cols, rows int) error { return e.p.Resize(ctx, cols, rows) }
 
-// Detach ends the use of the exec and keeps its output for [Box.Attach].
+// Detach ends the use of the exec and keeps its output for a later
+// [Box.Attach].
 func (e *Exec) Detach() error { return e.p.Detach() }
 
-// Close ends our use of the exec. The command goes on.
+// Close ends the use of the exec. The command goes on running.
 func (e *Exec) Close() error { return e.p.Release() }
 
-// Stream reads all output into buf, hands each piece to sink, and gives the
-// end of the command. sink runs on the caller's goroutine and thread, and the
-// command waits for it; p is valid until sink returns. It ends early with
-// sink's error, or with ctx's; the command then goes on and its output waits.
+// Stream reads all output into buf, passes each piece to sink, and returns the
+// end of the command. sink runs on the caller's goroutine and thread, and no
+// output is read until it returns; p is valid until then. Stream returns early
+// with the error of sink, or with that of ctx; the command then goes on and its
+// output waits.
 //
-// Waiting is one poll(2) on the caller's own thread: no other goroutine, so
-// that a callback into C stays on the thread that C called from.
+// Stream waits with one poll(2) on the caller's own thread and uses no other
+// goroutine, so that a callback into C runs on the thread that C called from.
 func (e *Exec) Stream(ctx context.Context, buf []byte, sink func(stderr bool, p []byte) error) (api.ExitStatus, error) {
 	wake, err := newWaker(ctx)
 	if err != nil {
@@ -106,14 +111,15 @@ func (e *Exec) Stream(ctx context.Context, buf []byte, sink func(stderr bool, p 
 	return s.status, nil
 }
 
-// streamer is the state of one Stream: descriptors turn -1 once they ended.
+// streamer is the state of one Stream. A descriptor becomes -1 when it has
+// ended.
 type streamer struct {
 	e              *Exec
 	buf            []byte
 	sink           func(bool, []byte) error
 	out, err, exit int
 	status         api.ExitStatus
-	deadline       time.Time // of what is still read after the exit
+	deadline       time.Time // until when output is read after the exit
 }
 
 // reading tells whether there is something left to wait for.
@@ -124,7 +130,8 @@ func (s *streamer) reading() bool {
 	return (s.out >= 0 || s.err >= 0) && time.Now().Before(s.deadline)
 }
 
-// step waits once and takes what is there. poll(2) ignores descriptors of -1.
+// step waits once and reads what has arrived. poll(2) ignores descriptors of
+// -1.
 func (s *streamer) step(wake int) error {
 	fds := [4]unix.PollFd{
 		{Fd: int32(s.out), Events: unix.POLLIN}, {Fd: int32(s.err), Events: unix.POLLIN},
@@ -152,7 +159,7 @@ func (s *streamer) step(wake int) error {
 	return nil
 }
 
-// timeout is how long poll may wait, in ms; -1 for ever.
+// timeout returns how long poll may wait, in milliseconds; -1 means forever.
 func (s *streamer) timeout() int {
 	if s.exit >= 0 {
 		return -1
@@ -163,8 +170,8 @@ func (s *streamer) timeout() int {
 func (s *streamer) read(fd *int, stderr bool) error {
 	n, err := unix.Read(*fd, s.buf)
 	for tty := s.e.p.Stderr == nil; tty && n > 0 && n < len(s.buf) && readable(*fd); {
-		// A terminal gives what it has in many small pieces.
-		more, _ := unix.Read(*fd, s.buf[n:]) // a failure comes again
+		// A terminal delivers its output in many small pieces, so they are joined.
+		more, _ := unix.Read(*fd, s.buf[n:]) // a failure comes again at the next read
 		if more <= 0 {
 			break
 		}
@@ -175,15 +182,15 @@ func (s *streamer) read(fd *int, stderr bool) error {
 		return s.sink(stderr, s.buf[:n])
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 		return nil
-	case err == nil, errors.Is(err, unix.EIO): // EIO: the last user of a terminal has gone
+	case err == nil, errors.Is(err, unix.EIO): // EIO: nothing has the terminal open any more
 		*fd = -1
 		return nil
 	}
 	return fault.Wrap(fault.Internal, err, "read output")
 }
 
-// readable tells whether a read would not wait. Not by O_NONBLOCK: the box's
-// init shares that flag, and may be hostile.
+// readable tells whether a read would return at once. O_NONBLOCK can't be used
+// for that: the box's init shares the flag, and may be hostile.
 func readable(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
@@ -206,7 +213,7 @@ func fdOf(f *os.File) int {
 	return int(f.Fd())
 }
 
-// waker turns the end of a context into something that poll sees.
+// waker makes the end of a context visible to poll(2).
 type waker struct {
 	fd   int
 	w    io.Closer

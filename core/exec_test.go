@@ -16,7 +16,7 @@ import (
 	"sandbox/core/options"
 )
 
-// stream runs o to its end.
+// stream runs the command of o until it ends.
 func stream(t *testing.T, box *core.Box, o options.Exec) (string, api.ExitStatus) {
 	t.Helper()
 	e, err := box.Exec(t.Context(), o)
@@ -36,8 +36,8 @@ func stream(t *testing.T, box *core.Box, o options.Exec) (string, api.ExitStatus
 	return out.String(), status
 }
 
-// TestStreamThread wants the sink on the thread of the caller: a callback into
-// C depends on it.
+// TestStreamThread tests that sink runs on the caller's thread, because
+// callbacks into C depend on it.
 func TestStreamThread(t *testing.T) {
 	t.Parallel()
 	r, _ := host(t)
@@ -60,7 +60,7 @@ func TestStreamThread(t *testing.T) {
 	}
 }
 
-// TestSinkFails wants the sink's own error back, and at once.
+// TestSinkFails tests that Stream returns the sink's own error, and at once.
 func TestSinkFails(t *testing.T) {
 	t.Parallel()
 	r, _ := host(t)
@@ -75,7 +75,8 @@ func TestSinkFails(t *testing.T) {
 	}
 }
 
-// TestStreamCanceled wants a canceled wait to end while the command goes on.
+// TestStreamCanceled tests that a canceled Stream ends while the command goes
+// on.
 func TestStreamCanceled(t *testing.T) {
 	t.Parallel()
 	r, _ := host(t)
@@ -101,7 +102,7 @@ func TestStreamCanceled(t *testing.T) {
 	}
 }
 
-// TestSmallBuffer wants every byte, however small the buffer is.
+// TestSmallBuffer tests that every byte arrives, however small the buffer is.
 func TestSmallBuffer(t *testing.T) {
 	t.Parallel()
 	r, _ := host(t)

@@ -6,10 +6,11 @@ import (
 	"sandbox/core/fault"
 )
 
-// MaxBoxes is how many boxes a home can have: each has a range of user ids.
+// MaxBoxes is how many boxes a home can have. The limit is there because each
+// box has a range of user ids of its own.
 const MaxBoxes = 4096
 
-// HostMemoryMiB returns the memory of this host, which no box can have more of.
+// HostMemoryMiB returns the memory of this host in MiB. No box can have more.
 func HostMemoryMiB() (int, error) {
 	var si unix.Sysinfo_t
 	if err := unix.Sysinfo(&si); err != nil {

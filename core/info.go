@@ -8,15 +8,15 @@ import (
 	"sandbox/core/options"
 )
 
-// Info shows the box by itself.
+// Info returns the document that shows one box in full.
 func (r Record) Info() api.Box {
 	i := r.Summary()
 	i.Env = orEmpty(r.Options.Env)
 	return i
 }
 
-// Summary shows the box in a listing: without its environment, which may hold
-// what is not for every reader of a list.
+// Summary returns the document that shows the box in a list. It leaves out the
+// environment, which may hold secrets that not every reader of a list may see.
 func (r Record) Summary() api.Box {
 	o := r.Options
 	running := r.Status == api.Running
@@ -57,8 +57,8 @@ func (b *Box) Metrics(ctx context.Context) (api.BoxMetrics, error) {
 	return m, nil
 }
 
-// createDuration returns the milliseconds that a create took, if this runtime
-// did it.
+// createDuration returns how many milliseconds the create of a box took, or nil
+// if this runtime did not create it.
 func (r *Runtime) createDuration(id string) *int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,8 +70,8 @@ func (r *Runtime) createDuration(id string) *int64 {
 	return &ms
 }
 
-// shown returns the volumes as documents: without what is the server's own
-// business.
+// shown returns the volumes as the documents show them: without the members
+// that concern only the server.
 func shown(volumes []options.Volume) []api.Volume {
 	all := make([]api.Volume, len(volumes))
 	for i, v := range volumes {

@@ -7,14 +7,14 @@ import (
 	"sandbox/core/options"
 )
 
-// Record is what is known of a box.
+// Record is what the engine knows of a box.
 type Record struct {
 	ID        string        `json:"id"`
 	Options   options.Box   `json:"options"`
 	ImageID   string        `json:"image_id,omitempty"`
 	Status    api.BoxStatus `json:"state"`
 	Reason    string        `json:"reason,omitempty"` // why it is stopped or failed
-	PID       int           `json:"pid,omitempty"`    // of its init, on the host
+	PID       int           `json:"pid,omitempty"`    // process id of its init, on the host
 	Error     *api.Failure  `json:"error,omitempty"`
 	CreatedAt time.Time     `json:"created_at"`
 	UpdatedAt time.Time     `json:"updated_at"`

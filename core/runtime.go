@@ -1,7 +1,7 @@
-// Package core is the domain: a [Runtime] makes boxes, a [Box] runs commands,
-// an [Exec] is one of them. It decides what may happen; the work is done by
-// the small interfaces it declares ([Engine], [Images]), which package
-// core/local fills with the real ones.
+// Package core is the domain of the project: a [Runtime] makes boxes, a [Box]
+// runs commands, and an [Exec] is one such command. This package decides what
+// may happen. The work is done behind two small interfaces that it declares,
+// [Engine] and [Images]; package core/local supplies the real implementations.
 package core
 
 import (
@@ -30,15 +30,15 @@ const Version = "0.1.0"
 // DefaultGrace is how long a stop waits between SIGTERM and SIGKILL.
 const DefaultGrace = 10 * time.Second
 
-// Config is what a Runtime is made of.
+// Config holds the parts and the settings of a Runtime.
 type Config struct {
 	Engine Engine
 	Images Images
-	// Owned ties this runtime's auto_remove boxes to this process: Close,
-	// or the end of the process however it comes, removes them.
+	// Owned ties this runtime's auto_remove boxes to this process: they are
+	// removed by Close, or when the process ends, however it ends.
 	Owned bool
-	// DiskCeilingGB is the disk of boxes that ask for no size; 0: none of
-	// their own.
+	// DiskCeilingGB is the disk size of boxes that ask for none, in GB of 1024
+	// MiB. 0 means that such boxes have no limit of their own.
 	DiskCeilingGB int
 }
 
@@ -47,12 +47,12 @@ type Runtime struct {
 	engine Engine
 	images Images
 	owned  bool
-	diskGB int // of boxes that ask for no size
+	diskGB int // disk size of boxes that ask for none
 	stats  counters
 
 	mu       sync.Mutex
 	shutdown bool
-	made     map[string]creation // boxes this runtime created
+	made     map[string]creation // the boxes that this runtime created
 }
 
 type creation struct {
@@ -64,24 +64,25 @@ type counters struct {
 	created, failed, execs, execErrors atomic.Int64
 }
 
-// New makes a runtime. It starts nothing.
+// New returns a runtime. It starts nothing.
 func New(c Config) *Runtime {
 	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, diskGB: c.DiskCeilingGB, made: map[string]creation{}}
 }
 
-// Create makes a box and starts it. o comes from a Decode function or has
-// passed its Check. An image that is not in the store is pulled. Errors:
+// Create makes a box and starts it. o was returned by a Decode function or has
+// passed its Check method. An image that is not in the store is pulled. Errors:
 // Stopped, InvalidArgument (ports without a network, a limit of the host, a
 // volume), Image, and those of [Boxes].Create.
 //
-// The record is the box's as it was made: to read it again could fail, for a
-// box may end, and with auto_remove be gone, right after its start.
+// The record that Create returns is the one that the engine made. It is not
+// read a second time, because that could fail: a box may end right after its
+// start, and with auto_remove it is then gone.
 func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, Record, error) {
 	return r.counted(r.create(ctx, o, r.owned))
 }
 
-// CreateOwned is Create for a box that ends with this process in any case, if
-// it has auto_remove, whatever [Config] says of others.
+// CreateOwned does what Create does, and ties the box to this process if the
+// box has auto_remove, whatever [Config] says of other boxes.
 func (r *Runtime) CreateOwned(ctx context.Context, o options.Box) (*Box, Record, error) {
 	return r.counted(r.create(ctx, o, true))
 }
@@ -126,8 +127,9 @@ func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record
 	return rec, nil
 }
 
-// Get finds a box by full id, by name, or by a unique id prefix of at least 4
-// characters after "box_". Errors: BoxNotFound, Ambiguous.
+// Get returns the box that ref names: by its full id, by its name, or by a
+// prefix of its id that no other box has and that has at least 4 characters
+// after "box_". Errors: BoxNotFound, Ambiguous.
 func (r *Runtime) Get(ctx context.Context, ref string) (*Box, error) {
 	rec, err := r.Find(ctx, ref)
 	if err != nil {
@@ -139,8 +141,8 @@ func (r *Runtime) Get(ctx context.Context, ref string) (*Box, error) {
 // List returns the records of all boxes of the home, newest first.
 func (r *Runtime) List(ctx context.Context) ([]Record, error) { return r.engine.List(ctx) }
 
-// Remove removes a box; a running one only with force. Errors: as Get, and
-// InvalidState.
+// Remove removes a box. It removes a running box only with force. Errors: as
+// Get, and InvalidState.
 func (r *Runtime) Remove(ctx context.Context, ref string, force bool) error {
 	rec, err := r.Find(ctx, ref)
 	if err != nil {
@@ -154,8 +156,8 @@ func (r *Runtime) Remove(ctx context.Context, ref string, force bool) error {
 }
 
 // Sweep removes the boxes that have been stopped or failed for at least
-// olderThan, and what a crash left. What it could do comes back also when
-// something failed.
+// olderThan, and what a crash has left. It returns what it has removed also
+// when it failed to remove something else.
 func (r *Runtime) Sweep(ctx context.Context, olderThan time.Duration) (Swept, error) {
 	swept, err := r.engine.Sweep(ctx, olderThan)
 	for _, id := range swept.Boxes {
@@ -164,7 +166,8 @@ func (r *Runtime) Sweep(ctx context.Context, olderThan time.Duration) (Swept, er
 	return swept, err
 }
 
-// Metrics counts; the number of running boxes is the whole home's.
+// Metrics returns the counters of this runtime. The number of running boxes is
+// that of the whole home.
 func (r *Runtime) Metrics(ctx context.Context) (api.RuntimeMetrics, error) {
 	recs, err := r.engine.List(ctx)
 	if err != nil {
@@ -182,9 +185,9 @@ func (r *Runtime) Metrics(ctx context.Context) (api.RuntimeMetrics, error) {
 	return m, nil
 }
 
-// Shutdown stops the boxes that this runtime created, all at once, and refuses
-// further ones. grace is each box's time between SIGTERM and SIGKILL. A second
-// call does nothing.
+// Shutdown stops the boxes that this runtime created, all at once, and makes
+// later creates and starts fail with Stopped. grace is the time that each box
+// has between SIGTERM and SIGKILL. A second call does nothing.
 func (r *Runtime) Shutdown(ctx context.Context, grace time.Duration) error {
 	r.mu.Lock()
 	done := r.shutdown
@@ -203,8 +206,9 @@ func (r *Runtime) Shutdown(ctx context.Context, grace time.Duration) error {
 	})
 }
 
-// Close removes the boxes that this runtime created with auto_remove when it
-// owns them, and lets go of the engine. Other boxes live on.
+// Close closes the engine, after it has removed the boxes that this runtime
+// created with auto_remove, if the runtime owns them. Other boxes go on
+// running.
 func (r *Runtime) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.shutdown = true
@@ -231,7 +235,8 @@ func (r *Runtime) refuseAfterShutdown() error {
 
 func errShutdown() error { return fault.New(fault.Stopped, "the runtime was shut down") }
 
-// remember keeps a box that was made; not when the runtime was shut down meanwhile.
+// remember notes a box that was made, and returns true. When the runtime was
+// shut down meanwhile, it notes nothing and returns false.
 func (r *Runtime) remember(rec Record, took time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,7 +252,8 @@ func (r *Runtime) forget(id string) {
 	delete(r.made, id)
 }
 
-// takeMade removes and gives the remembered boxes that want picks. r.mu is held.
+// takeMade forgets the noted boxes for which want returns true, and returns
+// their ids. r.mu is held.
 func (r *Runtime) takeMade(want func(autoRemove bool) bool) []string {
 	var ids []string
 	for id, c := range r.made {
@@ -259,11 +265,12 @@ func (r *Runtime) takeMade(want func(autoRemove bool) bool) []string {
 	return ids
 }
 
-// minPrefix is how much of an id must be given behind "box_".
+// minPrefix is the least number of characters behind "box_" that a prefix of an
+// id must have.
 const minPrefix = 4
 
-// Find returns what is known of the box that ref names, as [Runtime.Get] reads
-// it. Errors: as Get.
+// Find returns the record of the box that ref names; ref is read as
+// [Runtime.Get] reads it. Errors: as Get.
 func (r *Runtime) Find(ctx context.Context, ref string) (Record, error) {
 	recs, err := r.engine.List(ctx)
 	if err != nil {
@@ -287,7 +294,8 @@ func (r *Runtime) Find(ctx context.Context, ref string) (Record, error) {
 	return Record{}, fault.New(fault.Ambiguous, "%q is the beginning of %d box ids; give more of it", ref, len(found))
 }
 
-// checkPorts refuses ports of a box that has no network to publish them from.
+// checkPorts refuses the ports of a box that has no network, because there is
+// nothing to publish them from.
 func checkPorts(o options.Box) error {
 	if len(o.Ports) > 0 && o.Network == options.NetworkNone {
 		return document.Invalid("ports", "network", "can't be published by a box of network None: use Isolated")
@@ -295,9 +303,9 @@ func checkPorts(o options.Box) error {
 	return nil
 }
 
-// checkHost refuses what this host does not have. The engine looks at volumes
-// more closely, but only after the image was pulled, which may take long: a
-// volume that is missing is told before that.
+// checkHost refuses what this host does not have. The engine checks volumes
+// more closely, but only after the image was pulled, which may take long; this
+// check reports a missing volume before that.
 func checkHost(o options.Box) error {
 	var p document.Problems
 	for i, v := range o.Volumes {
@@ -313,7 +321,7 @@ func checkHost(o options.Box) error {
 	return p.Err(fault.InvalidArgument)
 }
 
-// CheckLimits notes what o asks for beyond what this host has. It is an
+// CheckLimits adds to p what o asks for beyond what this host has. It is an
 // [options.HostCheck]. Errors: Internal.
 func CheckLimits(o *options.Box, p *document.Problems) error {
 	n := runtime.NumCPU()
@@ -323,7 +331,7 @@ func CheckLimits(o *options.Box, p *document.Problems) error {
 	return err
 }
 
-// forEach runs do for every id at once and joins the failures.
+// forEach calls do for all ids at the same time and joins the failures.
 func forEach(ids []string, do func(id string) error) error {
 	errs := make([]error, len(ids))
 	var wg sync.WaitGroup

@@ -19,14 +19,15 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// host returns two runtimes of one home.
+// host returns two runtimes that use the same home.
 func host(t *testing.T) (one, two *core.Runtime) {
 	e := fake.NewEngine(t)
 	images := fake.Images{"debian": {Ref: "debian", ID: "sha256:1", Layers: []string{"/"}}}
 	return core.New(core.Config{Engine: e, Images: images, Owned: true}), core.New(core.Config{Engine: e, Images: images})
 }
 
-// create makes a box that is kept when it stops, unless change says otherwise.
+// create makes a box. Unless change says otherwise, the box is kept when it
+// stops.
 func create(t *testing.T, r *core.Runtime, change ...func(*options.Box)) *core.Box {
 	t.Helper()
 	o := valid()
@@ -66,7 +67,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// A box that asks for no disk gets the ceiling's, and its record says so.
+// A box that asks for no disk size gets that of the ceiling, and its record
+// says so.
 func TestDiskCeiling(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ ceiling, asked, want int }{{0, 0, 0}, {20, 0, 20}, {20, 5, 5}, {20, 50, 50}} {
@@ -138,7 +140,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// engineOf has fixed boxes.
+// engineOf is an engine with a fixed list of boxes.
 type engineOf struct {
 	core.Engine
 	ids []string
@@ -181,7 +183,8 @@ func TestRemove(t *testing.T) {
 	want(t, err, fault.BoxNotFound)
 }
 
-// TestShutdown stops what this runtime created, and that alone.
+// TestShutdown tests that a shutdown stops the boxes that this runtime created,
+// and no others.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	r, other := host(t)
@@ -214,7 +217,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestClose removes the auto_remove boxes that an owning runtime created.
+// TestClose tests that Close removes the auto_remove boxes that an owning
+// runtime created.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	owner, other := host(t)
@@ -254,7 +258,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestHammer uses one runtime from many goroutines; it is for the race detector.
+// TestHammer uses one runtime from many goroutines, so that the race detector
+// can find races.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	r, _ := host(t)

@@ -14,12 +14,12 @@ import (
 	"sandbox/core/engine"
 )
 
-// controllers are those that hold a box to its limits.
+// controllers are the cgroup controllers that enforce the limits of a box.
 var controllers = []string{"cpu", "memory", "pids"}
 
-// hierarchy is how the host's cgroups are mounted.
+// hierarchy describes how the host's cgroups are mounted.
 type hierarchy struct {
-	v1      []string        // controllers mounted as version 1
+	v1      []string        // controllers that are mounted as version 1
 	v2      []string        // controllers of the version 2 tree
 	unified *mountinfo.Info // the version 2 tree, or nil
 }
@@ -48,7 +48,7 @@ func readHierarchy() (hierarchy, error) {
 	return h, nil
 }
 
-// layout names how the cgroups are mounted.
+// layout returns the name of the way in which the cgroups are mounted.
 func (h hierarchy) layout() string {
 	switch {
 	case h.unified == nil && h.v1 == nil:
@@ -77,12 +77,12 @@ func cgroups(context.Context, engine.Config) (string, *lack) {
 	return found, &lack{"no controller for " + strings.Join(absent, ", "), h.enable(absent)}
 }
 
-// split parts the controllers that boxes need into those that the host has and
-// those that it has not.
+// split divides the controllers that boxes need into those that the host has
+// and those that are absent.
 func (h hierarchy) split() (have, absent []string) {
 	need := controllers
 	if h.unified == nil {
-		need = append(slices.Clone(need), "freezer") // what cgroup2 can by itself
+		need = append(slices.Clone(need), "freezer") // version 2 freezes without a controller
 	}
 	for _, name := range need {
 		if slices.Contains(h.v1, name) || slices.Contains(h.v2, name) {
@@ -94,7 +94,8 @@ func (h hierarchy) split() (have, absent []string) {
 	return have, absent
 }
 
-// enable is the line that gives the host the absent controllers.
+// enable returns the command line, or the advice, that makes the absent
+// controllers available.
 func (h hierarchy) enable(absent []string) string {
 	if h.layout() == "v1" || h.layout() == "hybrid" {
 		c := absent[0]
@@ -103,8 +104,9 @@ func (h hierarchy) enable(absent []string) string {
 	return "add 'cgroup_enable=" + strings.Join(absent, " cgroup_enable=") + "' to the kernel's command line"
 }
 
-// favorDynMods only names the option: it can't be taken back without a reboot
-// and makes forks and exits a little slower, so that it is the host's owner's.
+// favorDynMods reports the mount option favordynmods and never sets it. Only a
+// reboot turns it off again, and it makes forks and exits a little slower, so
+// the owner of the host has to decide.
 func favorDynMods(context.Context, engine.Config) (string, *lack) {
 	h, err := readHierarchy()
 	switch {

@@ -1,6 +1,7 @@
-// Package doctor checks what boxes need of their host. It tries things for
-// real where the kernel's word is not enough, and leaves nothing behind: what
-// it mounts is never attached to a namespace.
+// Package doctor checks whether the host has what boxes need. Where the
+// kernel's own report is not enough, it tries the thing for real. It leaves
+// nothing behind: what it mounts is in a mount namespace of its own, which ends
+// with the check.
 package doctor
 
 import (
@@ -9,23 +10,25 @@ import (
 	"sandbox/core/engine"
 )
 
-// Check is one thing that boxes need, and how it stands.
+// Check is the result of checking one thing that boxes need.
 type Check struct {
 	Name     string `json:"name"`
 	OK       bool   `json:"ok"`
-	Required bool   `json:"required"`          // without it no box runs
-	Found    string `json:"found,omitempty"`   // what is there
-	Missing  string `json:"missing,omitempty"` // what is not, and what follows
-	Fix      string `json:"fix,omitempty"`     // the line that mends it
+	Required bool   `json:"required"`          // no box runs without it
+	Found    string `json:"found,omitempty"`   // what the host has
+	Missing  string `json:"missing,omitempty"` // what the host lacks, and the consequence
+	Fix      string `json:"fix,omitempty"`     // the command line that mends it
 }
 
-// lack is what a look found missing.
+// lack is what a look found missing, and how to mend it.
 type lack struct{ missing, fix string }
 
-// look checks one thing: what it found, and nil or what is missing.
+// look checks one thing. It returns what it found, and what is missing, or nil
+// if nothing is.
 type look func(context.Context, engine.Config) (found string, missing *lack)
 
-// checks are all of them, in the order in which they are best mended.
+// checks are all checks, in the order in which it is best to mend what they
+// find.
 var checks = []struct {
 	name     string
 	required bool
@@ -46,8 +49,9 @@ var checks = []struct {
 	{"favordynmods", false, favorDynMods},
 }
 
-// Run checks everything for boxes in c.Home. It makes a directory in the home's
-// file system for the time of a check and starts a short-lived child.
+// Run makes all checks for boxes in c.Home. During a check there may be a
+// temporary directory in the home's file system and a short-lived child
+// process.
 func Run(ctx context.Context, c engine.Config) []Check {
 	done := make([]Check, len(checks))
 	for i, check := range checks {
@@ -60,7 +64,7 @@ func Run(ctx context.Context, c engine.Config) []Check {
 	return done
 }
 
-// Fit tells whether nothing that is required is missing.
+// Fit tells whether boxes can run: nothing that is required is missing.
 func Fit(checks []Check) bool {
 	for _, c := range checks {
 		if c.Required && !c.OK {

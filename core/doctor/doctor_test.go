@@ -14,7 +14,8 @@ import (
 	"sandbox/core/engine"
 )
 
-// Damaged records that were set aside are named, and are no reason not to run.
+// Damaged records that were set aside are reported, but do not make the host
+// unfit.
 func TestRecordsAside(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -30,8 +31,8 @@ func TestRecordsAside(t *testing.T) {
 	}
 }
 
-// TestThisHost needs root: it mounts. The tests of this project run on hosts
-// that can run boxes, so nothing may be missing but the programs.
+// TestThisHost needs root, because it mounts. The tests of this project run on
+// hosts that can run boxes, so only the programs may be missing.
 func TestThisHost(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: the checks mount an overlay")
@@ -119,7 +120,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Below the floor no box is made: doctor says so, and names the setting.
+// Below the floor no box is made. The check of the disk says so and names the
+// setting.
 func TestDiskFloor(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

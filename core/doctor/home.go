@@ -16,11 +16,11 @@ import (
 	"sandbox/core/store"
 )
 
-// leastFree is how many bytes must be free for a box to be made.
+// leastFree is how many bytes of the disk must be free for a box to be made.
 const leastFree = 128 << 20
 
-// existing is the home, or what is there of the path to it: the check makes no
-// home.
+// existing returns the home, or the nearest parent directory that exists,
+// because a check must not make the home.
 func existing(home string) string {
 	for {
 		if info, err := os.Stat(home); err == nil && info.IsDir() {
@@ -53,7 +53,7 @@ func home(_ context.Context, c engine.Config) (string, *lack) {
 	return found, nil
 }
 
-// fileSystem names the kind of file system that dir lies on.
+// fileSystem returns the type of the file system that dir is on.
 func fileSystem(dir string) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_MNT_ID, &st); err != nil {
@@ -69,8 +69,8 @@ func fileSystem(dir string) (string, error) {
 	return mounts[0].FSType, nil
 }
 
-// records names the damaged records of the home that were set aside, and wait for
-// a person.
+// records reports the damaged records of the home that were set aside until a
+// person looks at them.
 func records(_ context.Context, c engine.Config) (string, *lack) {
 	var aside []string
 	for _, dir := range []string{"records", "spool/*", "daemon/keys", "images"} {
@@ -91,7 +91,7 @@ func records(_ context.Context, c engine.Config) (string, *lack) {
 	}
 }
 
-// maxNamed bounds how many files one line names.
+// maxNamed is how many files are named in one message.
 const maxNamed = 10
 
 func disk(_ context.Context, c engine.Config) (string, *lack) {

@@ -13,7 +13,7 @@ import (
 	"sandbox/core/engine"
 )
 
-// needs are the capabilities that making a box takes.
+// needs are the capabilities that it takes to make a box.
 var needs = []struct {
 	name string
 	bit  int
@@ -23,7 +23,7 @@ var needs = []struct {
 	{"CAP_NET_ADMIN", unix.CAP_NET_ADMIN}, {"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN},
 }
 
-// asRoot mends what only root may try.
+// asRoot is the command line for a check that only root can make.
 const asRoot = "sudo sandbox doctor"
 
 func root(context.Context, engine.Config) (string, *lack) {
@@ -46,7 +46,8 @@ func root(context.Context, engine.Config) (string, *lack) {
 	return "uid 0, all capabilities that are needed", nil
 }
 
-// Oldest kernel: 5.19 lets overlayfs have id-mapped layers.
+// The oldest kernel that will do is 5.19, the first whose overlayfs can have
+// id-mapped layers.
 const (
 	oldestMajor = 5
 	oldestMinor = 19
@@ -64,11 +65,12 @@ func kernel(context.Context, engine.Config) (string, *lack) {
 	return release, nil
 }
 
-// atLeast tells whether a release such as 6.18.5-amd64 is major.minor or newer.
+// atLeast tells whether a kernel release, such as 6.18.5-amd64, is major.minor
+// or newer.
 func atLeast(release string, major, minor int) bool {
 	first, rest, _ := strings.Cut(release, ".")
 	second := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
-	haveMajor, _ := strconv.Atoi(first) // what can't be read is 0: too old
+	haveMajor, _ := strconv.Atoi(first) // a number that can't be read is 0, which is too old
 	haveMinor, _ := strconv.Atoi(second)
 	return haveMajor > major || haveMajor == major && haveMinor >= minor
 }

@@ -29,8 +29,9 @@ func idMapped(_ context.Context, c engine.Config) (string, *lack) {
 	return tried(c, err, unix.ENOSYS, "apt-get install linux-image-amd64 && reboot")
 }
 
-// tried words the result of a try in the home's file system; fix mends errno,
-// any other failure is the file system's.
+// tried returns the result of a try in the home's file system. When the try
+// failed with errno, fix mends it; every other failure but a missing permission
+// is blamed on the file system.
 func tried(c engine.Config, err error, errno unix.Errno, fix string) (string, *lack) {
 	if err == nil {
 		return "tried in the home's file system", nil
@@ -44,9 +45,9 @@ func tried(c engine.Config, err error, errno unix.Errno, fix string) (string, *l
 	return "", &lack{fmt.Sprintf("tried at %s: %v", existing(c.Home), err), fix}
 }
 
-// inScratch runs do with a directory that has lower/, upper/, work/ and root/, in
-// the home's file system, and in a mount namespace of its own: what do mounts
-// is gone with it.
+// inScratch calls do with a directory in the home's file system that has
+// lower/, upper/, work/ and root/. do runs in a mount namespace of its own, so
+// that its mounts are gone when it ends.
 func inScratch(home string, do func(dir string) error) (err error) {
 	dir, err := os.MkdirTemp(existing(home), ".sandbox-doctor-")
 	if err != nil {
@@ -63,10 +64,11 @@ func inScratch(home string, do func(dir string) error) (err error) {
 	return <-done
 }
 
-// onThrownAwayThread runs do on a thread that ends with it. The process's first
-// thread can't end: it is kept busy while another one does the work.
+// onThrownAwayThread calls do on a thread that ends together with the
+// goroutine. The first thread of a process can't end: a goroutine that runs on
+// it blocks it, while another goroutine does the work on another thread.
 func onThrownAwayThread(do func()) {
-	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	runtime.LockOSThread() // never unlocked when do runs here, so that the thread ends with the goroutine
 	if unix.Gettid() != unix.Getpid() {
 		do()
 		return
@@ -80,7 +82,8 @@ func onThrownAwayThread(do func()) {
 	<-done
 }
 
-// withOwnMounts moves this thread into a mount namespace of its own for good.
+// withOwnMounts moves this thread into a mount namespace of its own, for good,
+// and calls do there.
 func withOwnMounts(do func() error) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
@@ -91,8 +94,8 @@ func withOwnMounts(do func() error) error {
 	return do()
 }
 
-// tryOverlay mounts a writable layer on lower/ and writes to it: an overlay can
-// come up silently read-only.
+// tryOverlay mounts a writable layer over lower/ and writes to it. The write is
+// needed because an overlay may be mounted read-only without an error.
 func tryOverlay(dir string) error {
 	root := filepath.Join(dir, "root")
 	options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work,userxattr", dir, dir, dir)
@@ -105,10 +108,11 @@ func tryOverlay(dir string) error {
 	return nil
 }
 
-// firstID is where the tried range of ids begins on the host.
+// firstID is the first id on the host of the range that is tried.
 const firstID = 1 << 20
 
-// mapIDs mounts dir on itself so that its files belong to the range.
+// mapIDs mounts dir on itself, id-mapped, so that its files belong to the tried
+// range of ids.
 func mapIDs(dir string) error {
 	ns, err := userNamespace()
 	if err != nil {
@@ -137,11 +141,11 @@ func mapIDs(dir string) error {
 	return nil
 }
 
-// userNamespace makes a user namespace that maps a range of ids. A namespace
-// comes from a process: a child that is stopped before its program's first
-// instruction and killed as soon as its namespace is open.
+// userNamespace returns a new user namespace that maps a range of ids. It takes
+// a process to make one: a child, which is stopped before the first instruction
+// of its program and is killed as soon as its namespace is open.
 func userNamespace() (*os.File, error) {
-	runtime.LockOSThread() // a traced child belongs to the thread
+	runtime.LockOSThread() // a traced child belongs to the thread that started it
 	defer runtime.UnlockOSThread()
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstID, Size: 1 << 16}}
 	child, err := os.StartProcess("/proc/self/exe", []string{"userns"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{

@@ -14,10 +14,12 @@ import (
 	"sandbox/core/engine"
 )
 
-// boxLinks begins the names of the hosts' ends of boxes' networks.
+// boxLinks is the prefix of the names of the host's ends of the boxes' network
+// links.
 const boxLinks = "sbx"
 
-// network looks for what keeps the packets of boxes from passing the host.
+// network looks for firewall rules that keep the packets of boxes from passing
+// through the host.
 func network(context.Context, engine.Config) (string, *lack) {
 	c, err := nftables.New()
 	if err != nil {
@@ -35,7 +37,7 @@ func network(context.Context, engine.Config) (string, *lack) {
 	if names != nil {
 		return "nftables", &lack{
 			"the chain " + strings.Join(names, " and ") + " (a firewall's, or Docker's) drops what it does not know: boxes have no way out",
-			strings.Join(fixes, " && "), // our own table still drops what may not pass
+			strings.Join(fixes, " && "), // our own table still drops what must not pass
 		}
 	}
 	if legacy() {
@@ -44,8 +46,9 @@ func network(context.Context, engine.Config) (string, *lack) {
 	return "nftables; nothing in it keeps boxes from their way out", nil
 }
 
-// closedChains returns the chains of other tables that end what passes the host,
-// and do not let boxes through before that.
+// closedChains returns the forward chains of other tables that drop every
+// packet they do not know, and have no rule that accepts the packets of boxes
+// before that.
 func closedChains(c *nftables.Conn) ([]*nftables.Chain, error) {
 	chains, err := c.ListChains()
 	if err != nil {
@@ -68,8 +71,8 @@ func closedChains(c *nftables.Conn) ([]*nftables.Chain, error) {
 	return closed, nil
 }
 
-// endsAll tells whether a rule drops or rejects whatever comes to it, as
-// firewalld's last one does.
+// endsAll tells whether a rule drops or rejects every packet, as the last rule
+// of firewalld does.
 func endsAll(r *nftables.Rule) bool {
 	for _, e := range r.Exprs {
 		switch e := e.(type) {
@@ -79,17 +82,18 @@ func endsAll(r *nftables.Rule) bool {
 		case *expr.Verdict:
 			return e.Kind == expr.VerdictDrop
 		default:
-			return false // a condition
+			return false // the rule has a condition
 		}
 	}
 	return false
 }
 
-// letsThrough tells whether boxes are accepted both ways, in the chain itself
-// or in the one that Docker keeps for such rules.
+// letsThrough tells whether the packets of boxes are accepted in both
+// directions, by rules in the chain itself or in the one that Docker reserves
+// for such rules.
 func letsThrough(c *nftables.Conn, chain *nftables.Chain, rules []*nftables.Rule) bool {
 	if user := dockerUser(c, chain.Table); user != nil {
-		more, _ := c.GetRules(chain.Table, user) // what can't be read lets nothing through
+		more, _ := c.GetRules(chain.Table, user) // a chain that can't be read counts as one without rules
 		rules = slices.Concat(rules, more)
 	}
 	accepts := func(key expr.MetaKey) bool {
@@ -98,7 +102,8 @@ func letsThrough(c *nftables.Conn, chain *nftables.Chain, rules []*nftables.Rule
 	return accepts(expr.MetaKeyIIFNAME) && accepts(expr.MetaKeyOIFNAME)
 }
 
-// acceptsBoxes tells whether a rule accepts by the interface's name alone.
+// acceptsBoxes tells whether a rule accepts the packets of boxes by the
+// interface's name alone.
 func acceptsBoxes(r *nftables.Rule, key expr.MetaKey) bool {
 	var named, accepted bool
 	for _, e := range r.Exprs {
@@ -119,8 +124,8 @@ func acceptsBoxes(r *nftables.Rule, key expr.MetaKey) bool {
 	return named && accepted
 }
 
-// dockerUser is the chain that Docker asks before its own rules and leaves to
-// the host's owner; nil in another table.
+// dockerUser returns the chain that Docker runs before its own rules and leaves
+// to the host's owner, or nil if the table has none.
 func dockerUser(c *nftables.Conn, table *nftables.Table) *nftables.Chain {
 	chain, err := c.ListChain(table, "DOCKER-USER")
 	if err != nil {
@@ -129,7 +134,8 @@ func dockerUser(c *nftables.Conn, table *nftables.Table) *nftables.Chain {
 	return chain
 }
 
-// allow returns the line that lets boxes through a chain.
+// allow returns the command line that lets the packets of boxes through a
+// chain.
 func allow(c *nftables.Conn, chain *nftables.Chain) string {
 	at := chain.Name
 	if user := dockerUser(c, chain.Table); user != nil {
@@ -139,8 +145,8 @@ func allow(c *nftables.Conn, chain *nftables.Chain) string {
 	return fmt.Sprintf("nft insert rule %s iifname '%s*' accept && nft insert rule %s oifname '%s*' accept", name, boxLinks, name, boxLinks)
 }
 
-// legacy tells whether the kernel has rules of the old iptables, which
-// nftables does not show.
+// legacy tells whether the kernel has rules of the old iptables, which nftables
+// does not show.
 func legacy() bool {
 	for _, file := range []string{"/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"} {
 		if names, err := os.ReadFile(file); err == nil && strings.Contains(string(names), "filter") {
@@ -150,7 +156,8 @@ func legacy() bool {
 	return false
 }
 
-// family is "" for one that sees no packet of a box on its way.
+// family returns the name of an address family, or "" for one whose chains
+// never see the packets of a box that pass through the host.
 func family(f nftables.TableFamily) string {
 	switch f {
 	case nftables.TableFamilyIPv4:

@@ -12,12 +12,13 @@ import (
 	"sandbox/core/engine"
 )
 
-// firewalls are forward chains as tools leave them, in a network namespace of
-// the test's own, and whether boxes pass.
+// firewalls are forward chains as common tools make them, and whether the
+// packets of boxes pass them. The test loads them in a network namespace of its
+// own.
 var firewalls = map[string]struct {
 	rules string
-	names string // of the chain; "" where boxes pass
-	keeps string // the chain that the fix goes to
+	names string // name of the chain that is reported; "" if boxes pass
+	keeps string // the chain that the fix adds rules to
 }{
 	"none":        {"", "", ""},
 	"ours":        {"add table inet sandbox; add chain inet sandbox f { type filter hook forward priority 0; policy drop; }", "", ""},

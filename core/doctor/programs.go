@@ -11,12 +11,12 @@ import (
 	"sandbox/core/engine"
 )
 
-// answer is how long a shim may take to say its version.
+// answer is how long a shim may take to print its version.
 const answer = 10 * time.Second
 
 func programs(ctx context.Context, c engine.Config) (string, *lack) {
 	const fix = "make install, or SANDBOX_HELPER_DIR=DIR of sandbox-shim and sandbox-init"
-	c.Home = existing(c.Home) // Open makes the home; a check does not
+	c.Home = existing(c.Home) // Open would make the home, which a check must not do
 	e, err := engine.Open(c)
 	if err != nil {
 		return "", &lack{err.Error(), fix}

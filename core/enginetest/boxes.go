@@ -15,7 +15,8 @@ import (
 	"sandbox/test/members"
 )
 
-// grace is for boxes whose processes are to end at once.
+// grace is the time between SIGTERM and SIGKILL for boxes whose processes end
+// at once.
 const grace = 5 * time.Second
 
 func lifecycle(t *testing.T, s *suite) {
@@ -141,7 +142,8 @@ func unknownBox(t *testing.T, s *suite) {
 	}
 }
 
-// rootFileSystem wants nothing to be left of a box that could not be made.
+// rootFileSystem tests root file systems that no box can be made from. Nothing
+// must be left of such a box.
 func rootFileSystem(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	file := filepath.Join(t.TempDir(), "file")
@@ -157,13 +159,13 @@ func rootFileSystem(t *testing.T, s *suite) {
 	s.box(t, func(o *options.Box) { o.Name = "nothing-is-left" })
 }
 
-// disk wants what a box wrote to be there after a stop, and the root file
-// system it came from to be as it was.
+// disk tests that what a box wrote is there after a stop, and that the root
+// file system that the box came from is unchanged.
 func disk(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
 	file := "/tmp/" + box.ID()
-	defer func() { _ = os.Remove(file) }() // of an engine that isolates nothing
+	defer func() { _ = os.Remove(file) }() // an engine without isolation wrote it on the host
 	s.shell(t, box, "echo kept >"+file).wants(t, exited(0))
 	if _, err := box.Stop(ctx, grace); err != nil {
 		t.Fatal(err)
@@ -196,14 +198,15 @@ func manyBoxes(t *testing.T, s *suite) {
 	wg.Wait()
 }
 
-// sweep wants what stopped long enough ago to go, and nothing that runs. Other
-// tests of the suite have boxes of the same engine: none is stopped for an hour.
+// sweep tests that boxes that were stopped long enough ago are removed, and
+// that running ones are not. Other tests of the suite have boxes in the same
+// engine, none of which is stopped for an hour.
 func sweep(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	e := s.fresh(t)
 	running, stopped := e.box(t), e.box(t)
 	e.shell(t, stopped, "head -c 100000 /dev/zero >/tmp/swept-"+stopped.ID()+"; sync; rm -f /tmp/none").wants(t, exited(0))
-	defer func() { _ = os.Remove("/tmp/swept-" + stopped.ID()) }() // of an engine that isolates nothing
+	defer func() { _ = os.Remove("/tmp/swept-" + stopped.ID()) }() // an engine without isolation wrote it on the host
 	if _, err := stopped.Stop(ctx, grace); err != nil {
 		t.Fatal(err)
 	}

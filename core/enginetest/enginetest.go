@@ -1,5 +1,6 @@
-// Package enginetest is what every [core.Engine] must do. It runs on the real
-// engine and on the fake, so that tests on the fake can be believed.
+// Package enginetest is a suite of tests of what every [core.Engine] must do.
+// It runs on the real engine and on the fake, so that tests that use the fake
+// can be trusted.
 package enginetest
 
 import (
@@ -15,12 +16,13 @@ import (
 	"sandbox/core/options"
 )
 
-// timeout bounds what must not hang. No test waits so long when it passes.
+// timeout is the limit for what must not hang. A test that passes never waits
+// that long.
 const timeout = time.Minute
 
 // Run runs the suite on one engine. rootfs is a directory with a shell and the
-// usual commands, as busybox has them, and the users root (0) and nobody
-// (65534). newEngine closes the engine with its test.
+// usual commands, as busybox has them, and with the users root (0) and nobody
+// (65534). newEngine returns a new engine and closes it when its test ends.
 func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) {
 	s := (&suite{newEngine: newEngine, rootfs: rootfs}).fresh(t)
 	for name, test := range map[string]func(*testing.T, *suite){
@@ -82,7 +84,7 @@ type suite struct {
 	rootfs    string
 }
 
-// fresh returns the suite with an engine that has no boxes.
+// fresh returns a suite with a new engine, which has no boxes.
 func (s *suite) fresh(t *testing.T) *suite {
 	t.Helper()
 	f := &suite{newEngine: s.newEngine, engine: s.newEngine(t), rootfs: s.rootfs}
@@ -90,7 +92,8 @@ func (s *suite) fresh(t *testing.T) *suite {
 	return f
 }
 
-// Resolve returns an image with settings of its own, for every name.
+// Resolve returns the same image for every name. The image has settings of its
+// own.
 func (s *suite) Resolve(_ context.Context, ref string) (core.Image, error) {
 	return core.Image{
 		Ref: ref, ID: "sha256:0", Layers: []string{s.rootfs}, WorkingDir: "/usr",
@@ -98,14 +101,15 @@ func (s *suite) Resolve(_ context.Context, ref string) (core.Image, error) {
 	}, nil
 }
 
-// context ends with the test, or when it hangs.
+// context returns a context that ends with the test, or after the timeout if
+// the test hangs.
 func (s *suite) context(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// box makes a box that ends with the test.
+// box returns a new box, which is removed when the test ends.
 func (s *suite) box(t *testing.T, change ...func(*options.Box)) *core.Box {
 	t.Helper()
 	o := options.Defaults()
@@ -129,13 +133,13 @@ func (s *suite) box(t *testing.T, change ...func(*options.Box)) *core.Box {
 	return box
 }
 
-// result is all that came of an exec.
+// result is what an exec returned: its end and all of its output.
 type result struct {
 	api.ExitStatus
 	out, err string
 }
 
-// shell runs a script to its end.
+// shell runs a script until it ends and returns its result.
 func (s *suite) shell(t *testing.T, box *core.Box, script string) result {
 	t.Helper()
 	return s.run(t, box, options.Exec{Cmd: sh(script)})
@@ -161,7 +165,8 @@ func (s *suite) finish(t *testing.T, e *core.Exec) result {
 	return s.watch(t, e, func(string) {})
 }
 
-// watch calls seen with all of stdout so far, each time more comes.
+// watch reads the output of e until its end. Each time more of stdout has
+// arrived, it calls seen with all of stdout so far.
 func (s *suite) watch(t *testing.T, e *core.Exec, seen func(stdout string)) result {
 	t.Helper()
 	var out, err bytes.Buffer
@@ -180,7 +185,8 @@ func (s *suite) watch(t *testing.T, e *core.Exec, seen func(stdout string)) resu
 	return result{status, out.String(), err.String()}
 }
 
-// once returns a func that calls do the first time that text has a whole line.
+// once returns a function that calls do the first time that text has a whole
+// line.
 func once(do func(line string)) func(text string) {
 	done := false
 	return func(text string) {
@@ -215,7 +221,7 @@ func exited(code int) api.ExitStatus {
 	return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonExited, ExitCode: code}
 }
 
-// ended is the status of a command whose last signal was sig.
+// ended returns the status of a command whose last signal was sig.
 func ended(status api.ExecStatus, reason api.Reason, sig int) api.ExitStatus {
 	return api.ExitStatus{Status: status, Reason: reason, ExitCode: 128 + sig, Signal: sig}
 }

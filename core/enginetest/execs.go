@@ -32,7 +32,8 @@ func output(t *testing.T, s *suite) {
 	}
 }
 
-// binaryData sends 10 MiB in and wants them back, and no byte more.
+// binaryData tests that 10 MiB that are sent to a command come back unchanged,
+// and that no byte is added.
 func binaryData(t *testing.T, s *suite) {
 	data := make([]byte, 10<<20)
 	random := rand.NewChaCha8([32]byte{1})
@@ -107,7 +108,7 @@ func terminal(t *testing.T, s *suite) {
 		t.Errorf("without a terminal: got %q", r.out)
 	}
 
-	// Ctrl-C is the terminal's: the command gets the signal.
+	// The terminal turns Ctrl-C into a signal to the command.
 	e := s.start(t, box, options.Exec{Cmd: sh("trap 'echo caught; exit 3' INT; echo ready; while :; do sleep 0.05; done"), TTY: true, Stdin: true})
 	r = s.watch(t, e, once(func(string) { write(t, e, "\x03") }))
 	if r.wants(t, exited(3)); !strings.Contains(r.out, "caught") {
@@ -129,8 +130,8 @@ func terminalSize(t *testing.T, s *suite) {
 	}
 }
 
-// hangUp ends the whole tree of a terminal, at once what heeds it and after the
-// grace what does not.
+// hangUp tests that HangUp ends the whole process tree of a terminal: at once
+// what obeys the signal, and after the grace what does not.
 func hangUp(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
@@ -154,7 +155,8 @@ func hangUp(t *testing.T, s *suite) {
 	}
 }
 
-// environment goes by section 3 of the contract: what stands later wins.
+// environment tests the order of section 3 of the contract: of several settings
+// of a variable, the last one wins.
 func environment(t *testing.T, s *suite) {
 	box := s.box(t, func(o *options.Box) {
 		o.Image, o.User = "image", "root"
@@ -205,7 +207,8 @@ func users(t *testing.T, s *suite) {
 	}
 }
 
-// cannotBeStarted wants such a command to be an exec that has ended.
+// cannotBeStarted tests that a command that can't be started is an exec that
+// has ended.
 func cannotBeStarted(t *testing.T, s *suite) {
 	box := s.box(t)
 	for name, tt := range map[string]struct {
@@ -245,7 +248,8 @@ func signal(t *testing.T, s *suite) {
 	want(t, e.Cancel(ctx, 0), fault.InvalidState)
 }
 
-// cancel wants the whole tree of the command to end, and nothing else.
+// cancel tests that the whole process tree of the command ends, and nothing
+// else.
 func cancel(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
@@ -264,7 +268,8 @@ func cancel(t *testing.T, s *suite) {
 	s.finish(t, other).wants(t, exited(5))
 }
 
-// gone wants the process to end soon: its parent has, and init reaps it.
+// gone waits until a process has ended. That takes little time: its parent has
+// ended already, and init reaps it.
 func (s *suite) gone(t *testing.T, box *core.Box, pid string) {
 	t.Helper()
 	s.shell(t, box, "while kill -0 "+pid+" 2>/dev/null; do sleep 0.05; done").wants(t, exited(0))
@@ -289,8 +294,8 @@ func timedOut(t *testing.T, s *suite) {
 	s.run(t, box, options.Exec{Cmd: sh("exit 3"), Timeout: timeout}).wants(t, exited(3))
 }
 
-// background wants a child that holds the pipes to live on, and not to be
-// waited for.
+// background tests that a child that holds the pipes open lives on, and that
+// nobody waits for it.
 func background(t *testing.T, s *suite) {
 	box := s.box(t)
 	start := time.Now()
@@ -302,7 +307,7 @@ func background(t *testing.T, s *suite) {
 	s.shell(t, box, "kill -0 "+strings.TrimSpace(r.out)).wants(t, exited(0))
 }
 
-// released wants a command to live on when nobody holds it.
+// released tests that a command lives on when nobody holds its exec any more.
 func released(t *testing.T, s *suite) {
 	box := s.box(t)
 	file := "/tmp/released-" + box.ID()

@@ -15,7 +15,8 @@ import (
 	"sandbox/core/fault"
 )
 
-// dir returns a directory of the box's own, also in an engine that isolates nothing.
+// dir returns a directory that only this box uses, also in an engine without
+// isolation.
 func (s *suite) dir(t *testing.T, box *core.Box) string {
 	t.Helper()
 	dir := "/tmp/files-" + box.ID()
@@ -122,7 +123,7 @@ func filesRefused(t *testing.T, s *suite) {
 	}
 }
 
-// brokenUpload wants nothing of an upload that did not come to its end.
+// brokenUpload tests that nothing is left of an upload that broke off.
 func brokenUpload(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)

@@ -12,7 +12,8 @@ import (
 	"sandbox/test/members"
 )
 
-// records wants to be told what a command really got, and how it ended.
+// records tests that the record of an exec says what the command really got,
+// and how it ended.
 func records(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t, func(o *options.Box) { o.WorkingDir, o.Env = "/tmp", map[string]string{"A": "box", "B": "box"} })
@@ -56,7 +57,7 @@ func records(t *testing.T, s *suite) {
 	})
 }
 
-// must returns a value whose making has to succeed.
+// must returns a function that returns v, or fails the test if err is not nil.
 func must[T any](v T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -99,7 +100,7 @@ func unknownExec(t *testing.T, s *suite) {
 	want(t, err, fault.InvalidState)
 }
 
-// attach wants a second reader to go on where the first one left.
+// attach tests that a second reader continues where the first one stopped.
 func attach(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
@@ -138,7 +139,7 @@ func attachAfterEnd(t *testing.T, s *suite) {
 			t.Error(err)
 		}
 		_, err := box.Attach(ctx, e.ID())
-		want(t, err, fault.InvalidState) // its output has gone
+		want(t, err, fault.InvalidState) // its output was dropped
 	}
 }
 
@@ -154,8 +155,8 @@ func oneReader(t *testing.T, s *suite) {
 	}
 }
 
-// keptInput wants a command's input to outlive its reader when it was asked
-// for, and to end when it is closed.
+// keptInput tests that a command's input survives its reader when that was
+// asked for, and that it ends when it is closed.
 func keptInput(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
@@ -217,7 +218,8 @@ func await(t *testing.T, s *suite) {
 	}
 }
 
-// awaitStop wants who waits for an exec to be told of the box's stop.
+// awaitStop tests that a caller that waits for an exec learns of the box's
+// stop.
 func awaitStop(t *testing.T, s *suite) {
 	ctx := s.context(t)
 	box := s.box(t)
@@ -228,13 +230,13 @@ func awaitStop(t *testing.T, s *suite) {
 		go func() {
 			close(waits)
 			rec, err := box.AwaitExec(ctx, e.ID())
-			if err != nil && !fault.Is(err, fault.InvalidState) { // the stop was first
+			if err != nil && !fault.Is(err, fault.InvalidState) { // the stop came first
 				t.Error(err)
 			}
 			ended <- rec
 		}()
 		<-waits
-		s.shell(t, box, "sleep 0.2").wants(t, exited(0)) // so that the stop mostly isn't
+		s.shell(t, box, "sleep 0.2").wants(t, exited(0)) // gives the wait time to begin before the stop
 		if _, err := box.Stop(ctx, grace); err != nil {
 			t.Error(err)
 		}

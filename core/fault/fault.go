@@ -1,10 +1,11 @@
-// Package fault holds every class of failure, once, with the number it has in
-// C, the status it has over HTTP and the exit code it has on the command line.
+// Package fault holds the one table of all kinds of failure, with the number
+// that each has in C, its status over HTTP and its exit code on the command
+// line.
 //
 // A failure is classified where its cause is understood, with [New] or [Wrap].
-// In between, callers add what they were doing with fmt.Errorf("...: %w").
-// Boundaries (C, HTTP, command line) translate with [Of]; nothing else looks
-// at a Kind but to decide what to do next, with [Is].
+// The callers in between add what they were doing with fmt.Errorf("...: %w").
+// Boundaries (C, HTTP, the command line) translate the failure with [Of]. All
+// other code looks at a Kind only to decide what to do next, with [Is].
 package fault
 
 import (
@@ -14,32 +15,32 @@ import (
 	"time"
 )
 
-// Kind is one row of the table of failures.
+// Kind is a kind of failure: one row of the table.
 type Kind uint8
 
-// Row is what a Kind means at each boundary.
+// Row says what a Kind means at each boundary.
 type Row struct {
-	Code  string // in JSON, never changed
+	Code  string // in JSON; it never changes
 	C     int    // SandboxErrorCode
 	HTTP  int    // status
 	Exit  int    // exit code of the command line
 	Class string // one line for the documentation
-	Title string // of a problem object of the log queries; "" if they never answer with it
+	Title string // title of a problem object of the log queries; "" if they never answer with this kind
 }
 
 // Error is a classified failure.
 type Error struct {
 	Kind    Kind
-	Message string  // lower case, names the thing and what to do; no secrets
-	Fields  []Field // what is wrong with which member, for documents
+	Message string  // in lower case; names the thing and what to do; holds no secrets
+	Fields  []Field // what is wrong with which member of a document
 
 	Prerequisite string        // what must be done before it can work, or ""
-	RetryAfter   time.Duration // when another try may help; 0 if nobody knows
+	RetryAfter   time.Duration // how long to wait before another try; 0 if unknown
 
 	Err error // the cause, or nil
 	// Hidden is a cause that no client may read, such as the answer of a server
-	// behind this one: Error does not tell it, but our own log does. It counts
-	// where Err is nil.
+	// behind this one. The method Error leaves it out, but our own log shows
+	// it. It is used only where Err is nil.
 	Hidden error
 }
 
@@ -50,12 +51,13 @@ type Field struct {
 	Message string `json:"message"`
 }
 
-// New makes a failure of kind k. It never returns nil.
+// New returns a failure of kind k. It never returns nil.
 func New(k Kind, format string, args ...any) error {
 	return &Error{Kind: k, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap classifies err as k and says what was being done. Wrap of nil is nil.
+// Wrap returns a failure of kind k with err as its cause; the format says what
+// was being done. For a nil err it returns nil.
 func Wrap(k Kind, err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -74,7 +76,7 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Err.Error()
 }
 
-// Unwrap returns the cause, also a hidden one.
+// Unwrap returns the cause, which may be the hidden one.
 func (e *Error) Unwrap() error {
 	if e.Err == nil {
 		return e.Hidden
@@ -82,10 +84,10 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// Of returns err as a classified failure whose Message is err's whole text;
-// the only cause that it keeps is a hidden one.
-// What nobody classified is Canceled or Timeout where a context ended it, and
-// Internal otherwise. Of nil is nil.
+// Of returns err as a classified failure, whose Message is the whole text of
+// err. The result keeps no cause but a hidden one. An err that nobody has
+// classified becomes Canceled or Timeout if a context caused it, and Internal
+// otherwise. For nil, Of returns nil.
 func Of(err error) *Error {
 	if err == nil {
 		return nil
@@ -106,8 +108,8 @@ func Of(err error) *Error {
 	return &Error{Kind: kind, Message: err.Error()}
 }
 
-// Classified tells whether err has a kind already, which whoever passes it on
-// leaves as it is. Classified of nil is false.
+// Classified tells whether err has a kind already. Code that passes such an
+// error on must not classify it again. For nil, it returns false.
 func Classified(err error) bool {
 	var e *Error
 	return errors.As(err, &e)
@@ -128,7 +130,8 @@ func (e *Error) hidden() error {
 // Is tells whether err is a failure of kind k.
 func Is(err error, k Kind) bool { return err != nil && Of(err).Kind == k }
 
-// Row returns the kind's row of the table; an unknown kind has Internal's.
+// Row returns the kind's row of the table, and that of Internal for an unknown
+// kind.
 func (k Kind) Row() Row {
 	if int(k) >= len(table) {
 		return table[Internal]
@@ -139,10 +142,11 @@ func (k Kind) Row() Row {
 // String returns the code.
 func (k Kind) String() string { return k.Row().Code }
 
-// MarshalText writes the code.
+// MarshalText returns the code.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads a code; one that this build does not know is Internal.
+// UnmarshalText reads a code. A code that this build does not know becomes
+// Internal.
 func (k *Kind) UnmarshalText(text []byte) error {
 	*k = Internal
 	for i, row := range table {

@@ -94,8 +94,8 @@ func TestKindAsText(t *testing.T) {
 	}
 }
 
-// TestHidden wants a hidden cause to be found, by whoever writes our own log,
-// and told to nobody else.
+// TestHidden tests that code that writes our own log finds a hidden cause, and
+// that it is shown to nobody else.
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	inner := &fault.Error{Kind: fault.SQLError, Message: "no such column", Hidden: io.ErrNoProgress, RetryAfter: time.Second, Prerequisite: "do this"}

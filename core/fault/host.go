@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// answers are what the kernel says of the host itself, whatever it was asked
-// for, with what the user can do about it.
+// answers are the errors with which the kernel reports the state of the host
+// itself, whatever it was asked for, with what the user can do about each.
 var answers = []struct {
 	errno syscall.Errno
 	kind  Kind
@@ -23,10 +23,11 @@ var answers = []struct {
 	{syscall.ENFILE, ResourceExhausted, ""},
 }
 
-// Host returns the kind of what the kernel said of the host itself: Storage of
-// a disk that is full, read-only or damaged, and ResourceExhausted if memory,
-// processes or descriptors have run out. Every other answer depends on what
-// was asked for, so that only the caller can classify it; ok is false then.
+// Host returns the kind of an error that reports the state of the host itself:
+// Storage for a disk that is full, read-only or damaged, and ResourceExhausted
+// if memory, processes or descriptors have run out. What every other error
+// means depends on what was asked for, so only the caller can classify it; ok
+// is false then.
 func Host(err error) (k Kind, ok bool) {
 	for _, a := range answers {
 		if errors.Is(err, a.errno) {
@@ -36,10 +37,10 @@ func Host(err error) (k Kind, ok bool) {
 	return Internal, false
 }
 
-// Disk classifies a failure of the home's file system as Storage. The text
+// Disk classifies a failure of the home's file system as Storage. The format
 // says what was being done, and Disk adds what the user can do if the disk is
-// full, read-only or damaged. A failure that is classified already stays as it
-// is. Disk of nil is nil.
+// full, read-only or damaged. A failure that is classified already is returned
+// unchanged. For nil, Disk returns nil.
 func Disk(err error, format string, args ...any) error {
 	if err == nil || Classified(err) {
 		return err

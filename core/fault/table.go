@@ -35,7 +35,7 @@ const (
 	Unavailable
 	TooLarge
 
-	// Of log queries alone (section 9).
+	// Only log queries fail with these kinds (section 9).
 	InvalidInterval
 	SQLRejected
 	SQLError
@@ -43,10 +43,11 @@ const (
 	BudgetExceeded
 )
 
-// table is section 8 of the contract, and the codes of section 9: the one place where a failure meets its
-// numbers. The C header, docs/ERRORS.md and the command line are tested
-// against it. Execution exits with 127 or 126: the command line takes the
-// exit code of the exec, and this row's where there is none.
+// table is the table of section 8 of the contract, with the codes of section 9.
+// It is the only place where the numbers of a failure are written down; tests
+// compare the C header, docs/ERRORS.md and the command line with it. The exit
+// code of Execution is 127 or 126: the command line takes the exit code of the
+// exec, and that of this row where there is none.
 var table = [...]Row{
 	Internal:            {"internal", 1, 500, 1, "a fault of ours", ""},
 	Malformed:           {"malformed", 5, 400, 2, "a request or a JSON document that can't be read", "The request can't be read"},

@@ -30,7 +30,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestDocument holds docs/ERRORS.md to the table; -update writes it.
+// TestDocument compares docs/ERRORS.md with the table. With -update it writes
+// the file instead.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	const path = "../../docs/ERRORS.md"
@@ -54,7 +55,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestHeader holds the enumerators of the C header to the table.
+// TestHeader compares the enumerators of the C header with the table.
 func TestHeader(t *testing.T) {
 	t.Parallel()
 	header, err := os.ReadFile("../../include/sandbox.h")
@@ -85,9 +86,9 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// named tells whether a row with the number n has a code that begins as the
-// enumerator does: SANDBOX_IMAGE is image_error. Network failures have codes
-// that say more.
+// named tells whether a row with the number n has a code that begins like the
+// name of the enumerator: image_error begins like SANDBOX_IMAGE. Network
+// failures have codes that say more than their enumerator.
 func named(n int, name string) bool {
 	for _, row := range fault.Table() {
 		if row.C == n && (name == "NETWORK" || strings.HasPrefix(row.Code+"_", strings.ToLower(name)+"_")) {

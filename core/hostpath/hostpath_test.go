@@ -19,7 +19,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// opened opens and gives what it was.
+// opened opens a path and returns the real path of what was opened.
 func opened(t *testing.T, within, path string) (string, error) {
 	t.Helper()
 	f, err := Open(within, path)
@@ -63,8 +63,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestSwap changes a directory for a link that leads out, and back, while it is
-// opened: what is opened never lies outside.
+// TestSwap replaces a directory by a link that leads out, and back, while a
+// path through it is opened. What is opened must never lie outside.
 func TestSwap(t *testing.T) {
 	t.Parallel()
 	root, outside := t.TempDir(), t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Explain says what an error of Open means to whoever named the path. The text
-// goes into a message behind the name of the member that holds the path.
+// Explain returns what an error of Open means to the caller who named the path.
+// The text follows the name of the member that holds the path.
 func Explain(err error, within, path string) string {
 	var errno syscall.Errno
 	switch {
@@ -17,14 +17,15 @@ func Explain(err error, within, path string) string {
 		return fmt.Sprintf("%s leads out of the directory %s", brief(path), within)
 	case errors.Is(err, fs.ErrNotExist):
 		return brief(path) + " names no file or directory of the host"
-	case errors.As(err, &errno): // without the path, which the error has in full
+	case errors.As(err, &errno): // without the text of the error, which has the path in full
 		return fmt.Sprintf("%s can't be opened: %v", brief(path), errno)
 	}
 	return fmt.Sprintf("%s can't be opened: %v", brief(path), err)
 }
 
-// Closed says that a box may not have a path because of what it would reach
-// there. The text goes behind the name of the member, as that of Explain.
+// Closed returns the text which says that a box may not have a path, because of
+// what it would reach there. Like that of Explain, the text follows the name of
+// the member.
 func Closed(path, closed string) string {
 	return fmt.Sprintf("%s holds %s, or lies in it, which is closed to boxes", brief(path), closed)
 }

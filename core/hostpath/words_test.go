@@ -13,7 +13,7 @@ func TestExplain(t *testing.T) {
 	dir := t.TempDir()
 	must(t, unix.Symlink("loop", filepath.Join(dir, "loop")))
 	must(t, unix.Symlink("/proc/self", filepath.Join(dir, "out")))
-	long := dir + "/" + strings.Repeat("é", 60) // which is cut within a letter, or not
+	long := dir + "/" + strings.Repeat("é", 60) // may be cut within a letter
 	for path, want := range map[string]string{
 		dir + "/none": dir + "/none names no file or directory of the host",
 		dir + "/out":  dir + "/out leads out of the directory " + dir,

@@ -18,20 +18,21 @@ import (
 	"sandbox/core/options"
 )
 
-// file is what stands in HOME/config.toml. All of it may be left out.
+// file is the content of HOME/config.toml. Every setting may be left out.
 type file struct {
-	// Aliases are short names for image references, over the built-in ones.
-	// An empty reference takes a built-in alias away.
+	// Aliases are short names for image references. They take precedence over
+	// the built-in ones. An empty reference removes a built-in alias.
 	Aliases map[string]string `toml:"aliases"`
-	// Pull is "missing" (a create pulls what is not in the store, the
-	// default) or "never".
+	// Pull is "missing", the default, with which a create pulls an image that
+	// is not in the store, or "never".
 	Pull string `toml:"pull"`
-	// DiskCeilingGB is the disk of a box that asks for no size. 0: none of
-	// its own, so that it may fill the host's.
+	// DiskCeilingGB is the disk size, in GB of 1024 MiB, of a box that asks for
+	// none. 0 means that such a box has no limit of its own, so that it may
+	// fill the disk of the host.
 	DiskCeilingGB int `toml:"disk_ceiling_gb"`
-	// DiskFloorMiB is how much of the home's disk stays free: below it no
-	// box is made or started. 0: none. Left out: 5 % or 1 GiB, whichever is
-	// less.
+	// DiskFloorMiB is how many MiB of the home's disk stay free: with less than
+	// that, no box is made or started. 0 means no floor. If it is left out, the
+	// floor is 5 % of the disk or 1 GiB, whichever is less.
 	DiskFloorMiB int `toml:"disk_floor_mib"`
 }
 
@@ -46,11 +47,12 @@ var builtin = map[string]string{
 	"busybox": "docker.io/library/busybox:latest",
 }
 
-// maxDiskFloorMiB is the largest disk of a box.
+// maxDiskFloorMiB is the largest disk_floor_mib that is accepted: the size of
+// the largest disk of a box.
 const maxDiskFloorMiB = options.MaxDiskSizeGB << 10
 
-// DiskFloor returns the home's disk_floor_mib, as [engine.Config] has it. Errors:
-// Config.
+// DiskFloor returns the home's disk_floor_mib, in the form of
+// [engine.Config].DiskFloorMiB. Errors: Config.
 func DiskFloor(home string) (int, error) {
 	f, err := readFile(home)
 	return f.DiskFloorMiB, err
@@ -62,7 +64,7 @@ func readFile(home string) (file, error) {
 	name := filepath.Join(home, "config.toml")
 	meta, err := toml.DecodeFile(name, &f)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // of a home that is a file the engine tells
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // a home that is a file is reported by the engine
 		return f, nil
 	case errors.Is(err, os.ErrPermission), errors.As(err, new(*fs.PathError)):
 		return f, fault.Wrap(fault.Config, err, "read the configuration")
@@ -73,7 +75,7 @@ func readFile(home string) (file, error) {
 	for _, key := range meta.Undecoded() {
 		problems = append(problems, fmt.Sprintf("no setting is called %q", key))
 	}
-	if meta.IsDefined("aliases") && meta.Type("aliases") != "Hash" { // which the decoder lets pass
+	if meta.IsDefined("aliases") && meta.Type("aliases") != "Hash" { // which the decoder accepts
 		problems = append(problems, "aliases is no table")
 	}
 	if f.Pull != "missing" && f.Pull != "never" {
@@ -92,7 +94,7 @@ func readFile(home string) (file, error) {
 	return f, nil
 }
 
-// checkAliases says what is wrong with short names.
+// checkAliases returns what is wrong with the short names.
 func checkAliases(aliases map[string]string) (problems []string) {
 	for _, alias := range slices.Sorted(maps.Keys(aliases)) {
 		if alias == "" || strings.ContainsAny(alias, "/:@") {
@@ -102,7 +104,8 @@ func checkAliases(aliases map[string]string) (problems []string) {
 	return problems
 }
 
-// add puts more aliases over those of the file. Errors: Config.
+// add adds aliases, which take precedence over those of the file. Errors:
+// Config.
 func (f *file) add(aliases map[string]string) error {
 	if problems := checkAliases(aliases); len(problems) > 0 {
 		return fault.New(fault.Config, "%s", strings.Join(problems, "; "))
@@ -114,9 +117,9 @@ func (f *file) add(aliases map[string]string) error {
 	return nil
 }
 
-// aliases returns the table in force. Where short names are searched for at the
-// user's registries the built-in ones would lead past these: only `default`
-// is left.
+// aliases returns the aliases that are in force. When short names are searched
+// for in the user's registries, `default` is the only built-in alias, because
+// the others would lead past those registries.
 func (f file) aliases(searched bool) map[string]string {
 	all := maps.Clone(builtin)
 	if searched {

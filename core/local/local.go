@@ -19,28 +19,29 @@ import (
 
 // Config says which home to use, and how.
 type Config struct {
-	// Home is the directory of all state; "" is SANDBOX_HOME, else
-	// /var/lib/sandbox for root and ~/.sandbox for others.
+	// Home is the directory that holds all state. "" means SANDBOX_HOME;
+	// without that, it is /var/lib/sandbox for root and ~/.sandbox for other
+	// users.
 	Home string
-	// Registries is nil or the registries_json document of the contract.
+	// Registries is the contract's registries_json document, or nil.
 	Registries []byte
-	// HelperDir is where the programs are; "" is SANDBOX_HELPER_DIR, and
-	// without that they are looked for.
+	// HelperDir is the directory of the programs. "" means SANDBOX_HELPER_DIR;
+	// without that, the programs are looked for.
 	HelperDir string
-	// Beside is the directory of the library or program in use; the programs
-	// are looked for around it. "" leaves it out.
+	// Beside is the directory of the library or program in use. The programs
+	// are looked for in and near it. "" means that they are not.
 	Beside string
-	// Aliases are short names of images, over those of the home's own
-	// configuration.
+	// Aliases are short names of images. They take precedence over those of the
+	// home's configuration.
 	Aliases map[string]string
-	// Owned: see [core.Config].
+	// Owned ties this process's auto_remove boxes to it; see [core.Config].
 	Owned bool
-	// Cached is for a process that is asked for boxes all the time; see
-	// [engine.Config].
+	// Cached keeps the records in memory, for a process that serves requests
+	// for boxes all the time; see [engine.Config].
 	Cached bool
 }
 
-// Host is all that a home offers in process.
+// Host holds everything that a home offers to this process.
 type Host struct {
 	*core.Runtime
 	Images *image.Store
@@ -48,9 +49,9 @@ type Host struct {
 	Home   string
 }
 
-// Open checks the home, its configuration and the programs and starts nothing.
-// Errors: Config,
-// Storage, Engine (a shim is missing; names every place tried), Unsupported.
+// Open checks the home, its configuration and the programs. It starts nothing.
+// Errors: Config, Storage, Engine (a shim is missing; the message names every
+// place that was tried), Unsupported.
 func Open(c Config) (*Host, error) {
 	home, err := Home(c.Home)
 	if err != nil {
@@ -78,8 +79,8 @@ func Open(c Config) (*Host, error) {
 	}
 	sources := image.Sources{
 		Registries: registries, Aliases: settings.aliases(len(registries) > 0), Never: settings.Pull == "never",
-		// What docker and podman have been told: credentials in
-		// ~/.docker/config.json, a proxy in the environment.
+		// The settings of docker and podman count here too: credentials in
+		// ~/.docker/config.json, and a proxy in the environment.
 		Keychain: authn.DefaultKeychain, Proxy: http.ProxyFromEnvironment,
 	}
 	images, err := image.Open(image.Config{Home: home, Unpacker: e, InUse: e.Layers, Sources: sources})

@@ -13,8 +13,8 @@ import (
 	"sandbox/core/ids"
 )
 
-// Check tells everything that is wrong with b at once. Errors:
-// InvalidArgument, with fields.
+// Check returns an error that names everything that is wrong with b, or nil.
+// Errors: InvalidArgument, with fields.
 func (b Box) Check() error {
 	var p problems
 	b.checkRootfs(&p)
@@ -22,14 +22,15 @@ func (b Box) Check() error {
 	return p.Err(fault.InvalidArgument)
 }
 
-// checkRootfs names members as the box options document does.
+// checkRootfs checks the root file system. It names the members as the box
+// options document does.
 func (b Box) checkRootfs(p *problems) {
 	p.When((b.Image == "") == (b.RootfsPath == ""), "rootfs", "one_of", "must be exactly one of Image and RootfsPath")
 	p.text("rootfs.Image", b.Image)
 	p.hostPath("rootfs.RootfsPath", b.RootfsPath)
 }
 
-// check looks at all but the root file system.
+// check checks everything but the root file system.
 func (b Box) check(p *problems) {
 	p.name("name", b.Name)
 	p.Within("cpus", b.CPUs, 1, maxInt32)
@@ -66,8 +67,9 @@ func (v Volume) check(p *problems, at string) {
 	p.When(v.GuestPath != "" && Reserved(v.GuestPath), at+"guest_path", "reserved", "must not be /, nor /dev, /proc, /sys or in them")
 }
 
-// Reserved tells whether an absolute path in a box is no place for a volume:
-// the root, and the file systems that the box has of its own.
+// Reserved tells whether no volume may be mounted at an absolute path in a box.
+// Reserved are the root directory, and the file systems that every box has of
+// its own.
 func Reserved(guestPath string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path.Clean(guestPath), "/"), "/")
 	return slices.Contains([]string{"", "dev", "proc", "sys"}, first)
@@ -83,8 +85,8 @@ func checkPort(port Port, p *problems, at string) {
 	p.OneOf(at+"protocol", port.Protocol, ProtocolTCP, ProtocolUDP)
 }
 
-// Check tells everything that is wrong with e at once. Errors:
-// InvalidArgument, with fields.
+// Check returns an error that names everything that is wrong with e, or nil.
+// Errors: InvalidArgument, with fields.
 func (e Exec) Check() error {
 	var p problems
 	e.check(&p)
@@ -109,33 +111,35 @@ func (e Exec) check(p *problems) {
 
 const (
 	maxInt32   = 1<<31 - 1
-	maxPort    = 1<<16 - 1 // also of a terminal's columns and rows
+	maxPort    = 1<<16 - 1 // also the most columns and rows of a terminal
 	maxNameLen = 128
 )
 
-// problems are what is wrong with a box or an exec, with the checks that many
-// members share.
+// problems collects what is wrong with a box or an exec. It adds to
+// [document.Problems] the checks that many members share.
 type problems struct{ document.Problems }
 
 func (p *problems) atMost(field string, n, high int) {
 	p.When(n > high, field, "too_many", "has %d entries and may have %d", n, high)
 }
 
-// text refuses what no path, argument, environment or record can carry. (They
-// travel and are kept as JSON, which would change other bytes silently.)
+// text refuses what a path, an argument, an environment or a record can't
+// carry: NUL bytes, and what is not UTF-8. All of these are sent and stored as
+// JSON, which would silently change bytes that are not UTF-8.
 func (p *problems) text(field, s string) {
 	p.When(strings.ContainsRune(s, 0), field, "nul", "must not contain a NUL byte")
 	p.When(!utf8.ValidString(s), field, "utf8", "must be UTF-8")
 }
 
-// absolute takes "" for a path that was left out.
+// absolute checks that a path is absolute. It accepts "", which stands for a
+// path that was left out.
 func (p *problems) absolute(field, s string) {
 	p.text(field, s)
 	p.When(s != "" && !path.IsAbs(s), field, "absolute", "must be an absolute path")
 	p.When(slices.Contains(strings.Split(s, "/"), ".."), field, "dot_dot", "must not contain ..")
 }
 
-// hostPath is absolute, and never the host's whole file system.
+// hostPath checks that a path is absolute and is not the host's root directory.
 func (p *problems) hostPath(field, s string) {
 	p.absolute(field, s)
 	p.When(s != "" && path.Clean(s) == "/", field, "root", "must not be the host's root directory")

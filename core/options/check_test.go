@@ -72,7 +72,8 @@ func TestExecCheck(t *testing.T) {
 	}
 }
 
-// refused wants err to be about field alone, or nil for "".
+// refused checks that err is about field and no other field; with "", that err
+// is nil.
 func refused(t *testing.T, err error, field string) {
 	t.Helper()
 	if field == "" {

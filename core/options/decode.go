@@ -7,18 +7,18 @@ import (
 	"sandbox/core/fault"
 )
 
-// boxPrefix begins the message of every failure of [Decode].
+// boxPrefix is the beginning of the message of every failure of [Decode].
 const boxPrefix = "invalid box options JSON: "
 
-// boxDocument is the box options document. Pointers tell a member that is
-// absent, or null, from one that is zero.
+// boxDocument is the box options document. Its members are pointers, so that
+// one that is absent or null differs from one that is zero.
 type boxDocument struct {
 	boxMembers
 	Rootfs *rootfs `json:"rootfs"`
 	Ports  *[]port `json:"ports"`
 }
 
-// boxMembers are those that all documents about a box have.
+// boxMembers are the members that all documents about a box have.
 type boxMembers struct {
 	CPUs       *int      `json:"cpus"`
 	MemoryMiB  *int      `json:"memory_mib"`
@@ -52,12 +52,12 @@ type portMembers struct {
 	Protocol  *string `json:"protocol"`
 }
 
-// Decode reads a box options document. It is strict: unknown and duplicate
-// members, wrong types, text that is not UTF-8 and anything behind the
-// document are refused; all members that are unknown, missing, of the wrong type
-// or of a value that is not allowed are named at once. Of an environment variable given twice the last
-// counts. Errors: Malformed and InvalidArgument, with fields; the message
-// begins with "invalid box options JSON:".
+// Decode reads a box options document. It is strict: it refuses unknown and
+// duplicate members, wrong types, text that is not UTF-8, and anything behind
+// the document. It names all members at once that are unknown, missing, of the
+// wrong type or of a value that is not allowed. When an environment variable is
+// given twice, the last one counts. Errors: Malformed and InvalidArgument, with
+// fields; the message begins with "invalid box options JSON:".
 func Decode(doc []byte) (Box, error) {
 	var d boxDocument
 	p := problems{document.Problems{Prefix: boxPrefix}}
@@ -94,13 +94,14 @@ func (q *portMembers) missing(p *problems, i int) {
 	p.Required(fmt.Sprintf("ports[%d].guest_port", i), q.GuestPort != nil)
 }
 
-// check looks at b, which came of d.
+// check checks b, which was made from d.
 func (d *boxMembers) check(b Box, p *problems) {
 	b.check(p)
 	p.When(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
 }
 
-// box fills in the defaults. What is missing is empty.
+// box returns the box that the document describes, with the defaults filled in.
+// A required member that is missing is left empty.
 func (d *boxDocument) box() Box {
 	b := Defaults()
 	d.fill(&b)
@@ -112,7 +113,7 @@ func (d *boxDocument) box() Box {
 	return b
 }
 
-// fill replaces what d has a member for.
+// fill sets those fields of b that d has a member for.
 func (d *boxMembers) fill(b *Box) {
 	b.CPUs = or(d.CPUs, b.CPUs)
 	b.MemoryMiB = or(d.MemoryMiB, b.MemoryMiB)

@@ -13,7 +13,7 @@ import (
 	"sandbox/core/options"
 )
 
-// full has every member; its parts are what the tables below replace.
+// full is a document with every member. The tables below replace parts of it.
 const full = `{
 	"rootfs": {"Image": "debian:12"}, "cpus": 1, "memory_mib": 64, "disk_size_gb": 3, "working_dir": "/srv",
 	"env": [["A", "1"], ["B", "x=y"], ["A", "2"]],
@@ -160,7 +160,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// with returns the least document with members set, or added.
+// with returns the smallest valid document, with members set or added.
 func with(members ...string) string {
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(least), &doc); err != nil {
@@ -176,7 +176,7 @@ func with(members ...string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// list returns n elements made with the number of each.
+// list returns a list of n elements, each made from its index.
 func list(n int, format string, first ...int) string {
 	var parts []string
 	for i := range n {

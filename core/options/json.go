@@ -36,10 +36,12 @@ func DecodeEnv(doc []byte) (map[string]string, error) {
 	return e, p.Err(fault.Malformed)
 }
 
-// env reads [key, value] pairs, and an object too.
+// env is an environment. It is read from a list of [key, value] pairs or from
+// an object.
 type env map[string]string
 
-// UnmarshalJSONFrom is what package json calls.
+// UnmarshalJSONFrom implements the interface through which package json reads
+// e.
 func (e *env) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	*e = env{}
 	if dec.PeekKind() == '{' {
@@ -62,7 +64,8 @@ func (e *env) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// What is wrong with a value that no Go type says.
+// These errors say what is wrong with a value, where package json could only
+// name a Go type.
 const (
 	errPair    document.Complaint = "must be a list of [key, value] pairs of strings"
 	errObject  document.Complaint = "must be an object of strings"

@@ -1,8 +1,8 @@
-// Package options holds what a caller can ask for: of a box ([Box]) and of a
-// command in it ([Exec]). Each has one reader per document and one flat list
-// of checks, so that C, REST and the command line refuse the same things with
-// the same words. What depends on the host (does the directory exist, how many
-// CPUs are there) is checked where it is used.
+// Package options holds what a caller can ask for: the options of a box ([Box])
+// and of a command in it ([Exec]). There is one reader for each kind of
+// document and one list of checks, so that C, REST and the command line refuse
+// the same things with the same words. What depends on the host (does a
+// directory exist, how many CPUs are there) is checked where it is used.
 package options
 
 import (
@@ -30,7 +30,8 @@ const (
 	DefaultImage     = "default" // an alias of the image store
 )
 
-// Limits of the contract (section 1). MaxCPUs and MaxMemoryMiB are the host's.
+// The limits of the contract (section 1). The most CPUs and memory that a box
+// may have depend on the host; see core.CheckLimits.
 const (
 	MinMemoryMiB  = 16
 	MaxDiskSizeGB = 65536
@@ -41,23 +42,23 @@ const (
 	MaxCmdBytes   = 128 << 10
 	MaxLabels     = 64
 	MaxProcesses  = 4096
-	MaxDocument   = 1 << 20  // bytes of a document that this package reads
-	MaxCommand    = 16 << 20 // of one that may hold a command's whole input
+	MaxDocument   = 1 << 20  // the most bytes of a document that this package reads
+	MaxCommand    = 16 << 20 // the same, of a document that may hold a command's whole input
 )
 
-// Box says how a box shall be. The zero value is not valid: start from
-// [Defaults] or a Decode function. Exactly one of Image and RootfsPath is set.
-// Its JSON is that of records alone: documents of callers are read by [Decode]
-// and its like, and the messages to the shim and to a server have types of their
-// own.
+// Box holds the options of a box. The zero value is not valid: start from
+// [Defaults] or from a Decode function. Exactly one of Image and RootfsPath is
+// set. The JSON form of a Box is used in records only: the documents of callers
+// are read by [Decode] and the other Decode functions, and the messages to the
+// shim and to a server have types of their own.
 type Box struct {
 	Name         string            `json:"name,omitempty"` // "" for none
 	Image        string            `json:"image,omitempty"`
 	RootfsPath   string            `json:"rootfs_path,omitempty"`   // absolute; used read-only
-	RootfsWithin string            `json:"rootfs_within,omitempty"` // directory that RootfsPath must lie in, links and all; "" for anywhere
+	RootfsWithin string            `json:"rootfs_within,omitempty"` // directory that RootfsPath must lie in, also after its links are followed; "" for anywhere
 	CPUs         int               `json:"cpus"`
 	MemoryMiB    int               `json:"memory_mib"`
-	DiskSizeGB   int               `json:"disk_size_gb,omitempty"` // of 1024 MiB; 0: no limit of its own
+	DiskSizeGB   int               `json:"disk_size_gb,omitempty"` // in GB of 1024 MiB; 0: no limit of its own
 	WorkingDir   string            `json:"working_dir,omitempty"`
 	User         string            `json:"user,omitempty"`
 	Env          map[string]string `json:"env,omitempty"`
@@ -68,13 +69,13 @@ type Box struct {
 	AutoRemove   bool              `json:"auto_remove"`
 }
 
-// Volume is a host directory or file that the box sees: the contract's
-// document, and what only the server says of it.
+// Volume is a host directory or file that the box sees. It has the members of
+// the contract's document, and one that only the server sets.
 type Volume struct {
 	HostPath  string `json:"host_path"`
 	GuestPath string `json:"guest_path"`
 	ReadOnly  bool   `json:"read_only"`
-	Within    string `json:"within,omitempty"` // as Box.RootfsWithin; no document shows it
+	Within    string `json:"within,omitempty"` // as Box.RootfsWithin, for HostPath; no document shows it
 }
 
 // Document returns the volume as the contract's documents show it.
@@ -82,24 +83,24 @@ func (v Volume) Document() api.Volume {
 	return api.Volume{HostPath: v.HostPath, GuestPath: v.GuestPath, ReadOnly: v.ReadOnly}
 }
 
-// Port is a port of the box that the host publishes. The contract's document
-// says all that there is to ask for.
+// Port is a port of the box that the host publishes. It is the contract's
+// document, because there are no further options.
 type Port = api.Port
 
-// Exec says how a command shall be run in a box.
+// Exec holds the options of a command in a box.
 type Exec struct {
 	Cmd        []string // argv, argv[0] included
 	Env        map[string]string
 	WorkingDir string
 	User       string
 	TTY        bool
-	Cols, Rows int           // with TTY; 0 means 80 and 24
-	Stdin      bool          // a pipe (or the terminal) instead of /dev/null
-	KeepStdin  bool          // the pipe outlives the process that holds it: see core.Execs.Attach
+	Cols, Rows int           // size of the terminal with TTY; 0 means 80 and 24
+	Stdin      bool          // stdin is a pipe (or the terminal) instead of /dev/null
+	KeepStdin  bool          // stdin stays open when its holder has gone; see core.Execs.Attach
 	Timeout    time.Duration // 0: none
 }
 
-// Defaults returns a box of the contract's defaults, with no root file system.
+// Defaults returns a box with the contract's defaults and no root file system.
 func Defaults() Box {
 	return Box{CPUs: DefaultCPUs, MemoryMiB: DefaultMemoryMiB, Network: NetworkIsolated, AutoRemove: true}
 }

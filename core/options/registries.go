@@ -11,13 +11,13 @@ import (
 	"sandbox/core/fault"
 )
 
-// Transports to a registry.
+// The transports that a registry can have.
 const (
 	TransportHTTPS = "https"
 	TransportHTTP  = "http"
 )
 
-// Registry is a place where images are pulled from, and how to log in there.
+// Registry is a host that images are pulled from, and the credentials for it.
 type Registry struct {
 	Host        string `json:"host"` // host or host:port
 	Transport   string `json:"transport"`
@@ -26,24 +26,25 @@ type Registry struct {
 	BearerToken string `json:"bearer_token"`
 }
 
-// UnmarshalJSONFrom is what package json calls. A string is a host.
+// UnmarshalJSONFrom implements the interface through which package json reads
+// r. It reads a string as a host.
 func (r *Registry) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	*r = Registry{Transport: TransportHTTPS}
 	if dec.PeekKind() == '"' {
 		return json.UnmarshalDecode(dec, &r.Host)
 	}
-	type object Registry // without this method
+	type object Registry // has no UnmarshalJSONFrom, which would call itself
 	return json.UnmarshalDecode(dec, (*object)(r), json.RejectUnknownMembers(true))
 }
 
-// DecodeRegistries reads a JSON array of hosts, each a string or an object; a
-// nil doc is no registries. Errors: Config, with fields.
+// DecodeRegistries reads a JSON array of hosts, each of which is a string or an
+// object. For a nil doc it returns no registries. Errors: Config, with fields.
 func DecodeRegistries(doc []byte) ([]Registry, error) {
 	if doc == nil {
 		return nil, nil
 	}
 	list, err := decodeRegistries(doc)
-	if err != nil { // of whatever kind: it is part of a configuration
+	if err != nil { // every failure is Config, since doc is part of a configuration
 		f := fault.Of(err)
 		f.Kind = fault.Config
 		return nil, f

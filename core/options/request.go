@@ -12,7 +12,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// createDocument is the REST body that asks for a box (contract, section 2).
+// createDocument is the REST body that creates a box (contract, section 2).
 type createDocument struct {
 	boxMembers
 	Name       *string        `json:"name"`
@@ -23,7 +23,7 @@ type createDocument struct {
 	Ports      *[]portMembers `json:"ports"`
 }
 
-// execMembers are those of an exec that a box has no namesakes of.
+// execMembers are the members of an exec whose names no member of a box has.
 type execMembers struct {
 	Cmd       *command `json:"cmd"`
 	TTY       *bool    `json:"tty"`
@@ -42,23 +42,25 @@ type execDocument struct {
 	User       *string `json:"user"`
 }
 
-// runDocument is the REST body that asks for both at once (contract, section 6).
+// runDocument is the REST body that creates a box and runs a command in it
+// (contract, section 6).
 type runDocument struct {
 	createDocument
 	execMembers
 }
 
-// ExecRequest is a command and what is to be written to it.
+// ExecRequest is a command and the input for it.
 type ExecRequest struct {
 	Exec  Exec
-	Input string // all of stdin, which is then closed; with Exec.Stdin and not Open
-	Open  bool   // stdin stays open for whoever attaches
+	Input string // all of stdin, which is closed behind it; counts with Exec.Stdin and without Open
+	Open  bool   // stdin stays open for a client that attaches
 }
 
-// DecodeCreate reads a REST body that asks for a box, as strictly as [Decode].
-// Without image and rootfs_path the image is [DefaultImage]; auto_remove is
-// false. What the host decides is checked with the rest, so that all that is
-// wrong is told at once. Errors: Malformed and InvalidArgument, with fields.
+// DecodeCreate reads a REST body that creates a box, as strictly as [Decode].
+// Without image and rootfs_path the image is [DefaultImage]; without
+// auto_remove it is false. The checks of the host run together with all others,
+// so that everything that is wrong is reported at once. Errors: Malformed and
+// InvalidArgument, with fields, and those of the host's checks.
 func DecodeCreate(doc []byte, host ...HostCheck) (Box, error) {
 	var d createDocument
 	var p problems
@@ -72,11 +74,12 @@ func DecodeCreate(doc []byte, host ...HostCheck) (Box, error) {
 	return b, cmp.Or(p.Err(fault.InvalidArgument), err)
 }
 
-// HostCheck notes what the host does not let a box have, and may complete the
-// box. Its error counts where nothing else is wrong with the document.
+// HostCheck adds to the problems what the host does not let a box have, and may
+// set further fields of the box. The error that it returns counts only when
+// nothing is wrong with the document.
 type HostCheck func(*Box, *document.Problems) error
 
-// host makes the checks of the host and returns their first error.
+// host runs the checks of the host and returns their first error.
 func (p *problems) host(b *Box, checks []HostCheck) (first error) {
 	for _, check := range checks {
 		first = cmp.Or(first, check(b, &p.Problems))
@@ -99,10 +102,11 @@ func DecodeExec(doc []byte) (ExecRequest, error) {
 	return r, p.Err(fault.InvalidArgument)
 }
 
-// DecodeRun reads a REST body that asks for a box, a command in it and the
-// box's end: members of both, where env, working_dir and user are the box's.
-// The box has auto_remove whatever the body says, and is made of an image. Errors: Malformed and
-// InvalidArgument, with fields.
+// DecodeRun reads a REST body that creates a box, runs a command in it and
+// removes the box. The body has the members of both a box and an exec; env,
+// working_dir and user are those of the box. The box is always made from an
+// image and has auto_remove, whatever the body says. Errors: Malformed and
+// InvalidArgument, with fields, and those of the host's checks.
 func DecodeRun(doc []byte, host ...HostCheck) (Box, ExecRequest, error) {
 	var d runDocument
 	var p problems
@@ -167,22 +171,23 @@ func (d *execMembers) request() ExecRequest {
 func (d *execMembers) check(r ExecRequest, p *problems) {
 	timeout := or(d.TimeoutMS, 0)
 	p.Within("timeout_ms", timeout, 0, maxInt32)
-	r.Exec.Timeout = 0 // seen
+	r.Exec.Timeout = 0 // checked above, as timeout_ms
 	r.Exec.check(p)
 	p.When(d.Stdin != nil && r.Open, "stdin", "one_of", "must not be given with stdin_open")
 }
 
-// command reads a list of arguments, or one string for the shell.
+// command is a list of arguments. It is read from a list, or from one string,
+// which becomes a command line for the shell.
 type command []string
 
-// UnmarshalJSONFrom is what package json calls.
+// UnmarshalJSONFrom implements the interface through which package json reads c.
 func (c *command) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() == '"' {
 		var line string
 		if err := json.UnmarshalDecode(dec, &line); err != nil {
 			return err
 		}
-		if strings.TrimSpace(line) != "" { // else it names no command
+		if strings.TrimSpace(line) != "" { // a blank string names no command
 			*c = command{"/bin/sh", "-c", line}
 		}
 		return nil
@@ -200,10 +205,10 @@ func (c *command) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// object reads an object of strings.
+// object is a map of strings. It is read from a JSON object.
 type object map[string]string
 
-// UnmarshalJSONFrom is what package json calls.
+// UnmarshalJSONFrom implements the interface through which package json reads o.
 func (o *object) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var members map[string]*string
 	if err := json.UnmarshalDecode(dec, &members); err != nil {

@@ -70,8 +70,8 @@ func TestDecodeRun(t *testing.T) {
 	}
 }
 
-// TestRequestsRefused has a document, the class of its failure and the field
-// that is named.
+// TestRequestsRefused tests, for each document, the kind of its failure and the
+// field that the failure names.
 func TestRequestsRefused(t *testing.T) {
 	t.Parallel()
 	create := func(doc []byte) error { _, err := options.DecodeCreate(doc); return err }

@@ -1,4 +1,5 @@
-// Package programs finds the programs of this project that are started by others.
+// Package programs finds those programs of this project that other programs
+// start.
 package programs
 
 import (
@@ -9,10 +10,10 @@ import (
 	"sandbox/core/fault"
 )
 
-// Find returns the directory that has all the named programs. It looks in dir, and
-// only there, when dir is given; else beside the library or program in use, as
-// it is built and as it is installed, and then in PATH. Errors: Engine, which
-// names every place.
+// Find returns a directory that has all the named programs. If dir is not "",
+// it looks only there. Otherwise it looks near the library or program in use,
+// both where a build puts the programs and where an installation does, and then
+// in PATH. Errors: Engine, which names every place that was tried.
 func Find(dir, beside string, names ...string) (string, error) {
 	var places []string
 	switch {

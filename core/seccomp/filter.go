@@ -1,7 +1,8 @@
-// Package seccomp refuses system calls to processes that run what we don't
-// trust. Filters are built here and loaded ready-made: compiling a profile with
-// libseccomp costs 15 to 27 ms. What is refused is written down; everything
-// newer than lastKnown is refused too, so that a new kernel opens nothing.
+// Package seccomp refuses system calls to processes that run code which we
+// don't trust. Filters are built here, in Go, and loaded as finished programs,
+// because compiling a profile with libseccomp takes 15 to 27 ms. A filter
+// refuses the calls that are listed, and every call that is newer than
+// lastKnown, so that a new kernel does not allow new calls.
 package seccomp
 
 import (
@@ -13,15 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Filter says what is refused beside the calls that nothing which is confined
-// has a use for.
+// Filter says what is refused in addition to the calls that no confined process
+// needs.
 type Filter struct {
-	Denied  []int                     // with EPERM
-	Checked map[int][]bpf.Instruction // by their arguments: OneOf, NoneOf, NoBits
+	Denied  []int                     // refused with EPERM
+	Checked map[int][]bpf.Instruction // allowed or refused by their arguments; see OneOf, NoneOf, NoBits
 }
 
-// Offsets in struct seccomp_data (linux/seccomp.h). An argument has 8 bytes;
-// the machines we build for are little-endian, so its low half comes first.
+// These are offsets in struct seccomp_data (linux/seccomp.h). An argument has 8
+// bytes. Its low half comes first, because the machines that we build for are
+// little-endian.
 const (
 	offNumber   = 0
 	offArch     = 4
@@ -41,7 +43,8 @@ func retErrno(e unix.Errno) bpf.RetConstant {
 
 func loadArg(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offFirstArg + 8*n, Size: 4} }
 
-// OneOf refuses the call with otherwise unless its argument n is one of values.
+// OneOf returns a check that refuses the call with the error otherwise unless
+// its argument n is one of values.
 func OneOf(n uint32, otherwise unix.Errno, values ...uint32) []bpf.Instruction {
 	p := []bpf.Instruction{loadArg(n)}
 	for i, v := range values {
@@ -50,7 +53,8 @@ func OneOf(n uint32, otherwise unix.Errno, values ...uint32) []bpf.Instruction {
 	return append(p, retErrno(otherwise), retAllow)
 }
 
-// NoneOf refuses the call with otherwise when its argument n is one of values.
+// NoneOf returns a check that refuses the call with the error otherwise when
+// its argument n is one of values.
 func NoneOf(n uint32, otherwise unix.Errno, values ...uint32) []bpf.Instruction {
 	p := []bpf.Instruction{loadArg(n)}
 	for i, v := range values {
@@ -59,7 +63,8 @@ func NoneOf(n uint32, otherwise unix.Errno, values ...uint32) []bpf.Instruction 
 	return append(p, retAllow, retErrno(otherwise))
 }
 
-// NoBits refuses the call with otherwise when its argument n has one of bits.
+// NoBits returns a check that refuses the call with the error otherwise when
+// its argument n has one of bits set.
 func NoBits(n uint32, otherwise unix.Errno, bits uint32) []bpf.Instruction {
 	return []bpf.Instruction{
 		loadArg(n),
@@ -68,18 +73,18 @@ func NoBits(n uint32, otherwise unix.Errno, bits uint32) []bpf.Instruction {
 	}
 }
 
-// Both refuses the call when either of two checks does.
+// Both returns a check that refuses the call when either of two checks does.
 func Both(first, second []bpf.Instruction) []bpf.Instruction {
 	all := slices.Clone(first)
 	for i, do := range all {
-		if do == bpf.Instruction(retAllow) { // goes on to the second
+		if do == bpf.Instruction(retAllow) { // go on with the second check instead
 			all[i] = bpf.Jump{Skip: uint32(len(all) - 1 - i)} //nolint:gosec // a few instructions
 		}
 	}
 	return append(all, second...)
 }
 
-// program assembles the whole filter.
+// program returns the whole filter, assembled.
 func (f Filter) program() ([]bpf.RawInstruction, error) {
 	p := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
@@ -90,13 +95,14 @@ func (f Filter) program() ([]bpf.RawInstruction, error) {
 	return bpf.Assemble(append(p, search(f.segments())...))
 }
 
-// segment is a run of calls with one answer, beginning at from.
+// segment is a range of system call numbers that have the same answer. It
+// begins at from and ends where the next one begins.
 type segment struct {
 	from uint32
 	do   []bpf.Instruction
 }
 
-// segments cuts the numbers of all calls into runs.
+// segments divides the numbers of all system calls into ranges.
 func (f Filter) segments() []segment {
 	s := []segment{}
 	for n := range uint32(lastKnown + 1) {
@@ -111,11 +117,12 @@ func (f Filter) segments() []segment {
 			s = append(s, segment{n, do})
 		}
 	}
-	return append(s, segment{lastKnown + 1, []bpf.Instruction{retNoSys}}) // and x32's numbers
+	return append(s, segment{lastKnown + 1, []bpf.Instruction{retNoSys}}) // the numbers of x32 lie here too
 }
 
-// search is a binary search for the number in the accumulator: the kernel runs
-// the filter once for every call when it is loaded, so its depth is start-up time.
+// search returns a binary search for the number in the accumulator. The kernel
+// runs the filter once for every call when it is loaded, so the depth of the
+// search costs time at every start.
 func search(s []segment) []bpf.Instruction {
 	if len(s) == 1 {
 		return s[0].do
@@ -124,15 +131,16 @@ func search(s []segment) []bpf.Instruction {
 	low, high := search(s[:half]), search(s[half:])
 	p := []bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: s[half].from, SkipFalse: 1},
-		bpf.Jump{Skip: uint32(len(low))}, // a conditional jump reaches 255 at most
+		bpf.Jump{Skip: uint32(len(low))}, // a conditional jump reaches at most 255 instructions
 	}
 	return append(append(p, low...), high...)
 }
 
-// Load filters the calling thread and all its future children.
+// Load applies the filter to the calling thread and to all its future children.
 func (f Filter) Load() error { return f.load(0) }
 
-// LoadAll filters all threads of the process, which must have no_new_privs.
+// LoadAll applies the filter to all threads of the process, which must have
+// no_new_privs set.
 func (f Filter) LoadAll() error { return f.load(unix.SECCOMP_FILTER_FLAG_TSYNC) }
 
 func (f Filter) load(flags uintptr) error {
@@ -140,8 +148,8 @@ func (f Filter) load(flags uintptr) error {
 	if err != nil {
 		return fmt.Errorf("build the system call filter: %w", err)
 	}
-	// bpf.RawInstruction has the layout of struct sock_filter, in another order
-	// of fields: copy.
+	// bpf.RawInstruction has the size of struct sock_filter but another order
+	// of fields, so each instruction is copied.
 	program := make([]unix.SockFilter, len(raw))
 	for i, r := range raw {
 		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
@@ -151,7 +159,7 @@ func (f Filter) load(flags uintptr) error {
 	if errno != 0 {
 		return fmt.Errorf("load the system call filter: %w", errno)
 	}
-	if thread != 0 { // LoadAll's way to say that one could not be filtered
+	if thread != 0 { // the id of a thread that LoadAll could not filter
 		return fmt.Errorf("load the system call filter: thread %d has another", thread)
 	}
 	return nil

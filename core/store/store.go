@@ -1,11 +1,12 @@
 // Package store keeps records on disk, one JSON file each.
 //
-// A record is written whole to a temporary file and renamed over the old one:
-// a reader, or a process that comes after kill -9, sees the old record or the
-// new one and never a part of either. After a power cut that holds only for
-// what was put durably; other records may be lost or empty then, and [Dir.Get]
-// says so as a damaged record. What a killed writer leaves behind is a
-// temporary file, which readers ignore and [Dir.Sweep] removes.
+// A record is written completely to a temporary file, which is then renamed
+// over the old one. A reader, or a process that starts after kill -9, therefore
+// sees the old record or the new one, and never a part of either. After a power
+// cut that holds only for records that were put durably; other records may be
+// lost or empty, and [Dir.Get] reports an empty one as damaged. A writer that
+// is killed leaves a temporary file behind, which readers ignore and
+// [Dir.Sweep] removes.
 package store
 
 import (
@@ -24,25 +25,27 @@ import (
 const (
 	suffix    = ".json"
 	temporary = ".tmp-" // no key begins with a dot
-	maxKey    = 200     // with suffix and temporary name below NAME_MAX
+	maxKey    = 200     // together with suffix and the temporary name less than NAME_MAX
 )
 
-// AsideSuffix ends the names of damaged records that were set aside.
+// AsideSuffix is the end of the names of damaged records that were set aside.
 const AsideSuffix = ".damaged"
 
-// ErrDamaged is the cause of a failure to read a record whose file does not
-// hold one.
+// ErrDamaged is the cause of the failure to read a record whose file does not
+// hold a record.
 var ErrDamaged = errors.New("not a record")
 
-// Dir is a directory of records of one type. The zero value with a Path is ready;
-// Put makes the directory. It is safe for concurrent use, also by several
-// processes; of two Puts under one key the later rename wins.
+// Dir is a directory of records of one type. The zero value with a Path is
+// ready for use, and Put makes the directory. A Dir is safe for concurrent use,
+// also by several processes; of two Puts with the same key, the one that
+// renames its file last wins.
 type Dir[T any] struct {
 	Path string
 }
 
-// Put writes v under key, and makes it outlive a power cut if durable.
-// Errors: Storage; InvalidArgument for a key that can't be a file name.
+// Put writes v as the record of key. If durable is true, the record survives a
+// power cut. Errors: Storage; InvalidArgument for a key that can't be a file
+// name.
 func (d Dir[T]) Put(key string, v T, durable bool) error {
 	name, err := d.file(key)
 	if err != nil {
@@ -58,9 +61,9 @@ func (d Dir[T]) Put(key string, v T, durable bool) error {
 	return fault.Disk(replace(name, data, durable), "write record %q", key)
 }
 
-// Get reads the record under key. Errors: one that errors.Is os.ErrNotExist,
-// unclassified, when there is none; Storage, naming the file, when it can't be
-// read or is damaged; InvalidArgument as in Put.
+// Get returns the record of key. Errors: an unclassified one that is
+// os.ErrNotExist, when there is no record; Storage, naming the file, when it
+// can't be read or is damaged; InvalidArgument as in Put.
 func (d Dir[T]) Get(key string) (T, error) {
 	name, err := d.file(key)
 	if err != nil {
@@ -70,14 +73,14 @@ func (d Dir[T]) Get(key string) (T, error) {
 	return read[T](name)
 }
 
-// Damaged is a record that is there and does not hold what was put.
+// Damaged is a record that exists and whose file does not hold a record.
 type Damaged struct {
 	Key string
-	At  time.Time // when its file was written last
+	At  time.Time // when its file was last written
 	Err error     // names the file
 }
 
-// Errors returns what is wrong with each of some damaged records, joined.
+// Errors returns the failures of the damaged records, joined.
 func Errors(damaged []Damaged) error {
 	var errs []error
 	for _, d := range damaged {
@@ -86,9 +89,10 @@ func Errors(damaged []Damaged) error {
 	return errors.Join(errs...)
 }
 
-// List reads all records, in the order of their keys. One that is damaged
-// hides no other: it is named beside them. Errors: Storage, when a file that
-// may be whole can't be read, for example for want of descriptors.
+// List returns all records, in the order of their keys. A damaged record does
+// not hide the others: it is returned in the second list. Errors: Storage, when
+// a file that may hold a good record can't be read, for example because there
+// are too few descriptors.
 func (d Dir[T]) List() ([]T, []Damaged, error) {
 	entries, err := os.ReadDir(d.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +114,7 @@ func (d Dir[T]) List() ([]T, []Damaged, error) {
 			all = append(all, v)
 		case errors.Is(err, ErrDamaged):
 			damaged = append(damaged, Damaged{Key: key, At: modTime(e), Err: err})
-		case !errors.Is(err, fs.ErrNotExist): // else: deleted since ReadDir
+		case !errors.Is(err, fs.ErrNotExist): // ErrNotExist: it was deleted since ReadDir
 			return nil, nil, err
 		}
 	}
@@ -119,15 +123,15 @@ func (d Dir[T]) List() ([]T, []Damaged, error) {
 
 func modTime(e fs.DirEntry) time.Time {
 	info, err := e.Info()
-	if err != nil { // gone meanwhile
+	if err != nil { // the file was deleted meanwhile
 		return time.Now()
 	}
 	return info.ModTime()
 }
 
-// SetAside gives the file of a damaged record another name, under which it is
-// no record any more and waits for a person, and returns that name. Errors:
-// Storage, InvalidArgument as in Put.
+// SetAside renames the file of a damaged record, and returns the new name. The
+// renamed file no longer counts as a record and is left for a person to look
+// at. Errors: Storage, InvalidArgument as in Put.
 func (d Dir[T]) SetAside(key string) (string, error) {
 	name, err := d.file(key)
 	if err != nil {
@@ -137,8 +141,8 @@ func (d Dir[T]) SetAside(key string) (string, error) {
 	return aside, fault.Disk(os.Rename(name, aside), "set damaged record %q aside", key)
 }
 
-// Delete removes the record under key; one that is not there is no error.
-// Errors: Storage, InvalidArgument.
+// Delete removes the record of key. It is no error when there is none. Errors:
+// Storage, InvalidArgument as in Put.
 func (d Dir[T]) Delete(key string) error {
 	name, err := d.file(key)
 	if err != nil {
@@ -150,13 +154,13 @@ func (d Dir[T]) Delete(key string) error {
 	return nil
 }
 
-// Sync makes what was deleted until now stay so after a power cut. Errors:
-// Storage.
+// Sync makes all deletions so far survive a power cut. Errors: Storage.
 func (d Dir[T]) Sync() error { return fault.Disk(syncDir(d.Path), "delete a record for good") }
 
-// Sweep removes what killed writers left behind. Only for a time when nobody
-// else writes to the directory: it can't tell a dead writer's file from a live
-// one's, whose Put would fail. Errors: Storage.
+// Sweep removes the temporary files that killed writers left behind. It must be
+// called only while nobody else writes to the directory: it can't distinguish
+// the file of a dead writer from that of a live one, whose Put would fail.
+// Errors: Storage.
 func (d Dir[T]) Sweep() error {
 	left, err := filepath.Glob(filepath.Join(globQuote(d.Path), temporary+"*"))
 	if err != nil {
@@ -198,7 +202,7 @@ func read[T any](name string) (T, error) {
 	return v, nil
 }
 
-// replace makes name hold data in one step.
+// replace replaces the content of the file name by data in one step.
 func replace(name string, data []byte, durable bool) (err error) {
 	dir := filepath.Dir(name)
 	f, err := os.CreateTemp(dir, temporary)
@@ -226,7 +230,7 @@ func replace(name string, data []byte, durable bool) (err error) {
 	return err
 }
 
-// syncDir makes the names in dir outlive a power cut.
+// syncDir makes the names in dir survive a power cut.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -105,7 +105,8 @@ func TestDamagedRecordIsNamedAndHidesNoOther(t *testing.T) {
 	}
 }
 
-// A damaged record that was set aside is no record any more, and is not lost.
+// A damaged record that was set aside no longer counts as a record, and is not
+// lost.
 func TestSetAside(t *testing.T) {
 	t.Parallel()
 	d := store.Dir[note]{Path: t.TempDir()}
@@ -153,7 +154,8 @@ func TestUnwritableDirIsStorage(t *testing.T) {
 	}
 }
 
-// TestReadersSeeWholeRecords races writers of long and short records.
+// TestReadersSeeWholeRecords reads records while long and short ones are
+// written, and tests that every one is whole.
 func TestReadersSeeWholeRecords(t *testing.T) {
 	t.Parallel()
 	d := store.Dir[note]{Path: t.TempDir()}

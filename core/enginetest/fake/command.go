@@ -15,7 +15,8 @@ import (
 	"sandbox/core/options"
 )
 
-// command puts together what the contract says that a command sees (section 3).
+// command returns the command of o with what the contract gives a command
+// (section 3).
 func command(b *box, o options.Exec) (*exec.Cmd, error) {
 	opts, img := b.record.Options, b.image
 	who, err := account(cmp.Or(o.User, opts.User, img.User, "0"))
@@ -56,8 +57,8 @@ func environment(image []string, who *user.User, box map[string]string, o option
 	return env
 }
 
-// account returns the user that "name", "uid" or "uid:gid" means. A number needs
-// no entry in passwd.
+// account returns the user that "name", "uid" or "uid:gid" refers to. A numeric
+// user needs no entry in passwd.
 func account(name string) (*user.User, error) {
 	uid, gid, hasGID := strings.Cut(name, ":")
 	who, err := user.Lookup(uid)

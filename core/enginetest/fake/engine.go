@@ -1,7 +1,7 @@
-// Package fake is an engine for tests that need neither root nor programs: its
-// boxes are entries of a map, and their commands plain processes of the host.
-// The suite in enginetest runs on it and on the real engine, so that it
-// does not lie.
+// Package fake is an engine for tests that need neither root nor the programs:
+// its boxes are entries of a map, and their commands are plain processes of the
+// host. The suite in package enginetest runs on this engine and on the real
+// one, so that both behave alike.
 package fake
 
 import (
@@ -34,16 +34,16 @@ type box struct {
 	usage  core.Usage
 }
 
-// NewEngine makes an engine whose boxes are removed, and whose commands are ended,
-// with the test.
+// NewEngine returns an engine. When the test ends, its boxes are removed and
+// their commands are ended.
 func NewEngine(t testing.TB) *Engine {
 	e := New()
 	t.Cleanup(e.Clear)
 	return e
 }
 
-// New makes an engine for an example, which has no test to end with: the caller
-// calls Clear.
+// New returns an engine for an example, which has no test to end with. The
+// caller must call Clear.
 func New() *Engine { return &Engine{boxes: map[string]*box{}} }
 
 // Clear removes all boxes and ends their commands.
@@ -53,7 +53,7 @@ func (e *Engine) Clear() {
 	}
 }
 
-// Create takes any directory for a root file system.
+// Create makes a box. It accepts any directory as a root file system.
 func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record, error) {
 	for _, dir := range req.Image.Layers {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -77,11 +77,12 @@ func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record,
 	return b.record, nil
 }
 
-// Brief is an engine whose boxes are gone right after they were made, as a box
-// with auto_remove is whose init dies at once.
+// Brief is an engine whose boxes are gone as soon as they are made, like a box
+// with auto_remove whose init dies at once.
 type Brief struct{ *Engine }
 
-// Create makes a box and removes it. The record is that of the running box.
+// Create makes a box, removes it, and returns the record of the box while it
+// was running.
 func (e Brief) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
 	rec, err := e.Engine.Create(ctx, req)
 	if err != nil {
@@ -123,7 +124,8 @@ func (e *Engine) Stop(_ context.Context, id string, grace time.Duration) (core.R
 	return record, nil
 }
 
-// stopped marks the box and gives the execs that are now to be ended.
+// stopped marks the box as stopped and returns its execs, which the caller must
+// end.
 func (b *box) stopped() []*control {
 	now := time.Now().UTC()
 	r := &b.record
@@ -173,7 +175,7 @@ func (e *Engine) Get(_ context.Context, id string) (core.Record, error) {
 	return b.record, nil
 }
 
-// Exec starts a process of the host.
+// Exec starts a process on the host.
 func (e *Engine) Exec(_ context.Context, id string, o options.Exec) (*core.Process, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -193,7 +195,7 @@ func (e *Engine) Exec(_ context.Context, id string, o options.Exec) (*core.Proce
 	return c.attach()
 }
 
-// Attach returns a command to another reader.
+// Attach hands a command to another reader.
 func (e *Engine) Attach(_ context.Context, boxID, execID string) (*core.Process, error) {
 	c, err := e.find(boxID, execID)
 	if err != nil {
@@ -202,7 +204,7 @@ func (e *Engine) Attach(_ context.Context, boxID, execID string) (*core.Process,
 	return c.attach()
 }
 
-// Execs returns the commands since the last start, newest first.
+// Execs returns the commands since the last start of the box, newest first.
 func (e *Engine) Execs(_ context.Context, id string) ([]api.Exec, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -228,7 +230,7 @@ func (e *Engine) FindExec(_ context.Context, boxID, execID string) (api.Exec, er
 	return c.now(), nil
 }
 
-// AwaitExec waits for the end of a command.
+// AwaitExec waits until a command has ended.
 func (e *Engine) AwaitExec(ctx context.Context, boxID, execID string) (api.Exec, error) {
 	c, err := e.find(boxID, execID)
 	if err != nil {
@@ -269,7 +271,7 @@ func (e *Engine) find(boxID, execID string) (*control, error) {
 	return nil, fault.New(fault.ExecNotFound, "no exec %q in box %s", execID, boxID)
 }
 
-// Sweep removes boxes that don't run.
+// Sweep removes boxes that are not running.
 func (e *Engine) Sweep(_ context.Context, olderThan time.Duration) (core.Swept, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -284,7 +286,7 @@ func (e *Engine) Sweep(_ context.Context, olderThan time.Duration) (core.Swept, 
 	return swept, nil
 }
 
-// Usage counts the commands alone.
+// Usage returns only counts of commands.
 func (e *Engine) Usage(_ context.Context, id string) (core.Usage, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -295,10 +297,11 @@ func (e *Engine) Usage(_ context.Context, id string) (core.Usage, error) {
 	return b.usage, nil
 }
 
-// Close does nothing: boxes live on.
+// Close does nothing, because boxes go on running.
 func (e *Engine) Close() error { return nil }
 
-// in returns the box if it is in the state want, or in any for "". e.mu is held.
+// in returns the box if it is in the state want; with "", any state will do.
+// e.mu is held.
 func (e *Engine) in(id string, want api.BoxStatus) (*box, error) {
 	b, ok := e.boxes[id]
 	if !ok {
@@ -310,7 +313,7 @@ func (e *Engine) in(id string, want api.BoxStatus) (*box, error) {
 	return b, nil
 }
 
-// forget drops the box. e.mu is held.
+// forget removes the box from the map and the list. e.mu is held.
 func (e *Engine) forget(id string) {
 	delete(e.boxes, id)
 	e.order = slices.DeleteFunc(e.order, func(other string) bool { return other == id })
@@ -319,7 +322,7 @@ func (e *Engine) forget(id string) {
 // Images is [core.Images] with fixed images.
 type Images map[string]core.Image
 
-// Resolve looks ref up.
+// Resolve returns the image of ref.
 func (i Images) Resolve(_ context.Context, ref string) (core.Image, error) {
 	img, ok := i[ref]
 	if !ok {

@@ -20,27 +20,29 @@ import (
 	"sandbox/core/options"
 )
 
-// control is a command: a process group of its own. group is 0 for one that
-// could not be started.
+// control is a command, which runs in a process group of its own. group is 0
+// for a command that could not be started.
 type control struct {
 	group  int
 	cmd    *exec.Cmd
-	record api.Exec // as it started
+	record api.Exec // when it started
 	keepIn bool
 
-	// This side's own ends: each reader gets copies of them.
+	// These are the engine's own ends of the pipes. Each reader has copies of
+	// them.
 	in, out, err *os.File
 	exit         *os.File // reads EOF once status is set
 	done         chan struct{}
 
 	mu     sync.Mutex
-	status api.ExitStatus // its State and Reason are set early by what ends the command
+	status api.ExitStatus // what ends the command sets its Status and Reason before the end
 	signal syscall.Signal // the last one sent to end it
 	ended  bool
-	read   bool // a reader has the copies
+	read   bool // a reader has copies of the ends
 }
 
-// start runs o, or makes an exec that has ended because it could not be run.
+// start runs the command of o. If the command could not be run, it returns an
+// exec that has ended.
 func start(b *box, o options.Exec) (*control, error) {
 	exitR, exitW, err := os.Pipe()
 	if err != nil {
@@ -118,7 +120,8 @@ func (c *control) terminal(cmd *exec.Cmd, o options.Exec) error {
 	return err
 }
 
-// pipes sets the command's ends and gives them: they are closed after its start.
+// pipes makes the command's pipes. It returns the command's ends, which the
+// caller closes once the command is started.
 func (c *control) pipes(cmd *exec.Cmd, o options.Exec) (theirs []*os.File, err error) {
 	pipe := func() (r, w *os.File) {
 		if err == nil {
@@ -138,7 +141,7 @@ func (c *control) pipes(cmd *exec.Cmd, o options.Exec) (theirs []*os.File, err e
 	return append(theirs, stdout, stderr), err
 }
 
-// complain puts text where the command's errors go.
+// complain makes text the whole stderr of a command that can't be started.
 func (c *control) complain(text string) error {
 	c.close()
 	outR, outW, err := os.Pipe()
@@ -192,15 +195,15 @@ func ownEnd(ws syscall.WaitStatus) api.ExitStatus {
 	return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonExited, ExitCode: ws.ExitStatus()}
 }
 
-// end ends the process group: SIGTERM, SIGKILL after grace. It gives false if
-// the command had ended.
+// end ends the process group: it sends SIGTERM, and SIGKILL after grace. It
+// returns false if the command had ended.
 func (c *control) end(status api.ExecStatus, reason api.Reason, grace time.Duration) bool {
 	if !c.send(syscall.SIGTERM, status, reason) {
 		return false
 	}
 	time.AfterFunc(grace, func() {
 		c.send(syscall.SIGKILL, status, reason)
-		_ = syscall.Kill(-c.group, syscall.SIGKILL) // what its end left
+		_ = syscall.Kill(-c.group, syscall.SIGKILL) // processes that have outlived the command
 	})
 	return true
 }
@@ -216,7 +219,8 @@ func (c *control) send(sig syscall.Signal, status api.ExecStatus, reason api.Rea
 	return true
 }
 
-// endAll ends the execs of a box that stops, with all they left.
+// endAll ends the execs of a box that stops, and all processes that they left
+// behind.
 func endAll(execs []*control, grace time.Duration) {
 	late := time.After(grace)
 	for _, c := range execs {
@@ -237,7 +241,8 @@ func endAll(execs []*control, grace time.Duration) {
 	}
 }
 
-// lookup finds a command as execvp does, in the command's own PATH.
+// lookup finds a command as execvp does, but in the PATH of the command's own
+// environment.
 func lookup(name, dir, path string) (string, error) {
 	if filepath.Base(name) != name {
 		if !filepath.IsAbs(name) {

@@ -16,7 +16,8 @@ import (
 	"sandbox/core/fault"
 )
 
-// Upload writes to the host's own file system, as commands of this engine do.
+// Upload writes to the host's own file system, as the commands of this engine
+// do.
 func (e *Engine) Upload(_ context.Context, boxID string, u core.Upload, content io.Reader) (api.Uploaded, error) {
 	if err := e.running(boxID); err != nil {
 		return api.Uploaded{}, err
@@ -103,7 +104,7 @@ func untar(dest string, tr *tar.Reader) (api.Uploaded, error) {
 	}
 }
 
-// Download reads the host's own file system.
+// Download reads from the host's own file system.
 func (e *Engine) Download(_ context.Context, boxID, path string, asTar bool) (*core.Download, error) {
 	if err := e.running(boxID); err != nil {
 		return nil, err

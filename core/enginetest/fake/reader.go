@@ -13,14 +13,15 @@ import (
 	"sandbox/core/fault"
 )
 
-// reader is a hold on a command: it has copies of the descriptors.
+// reader is one reader of a command. It has copies of the descriptors.
 type reader struct {
 	*control
 	process *core.Process
 	exit    *os.File
 }
 
-// attach hands the command to a reader, unless it has one or was released.
+// attach hands the command to a reader. It fails when the command has a reader
+// or was released.
 func (c *control) attach() (*core.Process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,14 +40,14 @@ func (c *control) attach() (*core.Process, error) {
 	return r.process, nil
 }
 
-// dup copies a descriptor; nil stays nil.
+// dup returns a copy of a descriptor, or nil for nil.
 func dup(f *os.File) *os.File {
 	if f == nil {
 		return nil
 	}
 	fd, err := syscall.Dup(int(f.Fd()))
 	if err != nil {
-		panic(err) // of a test
+		panic(err) // only tests run this code
 	}
 	syscall.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), f.Name())
@@ -85,7 +86,7 @@ func (r *reader) HangUp(_ context.Context, grace time.Duration) error {
 
 func (r *reader) CloseStdin(context.Context) error {
 	if in := r.process.Stdin; in != nil && in != r.process.Stdout {
-		_ = in.Close() // its user may have done it
+		_ = in.Close() // the user of the Process may have closed it already
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +94,8 @@ func (r *reader) CloseStdin(context.Context) error {
 	return nil
 }
 
-// closeStdin closes this side's own end. c.mu is held, or nobody else has c.
+// closeStdin closes the engine's own end of stdin. c.mu is held, or no other
+// goroutine has c.
 func (c *control) closeStdin() {
 	if c.in != nil {
 		_ = c.in.Close()
@@ -126,7 +128,8 @@ func (r *reader) Release() error {
 	return err
 }
 
-// close drops the output. c.mu is held, or nobody else has c.
+// close closes stdin and drops the output. c.mu is held, or no other goroutine
+// has c.
 func (c *control) close() {
 	c.closeStdin()
 	for _, f := range []**os.File{&c.out, &c.err} {
@@ -137,7 +140,7 @@ func (c *control) close() {
 	}
 }
 
-// drop closes what is left of a command whose box has gone.
+// drop closes what is left of a command whose box has been stopped or removed.
 func (c *control) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +148,7 @@ func (c *control) drop() {
 	_ = c.exit.Close()
 }
 
-// now returns the record as it stands.
+// now returns the current record.
 func (c *control) now() api.Exec {
 	c.mu.Lock()
 	defer c.mu.Unlock()
