@@ -60,11 +60,11 @@ type blob struct {
 // reports its progress to fetched.
 type opener func(ctx context.Context, fetched func(done int64)) (io.ReadCloser, error)
 
-// Import makes an image of source and names it ref. It replaces
-// an image that had that name. Source is a directory with a root file system, a
-// tar of one (plain, gzip or zstd), a docker-archive (what docker save writes),
-// an OCI layout, or a tar of one. A directory with a file `oci-layout` is
-// treated as a layout. progress may be nil; it is called often, by one goroutine
+// Import makes an image of source and names it ref. It replaces an image
+// that had that name. Source is a directory with a root file system, a tar of
+// one (plain, gzip or zstd), a docker-archive (what docker save writes), an OCI
+// layout, or a tar of one. A directory with a file `oci-layout` is treated as a
+// layout. progress may be nil; it is called often, by one goroutine
 // at a time, and must be quick.
 // Errors: InvalidArgument (the name is invalid, the source is missing), Image
 // (the image is hostile, damaged or for another machine), Ambiguous (the archive

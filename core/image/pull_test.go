@@ -589,7 +589,8 @@ func TestCredentialsGoNowhereElse(t *testing.T) {
 	}
 }
 
-// TestEndlessGreeting needs nothing of the greeting's text.
+// TestEndlessGreeting checks that a pull does not need to read the text of the
+// registry's greeting, which never ends here.
 func TestEndlessGreeting(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

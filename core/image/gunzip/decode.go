@@ -4,8 +4,8 @@ import "encoding/binary"
 
 // decode unpacks a coded block until it ends or the output buffer is full. It
 // keeps the reader's state in local variables and calls only functions that are
-// inlined, because nearly all time is spent in this loop: a call in each turn
-// would cost a third of the speed.
+// inlined, because this loop does most of the work: a call in each turn would
+// cost a third of the speed.
 func (z *Reader) decode() error {
 	in, out, floor := z.in, z.out, z.floor
 	b, n, pos, op := z.b, z.n, z.pos, z.op
