@@ -1,6 +1,7 @@
 // Command bench measures boxes beside the tools that people use today, in one
 // interleaved run, and says which of the project's bars are met. Machines
-// differ and swing from hour to hour: only the ratios within one run count.
+// differ, and their speed changes from hour to hour: only the ratios within one
+// run count.
 package main
 
 import (
@@ -28,7 +29,8 @@ func main() {
 		}
 		return
 	}
-	// A second Ctrl-C ends the program at once: stop gives the signals back.
+	// A second Ctrl-C ends the program at once, because stop restores the
+	// default handling of the signals.
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer context.AfterFunc(ctx, stop)()
 	if err := run(ctx); err != nil {
@@ -59,8 +61,8 @@ func run(ctx context.Context) error {
 	return errors.Join(err, b.Close(context.WithoutCancel(ctx)), rep.Save(*out))
 }
 
-// measure makes the named measurements and prints each as it is ready. That
-// ours did not run is a failure; that a bar is missed is a result.
+// measure makes the named measurements and prints each when it is ready. It
+// fails if ours did not run. A bar that is missed is a result and no failure.
 func measure(ctx context.Context, b *contestants.Field, names []string, rep *harness.Report) error {
 	var errs []error
 	for _, m := range measures.All {

@@ -13,15 +13,16 @@ import (
 	"sandbox/core/options"
 )
 
-// Filter says which boxes a listing has; what is empty leaves none out.
+// Filter says which boxes a listing contains. A member that is empty excludes
+// none.
 type Filter struct {
 	Status api.BoxStatus // Running or Stopped
 	Name   string
 	Label  string // KEY=VALUE
 }
 
-// createBody is the document that asks for a box: all that a client may say.
-// Which directories a host path must lie in is the server's to decide.
+// createBody is the document that asks for a box. It holds all that a client
+// may decide. The server decides in which directories a host path must lie.
 type createBody struct {
 	Name       string            `json:"name,omitempty"`
 	Image      string            `json:"image,omitempty"`

@@ -14,12 +14,12 @@ import (
 	"sandbox/core/fault"
 )
 
-// Events returns what a command has put out, and then what it puts out, from
-// behind the event after (0: from the beginning), up to its [api.Exit]. A
-// connection that was lost is made again, and the reading goes on where it
-// was, none lost and none twice. The last pair has the error, if there is one:
-// BoxNotFound, ExecNotFound, Unavailable, and Engine beside an [api.Exit] without
-// an exit code, because the box's init died under the command.
+// Events returns a command's past and future output, up to its [api.Exit]. It
+// begins after the event with the number after; 0 means from the beginning. If
+// the connection is lost, it connects again and continues where it was, so that
+// no event is lost or returned twice. The last pair has the error, if there is
+// one: BoxNotFound, ExecNotFound, Unavailable, and Engine beside an [api.Exit]
+// without an exit code, because the box's init died under the command.
 func (c *Client) Events(ctx context.Context, box, id string, after int64) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		if err := c.events(ctx, box, id, after, yield); err != nil {
@@ -67,8 +67,8 @@ func resume(after int64) url.Values {
 	return url.Values{"after": {strconv.FormatInt(after, 10)}}
 }
 
-// readEvents yields the events of one connection, and sets after to the number of
-// the last one. ended says that nothing more is to be read.
+// readEvents yields the events of one connection, and sets after to the number
+// of the last one. ended reports that nothing more is to be read.
 func readEvents(stream io.Reader, after *int64, yield func(api.Event, error) bool) (ended bool, err error) {
 	lines := newSSE(stream)
 	for {

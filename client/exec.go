@@ -80,8 +80,8 @@ func (c *Client) exec(ctx context.Context, r request, box, verb string, path ...
 	return e, err
 }
 
-// known returns the error of a command that has ended without an exit code: its
-// caller must not take it for one that succeeded.
+// known returns an error for a command that has ended without an exit code.
+// Without it a caller could take the command for one that succeeded.
 func known(code *int) error {
 	if code == nil {
 		return fault.New(fault.Engine, "the box's init died under the command, so that nobody knows how the command ended")

@@ -11,10 +11,10 @@ import (
 	"sandbox/core/fault"
 )
 
-// Error is a failure that the server answered with. It wraps a *fault.Error
+// Error is a failure with which the server replied. It wraps a *fault.Error
 // with the server's code, message and fields, so fault.Is and fault.Of work.
 type Error struct {
-	Status     int           // of HTTP
+	Status     int           // HTTP status
 	RequestID  string        // what the server's log calls the request; "" if it said nothing
 	RetryAfter time.Duration // 0 unless the server named one
 	Err        error
@@ -26,11 +26,11 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the classified failure.
 func (e *Error) Unwrap() error { return e.Err }
 
-// maxFailure bounds what is read of a reply that tells of a failure.
+// maxFailure bounds how much of the reply to a failed request is read.
 const maxFailure = 1 << 20
 
-// failure is what a service tells of a failure: in the member error, or, as the
-// log queries do, as the document.
+// failure is a service's description of a failure. It is in the member error
+// or, for the log queries, is the whole document.
 type failure struct {
 	Code          *fault.Kind   `json:"code"`
 	Message       string        `json:"message"`
@@ -40,10 +40,10 @@ type failure struct {
 	Fields        []fault.Field `json:"fields"`
 }
 
-// refused makes a failure of a reply.
+// refused returns the failure that a reply describes.
 func (c *Client) refused(resp *http.Response) error {
 	e := &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), RetryAfter: retryAfter(resp.Header)}
-	doc, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure)) // what came of it is judged by itself
+	doc, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure)) // if reading fails, what was read decides
 	var d struct {
 		Error *failure `json:"error"`
 		failure
@@ -62,7 +62,7 @@ func (c *Client) refused(resp *http.Response) error {
 	return e
 }
 
-// retryAfter reads the header's number of seconds.
+// retryAfter returns the header's number of seconds.
 func retryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.ParseUint(h.Get("Retry-After"), 10, 31)
 	if err != nil {
@@ -71,8 +71,9 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// kindOf classifies a status where there is no code: something in front of the
-// service has answered, or something else.
+// kindOf classifies a status for which the reply has no code. Such a reply
+// comes from something in front of the service, or from something that is not
+// the service.
 func kindOf(status int) fault.Kind {
 	switch status {
 	case http.StatusUnauthorized:

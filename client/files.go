@@ -84,7 +84,7 @@ type Download struct {
 type content struct {
 	io.ReadCloser
 	c   *Client
-	ctx context.Context // of the request, which ends with it
+	ctx context.Context // of the request; it ends with the content
 }
 
 func (r *content) Read(p []byte) (int, error) {

@@ -9,7 +9,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// NewKey is a key to be made.
+// NewKey describes a key to be made.
 type NewKey struct {
 	Name        string     `json:"name"`
 	Permissions []string   `json:"permissions"`
@@ -27,8 +27,8 @@ func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 }
 
 // CreateKey makes a key and returns it with the full key, which no other call
-// tells. Errors: PermissionDenied (also for permissions that the caller's own key
-// lacks), InvalidArgument.
+// returns. Errors: PermissionDenied (also for permissions that the caller's own
+// key lacks), InvalidArgument.
 func (c *Client) CreateKey(ctx context.Context, n NewKey) (k api.Key, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: "/v1/keys", body: n}, &k)
 	return k, err
@@ -36,7 +36,7 @@ func (c *Client) CreateKey(ctx context.Context, n NewKey) (k api.Key, err error)
 
 // DeleteKey ends a key at once. Errors: KeyNotFound, PermissionDenied.
 func (c *Client) DeleteKey(ctx context.Context, id string) error {
-	if id == "" || id == "." || id == ".." { // would lead elsewhere in a path
+	if id == "" || id == "." || id == ".." { // in a path, these would lead elsewhere
 		return fault.New(fault.KeyNotFound, "no key %q", id)
 	}
 	return c.call(ctx, request{method: http.MethodDelete, path: "/v1/keys/" + escape(id), again: true}, nil)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// QueryResult is the whole answer of a log query. Its JSON is the service's.
+// QueryResult is the whole answer of a log query. Its JSON is the same as the
+// service's.
 type QueryResult struct {
 	QueryID    string                       `json:"queryId"`
 	Columns    []Column                     `json:"columns"`
@@ -21,20 +22,20 @@ type Column struct {
 	Type string `json:"type"`
 }
 
-// Statistics tells what a query cost.
+// Statistics says what a query cost.
 type Statistics struct {
 	ElapsedMs float64 `json:"elapsedMs"`
 	ReadRows  string  `json:"readRows"`
 	ReadBytes string  `json:"readBytes"`
 }
 
-// LogFilter says which rows of the log table are meant.
+// LogFilter says which rows of the log table to return or count.
 type LogFilter struct {
 	From     time.Time `json:"from"` // From <= Timestamp < To, seven days at most
 	To       time.Time `json:"to"`
 	Service  string    `json:"service,omitempty"`
 	Severity string    `json:"severity,omitempty"` // TRACE, DEBUG, INFO, WARN, ERROR or FATAL
-	Text     string    `json:"text,omitempty"`     // what Body contains, in any case
+	Text     string    `json:"text,omitempty"`     // a text that Body contains, in any case
 	TraceID  string    `json:"traceId,omitempty"`
 	Limit    int       `json:"limit,omitempty"` // 0: 100
 }
@@ -42,13 +43,14 @@ type LogFilter struct {
 // LogGrouping says how rows are counted.
 type LogGrouping struct {
 	LogFilter
-	GroupBy       []string `json:"groupBy,omitempty"`       // of service, severity and time
+	GroupBy       []string `json:"groupBy,omitempty"`       // any of service, severity and time
 	BucketSeconds int      `json:"bucketSeconds,omitempty"` // 60, 300, 3600 or 86400
 }
 
 const logRoutes = "/v1/observability"
 
-// LogSchema describes the log table, one row a column. Errors: as QueryLogs.
+// LogSchema returns a description of the log table, one row per column. Errors:
+// as QueryLogs.
 func (c *Client) LogSchema(ctx context.Context) (r QueryResult, err error) {
 	err = c.call(ctx, request{method: http.MethodGet, path: logRoutes + "/schema", again: true}, &r)
 	return r, err
@@ -66,14 +68,14 @@ func (c *Client) QueryLogs(ctx context.Context, sql string, parameters map[strin
 	return r, err
 }
 
-// SearchLogs returns the newest rows that a filter lets through. Errors:
+// SearchLogs returns the newest rows that match a filter. Errors:
 // InvalidInterval, and as QueryLogs.
 func (c *Client) SearchLogs(ctx context.Context, f LogFilter) (r QueryResult, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: logRoutes + "/logs/search", body: f, again: true}, &r)
 	return r, err
 }
 
-// CountLogs counts the rows that a filter lets through. Errors: as SearchLogs.
+// CountLogs counts the rows that match a filter. Errors: as SearchLogs.
 func (c *Client) CountLogs(ctx context.Context, g LogGrouping) (r QueryResult, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: logRoutes + "/logs/aggregate", body: g, again: true}, &r)
 	return r, err

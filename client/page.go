@@ -13,8 +13,8 @@ import (
 // allows.
 const pageSize = 1000
 
-// pages reads all pages of a listing, whose entries are in member. An entry that is
-// on two pages, because others were made in between, is returned once.
+// pages reads all pages of a listing, whose entries are in member. An entry can
+// be on two pages if others were made in between; it is returned once.
 func pages[T any](ctx context.Context, c *Client, path string, query url.Values, member string, id func(T) string) ([]T, error) {
 	all, seen := []T{}, map[string]bool{}
 	for {

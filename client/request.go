@@ -77,7 +77,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		case err == nil:
 			return resp, nil
 		case lost && r.method == http.MethodDelete && isNotFound(err):
-			return done(), nil // the time before has removed it, and its reply was lost
+			return done(), nil // an earlier try has removed it, and the reply to that was lost
 		}
 		lost = lost || fault.Is(err, fault.Unavailable)
 		wait, again := pause(err)

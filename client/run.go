@@ -11,16 +11,16 @@ import (
 	"sandbox/core/options"
 )
 
-// RunRequest is a box and the one command that it is made for.
+// RunRequest describes a box and the one command that the box is made for.
 type RunRequest struct {
 	Box  options.Box
-	Exec options.Exec // its environment, working directory and user stand over the box's
+	Exec options.Exec // its environment, working directory and user take precedence over the box's
 	// Stdin is all of the command's input.
 	Stdin string
 }
 
-// body is the document that asks for the run: the members of a box and those
-// of an exec at one level.
+// body returns the document that asks for the run. It has the members of a box
+// and those of an exec at one level.
 func (r RunRequest) body() (map[string]any, error) {
 	exec := newExecBody(r.Exec)
 	exec.Stdin, exec.StdinOpen = r.Stdin, false
@@ -42,9 +42,9 @@ func (r RunRequest) body() (map[string]any, error) {
 	return members, nil
 }
 
-// Run makes a box, runs a command in it, and removes the box, which is gone
-// afterwards also when ctx ends. It is never sent twice. Errors: those of
-// [Client.CreateBox], and Engine where the box's init died under the command:
+// Run makes a box, runs a command in it, and removes the box. The box is
+// removed even if ctx ends. The request is never sent twice. Errors: those of
+// [Client.CreateBox], and Engine if the box's init died while the command ran:
 // the result then has the output, and no exit code.
 func (c *Client) Run(ctx context.Context, r RunRequest) (result api.RunResult, err error) {
 	body, err := r.body()

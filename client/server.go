@@ -14,7 +14,8 @@ func (c *Client) Info(ctx context.Context) (i api.Info, err error) {
 	return i, err
 }
 
-// Me returns the principal that the server takes this client for. Errors: Unauthenticated.
+// Me returns the principal as which the server sees this client. Errors:
+// Unauthenticated.
 func (c *Client) Me(ctx context.Context) (m api.Identity, err error) {
 	err = c.call(ctx, request{method: http.MethodGet, path: "/v1/me", again: true}, &m)
 	return m, err

@@ -11,8 +11,9 @@ import (
 	"sandbox/core/sockets"
 )
 
-// expectContinue is how long an upload waits for the server to ask for it.
-// Servers of ours always do, or refuse; something between them and us may not.
+// expectContinue is how long an upload waits for the server to ask for the
+// content. Our servers always ask for it or refuse it, but a proxy in between
+// may do neither.
 const expectContinue = 5 * time.Second
 
 // newTransport returns a transport that connects to the hosts of requests, or only
@@ -29,8 +30,8 @@ func newTransport(socket string) *http.Transport {
 	return t
 }
 
-// dialSocket connects to a Unix socket, also to one with a path that is longer
-// than an address: then through its directory's descriptor.
+// dialSocket connects to a Unix socket. If its path is too long for a socket's
+// address, it connects through a descriptor of the socket's directory.
 func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	if len(path) <= sockets.MaxPath {
@@ -44,7 +45,7 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", sockets.Address(dir, filepath.Base(path)))
 }
 
-// Listens tells whether somebody answers on a Unix socket.
+// Listens reports whether a process accepts connections on a Unix socket.
 func Listens(ctx context.Context, socket string) bool {
 	conn, err := dialSocket(ctx, socket)
 	if err != nil {
@@ -54,6 +55,6 @@ func Listens(ctx context.Context, socket string) bool {
 	return true
 }
 
-// noRedirect makes the client return a redirect as a reply. To follow it could
-// carry the key to somebody else.
+// noRedirect makes the client return a redirect as a reply. Following it could
+// send the key to another server.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -11,7 +11,7 @@ import (
 )
 
 // createBox makes a box and starts it. A client that does not know whether its
-// last try worked asks again with the same Idempotency-Key.
+// last try succeeded sends the request again with the same Idempotency-Key.
 func (s *Server) createBox(w http.ResponseWriter, r *request) error {
 	doc, err := r.document(w, maxBody)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Server) createBox(w http.ResponseWriter, r *request) error {
 	return writeDocument(w, http.StatusCreated, made.Document)
 }
 
-// base is where the routes of boxes are.
+// base returns the path below which the routes of boxes are.
 func (s *Server) base() string {
 	switch {
 	case s.Hosted:
@@ -58,8 +58,8 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	return created{ID: rec.ID, Document: doc}, err
 }
 
-// complete adds to a box what is this server's to say, and checks what the
-// server decides.
+// complete sets in a box what is for this server to decide, and checks the
+// client's choices that the server restricts.
 func (s *Server) complete(r *request) options.HostCheck {
 	return func(o *options.Box, p *document.Problems) error {
 		for i := range o.Ports {
@@ -69,7 +69,7 @@ func (s *Server) complete(r *request) options.HostCheck {
 	}
 }
 
-// box finds the box that the path names. Errors: BoxNotFound, Ambiguous.
+// box returns the box that the path names. Errors: BoxNotFound, Ambiguous.
 func (s *Server) box(r *request) (*core.Box, error) {
 	return s.Runtime.Get(r.Context(), r.param("id"))
 }
@@ -82,7 +82,7 @@ func (s *Server) getBox(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, rec.Info())
 }
 
-// boxMetrics measures a box.
+// boxMetrics replies with the measured usage of a box.
 func (s *Server) boxMetrics(w http.ResponseWriter, r *request) error {
 	box, err := s.box(r)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Server) boxMetrics(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, m)
 }
 
-// removed is the reply of a removal.
+// removed is the reply to a removal.
 type removed struct {
 	OK bool   `json:"ok"`
 	ID string `json:"id"`
@@ -148,7 +148,7 @@ func (s *Server) stopBox(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()
-	_ = s.Spool.AwaitRecords(ctx, rec.ID) // a client that is attached and does not read may keep one
+	_ = s.Spool.AwaitRecords(ctx, rec.ID) // an attached client that does not read may hold up a record until ctx ends
 	return writeJSON(w, http.StatusOK, rec.Info())
 }
 

@@ -9,17 +9,18 @@ import (
 	"sandbox/core/fault"
 )
 
-// rendering is how the failures of a route look: a property of the route.
+// rendering is the form that failures have on a route. It is a property of the
+// route.
 type rendering interface {
-	// told returns the failure as the route's clients may read it, and its
+	// told returns the failure as the route's clients may see it, and its
 	// status.
 	told(r *request, err error) (f *fault.Error, status int)
-	// document returns the body that tells of it, and the body's media type.
+	// document returns the body for the failure, and the body's media type.
 	document(r *request, f *fault.Error, status int) (doc []byte, mediaType []string, err error)
 }
 
-// rendering returns how r's failures look. A path under observability/ that is
-// no route has problem objects, too.
+// rendering returns the form of r's failures. A path under observability/ that
+// is no route has problem objects, too.
 func (r *request) rendering() rendering {
 	switch {
 	case r.route != nil && r.route.failures != nil:
@@ -30,14 +31,14 @@ func (r *request) rendering() rendering {
 	return envelope{}
 }
 
-// fail writes err: the one place where a failure becomes a reply.
+// fail replies with err. It is the only place where a failure becomes a reply.
 func (s *Server) fail(w *reply, r *request, err error) {
 	look := r.rendering()
 	f, status := look.told(r, err)
 	if status >= http.StatusInternalServerError {
 		s.logFailure(r, fault.Of(err))
 	}
-	if w.status != 0 { // in mid-reply: only a broken connection can tell
+	if w.status != 0 { // the reply has begun, so only a broken connection can report the failure
 		s.cut(w, r)
 		return
 	}
@@ -57,8 +58,8 @@ func (s *Server) fail(w *reply, r *request, err error) {
 	writePieces(w, status, mediaType, doc)
 }
 
-// logFailure writes all that is known of a failure, which its client may not
-// read whole.
+// logFailure logs all that is known of a failure. Its client may not see all of
+// it.
 func (s *Server) logFailure(r *request, f *fault.Error) {
 	attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("code", f.Kind.String()), slog.String("error", f.Message)}
 	if f.Hidden != nil {
@@ -67,8 +68,8 @@ func (s *Server) logFailure(r *request, f *fault.Error) {
 	s.Log.LogAttrs(r.Context(), slog.LevelError, "request failed", attrs...)
 }
 
-// ours hides what a fault of ours is about: id is what the clients of a route
-// call the number of their request.
+// ours hides the details of a failure that is the server's fault. id is the
+// request's number, under the name that the route's clients know.
 func ours(f *fault.Error, id string) *fault.Error {
 	if f.Kind == fault.Internal {
 		f.Message = "internal error; the server's log tells more under this " + id
@@ -76,11 +77,11 @@ func ours(f *fault.Error, id string) *fault.Error {
 	return f
 }
 
-// envelope is how failures look on all routes that name nothing else
+// envelope is the form of failures on all routes that name no other form
 // (contract, section 6).
 type envelope struct{}
 
-// failure is the body of an envelope. Detail is set for one failure alone: see
+// failure is the body of an envelope. Detail is set for one failure only: see
 // Server.lookUp.
 type failure struct {
 	Detail string  `json:"detail,omitzero"`
@@ -115,8 +116,8 @@ func (envelope) document(r *request, f *fault.Error, status int) ([]byte, []stri
 	return doc, jsonType, err
 }
 
-// family is the type of an error: what a client that does not know the code
-// can go by.
+// family returns the type of an error. A client that does not know the code can
+// go by it.
 func family(status int) string {
 	switch status {
 	case http.StatusUnauthorized:

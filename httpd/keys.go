@@ -11,7 +11,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// viewKey shows a key, masked.
+// viewKey returns a key as clients see it, masked.
 func viewKey(k auth.Key) api.Key {
 	return api.Key{
 		ID: k.ID, Name: k.Name, Key: k.Mask, Permissions: k.Permissions, Environment: k.Environment,
@@ -19,7 +19,7 @@ func viewKey(k auth.Key) api.Key {
 	}
 }
 
-// viewNewKey shows a key that was just made, in full.
+// viewNewKey returns a key that was just made, with the full secret.
 func viewNewKey(k auth.Key, secret string) api.Key {
 	view := viewKey(k)
 	view.Key, view.Masked, view.Secret = secret, k.Mask, secret
@@ -34,7 +34,7 @@ func (s *Server) listKeys(w http.ResponseWriter, _ *request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"keys": views})
 }
 
-// keyDocument is the body of a create.
+// keyDocument is the body of a request that creates a key.
 type keyDocument struct {
 	Name        *string    `json:"name"`
 	Permissions *[]*string `json:"permissions"`
@@ -59,8 +59,8 @@ func (s *Server) createKey(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusCreated, viewNewKey(k, secret))
 }
 
-// decodeKey reads the body of a create. Errors: Malformed, InvalidArgument, with
-// fields.
+// decodeKey reads the body of a request that creates a key. Errors: Malformed,
+// InvalidArgument, with fields.
 func (s *Server) decodeKey(doc []byte) (auth.Request, error) {
 	var d keyDocument
 	var p document.Problems

@@ -12,8 +12,8 @@ import (
 	"sandbox/logs"
 )
 
-// underObservability tells whether an escaped path belongs to the log queries,
-// also one that is no route.
+// underObservability reports whether an escaped path belongs to the log
+// queries. It may be a path that is no route.
 func (s *Server) underObservability(path string) bool {
 	if s.Hosted {
 		path = strings.TrimPrefix(path, "/api")
@@ -25,7 +25,7 @@ func (s *Server) underObservability(path string) bool {
 	return ok && strings.HasPrefix(rest, "observability/")
 }
 
-// operation is one of the log service's that has a body.
+// operation is one of the log service's operations that have a body.
 type operation func(ctx context.Context, doc []byte) (logs.Result, error)
 
 func (s *Server) describeLogs(w http.ResponseWriter, r *request) error {
@@ -47,8 +47,9 @@ func (s *Server) aggregateLogs(w http.ResponseWriter, r *request) error {
 	return s.operate(w, r, s.Logs.Aggregate)
 }
 
-// operate runs an operation on the request's body. It ends when its client
-// goes away: the body was read to its end, so that net/http notices.
+// operate runs an operation on the request's body. The operation ends when its
+// client disconnects. net/http notices that only because the body was read to
+// its end.
 func (s *Server) operate(w http.ResponseWriter, r *request, run operation) error {
 	if err := s.admit(w, r); err != nil {
 		return err
@@ -60,8 +61,9 @@ func (s *Server) operate(w http.ResponseWriter, r *request, run operation) error
 	return writeResult(w)(run(r.Context(), doc))
 }
 
-// admit counts an operation of the client's key and tells what it has left. The
-// local socket has no key and no rate.
+// admit counts an operation of the client's key and writes what the key has
+// left into headers. A request over the local socket has no key and no rate
+// limit.
 func (s *Server) admit(w http.ResponseWriter, r *request) error {
 	if r.by == ByFile {
 		return nil
@@ -74,12 +76,12 @@ func (s *Server) admit(w http.ResponseWriter, r *request) error {
 	return err
 }
 
-// seconds returns a time as headers have it, rounded up.
+// seconds returns a time in the format of headers, rounded up to seconds.
 func seconds(d time.Duration) string {
 	return strconv.Itoa(max(int(math.Ceil(d.Seconds())), 1))
 }
 
-// writeResult writes what an operation gave.
+// writeResult returns a function that writes the outcome of an operation.
 func writeResult(w http.ResponseWriter) func(logs.Result, error) error {
 	return func(res logs.Result, err error) error {
 		defer res.Free()

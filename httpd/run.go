@@ -11,15 +11,15 @@ import (
 	"sandbox/core/options"
 )
 
-// run makes a box, runs a command in it and takes it away again, also when the
-// client hangs up or this process ends meanwhile.
+// run makes a box, runs a command in it and removes the box. It does so even if
+// the client disconnects or this process ends meanwhile.
 func (s *Server) run(w http.ResponseWriter, r *request) error {
 	doc, err := r.document(w, options.MaxCommand)
 	if err != nil {
 		return err
 	}
 	if doc == nil {
-		doc = []byte("{}") // which names what is missing
+		doc = []byte("{}") // so that the reply names the members that are missing
 	}
 	o, asked, err := options.DecodeRun(doc, s.complete(r), core.CheckLimits)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, result)
 }
 
-// runIn returns the result once the box has gone.
+// runIn returns the result once the box is removed.
 func (s *Server) runIn(ctx context.Context, o options.Box, asked options.ExecRequest) (api.RunResult, error) {
 	box, _, err := s.Runtime.CreateOwned(ctx, o)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) runIn(ctx context.Context, o options.Box, asked options.ExecReq
 	}
 	result, err := s.runOnce(ctx, box, asked)
 	removing := s.Runtime.Remove(context.WithoutCancel(ctx), box.ID(), true)
-	if err == nil && !fault.Is(removing, fault.BoxNotFound) { // its init may have ended, and it by that
+	if err == nil && !fault.Is(removing, fault.BoxNotFound) { // if the box's init has ended, the box may be gone already
 		err = removing
 	}
 	return result, err
@@ -69,8 +69,9 @@ func (s *Server) runOnce(ctx context.Context, box *core.Box, asked options.ExecR
 	return kept.Result(end), nil
 }
 
-// recorded returns a sink that hands a command's output to the log table, too, and
-// what is called behind the last of it.
+// recorded returns two functions. both passes a command's output to sink and
+// also to the log table, and the other one is called after the last of the
+// output.
 func (s *Server) recorded(command *core.Exec, sink func(stderr bool, p []byte) error) (both func(stderr bool, p []byte) error, done func()) {
 	if s.Lines == nil {
 		return sink, func() {}

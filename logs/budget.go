@@ -9,17 +9,17 @@ import (
 
 // Budget bounds what queries may cost. A query that goes over it fails.
 type Budget struct {
-	Time        time.Duration // of one query
+	Time        time.Duration // the longest that one query may run
 	ReadRows    int64
 	ReadBytes   int64
 	Memory      int64 // bytes
 	ResultRows  int64 // at most MaxLimit
 	ResultBytes int64
-	Queries     int // at once, of all keys together
+	Queries     int // how many run at once, of all keys together
 	PerMinute   int // queries of one key; refused ones count
 }
 
-// DefaultBudget is the contract's.
+// DefaultBudget returns the budget that the contract prescribes.
 func DefaultBudget() Budget {
 	return Budget{
 		Time: 30 * time.Second, ReadRows: 1e9, ReadBytes: 20 << 30, Memory: 2 << 30,
@@ -27,8 +27,8 @@ func DefaultBudget() Budget {
 	}
 }
 
-// Check refuses a budget that would mean no bound at all, or no query. Errors:
-// Config.
+// Check refuses a budget in which a bound is missing, or which would let no
+// query run. Errors: Config.
 func (b Budget) Check() error {
 	if b.Time <= 0 || b.ReadRows <= 0 || b.ReadBytes <= 0 || b.Memory <= 0 || b.ResultRows <= 0 || b.ResultBytes <= 0 || b.Queries <= 0 || b.PerMinute <= 0 {
 		return fault.New(fault.Config, "the budget of log queries: every limit must be positive")
@@ -39,8 +39,8 @@ func (b Budget) Check() error {
 	return nil
 }
 
-// purse is what is left of a budget while one operation asks the engine
-// several times.
+// A purse holds what is left of a budget while one operation sends the engine
+// several queries.
 type purse struct {
 	clickhouse.Limits
 	until time.Time
@@ -53,14 +53,15 @@ func (b Budget) purse() *purse {
 	}}
 }
 
-// left returns the limits of the next query. None is 0, which would be no limit.
+// left returns the limits of the next query. No limit is 0, because 0 would
+// mean that there is no limit.
 func (p *purse) left() clickhouse.Limits {
 	l := p.Limits
 	l.Time = max(time.Until(p.until), time.Millisecond)
 	return l
 }
 
-// pay takes off what a result has cost.
+// pay subtracts what a result has cost.
 func (p *purse) pay(r clickhouse.Result) {
 	p.ReadRows = max(p.ReadRows-int64(r.Statistics.ReadRows), 1)
 	p.ReadBytes = max(p.ReadBytes-int64(r.Statistics.ReadBytes), 1)

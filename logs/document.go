@@ -17,12 +17,13 @@ import (
 	"sandbox/core/fault"
 )
 
-// checks reads the members of a body, which are raw values: so absent, null and
-// each wrong type are told apart. All that is wrong is Malformed.
+// checks reads the members of a body. They are raw values, so that an absent
+// member, null and each wrong type can be told apart. Every problem that it
+// finds is Malformed.
 type checks struct{ document.Problems }
 
-// read reads a body into a wire struct of raw values. Errors: Malformed, if it
-// can't be read as a whole.
+// read reads a body into a struct whose fields are raw values. Errors:
+// Malformed, if the body can't be read as a whole.
 func (c *checks) read(doc []byte, wire any) error {
 	return c.Read(doc, wire, document.MaxSize)
 }
@@ -37,8 +38,8 @@ func (c *checks) required(field string, v jsontext.Value) bool {
 	return !absent(v)
 }
 
-// text reads a string of low to high characters; ok is false if it is absent or
-// wrong.
+// text reads a string of low to high characters. ok is false if the string is
+// absent or wrong.
 func (c *checks) text(field string, v jsontext.Value, low, high int) (s string, ok bool) {
 	if absent(v) {
 		return "", false
@@ -54,13 +55,14 @@ func (c *checks) text(field string, v jsontext.Value, low, high int) (s string, 
 	return s, ok
 }
 
-// unquote returns the text of a string that was found right when it was read.
+// unquote returns the text of a string that was already found to be valid.
 func unquote(v jsontext.Value) string {
 	b, _ := jsontext.AppendUnquote(nil, v)
 	return string(b)
 }
 
-// whole reads an integer; fallback if it is absent or wrong.
+// whole reads an integer. It returns fallback if the integer is absent or
+// wrong.
 func (c *checks) whole(field string, v jsontext.Value, fallback int) int {
 	if absent(v) {
 		return fallback
@@ -73,8 +75,8 @@ func (c *checks) whole(field string, v jsontext.Value, fallback int) int {
 	return int(f)
 }
 
-// moment reads a date-time of RFC 3339, to the nanosecond: further digits are cut
-// off.
+// moment reads a date-time of RFC 3339, to the nanosecond. Further digits are
+// cut off.
 func (c *checks) moment(field string, v jsontext.Value) (t time.Time) {
 	if !c.required(field, v) {
 		return t
@@ -83,33 +85,36 @@ func (c *checks) moment(field string, v jsontext.Value) (t time.Time) {
 		c.Unread(true, field, "type", "must be a string")
 		return t
 	}
-	s := strings.ToUpper(unquote(v)) // t and z are allowed
+	s := strings.ToUpper(unquote(v)) // RFC 3339 allows lower-case t and z
 	t, err := time.Parse(time.RFC3339, s)
 	c.When(err != nil || !dateTime().MatchString(s), field, "format",
 		"must be a date-time of RFC 3339, such as 2026-01-31T00:00:00Z")
 	return t
 }
 
-// dateTime refuses what package time takes and RFC 3339 does not.
+// dateTime refuses the date-times that package time accepts and RFC 3339 does
+// not.
 var dateTime = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^.{10}T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`) //nolint:forbidigo // on first use
 })
 
-// name reads one of some names; "" only if it is absent or wrong.
+// name reads one of the allowed names. It returns "" if the name is absent or
+// wrong.
 func (c *checks) name(field string, v jsontext.Value, allowed []string) string {
 	s, ok := c.text(field, v, 0, maxText)
 	c.When(ok && !slices.Contains(allowed, s), field, "value", "is %.40q and must be one of %s", s, strings.Join(allowed, ", "))
 	return s
 }
 
-// matching reads a string of a pattern; "" only if it is absent or wrong.
+// matching reads a string that must match a pattern. It returns "" if the
+// string is absent or wrong.
 func (c *checks) matching(field string, v jsontext.Value, want *regexp.Regexp) string {
 	s, ok := c.text(field, v, 0, maxText)
 	c.When(ok && !want.MatchString(s), field, "pattern", "must match %s", want)
 	return s
 }
 
-// list reads an array of strings; fallback if it is absent.
+// list reads an array of strings. It returns fallback if the array is absent.
 func (c *checks) list(field string, v jsontext.Value, low, high int, fallback []string) []string {
 	if absent(v) {
 		return fallback

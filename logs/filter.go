@@ -12,12 +12,12 @@ import (
 	"sandbox/core/fault"
 )
 
-// Filter says which rows are meant, and how many.
+// Filter says which rows to return, and how many.
 type Filter struct {
 	From, To time.Time // From <= Timestamp < To
 	Service  string    // "" for all
 	Severity string    // one of Severities; "" for all
-	Text     string    // what Body contains; "" for anything
+	Text     string    // a text that Body contains; "" for any Body
 	TraceID  string    // "" for all
 	Limit    int
 }
@@ -31,13 +31,14 @@ const (
 	maxText      = 1024
 )
 
-// severities are the names that rows can have, by their numbers: from 4*i+1.
+// severities are the names that rows can have. The name at index i begins at
+// OpenTelemetry's severity number 4*i+1.
 var severities = []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
 
 // Severities returns the names of severities, the lowest first.
 func Severities() []string { return slices.Clone(severities) }
 
-// filterDocument is the members that search and aggregate have in common.
+// filterDocument holds the members that search and aggregate have in common.
 type filterDocument struct {
 	From     jsontext.Value `json:"from"`
 	To       jsontext.Value `json:"to"`
@@ -65,11 +66,12 @@ func (d filterDocument) read(c *checks) Filter {
 	return f
 }
 
-// checkInterval comes after everything else was found right.
+// checkInterval checks the interval. It is called after everything else was
+// found valid.
 func (f Filter) checkInterval() error {
 	var p document.Problems
 	p.When(!f.From.Before(f.To), "from", "interval", "must be before to")
-	p.When(f.To.Sub(f.From) > MaxInterval, "to", "interval", "must be at most seven days after from") // it saturates above
+	p.When(f.To.Sub(f.From) > MaxInterval, "to", "interval", "must be at most seven days after from") // Sub returns the largest Duration for what is longer
 	return p.Err(fault.InvalidInterval)
 }
 
@@ -91,7 +93,7 @@ func decodeSearch(doc []byte) (Filter, error) {
 // Grouping says how rows are counted.
 type Grouping struct {
 	Filter
-	Service, Severity, Time bool // what they are grouped by
+	Service, Severity, Time bool // the columns by which rows are grouped
 	Bucket                  time.Duration
 }
 

@@ -6,12 +6,13 @@ import (
 	"unicode"
 )
 
-// maxSpellings bounds how many texts one is looked for as.
+// maxSpellings bounds how many different spellings of one text are searched
+// for.
 const maxSpellings = 8
 
-// A letter is a character of a text as lower(Body) may have it: lower changes
-// only ASCII, so that most have one spelling, but k, s and letters beyond ASCII
-// have several.
+// A letter holds the spellings that one character of a text may have in
+// lower(Body). The engine's lower changes only ASCII, so most characters have
+// one spelling, but k, s and letters beyond ASCII have several.
 type letter []string
 
 // letterOf returns the spellings of a character.
@@ -32,9 +33,10 @@ func lowerASCII(r rune) string {
 	return string(r)
 }
 
-// spellings returns all texts of which lower(Body) holds one if Body holds text
-// in any case, or a part of it; whole tells whether it holds text, then. The
-// part is the longest one with few spellings.
+// spellings returns texts of which lower(Body) contains at least one whenever
+// Body contains text in any case. If the text has too many spellings, they are
+// those of its longest part that has few, and whole is false: then Body may
+// contain one of them without containing text.
 func spellings(text string) (all []string, whole bool) {
 	var letters []letter
 	for _, r := range text {
@@ -54,7 +56,8 @@ func spellings(text string) (all []string, whole bool) {
 	return all, to-from == len(letters)
 }
 
-// longest returns the longest part of letters that has few spellings.
+// longest returns the bounds of the longest part of letters that has few
+// spellings.
 func longest(letters []letter) (from, to int) {
 	start, product := 0, 1
 	for end, l := range letters {
@@ -70,6 +73,6 @@ func longest(letters []letter) (from, to int) {
 	return from, to
 }
 
-// anyCase returns the regular expression of RE2 that means text in any case of
-// all Unicode.
+// anyCase returns the regular expression of RE2 that matches text in any case,
+// for all of Unicode.
 func anyCase(text string) string { return "(?i)" + regexp.QuoteMeta(text) }

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Allowance is what a key has left of its queries.
+// Allowance is how many queries a key may still send.
 type Allowance struct {
-	Limit     int           // in a minute, and the most at once
-	Remaining int           // now
-	Reset     time.Duration // until there are Limit again
-	Next      time.Duration // until there is one; 0 if there is
+	Limit     int           // queries a minute, which is also the most at once
+	Remaining int           // queries that may be sent now
+	Reset     time.Duration // until Remaining is Limit again
+	Next      time.Duration // until Remaining is at least one; 0 if it is now
 }
 
-// meter counts the queries of each key: a token bucket a key, which a minute
-// fills.
+// meter counts the queries of each key. Each key has a token bucket, which
+// takes a minute to fill.
 type meter struct {
 	mu      sync.Mutex
 	buckets map[string]*bucketOfKey
 	sweep   time.Time // when full buckets were last removed
 }
 
-// bucketOfKey holds tokens, of which each query takes one.
+// bucketOfKey holds tokens. Each query takes one.
 type bucketOfKey struct {
 	tokens float64
-	at     time.Time // when they were counted
+	at     time.Time // when tokens was last brought up to date
 }
 
-// take takes a token of a key; ok is false when there is none.
+// take takes a token of a key. ok is false when there is none.
 func (m *meter) take(key string, limit int, now time.Time) (a Allowance, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,8 +48,8 @@ func (m *meter) take(key string, limit int, now time.Time) (a Allowance, ok bool
 	return Allowance{Limit: limit, Remaining: int(b.tokens), Reset: until(float64(limit)), Next: until(1)}, ok
 }
 
-// clean removes the buckets that are full again, so that keys of the past take no
-// memory.
+// clean removes the buckets that are full again, so that keys no longer in use
+// take no memory.
 func (m *meter) clean(now time.Time) {
 	if m.buckets == nil {
 		m.buckets = map[string]*bucketOfKey{}

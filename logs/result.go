@@ -16,10 +16,10 @@ type Result struct {
 	Count      int // of rows
 	Statistics clickhouse.Statistics
 
-	parts []clickhouse.Result // whose rows are to be read one after another
+	parts []clickhouse.Result // the results of the queries, in the order of their rows
 }
 
-// Free gives the result's memory back: its document can't be used any more.
+// Free releases the result's memory. Its document can't be used any more.
 func (r Result) Free() {
 	for i := range r.parts {
 		r.parts[i].Free()
@@ -30,7 +30,7 @@ func whole(id string, r clickhouse.Result) Result {
 	return Result{QueryID: id, Columns: r.Columns, Count: r.Count, Statistics: r.Statistics, parts: []clickhouse.Result{r}}
 }
 
-// add puts the rows of a later query behind those that are there.
+// add appends the rows of a later query.
 func (r *Result) add(more clickhouse.Result) {
 	r.Columns = more.Columns
 	r.parts = append(r.parts, more)
@@ -41,8 +41,8 @@ func (r *Result) add(more clickhouse.Result) {
 }
 
 // Document returns the result as JSON, in pieces to be written one after
-// another. The engine's rows are among them as they came: encoding them anew
-// would cost more than the query.
+// another. The engine's rows are passed on as they came, because to encode them
+// anew would cost more than the query.
 func (r Result) Document() ([][]byte, error) {
 	columns, err := json.Marshal(r.Columns)
 	if err != nil {
@@ -67,10 +67,10 @@ func (r Result) Document() ([][]byte, error) {
 	return append(pieces, []byte(tail)), nil
 }
 
-// inside returns what stands between the brackets of an array; nothing for an
-// empty one.
+// inside returns the text between the brackets of an array, which is empty for
+// an empty array.
 func inside(array jsontext.Value) []byte {
-	if len(array) < 2 { // of no query
+	if len(array) < 2 { // the value is absent: no query was run
 		return nil
 	}
 	inner := array[1 : len(array)-1]

@@ -10,8 +10,9 @@ import (
 	"sandbox/logs/clickhouse"
 )
 
-// A search looks at the newest part of its interval first, and at ever wider
-// parts before it, until it has its rows: most need not sort seven days.
+// A search reads the newest part of its interval first, and then ever wider
+// parts before it, until it has enough rows. So most searches need not sort
+// seven days.
 const (
 	firstWindow = 5 * time.Minute // the width of the table's key
 	widening    = 6               // seven days are seven windows

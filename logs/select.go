@@ -14,7 +14,8 @@ import (
 	"sandbox/logs/sql"
 )
 
-// condition builds what stands behind WHERE, with the values in parameters.
+// condition builds the text that follows WHERE. Values are not in the text but
+// in parameters.
 type condition struct {
 	terms  []string
 	params map[string]string
@@ -22,15 +23,15 @@ type condition struct {
 
 func (c *condition) and(term string) { c.terms = append(c.terms, term) }
 
-// value returns the placeholder of a new parameter.
+// value adds a parameter and returns its placeholder.
 func (c *condition) value(kind, text string) string {
 	name := "p" + strconv.Itoa(len(c.params))
 	c.params[name] = text
 	return "{" + name + ":" + kind + "}"
 }
 
-// where returns the condition of a filter on a table of a schema, for the rows
-// from one moment to another.
+// where returns a filter's condition on a table with the given schema, for the
+// rows between two times.
 func (f Filter) where(s clickhouse.Schema, from, to time.Time) *condition {
 	c := &condition{params: map[string]string{}}
 	c.during(s, from, to)
@@ -41,7 +42,7 @@ func (f Filter) where(s clickhouse.Schema, from, to time.Time) *condition {
 		low := 4*slices.Index(severities, f.Severity) + 1
 		c.and(fmt.Sprintf("(SeverityNumber BETWEEN %d AND %d OR SeverityNumber = 0 AND upper(SeverityText) = '%s')", low, low+3, f.Severity))
 	}
-	if f.TraceID != "" { // an index on it knows whole values only
+	if f.TraceID != "" { // the index on the column can look up whole values only
 		c.and("TraceId IN (" + c.value("String", strings.ToLower(f.TraceID)) + ", " + c.value("String", strings.ToUpper(f.TraceID)) + ", " + c.value("String", f.TraceID) + ")")
 	}
 	if f.Text != "" {
@@ -50,10 +51,11 @@ func (f Filter) where(s clickhouse.Schema, from, to time.Time) *condition {
 	return c
 }
 
-// contains asks for a text in Body, in any case of all Unicode. The engine's
-// own functions for that miss letters whose cases differ in length, or that
-// have three. Its regular expressions miss none, but they are slow and know no
-// index: what lower(Body) must hold comes first.
+// contains adds the condition that Body contains a text, in any case of all
+// Unicode. The engine's own functions for that miss letters whose cases differ
+// in length, or that have three cases. Its regular expressions miss none, but
+// they are slow and can't use an index. So a condition on lower(Body), which
+// can, comes first.
 func (c *condition) contains(text string) {
 	all, whole := spellings(text)
 	var plain, patterns []string
@@ -62,7 +64,7 @@ func (c *condition) contains(text string) {
 		patterns = append(patterns, "lower(Body) LIKE "+c.value("String", "%"+wildcards.Replace(s)+"%"))
 	}
 	c.and("multiSearchAny(lower(Body), [" + strings.Join(plain, ", ") + "])")
-	if word().MatchString(all[0]) { // an index of words needs LIKE
+	if word().MatchString(all[0]) { // an index of words is used for LIKE only
 		c.and("(" + strings.Join(patterns, " OR ") + ")")
 	}
 	if !whole {
@@ -70,21 +72,23 @@ func (c *condition) contains(text string) {
 	}
 }
 
-// wildcards are what LIKE would take for more than itself.
+// wildcards escapes the characters to which LIKE gives a special meaning.
 var wildcards = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
 
-// word is a whole one: OpenTelemetry's index has no parts of words.
+// word matches a text that holds a whole word, with a character before and
+// behind it: OpenTelemetry's index does not hold parts of words.
 var word = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[^0-9a-z\x80-\x{10FFFF}][0-9a-z]+[^0-9a-z\x80-\x{10FFFF}]`) //nolint:forbidigo // on first use
 })
 
-// during asks for the rows of an interval. Times that the column can't hold
-// are the nearest that it can: no row is lost or won.
+// during adds the condition that a row's time is in an interval. A bound that
+// the column's type can't hold is replaced by the nearest one that it can hold,
+// which changes nothing about the rows that match.
 func (c *condition) during(s clickhouse.Schema, from, to time.Time) {
 	column := "Timestamp"
 	if !inDateTime(from) || !inDateTime(to) {
-		// The table's key is made of a type that begins in 1970 and ends in
-		// 2106. It would lead past rows of other times.
+		// The table's key has a type whose range is 1970 to 2106. With times
+		// outside of it the engine would skip rows that match.
 		column = "identity(Timestamp)"
 	} else {
 		c.seconds(s, from, to)
@@ -93,7 +97,8 @@ func (c *condition) during(s clickhouse.Schema, from, to time.Time) {
 	c.and(column + " < fromUnixTimestamp64Nano(" + c.value("Int64", nanoseconds(to)) + ")")
 }
 
-// seconds adds what the table's key can use, in which times are rounded down.
+// seconds adds a condition that the table's key can use. Times are rounded down
+// in it.
 func (c *condition) seconds(s clickhouse.Schema, from, to time.Time) {
 	low := "toDateTime(" + c.value("UInt32", strconv.FormatInt(from.Unix(), 10)) + ")"
 	high := "toDateTime(" + c.value("UInt32", strconv.FormatInt(to.Unix(), 10)) + ")"
@@ -107,7 +112,7 @@ func (c *condition) seconds(s clickhouse.Schema, from, to time.Time) {
 	}
 }
 
-// inDateTime tells whether a time is inside of what the type DateTime holds.
+// inDateTime reports whether the type DateTime can hold a time.
 func inDateTime(t time.Time) bool { return t.Unix() >= 0 && t.Unix() < math.MaxUint32 }
 
 func nanoseconds(t time.Time) string {
@@ -121,8 +126,8 @@ func nanoseconds(t time.Time) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// search returns the statement for the newest rows of a filter, in a part of its
-// interval.
+// search returns the statement that reads the newest rows of a filter, in a
+// part of its interval.
 func (f Filter) search(s clickhouse.Schema, from, to time.Time, limit int) clickhouse.Request {
 	var columns, order []string
 	for _, c := range s.Columns {
@@ -142,7 +147,7 @@ func (f Filter) search(s clickhouse.Schema, from, to time.Time, limit int) click
 	}
 }
 
-// severityOf gives the name of a row's severity.
+// severityOf is the expression for the name of a row's severity.
 var severityOf = func() string {
 	var b strings.Builder
 	b.WriteString("multiIf(")
@@ -152,8 +157,9 @@ var severityOf = func() string {
 	return b.String() + "SeverityNumber = 0 AND upper(SeverityText) IN ('" + strings.Join(severities, "', '") + "'), upper(SeverityText), '')"
 }()
 
-// bucket returns the start of a row's bucket of UTC time. The engine's own
-// function gives a type that begins in 1970 and ends in 2106.
+// bucket returns the expression for the start of a row's time bucket, in UTC.
+// The engine's own function for this returns a type whose range is 1970 to
+// 2106.
 func bucket(width time.Duration) string {
 	const nanoseconds = "toUnixTimestamp64Nano(toDateTime64(Timestamp, 9))"
 	// intDiv rounds towards zero, and time before 1970 is negative.
@@ -161,7 +167,7 @@ func bucket(width time.Duration) string {
 		nanoseconds, int64(width)-1, int64(width), int64(width/time.Second))
 }
 
-// aggregate returns the statement that counts.
+// aggregate returns the statement that counts rows.
 func (g Grouping) aggregate(s clickhouse.Schema) clickhouse.Request {
 	var columns, keys, order, rest []string
 	add := func(asked bool, expression, name string) bool {

@@ -12,14 +12,15 @@ import (
 	"sandbox/logs/sql"
 )
 
-// Config is what a service is made of.
+// Config holds what a service is made from.
 type Config struct {
-	// Engine answers the queries; nil when there is none, and Missing says why.
+	// Engine answers the queries. It is nil when there is no engine; then
+	// Missing says why.
 	Engine  *clickhouse.Client
 	Missing error
 	Budget  Budget
-	// Table is a name, "TABLE" or "DATABASE.TABLE", that means the log table in
-	// statements, beside those that always do; "" for none.
+	// Table is an additional name, "TABLE" or "DATABASE.TABLE", that means the
+	// log table in statements; "" for none.
 	Table string
 }
 
@@ -48,8 +49,8 @@ func New(c Config) (*Service, error) {
 	return s, nil
 }
 
-// Admit counts an operation of a key, whatever becomes of it. It must come
-// before each. Errors: RateLimited.
+// Admit counts an operation of a key, whether or not the operation then
+// succeeds. It must be called before each operation. Errors: RateLimited.
 func (s *Service) Admit(key string) (Allowance, error) {
 	a, ok := s.meter.take(key, s.Budget.PerMinute, time.Now())
 	if !ok {
@@ -59,7 +60,7 @@ func (s *Service) Admit(key string) (Allowance, error) {
 	return a, nil
 }
 
-// Describe describes the log table, one row a column.
+// Describe returns a description of the log table, one row per column.
 func (s *Service) Describe(ctx context.Context) (Result, error) {
 	return s.run(ctx, func(ctx context.Context, p *purse) (Result, error) {
 		schema, err := s.Engine.Describe(ctx, p.left())
@@ -67,8 +68,8 @@ func (s *Service) Describe(ctx context.Context) (Result, error) {
 	})
 }
 
-// overBudget words that a description costs more than allowed, which no client
-// can help.
+// overBudget rewords the failure of a description that costs more than the
+// budget allows: the client can do nothing about it.
 func overBudget(err error) error {
 	if fault.Is(err, fault.BudgetExceeded) || fault.Is(err, fault.ResultTooLarge) {
 		return fault.Wrap(fault.Unavailable, err, "the budget is too small to describe the table")
@@ -88,7 +89,7 @@ func (s *Service) Query(ctx context.Context, doc []byte) (Result, error) {
 	})
 }
 
-// Search returns the newest rows that the filter of a body lets through.
+// Search returns the newest rows that match the filter of a body.
 func (s *Service) Search(ctx context.Context, doc []byte) (Result, error) {
 	f, err := decodeSearch(doc)
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *Service) Search(ctx context.Context, doc []byte) (Result, error) {
 	})
 }
 
-// Aggregate counts the rows that the filter of a body lets through.
+// Aggregate counts the rows that match the filter of a body.
 func (s *Service) Aggregate(ctx context.Context, doc []byte) (Result, error) {
 	g, err := decodeAggregate(doc)
 	if err != nil {
@@ -117,8 +118,8 @@ func (s *Service) Aggregate(ctx context.Context, doc []byte) (Result, error) {
 	})
 }
 
-// withSchema runs a query that was built for the table's columns, and once
-// more when they turn out to be others.
+// withSchema runs a query that is built for the table's columns. It runs it
+// once more if the engine says that the columns have changed.
 func withSchema(ctx context.Context, engine *clickhouse.Client, run func(clickhouse.Schema) (Result, error)) (Result, error) {
 	for again := false; ; again = true {
 		schema, err := engine.Schema(ctx)
@@ -132,8 +133,9 @@ func withSchema(ctx context.Context, engine *clickhouse.Client, run func(clickho
 	}
 }
 
-// notTheirs words the failure of a statement that is not the caller's: that it
-// is wrong means that the table is not as the service needs it.
+// notTheirs rewords the failure of a statement that the service wrote and not
+// the caller: if the engine calls it wrong, the table is not as the service
+// needs it.
 func notTheirs(err error) error {
 	if !fault.Is(err, fault.SQLError) {
 		return err
@@ -141,7 +143,8 @@ func notTheirs(err error) error {
 	return fault.Wrap(fault.Upstream, err, "the log table is not as OpenTelemetry makes it")
 }
 
-// run takes a place among the running queries, and runs one with the budget.
+// run waits for one of the places of running queries, and then runs a query
+// within the budget.
 func (s *Service) run(ctx context.Context, query func(context.Context, *purse) (Result, error)) (Result, error) {
 	if s.Engine == nil {
 		return Result{}, missing(s.Missing)
@@ -156,7 +159,7 @@ func (s *Service) run(ctx context.Context, query func(context.Context, *purse) (
 	return query(ctx, s.Budget.purse())
 }
 
-// prerequisite says both ways to an engine.
+// prerequisite names both ways to get an engine.
 const prerequisite = "run `make deps-logs` to fetch the embedded engine, or start the server with --chdb-lib PATH; " +
 	"or name a ClickHouse server with --clickhouse-dsn http://USER:PASSWORD@HOST:8123"
 

@@ -16,7 +16,8 @@ import (
 	"sandbox/logs/sql"
 )
 
-// statement is a caller's statement: in our words, with the values that fill it.
+// A statement is a caller's statement, rewritten by package sql, with the
+// values of its placeholders.
 type statement struct {
 	sql              string
 	params, literals map[string]string
@@ -38,9 +39,9 @@ var paramName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`) //nolint:forbidigo // on first use
 })
 
-// decodeStatement reads the body of a query and lets its statement through or
-// not. Each of tables means the log table in it. Errors: Malformed, TooLarge and
-// SQLRejected, with fields.
+// decodeStatement reads the body of a query and checks whether its statement is
+// allowed. Each of tables is a name that means the log table in it. Errors:
+// Malformed, TooLarge and SQLRejected, with fields.
 func decodeStatement(doc []byte, tables []sql.TableName) (statement, error) {
 	var d statementDocument
 	var c checks
@@ -65,7 +66,7 @@ func decodeStatement(doc []byte, tables []sql.TableName) (statement, error) {
 	for _, p := range ours.Params {
 		value, given := params[p.Name]
 		switch {
-		case !given: // the engine names it
+		case !given: // the engine's error names it
 		case composite(p.Type):
 			s.literals[p.Name] = value
 		default:
@@ -75,8 +76,8 @@ func decodeStatement(doc []byte, tables []sql.TableName) (statement, error) {
 	return s, nil
 }
 
-// composite tells whether the engine reads a type's values as they stand in a
-// statement.
+// composite reports whether the engine reads a type's values in the syntax of
+// literals in a statement.
 func composite(kind string) bool {
 	outer, _, _ := strings.Cut(kind, "(")
 	return slices.Contains([]string{"Array", "Tuple", "Map", "Nested"}, outer)
@@ -90,8 +91,8 @@ func rejected(err error) error {
 	return p
 }
 
-// sql reads the text of a statement. That it is too long is another problem
-// than the rest: see decodeStatement.
+// sql reads the text of a statement. Its length is checked in decodeStatement,
+// because a statement that is too long is another kind of failure.
 func (c *checks) sql(v jsontext.Value) string {
 	if absent(v) {
 		return ""
@@ -105,7 +106,7 @@ func (c *checks) sql(v jsontext.Value) string {
 	return text
 }
 
-// params reads the values of placeholders as the text that the engine reads.
+// params reads the values of placeholders, as the text that the engine expects.
 func (c *checks) params(v jsontext.Value) map[string]string {
 	if absent(v) {
 		return nil
@@ -132,7 +133,7 @@ func (c *checks) params(v jsontext.Value) map[string]string {
 	return params
 }
 
-// brief keeps what quotes a client's words short.
+// brief shortens a message that quotes a client's text.
 func brief(s string) string {
 	const most = 100
 	if utf8.RuneCountInString(s) <= most {

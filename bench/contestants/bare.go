@@ -17,8 +17,8 @@ import (
 // BareArgument makes this program a server of net/http with nothing behind it.
 const BareArgument = "bare"
 
-// Bare is such a server in a process of its own. A line with the name of a file
-// on its stdin makes it answer with that document.
+// Bare is such a server in a process of its own. When it reads a line with the
+// name of a file from its stdin, it answers with that document from then on.
 type Bare struct {
 	*harness.Conversation
 	dir string
@@ -38,7 +38,7 @@ func startBare(dir string) (*Bare, error) {
 	return b, err
 }
 
-// Show makes it answer with doc.
+// Show makes the server answer with doc.
 func (b *Bare) Show(doc []byte) error {
 	file := filepath.Join(b.dir, "document")
 	if err := os.WriteFile(file, doc, 0o600); err != nil {
@@ -55,7 +55,7 @@ func (b *Bare) close() error {
 	return b.Close()
 }
 
-// ServeBare is the server's life: until its stdin ends.
+// ServeBare runs the server until its stdin ends.
 func ServeBare() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +79,7 @@ func ServeBare() error {
 }
 
 // bareHandler answers GET with its document, or with as many bytes as the query
-// says, and takes what is sent to it.
+// says. It reads and drops what is sent to it.
 type bareHandler struct{ document atomic.Pointer[[]byte] }
 
 func (h *bareHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

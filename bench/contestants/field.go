@@ -1,8 +1,9 @@
-// Package contestants holds all who are measured, and what they need: [Ours], the
-// library in this process, and [Service], a daemon of ours; the peers [OCI] (runc
-// and crun), [Bwrap] and [Podman]; the root file system and the images that all
-// of them run, and the [Lab], a network of their own. A [Field] is all of that for
-// one run of the bench; package measures chooses from it.
+// Package contestants holds everything that is measured, and what it needs:
+// [Ours], the library in this process, and [Service], a daemon of ours; the
+// peers [OCI] (runc and crun), [Bwrap] and [Podman]; the root file system and
+// the images that all of them run, and the [Lab], a network of their own. A
+// [Field] is all of that for one run of the bench; package measures chooses
+// from it.
 package contestants
 
 import (
@@ -15,16 +16,16 @@ import (
 	"sandbox/bench/harness"
 )
 
-// Field is what all measurements share.
+// Field holds what all measurements share.
 type Field struct {
 	harness.Pace
 	Tools  string // directory of the built programs and peers
-	Dir    string // of all state of this run; removed at the end
+	Dir    string // directory of all state of this run; removed at the end
 	Rootfs string // the same for everyone
 	Peers  Peers
 	Ours   *Ours
 
-	// Nil before they are needed.
+	// These are nil until they are first needed.
 	lab     *Lab
 	service *Service
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// More layers than the root file system, and the files in each.
+// The number of layers beside the root file system, and of the files in each.
 const (
 	moreLayers = 4
 	layerFiles = 100
@@ -59,7 +59,8 @@ func makeImage(file, rootfs string) error {
 	return tarball.WriteToFile(file, tag, image)
 }
 
-// moreLayer makes a tar with files of its own, and one that all such layers have.
+// moreLayer returns a tar with files of its own, and with one that all such
+// layers have.
 func moreLayer(n int) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -24,26 +24,27 @@ const (
 	LabWorld = "198.51.100.2"
 )
 
-// labImage is what both sides call the image of five layers.
+// labImage is the name by which both sides know the image of five layers.
 const labImage = "localhost/bench:1"
 
-// GuestPort is what is published of boxes and containers.
+// GuestPort is the port of boxes and containers that is published.
 const GuestPort = 5001
 
-// Lab is a host of its own for what needs a network: a network namespace in
-// which boxes and containers are made, and behind a veth pair another one, the
-// world. Nothing passes the interfaces of the machine, and no firewall of it.
+// Lab is a host of its own for measurements that need a network. It is a
+// network namespace in which boxes and containers are made, connected by a veth
+// pair to another one, the world. Nothing passes the machine's interfaces, or
+// the machine's firewall.
 type Lab struct {
 	Host, World harness.Place
 	Ours        *Ours
 	Podman      *Podman
 	volume      string
-	port        atomic.Int32 // the last that was published
+	port        atomic.Int32 // the last one that was published
 	failed      error        // why there is none
 }
 
-// Lab makes the lab when it is first asked for. What was made of one that
-// failed goes with the run.
+// Lab returns the lab, which the first call makes. What was made of a lab that
+// failed is removed at the end of the run.
 func (b *Field) Lab(ctx context.Context) (*Lab, error) {
 	if b.lab != nil {
 		return b.lab, b.lab.failed
@@ -75,8 +76,8 @@ func (l *Lab) prepare(ctx context.Context, b *Field) error {
 	return nil
 }
 
-// open starts the shim of ours in the lab's network, by a first box, and
-// imports the image.
+// open starts our shim in the lab's network, by making a first box, and imports
+// the image.
 func (l *Lab) open(ctx context.Context, archive string) error {
 	err := l.Host.Do(func() error {
 		box, err := l.Ours.Create(ctx)
@@ -97,7 +98,7 @@ func (l *Lab) open(ctx context.Context, archive string) error {
 	return err
 }
 
-// join leads a veth pair from one side to the other.
+// join connects the two sides by a veth pair.
 func (l *Lab) join() error {
 	err := l.Host.Do(func() error {
 		pair := netlink.NewVeth(netlink.LinkAttrs{Name: "wan"})
@@ -133,7 +134,7 @@ func linkUp(name, address string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// NextPort returns a port of the lab's host that nobody has had yet.
+// NextPort returns a port of the lab's host that was not used before.
 func (l *Lab) NextPort() int { return int(l.port.Add(1)) }
 
 // Create makes a box of the image with a network, a volume and a port.
@@ -152,12 +153,13 @@ func (l *Lab) Create(ctx context.Context, hostIP string, port int, more ...func(
 	return box, err
 }
 
-// Publish is the same for podman, on an address of the host.
+// Publish returns the arguments that give a container of podman the same: the
+// volume, and a published port on an address of the host.
 func (l *Lab) Publish(hostIP string, port int) []string {
 	return []string{"-v", l.volume + ":/volume", "-p", hostIP + ":" + strconv.Itoa(port) + ":" + strconv.Itoa(GuestPort)}
 }
 
-// close ends all that is in the lab; the kernel takes the rest with it.
+// close ends all that runs in the lab. The kernel then removes the rest.
 func (l *Lab) close(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -165,7 +167,7 @@ func (l *Lab) close(ctx context.Context) error {
 	return errors.Join(l.Podman.close(ctx), l.Ours.close(ctx), l.Host.Close(), l.World.Close())
 }
 
-// OursToOutput makes a box and runs a command in it, to the first byte. The
+// OursToOutput makes a box and runs a command in it, up to the first byte. The
 // box's removal is not in the time.
 func (l *Lab) OursToOutput(ctx context.Context) (time.Duration, error) {
 	port := l.NextPort()
@@ -179,8 +181,8 @@ func (l *Lab) OursToOutput(ctx context.Context) (time.Duration, error) {
 	return made + t.First, errors.Join(err, l.Ours.Remove(ctx, box))
 }
 
-// PodmanToOutput makes a container with podman and runs a command in it, to the
-// first byte. Its removal is not in the time.
+// PodmanToOutput makes a container with podman and runs a command in it, up to
+// the first byte. The container's removal is not in the time.
 func (l *Lab) PodmanToOutput(ctx context.Context) (time.Duration, error) {
 	name, args := l.Podman.Run(l.Publish("127.0.0.1", l.NextPort()), Hello...)
 	t, err := l.Podman.command(args...).Run(ctx)

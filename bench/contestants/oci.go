@@ -13,11 +13,12 @@ import (
 	"sandbox/bench/harness"
 )
 
-// OCI is a peer that takes OCI bundles: runc or crun. Its bundles hold what its
-// own `spec` command writes, but for the command, the terminal and the root.
+// OCI is a peer that runs OCI bundles: runc or crun. A bundle holds what the
+// peer's own `spec` command writes, except for the command, the terminal and
+// the root.
 type OCI struct {
 	path, name, version, why string
-	root                     string // of its state
+	root                     string // directory of its state
 	bundles                  string
 	rootfs                   string
 	ns                       harness.Place
@@ -26,12 +27,12 @@ type OCI struct {
 
 const ociIsolation = "mount pid net ipc uts ns, cgroup, caps, masked paths; no user ns, overlay, seccomp"
 
-// Contestant returns the peer as a contestant that does run.
+// Contestant returns a contestant that calls run with the peer.
 func (o *OCI) Contestant(run func(context.Context) (time.Duration, error)) harness.Contestant {
 	return harness.Contestant{Name: o.name, Version: o.version, Isolation: ociIsolation, Why: o.why, Run: run}
 }
 
-// bundle makes a bundle that runs args, and gives its directory.
+// bundle makes a bundle that runs args, and returns its directory.
 func (o *OCI) bundle(ctx context.Context, name string, args ...string) (string, error) {
 	dir := filepath.Join(o.bundles, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -61,13 +62,13 @@ func (o *OCI) bundle(ctx context.Context, name string, args ...string) (string, 
 	return dir, os.WriteFile(file, doc, 0o644)
 }
 
-// run makes a contestant's run of `run` with a bundle, to the first byte.
+// run runs the peer's `run` with a bundle, up to the first byte.
 func (o *OCI) run(ctx context.Context, bundle string) (harness.Timing, error) {
 	return o.command("run", "--bundle", bundle, o.newID()).Run(ctx)
 }
 
-// start starts a container that lives until its conversation is closed, and
-// is then removed by the runc or crun that runs it.
+// start starts a container that lives until its conversation is closed. The
+// runc or crun that runs the container then removes it.
 func (o *OCI) start(ctx context.Context) (*harness.Conversation, string, error) {
 	dir, err := o.bundle(ctx, "idle", "/bin/sh", "-c", "echo ready; exec cat")
 	if err != nil {
@@ -85,7 +86,7 @@ func (o *OCI) exec(ctx context.Context, id string, args ...string) (harness.Timi
 
 // close deletes whatever containers are left.
 func (o *OCI) close(ctx context.Context) error {
-	left, err := os.ReadDir(o.root) // one directory a container
+	left, err := os.ReadDir(o.root) // one directory per container
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -106,11 +107,12 @@ func (o *OCI) do(ctx context.Context, args ...string) error {
 	return err
 }
 
-// newID returns an id that names a cgroup too: no two tools may share one.
+// newID returns an id that also names a cgroup, so two tools must never have
+// the same.
 func (o *OCI) newID() string { return fmt.Sprintf("%s-%d", filepath.Base(o.root), o.seq.Add(1)) }
 
-// Creates runs a new container to its first byte; its end and its removal are
-// not in the time.
+// Creates returns a contestant that runs a new container up to its first byte.
+// The container's end and removal are not in the time.
 func (o *OCI) Creates(ctx context.Context) harness.Contestant {
 	var bundle string
 	if o.why == "" {

@@ -22,7 +22,7 @@ type Ours struct {
 	host         *local.Host
 	Home, rootfs string
 	Why          string
-	Shim         Shim // known from the first box on
+	Shim         Shim // known once the first box is made
 }
 
 const ourIsolation = "user mount pid net ipc uts cgroup ns, cgroup, caps, masked paths, id-mapped overlay, seccomp"
@@ -42,8 +42,8 @@ func (o *Ours) Contestant(run func(context.Context) (time.Duration, error)) harn
 	return harness.Contestant{Name: "ours", Version: core.Version, Isolation: ourIsolation, Why: o.Why, Run: run}
 }
 
-// Alone makes the one row of a measurement that has no peers. measure fills in
-// what it found.
+// Alone returns the one row of a measurement that has no peers. measure fills
+// in its figures.
 func (o *Ours) Alone(unit string, n int, measure func(*harness.Row) error) []harness.Row {
 	r := harness.Row{Contestant: "ours", Version: core.Version, Isolation: ourIsolation, Unit: unit, N: n, DidNotRun: o.Why}
 	if r.DidNotRun == "" {
@@ -62,15 +62,15 @@ func (o *Ours) Create(ctx context.Context) (*core.Box, error) {
 	return o.CreateWith(ctx, opts)
 }
 
-// CreateDefault makes a box as one that asks for nothing gets it.
+// CreateDefault makes a box with the default options.
 func (o *Ours) CreateDefault(ctx context.Context) (*core.Box, error) {
 	opts := options.Defaults()
 	opts.RootfsPath = o.rootfs
 	return o.CreateWith(ctx, opts)
 }
 
-// CreateWith makes a box with these options. The first one tells which process
-// the shim is.
+// CreateWith makes a box with these options. The first box shows which process
+// is the shim.
 func (o *Ours) CreateWith(ctx context.Context, opts options.Box) (*core.Box, error) {
 	box, _, err := o.host.Create(ctx, opts)
 	if err == nil && o.Shim.pid == 0 {
@@ -79,7 +79,7 @@ func (o *Ours) CreateWith(ctx context.Context, opts options.Box) (*core.Box, err
 	return box, err
 }
 
-// Remove removes a box by force, also when ctx has ended.
+// Remove removes a box by force, even if ctx has ended.
 func (o *Ours) Remove(ctx context.Context, box *core.Box) error {
 	return o.host.Remove(context.WithoutCancel(ctx), box.ID(), true)
 }
@@ -135,7 +135,7 @@ func (o *Ours) CreateToOutput(ctx context.Context) (time.Duration, error) {
 	return took[0] + took[1], err
 }
 
-// close lets go of the home and waits until its shim has left.
+// close closes the home and waits until its shim has ended.
 func (o *Ours) close(ctx context.Context) error {
 	if o == nil || o.host == nil {
 		return nil
@@ -146,10 +146,11 @@ func (o *Ours) close(ctx context.Context) error {
 	return o.Shim.wait(30 * time.Second)
 }
 
-// Hello is the command of most measurements.
+// Hello is the command that most measurements run.
 var Hello = []string{"/bin/echo", "hi"}
 
-// Batch makes boxes to their first output; they are removed afterwards, untimed.
+// Batch makes boxes up to their first output. They are removed afterwards,
+// which is not in the time.
 func (o *Ours) Batch(ctx context.Context, n int) (time.Duration, error) {
 	boxes := make([]*core.Box, n)
 	took, err := harness.AtOnce(n, func(i int) error {
@@ -169,8 +170,8 @@ func (o *Ours) Batch(ctx context.Context, n int) (time.Duration, error) {
 	return took, err
 }
 
-// Idle makes n boxes and uses each once: memory that init needs for its first
-// exec counts. What was made is given also on failure.
+// Idle makes n boxes and uses each once, because the memory that init needs for
+// its first exec counts. It returns the boxes that were made even if it fails.
 func (o *Ours) Idle(ctx context.Context, n int) ([]*core.Box, error) {
 	var boxes []*core.Box
 	for range n {
@@ -186,14 +187,14 @@ func (o *Ours) Idle(ctx context.Context, n int) ([]*core.Box, error) {
 	return boxes, nil
 }
 
-// Leftovers looks for what bears one of the ids: directories of the home, cgroups,
-// and mounts of this process and of the shim.
+// Leftovers returns what bears one of the ids: directories of the home,
+// cgroups, and mounts of this process and of the shim.
 func (o *Ours) Leftovers(ids []string) ([]string, error) {
 	var left []string
 	for _, root := range []string{o.Home, "/sys/fs/cgroup"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // went while we looked
+				return nil // it was removed while we walked the tree
 			}
 			if err == nil && slices.Contains(ids, d.Name()) {
 				left = append(left, path)

@@ -13,15 +13,15 @@ import (
 	"sandbox/bench/harness"
 )
 
-// Peers are the tools that ours is measured beside. One that isn't installed
-// says so in its row.
+// Peers are the tools with which ours is compared. The row of one that isn't
+// installed says so.
 type Peers struct {
 	Runc, Crun *OCI
 	Bwrap      Bwrap
 }
 
-// runcVersion is the runc whose figures the bars name, the one whose
-// libcontainer ours is made of.
+// runcVersion is the version of runc to whose figures the bars refer. Ours uses
+// the libcontainer of the same version.
 const runcVersion = "1.5.2"
 
 func findPeers(ctx context.Context, b *Field) Peers {
@@ -53,8 +53,9 @@ func newOCI(ctx context.Context, b *Field, name string) *OCI {
 	return o
 }
 
-// FindTool looks for a peer among the built ones, then on PATH, and asks for
-// its version: the last word of the first line.
+// FindTool looks for a peer among those that were built here, then on PATH. It
+// also returns the peer's version: the last word of the first line that it
+// prints when asked for it.
 func FindTool(ctx context.Context, b *Field, name string) (path, version, why string) {
 	path = filepath.Join(b.Tools, "peers", name)
 	if _, err := os.Stat(path); err != nil {
@@ -79,7 +80,7 @@ func newBwrap(ctx context.Context, b *Field) Bwrap {
 	return w
 }
 
-// Contestant returns bubblewrap as a contestant that does run.
+// Contestant returns a contestant that calls run with bubblewrap.
 func (w Bwrap) Contestant(run func(context.Context) (time.Duration, error)) harness.Contestant {
 	return harness.Contestant{
 		Name: "bwrap", Version: w.version, Why: w.why, Run: run,
@@ -87,7 +88,7 @@ func (w Bwrap) Contestant(run func(context.Context) (time.Duration, error)) harn
 	}
 }
 
-// Run runs args in a new sandbox of its own.
+// Run runs args in a new sandbox.
 func (w Bwrap) Run(ctx context.Context, args ...string) (harness.Timing, error) {
 	flags := []string{w.path, "--unshare-all", "--die-with-parent", "--ro-bind", w.rootfs, "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--"}
 	return harness.Command{Args: append(flags, args...)}.Run(ctx)

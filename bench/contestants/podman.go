@@ -14,10 +14,11 @@ import (
 
 const podmanIsolation = "mount pid net ipc uts ns, cgroup, overlay, caps, seccomp, masked paths; no user ns; default bridge, NAT, published port"
 
-// Podman is the peer of what needs images and networks: Debian's, with its
-// default runtime, its default network (a bridge with NAT by iptables) and its
-// default file system (overlay). All that it keeps is below a directory of the
-// run, or in a mount and a network namespace that end with it.
+// Podman is the peer for measurements that need images and networks. It is
+// Debian's, with its default runtime, its default network (a bridge with NAT by
+// iptables) and its default file system (overlay). It keeps everything below a
+// directory of the run, or in a mount namespace and a network namespace that
+// end with it.
 type Podman struct {
 	path, version, why string
 	dir                string
@@ -25,7 +26,8 @@ type Podman struct {
 	seq                atomic.Int64
 }
 
-// newPodman loads the image of archive; host is the network it works in.
+// newPodman loads the image of archive. host is the network in which podman
+// works.
 func newPodman(ctx context.Context, b *Field, host harness.Place, archive string) *Podman {
 	p := &Podman{dir: filepath.Join(b.Dir, "podman")}
 	if p.path, p.version, p.why = FindTool(ctx, b, "podman"); p.why != "" {
@@ -42,13 +44,14 @@ func newPodman(ctx context.Context, b *Field, host harness.Place, archive string
 	return p
 }
 
-// Contestant returns podman as a contestant of this name that does run.
+// Contestant returns a contestant of this name that calls run with podman.
 func (p *Podman) Contestant(name string, run func(context.Context) (time.Duration, error)) harness.Contestant {
 	return harness.Contestant{Name: name, Version: p.version, Isolation: podmanIsolation, Why: p.why, Run: run}
 }
 
 func (p *Podman) command(args ...string) harness.Command {
-	// The events and the cgroups that systemd would keep are files here.
+	// The events and cgroups that systemd would otherwise manage are kept in
+	// files here.
 	global := []string{
 		p.path, "--root", filepath.Join(p.dir, "root"), "--runroot", filepath.Join(p.dir, "run"), "--tmpdir", filepath.Join(p.dir, "tmp"),
 		"--network-config-dir", filepath.Join(p.dir, "networks"), "--storage-driver", "overlay",
@@ -63,8 +66,8 @@ func (p *Podman) Do(ctx context.Context, args ...string) error {
 	return err
 }
 
-// Run makes the arguments of `podman run`, for the default bridge and with
-// limits that a root without CAP_SYS_RESOURCE may set.
+// Run returns the arguments of `podman run`, for the default bridge and with
+// limits that a root user without CAP_SYS_RESOURCE may set.
 func (p *Podman) Run(flags []string, cmd ...string) (name string, args []string) {
 	name = fmt.Sprintf("%s-%d", filepath.Base(filepath.Dir(p.dir)), p.seq.Add(1))
 	args = []string{"run", "--name", name, "--network", "podman", "--pull", "never", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"}
@@ -86,7 +89,7 @@ func (p *Podman) close(ctx context.Context) error {
 	for _, pattern := range []string{"libpod_parent/*", "libpod_parent"} {
 		left, _ := filepath.Glob("/sys/fs/cgroup/*/" + pattern) // only a bad pattern fails
 		for _, dir := range left {
-			_ = os.Remove(dir) // fails where another podman uses it
+			_ = os.Remove(dir) // fails if another podman uses it, which is fine
 		}
 	}
 	return err

@@ -38,7 +38,7 @@ func (s *Service) Exec(ctx context.Context, box string) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// Options are those of a box of the cached image.
+// Options returns the options of a box of the cached image.
 func (s *Service) Options() options.Box {
 	o := options.Defaults()
 	o.Image, o.CPUs = serviceImage, 1
@@ -55,7 +55,7 @@ func (s *Service) Run(ctx context.Context) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// Load sends a round of requests over kept connections.
+// Load sends a round of requests over connections that are kept open.
 func (s *Service) Load(ctx context.Context, url string, requests, size int) (time.Duration, error) {
 	errs := make([]error, readConnections)
 	var wg sync.WaitGroup
@@ -77,8 +77,8 @@ func (s *Service) Load(ctx context.Context, url string, requests, size int) (tim
 	return time.Since(start), errors.Join(errs...)
 }
 
-// Get reads a document whole. It sends the key to everyone: it is a part of
-// what a request is.
+// Get reads a whole document. It sends the key to every server, because that is
+// a part of each request.
 func (s *Service) Get(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *Service) Shell(ctx context.Context, box, line string) error {
 	return nil
 }
 
-// Used makes boxes over REST and uses each once. It gives what was made also on
-// failure.
+// Used makes boxes over REST and uses each once. It returns the boxes that were
+// made even if it fails.
 func (s *Service) Used(ctx context.Context, n int) (boxes []string, err error) {
 	for range n {
 		box, err := s.Unix.CreateBox(ctx, s.Options())

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 )
 
-// busybox is where Debian's busybox-static puts it.
+// busybox is the path at which Debian's busybox-static installs it.
 const busybox = "/bin/busybox"
 
 // Producer writes as many bytes of text as its argument says (c/text.c).
 const Producer = "/bin/text"
 
-// TCPProgram sends and takes bytes (c/tcp.c).
+// TCPProgram sends and receives bytes (c/tcp.c).
 const TCPProgram = "/bin/tcp"
 
 // makeRootfs makes the root file system that all contestants run in: busybox

@@ -9,21 +9,23 @@ import (
 	"sandbox/core"
 )
 
-// Running is one running box of everyone who has such a thing.
+// Running holds one running box or container of every contestant that has such
+// a thing.
 type Running struct {
 	ours       *Ours
 	box        *core.Box
 	runc, crun Container
 }
 
-// Container is a running container of a peer; without one, its peer says why.
+// Container is a running container of a peer. If there is none, its peer says
+// why.
 type Container struct {
 	*OCI
 	id   string
 	life *harness.Conversation
 }
 
-// StartAll starts them. Who can't says so in its row.
+// StartAll starts them. The row of one that can't be started says so.
 func (b *Field) StartAll(ctx context.Context) *Running {
 	r := &Running{ours: b.Ours, runc: b.Peers.Runc.StartOne(ctx), crun: b.Peers.Crun.StartOne(ctx)}
 	if b.Ours.Why == "" {
@@ -35,7 +37,7 @@ func (b *Field) StartAll(ctx context.Context) *Running {
 	return r
 }
 
-// StartOne starts a container that does nothing. When that fails, the peer says
+// StartOne starts a container that does nothing. If that fails, the peer says
 // why from then on.
 func (o *OCI) StartOne(ctx context.Context) Container {
 	c := Container{OCI: o}
@@ -48,7 +50,8 @@ func (o *OCI) StartOne(ctx context.Context) Container {
 	return c
 }
 
-// Contestants run args in the running boxes, to the exit status.
+// Contestants returns contestants that run args in the running boxes, up to the
+// exit status.
 func (r *Running) Contestants(args ...string) []harness.Contestant {
 	ours := r.ours.Contestant(func(ctx context.Context) (time.Duration, error) {
 		t, err := r.ours.Exec(ctx, r.box, args...)
@@ -57,7 +60,8 @@ func (r *Running) Contestants(args ...string) []harness.Contestant {
 	return []harness.Contestant{ours, r.crun.Contestant(args), r.runc.Contestant(args)}
 }
 
-// Contestant runs args in the container, to the exit status.
+// Contestant returns a contestant that runs args in the container, up to the
+// exit status.
 func (c Container) Contestant(args []string) harness.Contestant {
 	return c.OCI.Contestant(func(ctx context.Context) (time.Duration, error) {
 		t, err := c.exec(ctx, c.id, args...)

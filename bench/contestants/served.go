@@ -7,17 +7,17 @@ import (
 	"sandbox/bench/harness"
 )
 
-// Resident is the memory of the daemon: of all its pages, as the bars say.
+// Resident returns the daemon's resident memory. All of its pages count, as the
+// bars require.
 func (s *Service) Resident() (int64, error) { return harness.StatusBytes(s.cmd.Process.Pid, "VmRSS:") }
 
-// Growth tells by how much the daemon's memory grew at most while f ran, beyond
-// what it was before.
+// Growth returns the daemon's memory before f ran, and its peak while f ran.
 func (s *Service) Growth(f func() error) (before, peak int64, err error) {
 	pid := s.cmd.Process.Pid
 	if before, err = s.Resident(); err != nil {
 		return 0, 0, err
 	}
-	// 5 makes the peak what is in use now (proc(5)).
+	// Writing 5 resets the peak to what is in use now (proc(5)).
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
 		return 0, 0, err
 	}
@@ -28,7 +28,7 @@ func (s *Service) Growth(f func() error) (before, peak int64, err error) {
 	return before, peak, err
 }
 
-// Alone makes a row without peers.
+// Alone returns a row for a measurement without peers.
 func (s *Service) Alone(what, unit string, n int) harness.Row {
 	c := s.As(what, nil)
 	return harness.Row{Contestant: c.Name, Version: c.Version, Isolation: c.Isolation, Unit: unit, N: n}

@@ -22,9 +22,10 @@ import (
 // serviceImage is the image of five layers in the service's home.
 const serviceImage = labImage
 
-// Service is a daemon of ours, a process of its own on a home of its own, and
-// beside it what it is compared with: the library on the same home, and net/http
-// with nothing behind it, a process of its own too.
+// Service is a daemon of ours, in a process of its own on a home of its own.
+// Beside it are the things with which it is compared: the library on the same
+// home, and net/http with nothing behind it, which also has a process of its
+// own.
 type Service struct {
 	cmd    *exec.Cmd
 	URL    string // over TCP
@@ -37,7 +38,7 @@ type Service struct {
 	failed error // why there is none
 }
 
-// Service starts them when they are first asked for.
+// Service returns the daemon and what is beside it. The first call starts them.
 func (b *Field) Service(ctx context.Context) (*Service, error) {
 	if b.service != nil {
 		return b.service, b.service.failed
@@ -47,7 +48,7 @@ func (b *Field) Service(ctx context.Context) (*Service, error) {
 	return b.service, b.service.failed
 }
 
-// Start starts them on a new directory of this name.
+// Start starts them in a new directory of this name.
 func (s *Service) Start(ctx context.Context, b *Field, name string) error {
 	dir := filepath.Join(b.Dir, name)
 	home, archive := filepath.Join(dir, "home"), filepath.Join(dir, "image.tar")
@@ -75,7 +76,7 @@ func (s *Service) Start(ctx context.Context, b *Field, name string) error {
 	return err
 }
 
-// serve starts the daemon and waits until it says that it listens.
+// serve starts the daemon and waits until it listens.
 func (s *Service) serve(b *Field, dir, home string) error {
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -83,15 +84,16 @@ func (s *Service) serve(b *Field, dir, home string) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(filepath.Join(b.Tools, "sandbox"), "serve", "--listen", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+home, "SANDBOX_HELPER_DIR="+b.Tools, "HOME="+dir) // the key goes to HOME
+	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+home, "SANDBOX_HELPER_DIR="+b.Tools, "HOME="+dir) // the daemon writes the key below HOME
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	s.cmd = cmd
-	// Its log is a file, as it would be: a pipe would make this process read
-	// along with every request. So there is nothing to wait for.
+	// The daemon's log is a file, as in normal use. With a pipe this process
+	// would have to read along with every request. So there is nothing that
+	// this process could wait for, and it looks again and again.
 	often := time.NewTicker(10 * time.Millisecond)
 	defer often.Stop()
 	for deadline := time.Now().Add(harness.Timeout); time.Now().Before(deadline); <-often.C {
@@ -104,7 +106,7 @@ func (s *Service) serve(b *Field, dir, home string) error {
 	return fmt.Errorf("the daemon is not ready: %.400s", said)
 }
 
-// connect makes the clients, with the key that the daemon has left.
+// connect makes the clients, with the key that the daemon has written.
 func (s *Service) connect(dir, home string) error {
 	p, ok, err := profile.File{Path: filepath.Join(dir, ".sandbox", "credentials.toml")}.Get(profile.Default)
 	if err != nil || !ok {
@@ -119,14 +121,14 @@ func (s *Service) connect(dir, home string) error {
 	return err
 }
 
-// As is a contestant of the service's.
+// As returns a contestant of the service.
 func (s *Service) As(what string, run func(context.Context) (time.Duration, error)) harness.Contestant {
 	c := s.Ours.Contestant(run)
 	c.Name += ", " + what
 	return c
 }
 
-// WithBox makes a box through the library for as long as use runs.
+// WithBox makes a box through the library, and keeps it as long as use runs.
 func (s *Service) WithBox(ctx context.Context, use func(box string) error) error {
 	box, err := s.Ours.Create(ctx)
 	if err != nil {
@@ -135,7 +137,7 @@ func (s *Service) WithBox(ctx context.Context, use func(box string) error) error
 	return errors.Join(use(box.ID()), s.Ours.Remove(ctx, box))
 }
 
-// Close ends the daemon, and with it what runs beside it.
+// Close ends the daemon, and what runs beside it.
 func (s *Service) Close(ctx context.Context) error {
 	if s == nil {
 		return nil

@@ -35,7 +35,7 @@ func ShimOf(home string) (int, error) {
 	return 0, fmt.Errorf("no shim of %s runs", home)
 }
 
-// parentOf finds the shim: what started the box's init.
+// parentOf returns the shim: the process that started the box's init.
 func parentOf(ctx context.Context, box *core.Box) (Shim, error) {
 	rec, err := box.Record(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func parentOf(ctx context.Context, box *core.Box) (Shim, error) {
 	return Shim{}, fmt.Errorf("no shim is the parent of process %d, the init of %s", rec.PID, box.ID())
 }
 
-// wait waits for the end of the process.
+// wait waits until the process ends.
 func (h Shim) wait(timeout time.Duration) error {
 	if h.pid == 0 {
 		return nil
@@ -76,8 +76,8 @@ func (h Shim) wait(timeout time.Duration) error {
 	}
 }
 
-// Family returns the shim and all that is in its session or descends from it:
-// all shims, and whatever runs in the boxes.
+// Family returns the shim and all processes that are in its session or descend
+// from it: all shims, and the processes in the boxes.
 func (h Shim) Family() ([]int, error) {
 	all, err := harness.Processes()
 	family := map[int]bool{h.pid: true}
@@ -96,8 +96,8 @@ func (h Shim) Family() ([]int, error) {
 	return pids, err
 }
 
-// Namespaces counts those that the shim and all it has started hold: by being
-// in one, by a descriptor or by a mount.
+// Namespaces counts the namespaces that the shim and everything it has started
+// hold: a process may be in one, or have it open as a descriptor or as a mount.
 func (h Shim) Namespaces() (int, error) {
 	family, err := h.Family()
 	if err != nil {

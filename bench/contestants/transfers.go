@@ -14,7 +14,7 @@ import (
 	"sandbox/core/options"
 )
 
-// UploadedFile is where uploads go.
+// UploadedFile is the path to which uploads go.
 const UploadedFile = "/root/uploaded"
 
 // Attach reads the output of a command as it comes.
@@ -86,7 +86,7 @@ func (s *Service) BareUpload(ctx context.Context, size int64) (time.Duration, er
 	return time.Since(start), resp.Body.Close()
 }
 
-// zeros is a file of that many of them.
+// zeros returns a file of that many zero bytes.
 func zeros(size int64) io.Reader { return io.LimitReader(zero{}, size) }
 
 type zero struct{}
@@ -96,8 +96,8 @@ func (zero) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Terminal opens a shell on a terminal, has it show the text, and reads to its
-// end.
+// Terminal opens a shell on a terminal, has it show the text, and reads to the
+// end of it.
 func (s *Service) Terminal(ctx context.Context, box string, size int64) (time.Duration, error) {
 	session, err := s.tcp.Terminal(ctx, box, client.TerminalOptions{Shell: "/bin/sh"})
 	if err != nil {
@@ -116,7 +116,8 @@ func (s *Service) Terminal(ctx context.Context, box string, size int64) (time.Du
 	return time.Since(start), errors.Join(err, AllShown(shown, size))
 }
 
-// AllShown wants a text of that size, its line ends doubled.
+// AllShown returns an error if fewer bytes than the text's size were shown. More
+// are right, because a terminal ends each line with one byte more.
 func AllShown(n, size int64) error {
 	if n < size {
 		return harness.Whole(n, size)

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// boxesAtOnce is how many boxes are made at the same time where many are.
+// boxesAtOnce is how many boxes are made at the same time, in the measurements
+// that make many.
 const boxesAtOnce = 8
 
-// AtOnce calls one for 0 to n-1, boxesAtOnce at a time.
+// AtOnce calls one for 0 to n-1, boxesAtOnce calls at a time.
 func AtOnce(n int, one func(i int) error) (time.Duration, error) {
 	errs := make([]error, n)
 	work := make(chan int)

@@ -17,25 +17,27 @@ import (
 // Timeout is how long a peer's command may take before it counts as hung.
 const Timeout = time.Minute
 
-// BufferSize is what everyone reads at a time: what a pipe holds.
+// BufferSize is how many bytes every contestant reads at a time: as many as a
+// pipe holds.
 const BufferSize = 64 << 10
 
-// Command is a program that is timed through the pipe on its stdout, which is
-// read by plain read(2) on the caller's thread.
+// Command is a program that is timed through the pipe on its stdout. The pipe
+// is read by plain read(2) on the caller's thread.
 type Command struct {
 	Args []string
 	NS   Place
 }
 
-// Timing is when what happened, from before the command's start.
+// Timing says when things happened, counted from before the command's start.
 type Timing struct {
 	First time.Duration // its first byte was read
 	End   time.Duration // its output and its exit status were read
 	Bytes int64
 }
 
-// Run runs the command to its end. Its failure carries its stderr. An
-// interrupt of this program doesn't reach it: it has its own process group.
+// Run runs the command to its end. If it fails, the error contains its stderr.
+// An interrupt of this program doesn't reach the command, which has its own
+// process group.
 func (c Command) Run(ctx context.Context) (t Timing, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Timeout)
 	defer cancel()
@@ -104,7 +106,7 @@ func Drain(fd int, buf []byte, start time.Time) (Timing, error) {
 	}
 }
 
-// ReadToEnd reads as everyone does, 64 KiB at a time.
+// ReadToEnd reads to the end as every contestant does, 64 KiB at a time.
 func ReadToEnd(r io.Reader) (n int64, err error) {
 	for buf := make([]byte, BufferSize); ; {
 		got, err := r.Read(buf)
@@ -118,7 +120,7 @@ func ReadToEnd(r io.Reader) (n int64, err error) {
 	}
 }
 
-// Whole is an error unless all the wanted bytes came.
+// Whole returns an error unless all the wanted bytes came.
 func Whole(got, want int64) error {
 	if got != want {
 		return fmt.Errorf("%d of %d bytes came", got, want)

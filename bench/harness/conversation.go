@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Conversation is a child that answers each line with a line.
+// Conversation is a child that answers each line that it is sent with a line.
 type Conversation struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -42,7 +42,7 @@ func Converse(c Command) (*Conversation, error) {
 	return child, nil
 }
 
-// Ask sends a line and gives the answer.
+// Ask sends a line and returns the answer.
 func (c *Conversation) Ask(line string) (string, error) {
 	if _, err := fmt.Fprintln(c.in, line); err != nil {
 		return "", err

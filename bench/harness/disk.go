@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is an empty file system. On one that is in use, ext4 is slower to make
-// files for minutes after many were deleted, whoever did that.
+// Disk is an empty file system of its own. On an ext4 that is in use, making
+// files is slower for minutes after many files were deleted, no matter by which
+// process.
 type Disk struct{ image, Dir string }
 
-// diskSize is more than any measurement writes; the file is sparse.
+// diskSize is more than any measurement writes. The file is sparse.
 const diskSize = 64 << 30
 
-// NewDisk makes one in dir, which is to be closed also on failure.
+// NewDisk makes a disk in dir. The caller closes it even on failure.
 func NewDisk(dir string) (Disk, error) {
 	d := Disk{filepath.Join(dir, "disk.img"), filepath.Join(dir, "disk")}
 	if err := os.WriteFile(d.image, nil, 0o600); err != nil {
@@ -28,7 +29,8 @@ func NewDisk(dir string) (Disk, error) {
 		return d, err
 	}
 	for _, args := range [][]string{
-		// Nothing is left to be made ready while contestants run.
+		// The file system is initialised completely here, so that the kernel
+		// does not do that in the background while contestants run.
 		{"mkfs.ext4", "-q", "-i", "65536", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", d.image},
 		{"mount", "-o", "loop", d.image, d.Dir},
 	} {
@@ -39,8 +41,8 @@ func NewDisk(dir string) (Disk, error) {
 	return d, nil
 }
 
-// Sync writes to the disk what was written to the file system, so that the
-// next one does not pay for the one before.
+// Sync writes to the disk what was written to the file system, so that the next
+// contestant does not pay for the one before.
 func (d Disk) Sync() error {
 	f, err := os.Open(d.Dir)
 	if err != nil {
@@ -50,7 +52,8 @@ func (d Disk) Sync() error {
 	return unix.Syncfs(int(f.Fd()))
 }
 
-// Close unmounts the file system, with what a contestant may have mounted in it.
+// Close unmounts the file system, and everything that a contestant may have
+// mounted in it.
 func (d Disk) Close() error {
 	if err := unix.Unmount(d.Dir, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("unmount %s: %w", d.Dir, err)

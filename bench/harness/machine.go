@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Facts are what a reader must know of the machine to judge the figures.
+// Facts are what a reader must know about the machine to judge the figures.
 type Facts struct {
 	Time       time.Time `json:"time"`
 	Kernel     string    `json:"kernel"`
@@ -19,12 +19,12 @@ type Facts struct {
 	CPUs       int       `json:"cpus"`
 	MemoryMiB  int       `json:"memory_mib"`
 	Cgroups    string    `json:"cgroups"`
-	FileSystem string    `json:"file_system"` // of the home
-	Load       string    `json:"load"`        // 1, 5 and 15 minutes
+	FileSystem string    `json:"file_system"` // the home's
+	Load       string    `json:"load"`        // averages over 1, 5 and 15 minutes
 	Go         string    `json:"go"`
 }
 
-// Machine reads the facts; what can't be read is left empty.
+// Machine returns the facts. What can't be read is left empty.
 func Machine(home string) Facts {
 	f := Facts{Time: time.Now().UTC(), CPUs: runtime.NumCPU(), Go: runtime.Version(), Cgroups: cgroupLayout(), FileSystem: fileSystem(home)}
 	var uts unix.Utsname
@@ -45,7 +45,7 @@ func Machine(home string) Facts {
 	return f
 }
 
-// Print writes the facts in one line.
+// Print writes the facts on one line.
 func (f Facts) Print(w io.Writer) {
 	fmt.Fprintf(w, "%s: kernel %s, %d x %s, %d MiB, cgroup %s, home on %s, load %s, %s\n",
 		f.Time.Format(time.RFC3339), f.Kernel, f.CPUs, f.CPU, f.MemoryMiB, f.Cgroups, f.FileSystem, f.Load, f.Go)
@@ -53,7 +53,7 @@ func (f Facts) Print(w io.Writer) {
 
 const unified = "/sys/fs/cgroup/unified" // cgroup2 of a hybrid host
 
-// Hybrid tells whether this host has cgroup v1 and, beside it, cgroup2.
+// Hybrid reports whether this host has cgroup v1 and, beside it, cgroup2.
 func Hybrid() bool {
 	var st unix.Statfs_t
 	return unix.Statfs(unified, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
@@ -73,7 +73,8 @@ func cgroupLayout() string {
 }
 
 // favordynmods is a mount option of cgroup2 that shortens the tail of every
-// move of a process, so a figure is worth little without it.
+// move of a process between cgroups, so a figure is worth little unless it says
+// whether the option was on.
 func favordynmods() string {
 	mounts, _ := os.ReadFile("/proc/self/mounts")
 	if strings.Contains(string(mounts), "favordynmods") {

@@ -8,12 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place is the namespaces, other than this process's, to do something in.
+// Place holds namespaces, other than this process's, in which something is to
+// be run.
 type Place []*os.File
 
 // WithoutUnified makes a mount namespace in which a hybrid host looks like one
-// of cgroup v1 alone: crun 1.8 refuses hybrid hosts. The directories in hidden are
-// empty there, and what is written into them is gone with it.
+// with cgroup v1 only, because crun 1.8 refuses hybrid hosts. The directories
+// in hidden are empty there, and files that are written into them are lost with
+// the namespace.
 func WithoutUnified(hidden ...string) (Place, error) {
 	return newPlace(unix.CLONE_FS|unix.CLONE_NEWNS, "mnt", func() error {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -53,8 +55,8 @@ func newPlace(flags int, name string, prepare func() error) (p Place, err error)
 	return p, err
 }
 
-// Do runs f where the processes it starts are born in the place. The way in
-// costs f nothing: f starts its clock itself.
+// Do runs f so that the processes that it starts are in the place. Entering the
+// place is not in f's time, because f starts its clock itself.
 func (p Place) Do(f func() error) error {
 	if len(p) == 0 {
 		return f()
@@ -72,7 +74,7 @@ func (p Place) Do(f func() error) error {
 	})
 }
 
-// Close lets go of the namespaces; those that nothing runs in end.
+// Close closes the namespaces. Those in which nothing runs end.
 func (p Place) Close() (err error) {
 	for _, ns := range p {
 		err = ns.Close()
@@ -80,7 +82,7 @@ func (p Place) Close() (err error) {
 	return err
 }
 
-// onThread runs f on a thread of its own, which ends with it.
+// onThread runs f on a thread of its own. The thread ends when f returns.
 func onThread(f func() error) error {
 	done := make(chan error)
 	go func() {

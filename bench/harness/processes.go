@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Process is one line of /proc.
+// Process is a process as /proc shows it.
 type Process struct{ PID, Parent, Session int }
 
-// Processes reads all of /proc. One that ends meanwhile is left out.
+// Processes returns all processes of /proc. One that ends meanwhile is left
+// out.
 func Processes() ([]Process, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	var all []Process
@@ -25,7 +26,8 @@ func Processes() ([]Process, error) {
 		var state string
 		var group int
 		p.PID, _ = strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		// Behind the name, which is in brackets and may hold anything.
+		// The fields begin behind the name, which is in brackets and may
+		// contain anything.
 		_, err = fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &p.Parent, &group, &p.Session)
 		if err == nil && state != "Z" {
 			all = append(all, p)
@@ -50,7 +52,7 @@ func PSS(pid int) (int64, error) {
 	return 0, fmt.Errorf("no Pss of process %d", pid)
 }
 
-// StatusBytes returns a size that /proc/PID/status tells.
+// StatusBytes returns a size that is in /proc/PID/status, in bytes.
 func StatusBytes(pid int, field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -62,8 +64,8 @@ func StatusBytes(pid int, field string) (int64, error) {
 	return kib << 10, err
 }
 
-// ChildrenOf returns the processes that pid started; one that ends meanwhile may
-// be left out.
+// ChildrenOf returns the processes that pid started. One that ends meanwhile
+// may be left out.
 func ChildrenOf(pid int) []int {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	var pids []int

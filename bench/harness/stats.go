@@ -18,37 +18,38 @@ import (
 	"time"
 )
 
-// Warmup is the number of rounds that are run first and dropped.
+// Warmup is the number of rounds that are run first and whose times are
+// dropped.
 const Warmup = 3
 
 // Contestant is one way of doing what is measured.
 type Contestant struct {
 	Name, Version, Isolation string
-	Why                      string // it can't run; "" if it can
-	// run does it once and says how long the part that counts took. What it
-	// made is gone when it returns.
+	Why                      string // why it can't run; "" if it can
+	// Run does the measured thing once and returns how long the part that
+	// counts took. Everything that it made is gone when it returns.
 	Run func(context.Context) (time.Duration, error)
 }
 
-// Series is what one contestant showed.
+// Series holds the times of one contestant.
 type Series struct {
 	Contestant
 	Samples []time.Duration
 }
 
-// Pace is how often and how fast contestants run.
+// Pace says how often and how fast contestants run.
 type Pace struct {
 	Rounds int
-	// pause is waited before each run. A process that is moved into a cgroup
-	// waits for an RCU grace period (10 ms and more), unless someone else on
-	// the host was moved in the 20 ms before: without a pause the neighbours
-	// in a round pay for each other.
+	// Pause is the pause before each run. A process that is moved into a cgroup
+	// waits for an RCU grace period (10 ms and more), unless another process on
+	// the host was moved in the 20 ms before. Without a pause, contestants that
+	// are neighbours in a round would affect each other's times.
 	Pause time.Duration
 }
 
-// Interleave runs all contestants once a round, in a new order each round, so
-// that nobody always runs first or always behind the same neighbour. A
-// contestant that fails is out.
+// Interleave runs all contestants once a round. The order is new in each round,
+// so that no contestant always runs first or always behind the same neighbour.
+// A contestant that fails is not run again.
 func (p Pace) Interleave(ctx context.Context, cs ...Contestant) []Series {
 	out := make([]Series, len(cs))
 	for i, c := range cs {
@@ -79,8 +80,8 @@ func (s *Series) once(ctx context.Context, pause time.Duration, counts bool) {
 	}
 }
 
-// percentile returns the nearest-rank percentile p of samples: one that was
-// measured. Zero without samples.
+// percentile returns the nearest-rank percentile p of samples, which is one of
+// the measured values. It returns zero if there are no samples.
 func percentile(samples []time.Duration, p int) time.Duration {
 	if len(samples) == 0 {
 		return 0

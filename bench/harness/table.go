@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is all that one run found.
+// Report holds everything that one run found.
 type Report struct {
 	Machine Facts `json:"machine"`
 	Rounds  int   `json:"rounds"`
@@ -17,7 +17,7 @@ type Report struct {
 	Rows    []Row `json:"rows"`
 }
 
-// Row is what one contestant showed in one measurement.
+// Row holds the figures of one contestant in one measurement.
 type Row struct {
 	Measurement string    `json:"measurement"`
 	Contestant  string    `json:"contestant"`
@@ -25,23 +25,24 @@ type Row struct {
 	Isolation   string    `json:"isolation,omitempty"`
 	Unit        string    `json:"unit"`
 	P50         float64   `json:"p50"`
-	P99         float64   `json:"p99"` // of time: with a rate, the slow end
+	P99         float64   `json:"p99"` // percentile of the times: for a rate, this is the slow end
 	N           int       `json:"n"`
 	Bars        []Verdict `json:"bars,omitempty"`
-	DidNotRun   string    `json:"did_not_run,omitempty"` // why
+	DidNotRun   string    `json:"did_not_run,omitempty"` // why it did not run
 }
 
-// Verdict is a bar and what was measured against it.
+// Verdict holds a bar and the value that was measured against it.
 type Verdict struct {
 	Bar   string  `json:"bar"` // in words
 	Value float64 `json:"value"`
 	Met   bool    `json:"met"`
 }
 
-// None is the bar that there is no such thing, of which n were found.
+// None returns the verdict on a bar that allows no things of a kind, when n
+// were found.
 func None(bar string, n int) Verdict { return Verdict{bar, float64(n), n == 0} }
 
-// String is the verdict as the table shows it.
+// String returns the verdict as the table shows it.
 func (v Verdict) String() string {
 	met := "met"
 	if !v.Met {
@@ -55,10 +56,11 @@ type Bar struct {
 	Contestant, Peer string
 	Percentile       int
 	Limit            float64
-	Rate             bool // more is better: the ratio is of rates and must reach the limit
+	Rate             bool // more is better: the ratio is one of rates, and must be at least the limit
 }
 
-// judge compares; false where one of the two did not run.
+// judge compares the two contestants. It returns false if one of them did not
+// run.
 func (b Bar) judge(all []Series) (Verdict, bool) {
 	var mine, other time.Duration
 	for _, s := range all {
@@ -92,12 +94,13 @@ var (
 	Seconds = unit{"s", time.Duration.Seconds}
 )
 
-// PerSecond shows what was done in a time, an amount of name's units, as a rate.
+// PerSecond returns a unit that shows as a rate what was done in a time: an
+// amount, in units called name.
 func PerSecond(name string, amount float64) unit {
 	return unit{name, func(d time.Duration) float64 { return amount / d.Seconds() }}
 }
 
-// Rows makes the rows of a measurement out of its series.
+// Rows returns the rows of a measurement, made from its series.
 func Rows(u unit, all []Series, bars ...Bar) []Row {
 	var out []Row
 	for _, s := range all {
@@ -115,7 +118,7 @@ func Rows(u unit, all []Series, bars ...Bar) []Row {
 	return out
 }
 
-// Add keeps the rows of a measurement and prints them.
+// Add stores the rows of a measurement and prints them.
 func (r *Report) Add(w io.Writer, name, what string, rows []Row) {
 	fmt.Fprintf(w, "\n%s: %s\n", name, what)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -156,7 +159,7 @@ func (r *Report) Save(file string) error {
 	return os.WriteFile(file, append(doc, '\n'), 0o644)
 }
 
-// Weighs fills in a size in bytes and judges it.
+// Weighs sets a size in bytes and judges it.
 func (r *Row) Weighs(size, most int64) {
 	r.P50 = float64(size) / (1 << 20)
 	r.P99 = r.P50

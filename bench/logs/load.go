@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// What is sent to be stored.
+// The size and shape of the load that is sent to be stored.
 const (
 	payloads   = 100
 	perPayload = 5000 // records
 	senders    = 10   // as a Collector has by default
 )
 
-// payload is a request to ingest.
+// payload returns a request that stores logs.
 func payload(seed int) ([]byte, error) {
 	logs := plog.NewLogs()
 	r := logs.ResourceLogs().AppendEmpty()
@@ -46,8 +46,8 @@ func payload(seed int) ([]byte, error) {
 	return (&plog.ProtoMarshaler{}).MarshalLogs(logs)
 }
 
-// ingest stores records through the gateway, and then the same rows on the
-// engine, in its own format and one body.
+// ingest stores records through the gateway, and then the same rows directly in
+// the engine, in the engine's own format and in one body.
 func (l *lab) ingest(ctx context.Context) error {
 	made := time.Now()
 	bodies := make([][]byte, payloads)
@@ -90,10 +90,11 @@ func (l *lab) ingest(ctx context.Context) error {
 	return nil
 }
 
-// clients ask at once, six times as many as may.
+// clients is how many clients send queries at once. It is six times as many
+// queries as may run at once.
 const clients = 50
 
-// together lets clients ask for what is known.
+// together lets clients send, all at once, a query whose answer is known.
 func (l *lab) together(ctx context.Context) error {
 	want, err := l.raw(ctx, "SELECT ServiceName, count() FROM otel.otel_logs WHERE startsWith(ServiceName, 'service-') GROUP BY ServiceName")
 	if err != nil {
@@ -117,7 +118,7 @@ func (l *lab) together(ctx context.Context) error {
 				case ctx.Err() != nil:
 				case isBusy(err):
 					busy.Add(1)
-					select { // a client would wait for Retry-After; this one presses
+					select { // a real client would wait for Retry-After; this one tries again soon
 					case <-ctx.Done():
 					case <-time.After(10 * time.Millisecond):
 					}
@@ -139,7 +140,7 @@ func isBusy(err error) bool {
 	return errors.As(err, &s) && s.code == http.StatusTooManyRequests && s.header.Get("Retry-After") != ""
 }
 
-// check counts a service's rows.
+// check compares the counts of a service's rows with the expected ones.
 func (l *lab) check(ctx context.Context, service string, counts map[string]string) error {
 	doc, err := l.ask(ctx, "query", map[string]any{"sql": "SELECT count() AS n, uniq(TraceId) > 0 AS u FROM otel_logs WHERE ServiceName = {s:String}", "parameters": map[string]any{"s": service}})
 	if err != nil {
@@ -152,7 +153,7 @@ func (l *lab) check(ctx context.Context, service string, counts map[string]strin
 	return nil
 }
 
-// readStat returns the fields of a process's stat behind its name.
+// readStat returns the fields of a process's stat that follow its name.
 func readStat(pid int) ([]string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(text), ") ")

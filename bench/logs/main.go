@@ -1,5 +1,6 @@
-// Command logs measures the log service beside the engine that it asks: the
-// same statements, in turns, through the daemon and on the engine's own socket.
+// Command logs measures the log service beside the engine that it queries. It
+// runs the same statements in turns, through the daemon and on the engine's own
+// socket.
 package main
 
 import (
@@ -20,14 +21,14 @@ import (
 	"time"
 )
 
-// lab is a daemon of our own with its engine, and ways to both.
+// lab holds a daemon of ours with its engine, and connections to both.
 type lab struct {
 	build, home string
 	rows        int
 	crowd       time.Duration
 	daemon      *exec.Cmd
 	ended       chan struct{} // closed when the daemon has ended
-	failure     error         // of its end, then
+	failure     error         // the reason for the daemon's end; valid once ended is closed
 	gateway     *http.Client
 	engine      *http.Client
 	end         time.Time // of the generated rows
@@ -60,7 +61,8 @@ func (l *lab) run(ctx context.Context) error {
 	return nil
 }
 
-// config lets no bound but that of queries at once come in the way.
+// config is the daemon's configuration. With it no bound affects the
+// measurements, except the one on the queries that run at once.
 const config = `
 [logs]
 keep = "720h"
@@ -96,7 +98,7 @@ func (l *lab) start(ctx context.Context) error {
 	}()
 	l.gateway = socketClient(filepath.Join(l.home, "sandbox.sock"))
 	l.engine = socketClient(filepath.Join(l.home, "logs", "socket"))
-	for { // the daemon tells when it listens, the engine does not
+	for { // unlike the daemon, the engine does not report when it listens
 		if _, err := l.raw(ctx, "SELECT 1"); err == nil {
 			if _, err = l.ask(ctx, "query", map[string]any{"sql": "SELECT 1"}); err == nil {
 				return nil
@@ -125,12 +127,12 @@ func socketClient(path string) *http.Client {
 	}}}
 }
 
-// raw runs a statement on the engine's own interface.
+// raw runs a statement directly on the engine's own interface.
 func (l *lab) raw(ctx context.Context, sql string) ([]byte, error) {
 	return post(ctx, l.engine, "http://engine/", "", []byte(sql))
 }
 
-// ask asks the gateway, and gives the document.
+// ask sends a request to the gateway, and returns the document of its reply.
 func (l *lab) ask(ctx context.Context, path string, body any) ([]byte, error) {
 	doc, err := json.Marshal(body)
 	if err != nil {
@@ -139,7 +141,7 @@ func (l *lab) ask(ctx context.Context, path string, body any) ([]byte, error) {
 	return post(ctx, l.gateway, "http://gateway/v1/observability/"+path, "application/json", doc)
 }
 
-// status is a reply that is no success.
+// status is the error for a reply that is no success.
 type status struct {
 	code   int
 	header http.Header
@@ -166,13 +168,13 @@ func post(ctx context.Context, c *http.Client, url, kind string, body []byte) ([
 	return text, err
 }
 
-// median returns the middle of some times.
+// median returns the median of some times.
 func median(times []time.Duration) time.Duration {
 	slices.Sort(times)
 	return times[len(times)/2]
 }
 
-// memory returns the peak of the daemon's and of its engine's memory, in MiB.
+// memory returns the peak memory of the daemon and of its engine, in MiB.
 func (l *lab) memory() string {
 	peak := func(pid string) string {
 		text, _ := os.ReadFile("/proc/" + pid + "/status")

@@ -11,11 +11,11 @@ import (
 
 const week = 7 * 24 * time.Hour
 
-// needle is the text that few rows have.
+// needle is a text that only few rows contain.
 const needle = "needle 7f3a9c"
 
-// generate fills the table in the engine itself, a million rows at a time, as
-// they would come: in the order of time.
+// generate fills the table inside the engine, a million rows at a time and in
+// the order of time, as real rows would arrive.
 func (l *lab) generate(ctx context.Context) error {
 	start := time.Now()
 	l.end = start.UTC().Truncate(time.Second)
@@ -41,7 +41,8 @@ FROM numbers(%d, %d)`, from, step, max(l.rows/7, 100), needle, done, n)
 	return nil
 }
 
-// compare runs the same statement in turns and gives the median of each way.
+// compare runs the same statement in turns on both ways and returns the median
+// time of each.
 func (l *lab) compare(ctx context.Context, sql string, rounds int) (gateway, engine time.Duration, size int, err error) {
 	var ours, theirs []time.Duration
 	for range rounds {
@@ -84,7 +85,7 @@ func (l *lab) throughput(ctx context.Context) error {
 	return nil
 }
 
-// searches looks for the newest rows of seven days.
+// searches measures searches for the newest rows of seven days.
 func (l *lab) searches(ctx context.Context) error {
 	for name, text := range map[string]string{"newest 100": "", "newest 100 with a rare text": needle, "newest 100 with a rare word": "7F3A9C"} {
 		body := map[string]any{"from": l.end.Add(-week).Format(time.RFC3339), "to": l.end.Format(time.RFC3339)}
@@ -113,7 +114,7 @@ func (l *lab) searches(ctx context.Context) error {
 	return nil
 }
 
-// cpu returns how much time of the processor a process of ours has had.
+// cpu returns how much processor time a process of ours has used.
 func cpu(p *exec.Cmd) time.Duration {
 	var user, system int64
 	text, err := readStat(p.Process.Pid)

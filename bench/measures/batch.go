@@ -13,8 +13,8 @@ const (
 	batchRounds = 5
 )
 
-// measureBatch makes many boxes, several at once. The peers' time holds the
-// removals too: `run` is one command.
+// measureBatch makes many boxes, several at once. The peers' times include the
+// removals, because their `run` is one command.
 func measureBatch(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	peer := func(o *contestants.OCI) harness.Contestant {
 		one := o.Creates(ctx)

@@ -25,7 +25,7 @@ func measureCreate(ctx context.Context, b *contestants.Field) ([]harness.Row, er
 	), nil
 }
 
-// measureSteps shows where the time of ours goes.
+// measureSteps measures the steps of which our time consists.
 func measureSteps(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	steps := []string{"create", "first exec to its first byte", "first exec to its exit status", "stop and remove"}
 	all := make([]harness.Series, len(steps))

@@ -7,7 +7,7 @@ import (
 	"sandbox/bench/harness"
 )
 
-// measureExec runs commands in one running box of each.
+// measureExec runs commands in one running box or container of each contestant.
 func measureExec(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	r := b.StartAll(ctx)
 	all := b.Interleave(ctx, r.Contestants(contestants.Hello...)...)

@@ -19,7 +19,8 @@ import (
 const hammerBoxes = 200
 
 // measureHammer runs the C program c/hammer.c on the home, and looks for what
-// it left. A box of ours stays alive beside it, and with it the shim.
+// it leaves behind. A box of ours keeps running meanwhile, which keeps the shim
+// alive.
 func measureHammer(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	return b.Ours.Alone("s", hammerBoxes, func(r *harness.Row) error {
 		witness, err := b.Ours.Create(ctx)
@@ -63,10 +64,10 @@ func hammer(ctx context.Context, b *contestants.Field, r *harness.Row) error {
 	return nil
 }
 
-// runHammer returns the ids of the boxes that went well.
+// runHammer returns the ids of the boxes that worked.
 func runHammer(ctx context.Context, b *contestants.Field) ([]string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(b.Tools, "bench", "hammer"), b.Ours.Home, b.Rootfs, strconv.Itoa(hammerBoxes))
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes its boxes and ends
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // on this signal it removes its boxes and ends
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = os.Stderr
 	said, err := cmd.Output()

@@ -1,6 +1,6 @@
-// Package measures holds the measurements: what is done, by which contestants, how
-// often, and which bars ours is held to. [All] is the list that command bench
-// chooses from.
+// Package measures holds the measurements: what is done, by which contestants,
+// how often, and against which bars ours is judged. [All] is the list that
+// command bench chooses from.
 package measures
 
 import (
@@ -10,7 +10,8 @@ import (
 	"sandbox/bench/harness"
 )
 
-// All are what the command line can choose from, in running order.
+// All are the measurements that the command line can choose from, in the order
+// in which they run.
 var All = []Measurement{
 	{"create", "create + start + first output, no pool: from before the request to the first byte of `echo hi`", measureCreate},
 	{"steps", "the steps of ours", measureSteps},

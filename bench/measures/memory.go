@@ -10,7 +10,7 @@ import (
 
 const idleBoxes = 50
 
-// measureMemory keeps boxes idle and measures all processes of ours.
+// measureMemory keeps boxes idle and measures the memory of all our processes.
 func measureMemory(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	return b.Ours.Alone("MiB", idleBoxes, func(r *harness.Row) error {
 		boxes, err := b.Ours.Idle(ctx, idleBoxes)
@@ -24,7 +24,8 @@ func measureMemory(ctx context.Context, b *contestants.Field) ([]harness.Row, er
 	}), nil
 }
 
-// weigh fills in the row: one shim and one init a box is all there may be.
+// weigh fills in the row. The bar allows no processes but one shim, and one init
+// for each box.
 func weigh(shim contestants.Shim, r *harness.Row) error {
 	pids, err := shim.Family()
 	if err != nil {

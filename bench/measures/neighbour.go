@@ -12,8 +12,8 @@ import (
 	"sandbox/core/options"
 )
 
-// hostile are the commands of a box that takes what it can get, each for ever:
-// processes, memory and the disk's time.
+// hostile are the commands of a box that takes as much as it can get, each of
+// them without end: processes, memory and the disk's time.
 var hostile = []string{
 	"while :; do (bomb() { bomb | bomb & }; bomb) 2>/dev/null; done",
 	"while :; do dd if=/dev/zero of=/dev/null bs=1000M count=1 2>/dev/null; done",
@@ -22,11 +22,11 @@ var hostile = []string{
 
 const (
 	neighbourExecs = 200
-	settling       = 2 * time.Second // until the load is at its height
+	settling       = 2 * time.Second // until the load has reached its maximum
 )
 
-// measureNeighbour runs commands in one default box, alone and then while another
-// does all that is hostile.
+// measureNeighbour runs commands in one default box, first alone and then while
+// another box runs all hostile commands.
 func measureNeighbour(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	if b.Ours.Why != "" {
 		return b.Ours.Alone("ms", 0, nil), nil
@@ -64,7 +64,7 @@ func beside(ctx context.Context, b *contestants.Field, quiet, noisy *core.Box) (
 		harness.Bar{Contestant: "ours", Peer: "ours, alone", Percentile: 50, Limit: 5}), nil
 }
 
-// hellos times execs one after the other.
+// hellos times execs that run one after the other.
 func hellos(ctx context.Context, b *contestants.Field, name string, box *core.Box) (harness.Series, error) {
 	c := b.Ours.Contestant(nil)
 	c.Name = name

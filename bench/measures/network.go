@@ -7,8 +7,8 @@ import (
 	"sandbox/bench/harness"
 )
 
-// measureNetwork makes boxes with all that an image, a volume and a network
-// bring, one at a time.
+// measureNetwork makes boxes with an image, a volume and a network, and with
+// all that these require, one at a time.
 func measureNetwork(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	l, err := b.Lab(ctx)
 	if err != nil {

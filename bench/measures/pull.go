@@ -29,13 +29,14 @@ import (
 const (
 	pullLayers = 8
 	pullFiles  = 16      // in each layer
-	pullFile   = 8 << 20 // bytes, in turn noise and what packs to half
+	pullFile   = 8 << 20 // bytes, in turn random ones and ones that compress to half
 )
 
 const mostPullMemory = 64 << 20
 
 // measurePull pulls a large image with the command line, in a process of its
-// own, and watches that, the shim and the shim's children.
+// own, and watches the memory of that process, of the shim and of the shim's
+// children.
 func measurePull(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	return b.Ours.Alone("MiB", 1, func(r *harness.Row) error {
 		dir := filepath.Join(b.Dir, "registry")
@@ -60,7 +61,7 @@ func measurePull(ctx context.Context, b *contestants.Field) ([]harness.Row, erro
 	}), nil
 }
 
-// pulls pulls ref into a new home and gives the peak of memory.
+// pulls pulls ref into a new home and returns the peak of memory.
 func pulls(ctx context.Context, b *contestants.Field, ref string) (peak int64, err error) {
 	home := filepath.Join(b.Dir, "pull")
 	host, err := local.Open(local.Config{Home: home, Beside: b.Tools})
@@ -95,16 +96,17 @@ func pulls(ctx context.Context, b *contestants.Field, ref string) (peak int64, e
 	return peak - idle, err
 }
 
-// watch looks at the processes until ended says so, and gives the most that
-// they took together: of each its own peak so far, of children only while they
-// live. That the moments of the peaks differ makes it too much, never too little.
+// watch looks at the processes until ended reports the end, and returns the
+// peak of their memory together. It adds up the peak that each process has had
+// so far, and counts children only while they live. As the processes need not
+// peak at the same moment, the sum may be too high, but never too low.
 func watch(ended <-chan error, pull, shim int) (peak int64, err error) {
 	often := time.NewTicker(5 * time.Millisecond)
 	defer often.Stop()
 	for {
 		sum := int64(0)
 		for _, pid := range append(harness.ChildrenOf(shim), pull, shim) {
-			bytes, _ := harness.StatusBytes(pid, "VmHWM:") // it may have ended
+			bytes, _ := harness.StatusBytes(pid, "VmHWM:") // an error means that the process has ended
 			sum += bytes
 		}
 		peak = max(peak, sum)
@@ -116,7 +118,7 @@ func watch(ended <-chan error, pull, shim int) (peak int64, err error) {
 	}
 }
 
-// largeImage is an image of random files, made while it is read.
+// largeImage returns an image of random files, which are made while it is read.
 func largeImage() (v1.Image, error) {
 	img, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{Architecture: runtime.GOARCH, OS: "linux", RootFS: v1.RootFS{Type: "layers"}})
 	for i := range pullLayers {
@@ -148,7 +150,8 @@ func writeLayer(w io.Writer, seed uint64) error {
 	return tw.Close()
 }
 
-// letters makes bytes into ones of which gzip can tell 16.
+// letters maps random bytes to 16 different ones, so that gzip can compress
+// them.
 type letters struct{ io.Reader }
 
 func (l letters) Read(p []byte) (int, error) {

@@ -74,8 +74,8 @@ func measureRestReads(ctx context.Context, b *contestants.Field) (all []harness.
 	return all, err
 }
 
-// reads compares the service's answer to a path with a bare handler that sends
-// the same bytes.
+// reads compares the service's reply to a path with that of a bare handler that
+// sends the same bytes.
 func reads(ctx context.Context, s *contestants.Service, b *contestants.Field, name, path string, limit float64) ([]harness.Row, error) {
 	doc, err := s.Get(ctx, s.URL+path)
 	if err != nil {

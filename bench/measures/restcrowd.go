@@ -21,11 +21,12 @@ const (
 	crowdTerminals = 200
 	crowdText      = 256 << 10 // bytes that each of them gets
 	mostCrowd      = 256 << 20
-	crowdGreeting  = "here\n" // tells a reader that it is served
+	crowdGreeting  = "here\n" // tells a reader that it is connected
 )
 
-// crowd is many clients at once, over the Unix socket: readers of the events of
-// one command, and terminals. First all are served, then all get the same text.
+// crowd holds many clients that are connected at once over the Unix socket:
+// readers of the events of one command, and terminals. First the run waits
+// until all are served, then all get the same text.
 type crowd struct {
 	s     *contestants.Service
 	box   string
@@ -34,8 +35,8 @@ type crowd struct {
 	start chan struct{}
 }
 
-// measureRestCrowd watches the daemon while it serves a crowd, and looks at
-// every byte.
+// measureRestCrowd watches the daemon while it serves a crowd, and checks every
+// byte.
 func measureRestCrowd(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	s, err := b.Service(ctx)
 	if err != nil {
@@ -60,8 +61,8 @@ func measureRestCrowd(ctx context.Context, b *contestants.Field) ([]harness.Row,
 	return []harness.Row{r}, err
 }
 
-// gather lets the crowd come, starts the text and waits until all have gone. It
-// gives what went wrong with each.
+// gather connects the crowd, starts the text and waits until all clients have
+// ended. It returns what went wrong with each client.
 func (c *crowd) gather(ctx context.Context) (failed []error, err error) {
 	line := fmt.Sprintf("echo %s; read line; exec %s %d", crowdGreeting[:len(crowdGreeting)-1], contestants.Producer, crowdText)
 	e, err := c.s.Unix.StartExec(ctx, c.box, options.Exec{Cmd: []string{"/bin/sh", "-c", line}, Stdin: true})
@@ -77,7 +78,7 @@ func (c *crowd) gather(ctx context.Context) (failed []error, err error) {
 		}
 		go func() {
 			there := sync.OnceFunc(c.there.Done)
-			defer there() // one that has failed is not waited for
+			defer there() // so that nobody waits for a client that has failed
 			ended <- client(ctx, there)
 		}()
 	}
@@ -92,7 +93,7 @@ func (c *crowd) gather(ctx context.Context) (failed []error, err error) {
 	return failed, err
 }
 
-// say sends the command the line that it waits for.
+// say sends the command the line for which it waits.
 func (c *crowd) say(ctx context.Context, id string) error {
 	session, err := c.s.Unix.Attach(ctx, c.box, id, client.AttachOptions{})
 	if err != nil {
@@ -120,7 +121,7 @@ func (c *crowd) read(ctx context.Context, id string, there func()) error {
 	return same(got, append([]byte(crowdGreeting), c.text...))
 }
 
-// watch reads a terminal of its own, on which it has the text shown.
+// watch opens a terminal of its own, has the text shown on it, and reads it.
 func (c *crowd) watch(ctx context.Context, there func()) error {
 	session, err := c.s.Unix.Terminal(ctx, c.box, client.TerminalOptions{Shell: "/bin/sh"})
 	if err != nil {
@@ -129,7 +130,7 @@ func (c *crowd) watch(ctx context.Context, there func()) error {
 	defer func() { _ = session.Close() }()
 	go func() {
 		<-c.start
-		_, _ = fmt.Fprintf(session, "exec %s %d\n", contestants.Producer, crowdText) // where it fails, reading does
+		_, _ = fmt.Fprintf(session, "exec %s %d\n", contestants.Producer, crowdText) // if this fails, the reading fails, too
 	}()
 	var got []byte
 	if _, err = session.Stream(ctx, func(_ bool, p []byte) error {
@@ -140,7 +141,7 @@ func (c *crowd) watch(ctx context.Context, there func()) error {
 		return err
 	}
 	shown := bytes.ReplaceAll(c.text, []byte("\n"), []byte("\r\n"))
-	return same(got[max(0, len(got)-len(shown)):], shown) // behind the prompt and the echo
+	return same(got[max(0, len(got)-len(shown)):], shown) // the text follows the prompt and the echo
 }
 
 func same(got, want []byte) error {

@@ -15,7 +15,8 @@ const (
 	restIdleBoxes = 100
 )
 
-// measureRestFiles moves a large file in and out and watches the daemon.
+// measureRestFiles copies a large file into a box and out of it, and watches
+// the daemon's memory.
 func measureRestFiles(ctx context.Context, b *contestants.Field) (all []harness.Row, err error) {
 	s, err := b.Service(ctx)
 	if err != nil {
@@ -36,7 +37,7 @@ func measureRestFiles(ctx context.Context, b *contestants.Field) (all []harness.
 	return all, err
 }
 
-// grows makes the row of something that may not make the daemon grow.
+// grows returns the row for something that must not make the daemon grow.
 func grows(s *contestants.Service, what string, f func() error) harness.Row {
 	r := s.Alone(what, "MiB", 1)
 	before, peak, err := s.Growth(f)
@@ -48,8 +49,8 @@ func grows(s *contestants.Service, what string, f func() error) harness.Row {
 	return r
 }
 
-// measureRestIdle makes boxes over REST, uses each once, and looks at the daemon:
-// one of its own, on which nothing else was measured.
+// measureRestIdle makes boxes over REST, uses each once, and measures the
+// daemon. It has a daemon of its own, on which nothing else was measured.
 func measureRestIdle(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
 	s := &contestants.Service{}
 	defer func() { err = errors.Join(err, s.Close(context.WithoutCancel(ctx))) }()

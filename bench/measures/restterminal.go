@@ -20,8 +20,8 @@ const (
 	terminalRounds = 15       // at most
 )
 
-// measureRestTerminal shows text on a terminal of a box, over TCP, and on one
-// of this process.
+// measureRestTerminal shows text on a terminal of a box, over TCP, and on a
+// terminal of this process.
 func measureRestTerminal(ctx context.Context, b *contestants.Field) (all []harness.Row, err error) {
 	s, err := b.Service(ctx)
 	if err != nil {
@@ -40,7 +40,8 @@ func measureRestTerminal(ctx context.Context, b *contestants.Field) (all []harne
 	return all, err
 }
 
-// barePTY runs the program on a terminal of this process and reads that.
+// barePTY runs the program on a terminal of this process and reads the
+// terminal.
 func barePTY(program string) (time.Duration, error) {
 	cmd := exec.Command(program, strconv.Itoa(terminalText))
 	start := time.Now()
@@ -50,7 +51,7 @@ func barePTY(program string) (time.Duration, error) {
 	}
 	defer control.Close()
 	t, err := harness.Drain(int(control.Fd()), make([]byte, harness.BufferSize), start)
-	if errors.Is(err, unix.EIO) { // its last user has gone
+	if errors.Is(err, unix.EIO) { // the last process that had the terminal open has ended
 		err = nil
 	}
 	return time.Since(start), errors.Join(err, cmd.Wait(), contestants.AllShown(t.Bytes, terminalText))

@@ -38,8 +38,8 @@ func measureStream(ctx context.Context, b *contestants.Field) ([]harness.Row, er
 	), errors.Join(callback.close(), r.Close(ctx))
 }
 
-// callback is the C program c/stream.c: it has a box of its own and runs the
-// producer in it once a line on its stdin.
+// callback is the C program c/stream.c. It has a box of its own, in which it
+// runs the producer once for each line on its stdin.
 type callback struct {
 	b   *contestants.Field
 	p   *harness.Conversation

@@ -22,8 +22,8 @@ const (
 	tcpRounds = 15      // at most: a round moves 4 GiB
 )
 
-// measureTCP moves bytes from a box to a server in the world, and from there
-// to a published port.
+// measureTCP sends bytes from a box to a server in the lab's world, and from
+// there to a published port.
 func measureTCP(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	l, err := b.Lab(ctx)
 	if err != nil {
@@ -38,7 +38,8 @@ func measureTCP(ctx context.Context, b *contestants.Field) ([]harness.Row, error
 	), errors.Join(ours.close(ctx), podman.close(ctx))
 }
 
-// server is a box or container in which a program takes what comes to its port.
+// server is a box or container in which a program receives what is sent to its
+// port.
 type server struct {
 	harness.Contestant
 	port  int // on labHost
@@ -100,7 +101,7 @@ func (s *server) as(what string, run func(context.Context) (time.Duration, error
 	return c
 }
 
-// out sends from inside to the world.
+// out sends from inside the box or container to the world.
 func (s *server) out(l *contestants.Lab) harness.Contestant {
 	return s.as("out", func(ctx context.Context) (took time.Duration, err error) {
 		var sink *net.TCPListener
@@ -121,8 +122,8 @@ func (s *server) out(l *contestants.Lab) harness.Contestant {
 	})
 }
 
-// take takes what comes over all connections, from the beginning of the first
-// to the end of the last.
+// take receives over all connections, and returns the time from the beginning
+// of the first to the end of the last.
 func take(l *net.TCPListener) (time.Duration, error) {
 	if err := l.SetDeadline(time.Now().Add(harness.Timeout)); err != nil {
 		return 0, err
@@ -151,10 +152,10 @@ func take(l *net.TCPListener) (time.Duration, error) {
 	return took, nil
 }
 
-// tcpBuffer is what everyone reads and writes at a time.
+// tcpBuffer is how many bytes every contestant reads and writes at a time.
 const tcpBuffer = 128 << 10
 
-// readAll reads to the end and gives how much came.
+// readAll reads to the end and returns how many bytes came.
 func readAll(c *net.TCPConn) (n int64) {
 	buf := make([]byte, tcpBuffer)
 	for {

@@ -22,9 +22,9 @@ import (
 
 const tracesBoxes = 50
 
-// measureTraces makes and removes boxes with all that the host gives to one,
-// and counts what is left. One box stays alive beside them, and with it the
-// shim.
+// measureTraces makes and removes boxes with all kinds of resources that the
+// host can give to a box, and counts what is left. One box keeps running
+// meanwhile, which keeps the shim alive.
 func measureTraces(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	l, err := b.Lab(ctx)
 	if err != nil {
@@ -78,11 +78,11 @@ func traces(ctx context.Context, l *contestants.Lab, r *harness.Row) error {
 	return nil
 }
 
-// teardownTime is what the kernel may take to remove, in the background, the
-// interfaces and loop devices of what has ended.
+// teardownTime is how long the kernel may take to remove, in the background, the
+// interfaces and loop devices of boxes that have ended.
 const teardownTime = 10 * time.Second
 
-// awaitGone counts until nothing is left, or the kernel has had its time.
+// awaitGone counts until nothing is left, or until teardownTime is over.
 func awaitGone(l *contestants.Lab, ids []string, ports []int, before counts) (counts, error) {
 	for deadline := time.Now().Add(teardownTime); ; time.Sleep(10 * time.Millisecond) {
 		now, err := count(l, ids, ports)
@@ -92,11 +92,11 @@ func awaitGone(l *contestants.Lab, ids []string, ports []int, before counts) (co
 	}
 }
 
-// counts is how many things of a kind there are.
+// counts maps kinds of things to how many there are.
 type counts map[string]int
 
-// count counts what boxes are made of. ids and ports are of boxes that have
-// been removed.
+// count counts the things that boxes consist of. ids and ports are those of
+// boxes that have been removed.
 func count(l *contestants.Lab, ids []string, ports []int) (counts, error) {
 	c := counts{"loop device": loopDevices(l.Ours.Home)}
 	err := l.Host.Do(func() (err error) {
@@ -169,7 +169,7 @@ func tableEntries() (n int, err error) {
 	return n, nil
 }
 
-// takenPorts counts those that can't be listened on.
+// takenPorts counts the ports that can't be listened on.
 func takenPorts(ports []int) (n int) {
 	for _, port := range ports {
 		l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
@@ -182,7 +182,7 @@ func takenPorts(ports []int) (n int) {
 	return n
 }
 
-// loopDevices counts those of disks in a home.
+// loopDevices counts the loop devices of disks in a home.
 func loopDevices(home string) (n int) {
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file") // only a bad pattern fails
 	for _, file := range files {

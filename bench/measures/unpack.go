@@ -20,18 +20,19 @@ import (
 
 const unpackRounds = 15
 
-// unpacking is the state of measureUnpack. All are to write to new directories of
-// one file system, where nothing is deleted meanwhile.
+// unpacking is the state of measureUnpack. All contestants write to new
+// directories of one file system, where nothing is deleted meanwhile.
 type unpacking struct {
 	b       *contestants.Field
 	disk    harness.Disk
-	layer   string // a tar, gzip
+	layer   string // a gzipped tar
 	archive string // of an image of that layer, for podman
 	n       int    // directories that were made
 }
 
-// measureUnpack imports a layer beside tar, which does no more than unpack it:
-// no digest, no check of names, no attributes, one user.
+// measureUnpack imports a layer beside tar, which does nothing but unpack it:
+// it computes no digest, checks no names, sets no attributes, and knows one
+// user only.
 func measureUnpack(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
 	u := &unpacking{b: b, layer: filepath.Join(b.Tools, "bench", "layer.tar.gz"), archive: filepath.Join(b.Dir, "archive.tar")}
 	if u.disk, err = harness.NewDisk(b.Dir); err != nil {
@@ -42,14 +43,15 @@ func measureUnpack(ctx context.Context, b *contestants.Field) (_ []harness.Row, 
 	return harness.Rows(harness.Millis, all, harness.Bar{Contestant: "ours", Peer: "tar -xzf", Percentile: 50, Limit: 0.8}), nil
 }
 
-// newDir returns a new directory of the disk, with nothing left to be written.
+// newDir returns a new directory of the disk, after all pending data were
+// written to the disk.
 func (u *unpacking) newDir() (string, error) {
 	u.n++
 	dir := filepath.Join(u.disk.Dir, strconv.Itoa(u.n))
 	return dir, errors.Join(os.Mkdir(dir, 0o700), u.disk.Sync())
 }
 
-// imports imports the layer into a new home, whose shim runs already.
+// imports imports the layer into a new home, whose shim is already running.
 func (u *unpacking) imports(ctx context.Context) (took time.Duration, err error) {
 	home, err := u.newDir()
 	if err != nil {

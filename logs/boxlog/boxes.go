@@ -8,7 +8,7 @@ import (
 	"sandbox/logs/ingest"
 )
 
-// state is what was last known of a box.
+// state is the last known state of a box.
 type state struct {
 	name  string
 	state api.BoxStatus
@@ -20,9 +20,10 @@ const (
 	failed = 17
 )
 
-// Boxes writes what has changed since it was last called, given all boxes
-// there are. The first call writes nothing. It does not wait: what there is no
-// room for is left out, and told to the server's log.
+// Boxes writes what has changed since its last call. recs are the records of
+// all boxes that there are. The first call writes nothing. Boxes does not wait:
+// rows for which there is no room are dropped, and that is written to the
+// server's log.
 func (r *Recorder) Boxes(recs []core.Record) {
 	now := map[string]state{}
 	var rows []ingest.Row
@@ -41,7 +42,7 @@ func (r *Recorder) Boxes(recs []core.Record) {
 	first, closed := r.states == nil, r.closed
 	r.states = now
 	if !first && !closed && len(rows) > 0 {
-		select { // under the lock: Close closes the channel after it
+		select { // under the lock, because Close closes the channel after it has taken the lock
 		case r.chunks <- rows:
 		default:
 			r.Log.Warn("events of boxes were left out: too many rows wait for the log engine", "rows", len(rows))
@@ -50,7 +51,7 @@ func (r *Recorder) Boxes(recs []core.Record) {
 	r.mu.Unlock()
 }
 
-// changed is the row of a box that is in another state.
+// changed returns the row for a box whose state has changed.
 func changed(rec core.Record) ingest.Row {
 	severity := uint8(info)
 	if rec.Status == api.Failed {
@@ -63,7 +64,7 @@ func changed(rec core.Record) ingest.Row {
 	return one
 }
 
-// event is a row that says what has become of a box.
+// event completes a row that says what has happened to a box.
 func event(one ingest.Row, what string, severity uint8) ingest.Row {
 	one.Body, one.EventName, one.Severity = "box "+what, "box."+what, severity
 	one.SeverityText = map[uint8]string{info: "INFO", failed: "ERROR"}[severity]

@@ -1,6 +1,6 @@
 // Package boxlog writes what happens in boxes as rows of the log table: their
-// output, and what becomes of them. It reads output from the spool, so that an
-// engine that is slow or dead neither slows a command nor loses its output.
+// output, and each change of their state. It reads output from the spool, so that
+// an engine that is slow or dead neither slows a command nor loses its output.
 package boxlog
 
 import (
@@ -15,26 +15,28 @@ import (
 
 // Limits of what is held in memory and written.
 const (
-	// maxOutput is how much of an exec's output becomes rows (contract,
+	// maxOutput is how many bytes of an exec's output become rows (contract,
 	// section 9).
 	maxOutput = 1 << 20
-	// maxLine is where a line is cut into several rows: at the end of the
-	// piece of output in which it gets so long, which splits no character.
+	// maxLine is the length at which a line is split into several rows. It is
+	// split at the end of the piece of output in which it reaches this length,
+	// so that no character is split.
 	maxLine = 64 << 10
-	// maxChunk is how many rows wait together, and maxChunks how many of them:
-	// whoever has more waits.
+	// maxChunk is how many rows are stored together, and maxChunks how many
+	// such chunks may wait. Who writes more has to wait.
 	maxChunk, maxChunks = 256, 64
-	// linger is how long rows wait for others to be stored with: each insert
-	// is a file of the engine's.
+	// linger is how long rows wait for others to be stored with. It is worth
+	// waiting, because each insert makes a file of the engine's.
 	linger = 200 * time.Millisecond
-	// again is the time until another try when the engine does not take rows.
+	// again is the pause before another try when the engine does not accept
+	// rows.
 	again = time.Second
 )
 
-// Config is what a Recorder is made of.
+// Config holds what a Recorder is made from.
 type Config struct {
 	Writer *ingest.Writer
-	// Name gives the name of a box, or "".
+	// Name returns the name of a box, or "".
 	Name func(ctx context.Context, box string) string
 	Log  *slog.Logger
 }
@@ -43,14 +45,14 @@ type Config struct {
 type Recorder struct {
 	Config
 	chunks    chan []ingest.Row
-	ctx       context.Context // of those who follow execs
+	ctx       context.Context // of the goroutines that follow execs
 	stop      context.CancelFunc
 	following sync.WaitGroup
-	stored    chan struct{} // closed when nothing is stored any more
+	stored    chan struct{} // closed when the last rows were stored
 	giveUp    context.CancelFunc
 
 	mu     sync.Mutex
-	states map[string]state // of boxes, when they were last looked at; nil before
+	states map[string]state // of the boxes at the last call of Boxes; nil before the first
 	closed bool
 }
 
@@ -64,7 +66,8 @@ func New(c Config) *Recorder {
 	return r
 }
 
-// Close stores what was read until now, as far as it can be done before ctx ends.
+// Close stores what was read until now, as far as that is possible before ctx
+// ends.
 func (r *Recorder) Close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true
@@ -77,8 +80,8 @@ func (r *Recorder) Close(ctx context.Context) {
 	r.giveUp()
 }
 
-// push hands rows over to be stored. It waits while too many do; false: the
-// recorder is closing.
+// push hands over rows to be stored. It waits while too many rows are waiting.
+// It returns false if the recorder is closing.
 func (r *Recorder) push(rows []ingest.Row) bool {
 	if len(rows) == 0 {
 		return true
@@ -91,7 +94,7 @@ func (r *Recorder) push(rows []ingest.Row) bool {
 	}
 }
 
-// keep stores chunks until there will be none.
+// keep stores chunks until the channel of chunks is closed.
 func (r *Recorder) keep(ctx context.Context) {
 	defer close(r.stored)
 	for first := range r.chunks {
@@ -101,7 +104,7 @@ func (r *Recorder) keep(ctx context.Context) {
 	}
 }
 
-// gather adds to a chunk those that come soon behind it.
+// gather adds to a chunk the rows that arrive soon after it.
 func (r *Recorder) gather(rows []ingest.Row) []ingest.Row {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
@@ -114,7 +117,7 @@ func (r *Recorder) gather(rows []ingest.Row) []ingest.Row {
 			rows = append(rows, more...)
 		case <-timer.C:
 			return rows
-		case <-r.ctx.Done(): // the last ones need not wait
+		case <-r.ctx.Done(): // the recorder is closing: store at once what there is
 			select {
 			case more, open := <-r.chunks:
 				if !open {
@@ -129,8 +132,8 @@ func (r *Recorder) gather(rows []ingest.Row) []ingest.Row {
 	return rows
 }
 
-// store stores rows, trying as long as the engine is there no more; false: ctx
-// has ended before.
+// store stores rows. It tries again while the engine is unavailable. It returns
+// false if ctx ended before.
 func (r *Recorder) store(ctx context.Context, rows []ingest.Row) bool {
 	for told := false; ; told = true {
 		err := r.Writer.Store(ctx, rows)
@@ -153,7 +156,7 @@ func (r *Recorder) store(ctx context.Context, rows []ingest.Row) bool {
 	}
 }
 
-// row is a row about a box.
+// row returns a row about a box.
 func row(box, name string, at time.Time) ingest.Row {
 	attributes := []ingest.Pair{{Key: "box.id", Value: box}}
 	if name != "" {

@@ -7,25 +7,26 @@ import (
 	"sandbox/spool"
 )
 
-// live is the output of an exec that the spool does not have: of a terminal, and of
-// a command whose output is its reply. What waits for the engine waits here, at most
-// maxOutput of it, so that the command waits for nothing.
+// live holds the output of an exec that is not in the spool: that of a
+// terminal, and that of a command whose output is its reply. Output that waits
+// for the engine is kept here, at most maxOutput of it, so that the command
+// never has to wait.
 type live struct {
 	mu     sync.Mutex
-	left   int // bytes that are still taken
+	left   int // how many more bytes are accepted
 	pieces []piece
 	ended  bool
-	more   chan struct{} // holds one
+	more   chan struct{} // signals new output; has a buffer of one
 }
 
-// A piece is what came of one stream before anything came of the other.
+// A piece is consecutive output of one stream.
 type piece struct {
 	stream spool.Stream
 	data   []byte
 }
 
-// Live returns what takes the output of an exec that is not in the spool, and what
-// is called once behind the last of it. Neither waits.
+// Live returns two functions for an exec whose output is not in the spool. add
+// takes its output, and end is called once after the last of it. Neither waits.
 func (r *Recorder) Live(e api.Exec) (add func(stderr bool, p []byte), end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +72,7 @@ func (l *live) wake() {
 	}
 }
 
-// keep makes rows of what comes, until the end of it or of the recorder.
+// keep makes rows of the output, until the output or the recorder ends.
 func (l *live) keep(o *output) {
 	for {
 		closing := false

@@ -17,7 +17,7 @@ func (r *Recorder) Follow(e *spool.Exec) {
 	if r.closed {
 		return
 	}
-	reader, err := e.Watch() // now: output may come before another goroutine runs
+	reader, err := e.Watch() // watched here, because output may come before the goroutine below runs
 	if err != nil {
 		r.Log.Warn("the output of an exec can't be read for the log table", "exec_id", e.Record().ID, "error", err)
 		return
@@ -28,14 +28,14 @@ func (r *Recorder) Follow(e *spool.Exec) {
 	})
 }
 
-// output is the output of one exec on its way into rows.
+// output turns the output of one exec into rows.
 type output struct {
 	r     *Recorder
-	like  ingest.Row // but for time, body and attributes
+	like  ingest.Row // the members that all rows share: all but time, body and attributes
 	exec  string
 	tty   bool
-	lines [2][]byte // of each stream, the part of a line whose end has not come
-	left  int       // bytes that still become rows
+	lines [2][]byte // for each stream, the line whose end has not come yet
+	left  int       // how many more bytes become rows
 	rows  []ingest.Row
 }
 
@@ -53,12 +53,13 @@ func (r *Recorder) output(e api.Exec) *output {
 	return &output{r: r, exec: e.ID, tty: e.TTY, left: maxOutput, like: row(e.BoxID, r.Name(r.ctx, e.BoxID), time.Time{})}
 }
 
-// buffers are held while there is something to read, and not by all who wait.
+// buffers holds memory that is used only while there is output to read, so that
+// the goroutines that wait for output hold none.
 var buffers = sync.Pool{New: func() any { return new([spool.MaxEvent]byte) }}
 
 var streams = [...]string{spool.Stdout: api.Stdout, spool.Stderr: api.Stderr}
 
-// take reads what is there; false: no more can be done.
+// take reads the output that is there. It returns false if no more can be read.
 func (o *output) take(reader *spool.Events) bool {
 	buffer := buffers.Get().(*[spool.MaxEvent]byte)
 	defer buffers.Put(buffer)
@@ -84,7 +85,7 @@ func (o *output) take(reader *spool.Events) bool {
 	return o.push()
 }
 
-// add makes rows of the lines that are whole now.
+// add makes rows of the lines that are now complete.
 func (o *output) add(s spool.Stream, data []byte) {
 	data = data[:min(len(data), o.left)]
 	o.left -= len(data)
@@ -121,7 +122,7 @@ func (o *output) push() bool {
 	return o.r.push(rows)
 }
 
-// flush makes rows of what has no end, too.
+// flush also makes rows of lines whose end has not come.
 func (o *output) flush() {
 	for s := range o.lines {
 		if len(o.lines[s]) > 0 {

@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// escapes are what a terminal obeys and does not show: sequences that set colours,
-// move the cursor or name the window, and single control characters but tab and
-// carriage return. A sequence that a line's end cuts goes to that end.
+// escapes matches what a terminal obeys and does not show: sequences that set
+// colours, move the cursor or name the window, and all single control
+// characters except tab and carriage return. A sequence that is cut off by the
+// end of the line is matched up to that end.
 var escapes = sync.OnceValue(func() *regexp.Regexp {
 	const (
 		control = `\x1b\[[0-?]*[ -/]*(?:[@-~]|$)`
@@ -18,5 +19,6 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(control + "|" + text + "|" + other + "|" + single) //nolint:forbidigo // on first use
 })
 
-// shown returns a line of a terminal without what is not shown.
+// shown returns a line of a terminal without the characters that the terminal
+// does not show.
 func shown(line []byte) []byte { return escapes().ReplaceAll(line, nil) }

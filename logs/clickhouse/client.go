@@ -1,6 +1,7 @@
-// Package clickhouse asks a ClickHouse server, a cluster, or the embedded
-// engine, which answers the same HTTP interface. It alone imports the driver.
-// An answer is complete or it is an error, which is classified here, once.
+// Package clickhouse sends queries to a ClickHouse server, a cluster, or the
+// embedded engine, which answers the same HTTP interface. It is the only
+// package that imports the driver. A call returns either a complete answer or
+// an error, and the error is classified here, once.
 package clickhouse
 
 import (
@@ -18,34 +19,36 @@ import (
 	"sandbox/core/fault"
 )
 
-// Client asks one engine. Its methods may be called from any goroutine.
+// Client sends queries to one engine. Its methods may be called from any
+// goroutine.
 type Client struct {
 	conn     driver.Conn
-	readonly any // the setting of that name for queries
+	readonly any // value of the setting "readonly" for queries
 
 	reading singleflight.Group
 	mu      sync.Mutex
-	schema  Schema    // of the log table, when it was last read
-	until   time.Time // it is good until then
+	schema  Schema    // the log table's, as it was last read
+	until   time.Time // schema is used until then
 }
 
-// Limits of the driver's pool, where the DSN says nothing: the queries that a
-// service lets run at once are far fewer.
+// Limits of the driver's pool, for a DSN that does not set them. They are far
+// above the number of queries that a service lets run at once.
 const (
 	maxConns    = 32
-	dialTimeout = 5 * time.Second // for a connection and its greeting
+	dialTimeout = 5 * time.Second // for the connection and the driver's first question
 )
 
 // Open makes a client of the servers that a DSN names, with their user,
-// password and settings: "http://user:password@host:8123,host2:8123/?name=value",
-// or https. It connects when it is first asked. Errors: Config.
+// password and settings:
+// "http://user:password@host:8123,host2:8123/?name=value", or https. It
+// connects at the first call and not before. Errors: Config.
 func Open(dsn string) (*Client, error) {
 	const want = "want http://USER:PASSWORD@HOST:8123/ or https, with settings of the engine behind it"
 	scheme, _, _ := strings.Cut(dsn, "://")
 	if scheme != "http" && scheme != "https" {
 		return nil, fault.New(fault.Config, "the DSN of ClickHouse is not one of HTTP: %s", want)
 	}
-	if scheme == "https" && !strings.Contains(dsn, "secure=") { // the driver wants it said twice
+	if scheme == "https" && !strings.Contains(dsn, "secure=") { // the driver needs both the scheme and this setting
 		mark := "?"
 		if strings.Contains(dsn, "?") {
 			mark = "&"
@@ -59,8 +62,8 @@ func Open(dsn string) (*Client, error) {
 	return open(o)
 }
 
-// Dial makes a client of the engine that dial reaches, whose errors are
-// reported as they are. Errors: Config.
+// Dial makes a client that connects with dial. The errors of dial are returned
+// as they are. Errors: Config.
 func Dial(dial func(context.Context) (net.Conn, error)) (*Client, error) {
 	return open(&clickhouse.Options{
 		Protocol:    clickhouse.HTTP,
@@ -70,8 +73,8 @@ func Dial(dial func(context.Context) (net.Conn, error)) (*Client, error) {
 }
 
 func open(o *clickhouse.Options) (*Client, error) {
-	// The user's own setting, for one that may not turn readonly on: a user
-	// whose profile has it already.
+	// The DSN may set readonly itself, for a user who is not allowed to set it
+	// to 1 because the user's profile has set it already.
 	c := &Client{readonly: 1}
 	if v, ok := o.Settings["readonly"]; ok {
 		c.readonly = v
@@ -86,7 +89,7 @@ func open(o *clickhouse.Options) (*Client, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = dialTimeout
 	}
-	o.Compression = nil // the embedded engine has none, and a result is bounded
+	o.Compression = nil // the embedded engine can't compress, and results are bounded
 	var err error
 	c.conn, err = clickhouse.Open(o)
 	return c, fault.Wrap(fault.Config, err, "use ClickHouse")

@@ -14,8 +14,9 @@ import (
 	"sandbox/core/fault"
 )
 
-// failure is a failed query or insert of kind k. A cause is the engine's, and
-// for our own log alone: its words may name hosts, users and settings.
+// failure returns the error of a failed query or insert, of kind k. cause is
+// the engine's own error. It is only for our own log, because its text may name
+// hosts, users and settings.
 func failure(k fault.Kind, cause error, message string) *fault.Error {
 	f := &fault.Error{Kind: k, Message: message, Hidden: cause}
 	if k == fault.Unavailable {
@@ -24,8 +25,8 @@ func failure(k fault.Kind, cause error, message string) *fault.Error {
 	return f
 }
 
-// UnknownColumn tells whether err, of this package, says that the table may
-// have other columns than was known.
+// UnknownColumn reports whether err, an error of this package, says that the
+// table may have other columns than was assumed.
 func UnknownColumn(err error) bool {
 	var ex *clickhouse.Exception
 	if !errors.As(err, &ex) {
@@ -38,10 +39,10 @@ func UnknownColumn(err error) bool {
 	return false
 }
 
-// kinds are those of the engine's codes that don't say that the statement is
-// wrong, which is what all others say: LOGICAL_ERROR, too, and exceptions of the
-// libraries that the engine is made of, which come of what a statement computes.
-// The names are ClickHouse's.
+// kinds classifies those of the engine's codes that do not say that the
+// statement is wrong. All other codes say that, including LOGICAL_ERROR and the
+// exceptions of the libraries that the engine is made of, because those come
+// from what a statement computes. The names are ClickHouse's.
 var kinds = map[int32]fault.Kind{
 	158: fault.BudgetExceeded, // TOO_MANY_ROWS
 	307: fault.BudgetExceeded, // TOO_MANY_BYTES
@@ -52,7 +53,7 @@ var kinds = map[int32]fault.Kind{
 	396: fault.ResultTooLarge, // TOO_MANY_ROWS_OR_BYTES
 	159: fault.Timeout,        // TIMEOUT_EXCEEDED
 	160: fault.Timeout,        // TOO_SLOW
-	60:  fault.Unavailable,    // UNKNOWN_TABLE: the log table is missing, no other is ever named
+	60:  fault.Unavailable,    // UNKNOWN_TABLE: the log table is missing, as statements name no other
 	81:  fault.Unavailable,    // UNKNOWN_DATABASE
 	202: fault.Unavailable,    // TOO_MANY_SIMULTANEOUS_QUERIES
 	216: fault.Unavailable,    // QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING
@@ -60,7 +61,7 @@ var kinds = map[int32]fault.Kind{
 	242: fault.Unavailable,    // TABLE_IS_READ_ONLY
 	243: fault.Unavailable,    // NOT_ENOUGH_SPACE
 	252: fault.Unavailable,    // TOO_MANY_PARTS
-	394: fault.Unavailable,    // QUERY_WAS_CANCELLED, and not by us
+	394: fault.Unavailable,    // QUERY_WAS_CANCELLED, by someone else than us
 	439: fault.Unavailable,    // CANNOT_SCHEDULE_TASK
 	598: fault.Unavailable,    // DATABASE_REPLICATION_FAILED
 	209: fault.Unavailable,    // SOCKET_TIMEOUT
@@ -84,7 +85,7 @@ var kinds = map[int32]fault.Kind{
 	516: fault.Upstream,       // AUTHENTICATION_FAILED
 }
 
-// classify tells what a failure of the driver means. whole is ctx with the
+// classify returns what a failure of the driver means. whole is ctx with the
 // query's own deadline. Errors: SQLError, BudgetExceeded, ResultTooLarge,
 // Timeout, Unavailable, Upstream and Canceled.
 func classify(ctx, whole context.Context, err error) error {
@@ -96,10 +97,10 @@ func classify(ctx, whole context.Context, err error) error {
 	}
 	var known *fault.Error
 	if errors.As(err, &known) {
-		if known.Kind == fault.Unavailable { // of who dialled
+		if known.Kind == fault.Unavailable { // the error comes from the client's dial function
 			return failure(fault.Unavailable, nil, known.Error())
 		}
-		return known // of the reader of an answer
+		return known // the error comes from reading the answer
 	}
 	var ex *clickhouse.Exception
 	if errors.As(err, &ex) {
@@ -118,9 +119,9 @@ func classify(ctx, whole context.Context, err error) error {
 	return failure(fault.Upstream, err, "the engine's answer can't be read")
 }
 
-// cut tells whether a failure is one of the connection or of who waits for one. All
-// others are of the driver, which can't read what it was answered: the address is
-// that of another server.
+// cut reports whether a failure is one of the connection, or of waiting for a
+// connection. All other failures are the driver's: it can't read the answer,
+// because the address is that of some other server.
 func cut(err error) bool {
 	var network net.Error // what net/http returns is one, too
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
@@ -136,8 +137,8 @@ func fromException(ex *clickhouse.Exception) error {
 	return failure(kind, ex, words(ex.Message, ex.CodeName))
 }
 
-// words returns the message without what the engine writes behind it: its name
-// for the failure, and its version.
+// words returns the message without what the engine appends to it: its name for
+// the failure, and its version.
 func words(message, name string) string {
 	if i := strings.LastIndex(message, " (version "); i >= 0 {
 		message = message[:i]

@@ -9,16 +9,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// Insertion is rows for the log table.
+// Insertion holds rows to be stored in the log table.
 type Insertion struct {
-	Columns  []string          // that the rows have; none for all, in the table's order
+	Columns  []string          // of the rows; empty for all columns, in the table's order
 	Format   string            // of Body, such as JSONEachRow, RowBinary or Native
-	Body     io.Reader         // read to its end; when it fails, nothing of its last block is stored. A read that waits is not ended by the context
+	Body     io.Reader         // read to its end. When a read fails, nothing of its last block is stored. The context does not end a read that blocks
 	Settings map[string]string // of the engine
 }
 
-// Insert stores rows. When it returns nil the engine has them on its disk.
-// Errors: as Query.
+// Insert stores rows. When it returns nil, the engine has written them to its
+// disk. Errors: as Query.
 func (c *Client) Insert(ctx context.Context, i Insertion) error {
 	settings := clickhouse.Settings{"async_insert": 0}
 	for name, value := range i.Settings {
@@ -35,7 +35,7 @@ func (c *Client) Insert(ctx context.Context, i Insertion) error {
 	return classify(ctx, ctx, err)
 }
 
-// list returns the columns as they stand in an INSERT.
+// list returns the columns in the syntax of an INSERT.
 func list(columns []string) string {
 	if len(columns) == 0 {
 		return ""

@@ -21,31 +21,32 @@ import (
 
 // Request is one SELECT.
 type Request struct {
-	// SQL is a statement without FORMAT, INTO and SETTINGS: what it may do is
-	// decided before it gets here.
+	// SQL is a statement without FORMAT, INTO and SETTINGS. This package does
+	// not check what it may do: its caller has to.
 	SQL string
-	// Params fill the placeholders {name:Type}, each with the text of a value
-	// as it is, unescaped.
+	// Params are the values of the placeholders {name:Type}, as plain text
+	// without escapes.
 	Params map[string]string
-	// Literals fill those whose type is an array, a tuple or a map: the engine
-	// reads their text as it stands in a statement.
+	// Literals are the values of the placeholders whose type is an array, a
+	// tuple or a map. The engine reads their text in the syntax of a statement.
 	Literals map[string]string
-	// QueryID names the query on the engine; "" makes one.
+	// QueryID names the query on the engine. If it is "", a name is made up.
 	QueryID string
 	Limits  Limits
-	// Settings of the engine beside those of this package, which they override.
+	// Settings are further settings of the engine. They take precedence over
+	// those that this package sets.
 	Settings map[string]string
 }
 
 // Limits bound one query; 0 is no limit. A query that goes over one fails, and
-// never gives a part of its answer.
+// never returns a part of its answer.
 type Limits struct {
 	Time        time.Duration
 	ReadRows    int64
 	ReadBytes   int64
 	Memory      int64 // bytes
 	ResultRows  int64
-	ResultBytes int64 // as they are sent
+	ResultBytes int64 // in the encoding in which they are sent
 }
 
 // Column is a column of a result.
@@ -54,7 +55,7 @@ type Column struct {
 	Type string `json:"type"`
 }
 
-// Result is a whole answer.
+// Result is a complete answer.
 type Result struct {
 	QueryID    string
 	Columns    []Column
@@ -62,22 +63,22 @@ type Result struct {
 	Count      int            // of rows
 	Statistics Statistics
 
-	buffer *bytes.Buffer // that Rows lies in; nil for none
+	buffer *bytes.Buffer // the memory of Rows; nil for none
 }
 
-// Statistics tells what an answer cost.
+// Statistics says what an answer cost.
 type Statistics struct {
 	Elapsed   time.Duration
 	ReadRows  uint64
 	ReadBytes uint64
 }
 
-// grace is what a query may take beyond its limit of time before it is given
-// up: the engine ends it itself, between two blocks.
+// grace is how long a query may take beyond its time limit before the client
+// gives it up. The engine ends the query itself, but only between two blocks.
 const grace = 2 * time.Second
 
-// Query runs a statement that only reads. When ctx ends, so does the query on
-// the engine. Errors: SQLError, BudgetExceeded, ResultTooLarge, Timeout,
+// Query runs a statement that only reads. When ctx ends, the query ends on the
+// engine, too. Errors: SQLError, BudgetExceeded, ResultTooLarge, Timeout,
 // Unavailable, Upstream, Canceled.
 func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
 	if r.QueryID == "" {
@@ -103,8 +104,9 @@ func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
 func (c *Client) query(ctx context.Context, r Request) (Result, error) {
 	ctx = clickhouse.Context(endless{ctx}, clickhouse.WithQueryID(r.QueryID),
 		clickhouse.WithSettings(c.settings(r)), clickhouse.WithParameters(r.parameters()))
-	// The driver refuses a statement whose end looks like a FORMAT clause, such
-	// as a table's alias; it does not look into comments.
+	// The driver refuses a statement whose end looks like a FORMAT clause, as
+	// the alias of a table may. It does not look into comments, so one is
+	// appended.
 	body, err := c.conn.QueryFormat(ctx, "JSON", r.SQL+" /**/")
 	if err != nil {
 		return Result{}, err
@@ -124,11 +126,11 @@ func (c *Client) query(ctx context.Context, r Request) (Result, error) {
 	return res, nil
 }
 
-// buffers hold results: fresh memory for each of some megabytes would cost as
-// much as to read it.
+// buffers holds memory for results. To allocate some megabytes anew for each
+// result would cost as much as to read it.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// Free gives the result's memory back: Rows can't be used any more. Without it
+// Free releases the result's memory. Rows can't be used any more. Without Free
 // the memory is garbage like any other.
 func (r *Result) Free() {
 	if r.buffer != nil {
@@ -137,15 +139,16 @@ func (r *Result) Free() {
 	}
 }
 
-// endless is a context that ends but does not tell when. The driver would make
-// its deadline the engine's limit of time, five seconds later, over ours.
+// endless is a context that ends but hides its deadline. The driver would
+// otherwise set the engine's time limit to five seconds after the deadline, and
+// so override ours.
 type endless struct{ context.Context }
 
-// Deadline tells of none.
+// Deadline says that there is none.
 func (endless) Deadline() (deadline time.Time, ok bool) { return }
 
-// readAll reads a result, which is bounded here: the engine's own limit counts
-// a constant column once.
+// readAll reads a result and bounds its size. The bound is checked here,
+// because the engine's own limit counts a constant column only once.
 func readAll(b *bytes.Buffer, r io.Reader, limit int64) error {
 	if limit > 0 {
 		r = io.LimitReader(r, limit+1)
@@ -159,8 +162,8 @@ func readAll(b *bytes.Buffer, r io.Reader, limit int64) error {
 	return nil
 }
 
-// decode reads a whole answer. What is cut off or no answer at all fails. The
-// rows stay where they are in text.
+// decode reads a complete answer. It fails if the answer is cut off or is no
+// answer at all. The rows are not copied out of text.
 func (r *Result) decode(text []byte) error {
 	var rows *int
 	var cost struct {
@@ -168,8 +171,8 @@ func (r *Result) decode(text []byte) error {
 		ReadRows  uint64  `json:"rows_read"`
 		ReadBytes uint64  `json:"bytes_read"`
 	}
-	// Names may stand twice in a row, which is told below. The decoder reads a
-	// buffer in its place.
+	// A name may occur twice in a row, and the error for that is made below.
+	// The decoder reads a buffer without copying it.
 	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))
 	err := members(d, func(name string) error {
 		switch name {
@@ -201,7 +204,8 @@ func (r *Result) decode(text []byte) error {
 	return nil
 }
 
-// members reads one object and nothing behind it, whose values read takes.
+// members reads one object with nothing behind it. read is called to read the
+// value of each member.
 func members(d *jsontext.Decoder, read func(name string) error) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return cmp.Or(err, errNoObject)
@@ -237,11 +241,12 @@ func duplicate(columns []Column) (string, bool) {
 	return "", false
 }
 
-// values says how the engine writes a result, and that it is complete.
+// values are settings for how the engine writes a result, and for the result to
+// be complete.
 var values = map[string]string{
 	"output_format_json_quote_64bit_integers":      "1", // JSON's numbers have 53 bits
 	"output_format_json_quote_decimals":            "1",
-	"output_format_json_quote_denormals":           "1", // nan, inf: null otherwise
+	"output_format_json_quote_denormals":           "1", // otherwise nan and inf become null
 	"output_format_json_escape_forward_slashes":    "0",
 	"output_format_json_validate_utf8":             "1", // other bytes become U+FFFD
 	"output_format_json_named_tuples_as_objects":   "1",
@@ -252,12 +257,13 @@ var values = map[string]string{
 	"offset":                                       "0",
 	"skip_unavailable_shards":                      "0",
 	"partial_result_on_first_cancel":               "0",
-	"wait_end_of_query":                            "1", // a failure comes before the first byte
+	"wait_end_of_query":                            "1", // so a failure is sent before the first byte of a result
 	"cancel_http_readonly_queries_on_client_close": "1",
 }
 
-// overflows are all the engine's answers to a limit that is passed: some would
-// end a query early and call the rest complete.
+// overflows are the settings that say what the engine does when a limit is
+// passed. With some of their values it would end a query early and call the
+// result complete.
 var overflows = []string{"read_overflow_mode", "read_overflow_mode_leaf", "group_by_overflow_mode", "sort_overflow_mode",
 	"result_overflow_mode", "timeout_overflow_mode", "timeout_overflow_mode_leaf", "set_overflow_mode", "join_overflow_mode",
 	"transfer_overflow_mode", "distinct_overflow_mode"}
@@ -286,7 +292,8 @@ func (c *Client) settings(r Request) clickhouse.Settings {
 	return s
 }
 
-// escapes are what the engine reads in the text of a parameter.
+// escapes writes characters as the engine expects them in the text of a
+// parameter.
 var escapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
 
 func (r Request) parameters() clickhouse.Parameters {

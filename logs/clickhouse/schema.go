@@ -11,11 +11,11 @@ import (
 	"sandbox/core/fault"
 )
 
-// Schema is the log table as the engine has it now.
+// Schema is the log table's structure as the engine has it now.
 type Schema struct {
 	Columns    []TableColumn
 	SortingKey string // the expressions, such as "ServiceName, TimestampTime, Timestamp"
-	Result     Result // one row a column; of Describe alone
+	Result     Result // one row per column; set by Describe only
 }
 
 // TableColumn is a column of the log table.
@@ -29,31 +29,32 @@ type TableColumn struct {
 	IsInSortingKey    int    `json:"is_in_sorting_key"`
 }
 
-// Has tells whether the table has a column.
+// Has reports whether the table has a column.
 func (s Schema) Has(name string) bool {
 	return slices.ContainsFunc(s.Columns, func(c TableColumn) bool { return c.Name == name })
 }
 
-// HasSeconds tells whether the table has the time of each row in seconds, too, in
-// its key: OpenTelemetry's exporter made it so before its version 0.151.
+// HasSeconds reports whether the table also has the time of each row in
+// seconds, and has that in its key. OpenTelemetry's exporter made the table so
+// before its version 0.151.
 func (s Schema) HasSeconds() bool {
 	return slices.ContainsFunc(s.Columns, func(c TableColumn) bool {
 		return c.Name == "TimestampTime" && c.Type == "DateTime" && c.DefaultExpression == "toDateTime(Timestamp)" && c.IsInSortingKey == 1
 	})
 }
 
-// FiveMinutes tells whether the table's key begins with buckets of time, as
-// OpenTelemetry's exporter makes it since its version 0.151. The engine does not
-// see by itself that a condition on Timestamp is one on them.
+// FiveMinutes reports whether the table's key begins with time buckets, as
+// OpenTelemetry's exporter makes it since its version 0.151. The engine does
+// not see by itself that a condition on Timestamp is also one on the buckets.
 func (s Schema) FiveMinutes() bool {
 	return strings.Contains(s.SortingKey, "toStartOfFiveMinutes(Timestamp)")
 }
 
-// Ordinary tells whether the column is stored as it was written, so that
-// SELECT * gives it.
+// Ordinary reports whether the column is stored as it was written, so that
+// SELECT * returns it.
 func (c TableColumn) Ordinary() bool { return c.DefaultKind == "" || c.DefaultKind == "DEFAULT" }
 
-// fresh is how long a schema that was read is taken for the table's.
+// fresh is how long a schema that was read is used before it is read again.
 const fresh = 10 * time.Second
 
 const describe = `SELECT name, type, default_kind, default_expression, comment, compression_codec AS codec, is_in_sorting_key
@@ -70,7 +71,8 @@ func (c *Client) Schema(ctx context.Context) (Schema, error) {
 	if good {
 		return s, nil
 	}
-	// One reads for all who ask now; none of them ends it for the others.
+	// One read serves all callers who wait now. The end of one caller's context
+	// does not end the read for the others.
 	done := c.reading.DoChan("", func() (any, error) { return c.Describe(context.WithoutCancel(ctx), Limits{Time: schemaTime}) })
 	select {
 	case r := <-done:
@@ -83,10 +85,11 @@ func (c *Client) Schema(ctx context.Context) (Schema, error) {
 	}
 }
 
-// schemaTime bounds the reading of a schema, which others wait for.
+// schemaTime bounds the reading of a schema, because other callers wait for it.
 const schemaTime = 10 * time.Second
 
-// Forget drops the schema that was read: the next caller gets the table's.
+// Forget drops the schema that was read, so that the next caller reads it from
+// the table.
 func (c *Client) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +121,7 @@ func (c *Client) Describe(ctx context.Context, l Limits) (Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.schema, c.until = s, time.Now().Add(fresh)
-	c.schema.Result = Result{} // whoever asked may free it
+	c.schema.Result = Result{} // the caller may free the result
 	return s, nil
 }
 

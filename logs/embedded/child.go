@@ -18,8 +18,8 @@ import (
 	"sandbox/logs/embedded/handover"
 )
 
-// An engine that dies is started again at once, and ever later while it does
-// not get as far as to answer.
+// An engine that dies is started again after a pause. The pause is short at first,
+// and doubles while the engine dies without having answered.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 30 * time.Second
@@ -51,9 +51,9 @@ func (e *Engine) keep(ctx context.Context) {
 // socketName is the name of the engine's socket in its directory.
 const socketName = "socket"
 
-// run starts a child and waits for its end, which it always gives a reason
-// for; answered tells whether it ever served. The child ends at the latest
-// when ctx does.
+// run starts a child and waits until it ends. It always returns the reason for
+// that. answered reports whether the child ever served. The child ends no later
+// than ctx does.
 func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 	cmd, ready, lifeline, err := e.start(ctx)
 	if err != nil {
@@ -81,16 +81,17 @@ func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 			e.options.Logger.Error("the log engine died", "err", err, "last_words", string(cmd.Stderr.(*lastWords).text))
 			return answered, because(reason, said, err)
 		case <-ctx.Done():
-			_ = cmd.Process.Kill() // it needs no time: what was acknowledged is on disk
+			_ = cmd.Process.Kill() // it needs no time to end: acknowledged rows are on disk
 			return answered, <-ended
 		}
 	}
 }
 
-// because returns the reason for a child's end: its own words if it had any.
+// because returns the reason for a child's end: what the child reported, if it
+// reported anything.
 func because(reason string, said <-chan string, err error) error {
 	if said != nil {
-		reason = <-said // its end of the pipe is closed
+		reason = <-said // this does not block: the child's end of the pipe is closed
 	}
 	if reason != "" && reason != handover.Ready {
 		return errors.New(reason)
@@ -101,10 +102,11 @@ func because(reason string, said <-chan string, err error) error {
 	return err
 }
 
-// start starts the child. It gets a socket that listens, and the other ends of
-// two pipes: on ready it tells that it answers, and at the end of lifeline it
-// ends, also when this process was killed. It gets the lock of the directory,
-// which ends with it: another child may still be ending, of an earlier process.
+// start starts the child. The child inherits a listening socket and the other
+// ends of two pipes. It writes to ready when it answers, and it exits when
+// lifeline is closed, which also happens if this process is killed. It also
+// inherits the lock of the directory, which is released when it exits, because
+// the child of an earlier process may still be ending.
 func (e *Engine) start(ctx context.Context) (cmd *exec.Cmd, ready, lifeline *os.File, err error) {
 	var theirs []*os.File
 	defer func() {
@@ -116,8 +118,9 @@ func (e *Engine) start(ctx context.Context) (cmd *exec.Cmd, ready, lifeline *os.
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("lock the engine's directory: %w", err)
 	}
-	defer lock.File.Close() // that leaves the lock with the child
-	// It is made anew: what waits at that of a dead engine is told so.
+	defer lock.File.Close() // the child keeps the lock
+	// The socket is made anew, so that clients that wait on the socket of a
+	// dead engine get an error.
 	socket, err := sockets.Replace(e.dir, socketName)
 	if err != nil {
 		return nil, nil, nil, err
@@ -145,12 +148,13 @@ func (e *Engine) spawn(files []*os.File) (*exec.Cmd, error) {
 	}
 	settings := handover.Settings{Data: data, Library: e.lib, TTL: e.options.TTL, Memory: e.options.Memory}
 	cmd := exec.Command(e.child, settings.Args()...)
-	cmd.Env = []string{} // nothing of the daemon's
+	cmd.Env = []string{} // the child does not inherit the daemon's environment
 	cmd.Dir = data
 	cmd.ExtraFiles = files
 	cmd.Stderr = &lastWords{}
-	// A session of its own, since SYSTEM SHUTDOWN signals its process group;
-	// an empty network; and no process to signal but itself.
+	// The child gets a session of its own, because SYSTEM SHUTDOWN signals its
+	// whole process group. It also gets an empty network, and can signal no
+	// process but itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true,
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
@@ -161,14 +165,14 @@ func (e *Engine) spawn(files []*os.File) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// lastWords keeps the end of what a child prints. The engine says things that
-// mean nothing; only when it dies they may tell why.
+// lastWords keeps the end of what a child prints. Most of what the engine
+// prints means nothing, but when it dies the last lines may say why.
 type lastWords struct{ text []byte }
 
-// maxWords bounds what is kept.
+// maxWords bounds how many bytes are kept.
 const maxWords = 4096
 
-// Write keeps p, or its end.
+// Write keeps p, or the end of it.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.text = append(l.text, p...)
 	l.text = l.text[max(0, len(l.text)-maxWords):]

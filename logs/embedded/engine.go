@@ -1,4 +1,4 @@
-// Package embedded keeps the embedded log engine: a child process that loads
+// Package embedded runs the embedded log engine: a child process that loads
 // libchdb, the SQL engine of ClickHouse, and answers ClickHouse's HTTP
 // interface on a Unix socket. It is started again whenever it dies.
 package embedded
@@ -19,12 +19,12 @@ import (
 // Options says where the engine is and what it may use.
 type Options struct {
 	Dir       string        // of the engine's data, socket and lock; made when missing
-	HelperDir string        // where sandbox-logs is; "" looks around
+	HelperDir string        // directory of sandbox-logs; "" searches for it
 	Beside    string        // directory of the program in use; "" for none
 	Library   string        // path of libchdb.so; "" looks in lib/ beside sandbox-logs
 	TTL       time.Duration // how long a row is kept, at least a second; 0 is DefaultTTL
 	Memory    int64         // bytes that all statements together may use; 0 is DefaultMemory
-	Logger    *slog.Logger  // gets starts, ends and what the child prints; nil is silent
+	Logger    *slog.Logger  // receives starts, ends and what the child prints; nil logs nothing
 }
 
 // Defaults of the options.
@@ -33,16 +33,17 @@ const (
 	DefaultMemory int64 = 4 << 30
 )
 
-// maxTTL keeps the end of a row's time in what the engine's DateTime holds,
-// which is until 2106. Behind it rows would be gone at once.
+// maxTTL keeps the end of a row's lifetime within the range of the engine's
+// DateTime, which ends in 2106. A row whose end is beyond it would be removed
+// at once.
 const maxTTL = 50 * 365 * 24 * time.Hour
 
-// Engine is the engine of one directory. Its methods may be called from any
+// Engine runs the engine of one directory. Its methods may be called from any
 // goroutine.
 type Engine struct {
 	options    Options
 	child, lib string
-	dir        *os.File // the directory: sockets are reached through it, whose path may be too long for one
+	dir        *os.File // the directory: sockets are reached through this descriptor, because a path may be too long for a socket's address
 
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -52,9 +53,9 @@ type Engine struct {
 	changed chan struct{} // closed at the next change of why
 }
 
-// Start starts the engine and keeps it running until Close; ctx bounds
-// nothing but the start of the keeper. It does not wait for the engine: see
-// Wait. Errors: Engine and Unavailable, when a part of it is missing; Storage.
+// Start starts the engine and keeps it running until Close. ctx bounds only
+// this call. It does not wait until the engine answers: see Wait. Errors:
+// Engine and Unavailable, when a part of the engine is missing; Storage.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.Of(err)
@@ -87,7 +88,8 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 
 var errStarting = fault.New(fault.Unavailable, "the log engine is starting")
 
-// openDir makes and opens the engine's directory.
+// openDir opens the engine's directory. It makes the directory if it is
+// missing.
 func openDir(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
 		return nil, fault.Disk(err, "make the directory of the log engine")
@@ -96,16 +98,16 @@ func openDir(path string) (*os.File, error) {
 	return dir, fault.Disk(err, "open the directory of the log engine")
 }
 
-// Close ends the engine. Rows that were acknowledged are there at the next
-// start; statements that run fail.
+// Close ends the engine. Acknowledged rows are there at the next start.
+// Statements that are running fail.
 func (e *Engine) Close() error {
 	e.stop()
 	<-e.stopped
 	return e.dir.Close()
 }
 
-// Err is nil while the engine answers, and says why it does not otherwise.
-// Errors: Unavailable.
+// Err returns nil while the engine answers, and otherwise the reason why it
+// does not. Errors: Unavailable.
 func (e *Engine) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -132,7 +134,7 @@ func (e *Engine) Wait(ctx context.Context) error {
 	}
 }
 
-// set notes why there is no engine, or nil when there is one.
+// set stores why there is no engine, or nil when there is one.
 func (e *Engine) set(why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -15,7 +15,7 @@ const (
 	library = "libchdb.so"
 )
 
-// find returns the child program and the library.
+// find returns the paths of the child program and of the library.
 func (o Options) find() (child, lib string, err error) {
 	dir, err := programs.Find(o.HelperDir, o.Beside, program)
 	if err != nil {
@@ -28,15 +28,16 @@ func (o Options) find() (child, lib string, err error) {
 	return child, lib, err
 }
 
-// findLibrary looks where it was told to, and only there; else in lib/ beside
-// the programs, as they are built, and where `make install` puts it.
+// findLibrary returns the path of the library. If the options name one, it
+// looks only there. Otherwise it looks in lib/ beside the programs, where a
+// build puts it, and where `make install` puts it.
 func (o Options) findLibrary(programs string) (string, error) {
 	places := []string{filepath.Join(programs, "lib", library), filepath.Join(programs, "..", "..", "lib", "sandbox", library)}
 	if o.Library != "" {
 		places = []string{o.Library}
 	}
 	for _, place := range places {
-		// Landlock's rules are about files, not about links to them.
+		// A rule of Landlock applies to a file, and not to a link to it.
 		if real, err := filepath.EvalSymlinks(place); err == nil {
 			if st, err := os.Stat(real); err == nil && st.Mode().IsRegular() {
 				return filepath.Abs(real)

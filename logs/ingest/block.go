@@ -9,11 +9,12 @@ import (
 	"sandbox/logs/clickhouse"
 )
 
-// maxBlock bounds what becomes of one request: attributes of its resources
-// stand in each row anew.
+// maxBlock bounds the rows of one request. They may be far larger than the
+// request, because the attributes of a resource are repeated in each of its
+// rows.
 const maxBlock = 64 << 20
 
-// block is rows in the making, column by column.
+// block holds rows that are being built, column by column.
 type block struct {
 	rows, size                                      int
 	at                                              proto.ColDateTime64
@@ -35,7 +36,8 @@ func newBlock() *block {
 	return b
 }
 
-// add adds a row; what is too much for one block is only counted.
+// add adds a row. Once the block has reached its bound, the row is only
+// counted.
 func (b *block) add(r *Row) {
 	b.size += len(r.Body) + len(r.Service) + 100 + size(r.Resource.Attributes) + size(r.Scope.Attributes) + size(r.Attributes)
 	if b.size > maxBlock {
@@ -75,7 +77,8 @@ func appendPairs(c *attributeColumn, list []Pair) {
 	c.Offsets.Append(uint64(c.Keys.Rows()))
 }
 
-// columns are those of OpenTelemetry's table, each with what fills it.
+// columns returns the columns of OpenTelemetry's table, each with the block's
+// data for it.
 func (b *block) columns() proto.Input {
 	return proto.Input{
 		{Name: "Timestamp", Data: &b.at}, {Name: "TraceId", Data: &b.trace}, {Name: "SpanId", Data: &b.span},
@@ -87,15 +90,16 @@ func (b *block) columns() proto.Input {
 	}
 }
 
-// batch is rows as the engine reads them, in its format Native, which names
-// the types: a table whose own differ converts them.
+// batch holds rows in the engine's format Native. The format names the types of
+// the columns, so the engine converts them for a table whose types differ.
 type batch struct {
 	columns []string
 	rows    int
 	text    []byte
 }
 
-// batch returns the block's rows for a table of a schema. Errors: TooLarge.
+// batch returns the block's rows for a table with the given schema. Errors:
+// TooLarge.
 func (b *block) batch(s clickhouse.Schema) (batch, error) {
 	if b.size > maxBlock {
 		return batch{}, fault.New(fault.TooLarge, "the records take more than %d bytes as rows, in each of which the attributes of its resource stand anew: send fewer at once", maxBlock)
@@ -109,14 +113,14 @@ func (b *block) batch(s clickhouse.Schema) (batch, error) {
 	}
 	var out proto.Buffer
 	out.Buf = make([]byte, 0, b.size+b.size/8)
-	// Revision 0 is what a body over HTTP has.
+	// A body over HTTP is always of revision 0.
 	if err := (&proto.Block{Rows: b.rows, Columns: len(input)}).EncodeRawBlock(&out, 0, input); err != nil {
 		return batch{}, fault.Wrap(fault.Internal, err, "encode rows")
 	}
 	return batch{names, b.rows, out.Buf}, nil
 }
 
-// fits tells whether two batches can be sent as one.
+// fits reports whether two batches can be sent as one.
 func (b batch) fits(other batch) bool {
 	return strings.Join(b.columns, ",") == strings.Join(other.columns, ",")
 }

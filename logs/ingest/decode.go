@@ -1,6 +1,6 @@
-// Package ingest writes logs to the engine: what OpenTelemetry's exporters
-// send, and what boxes print. A row is as OpenTelemetry's Collector writes it,
-// and is acknowledged when the engine has it on its disk.
+// Package ingest writes logs to the engine: those that OpenTelemetry's
+// exporters send, and the output of boxes. It writes a row as OpenTelemetry's
+// Collector does, and acknowledges it when the engine has it on its disk.
 package ingest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// Encoding is how a request is written.
+// Encoding is the encoding of a request.
 type Encoding int
 
 // The encodings of OTLP over HTTP.
@@ -28,11 +28,11 @@ func decode(e Encoding, body []byte) (plog.Logs, error) {
 	var err error
 	switch e {
 	case JSON:
-		// It bounds the depth, too, as the message's own reader does not.
+		// This also bounds the depth, which the message's own parser does not.
 		if !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
 			return logs, fault.New(fault.Malformed, "the body is not JSON")
 		}
-		if jsontext.Value(body).Kind() != '{' { // null is taken for an empty one
+		if jsontext.Value(body).Kind() != '{' { // the parser would read null as an empty object
 			return logs, fault.New(fault.Malformed, "the body must be an object")
 		}
 		logs, err = (&plog.JSONUnmarshaler{}).UnmarshalLogs(body)
@@ -44,14 +44,15 @@ func decode(e Encoding, body []byte) (plog.Logs, error) {
 	return logs, fault.Wrap(fault.Malformed, err, "the body is no ExportLogsServiceRequest")
 }
 
-// maxDepth bounds how deep values lie in each other: their reader would take
-// any depth, and end the process when its stack is full.
+// maxDepth bounds how deep values may be nested. The parser accepts any depth,
+// and would end the process when its stack overflows.
 const maxDepth = 128
 
-// A message names the fields of one that hold messages in which values can lie.
+// A message maps the numbers of its fields to their messages, for the fields in
+// which values can occur.
 type message map[protowire.Number]message
 
-// request is ExportLogsServiceRequest, down to its values.
+// request describes ExportLogsServiceRequest, down to its values.
 var request = func() message {
 	value := message{}
 	pair := message{2: value}

@@ -22,13 +22,13 @@ type Row struct {
 	EventName       string
 }
 
-// Resource is what rows of one source have in common.
+// Resource holds what the rows of one source have in common.
 type Resource struct {
 	SchemaURL  string
 	Attributes []Pair
 }
 
-// Scope is what rows of one part of a source have in common.
+// Scope holds what the rows of one part of a source have in common.
 type Scope struct {
 	SchemaURL, Name, Version string
 	Attributes               []Pair
@@ -37,9 +37,9 @@ type Scope struct {
 // Pair is an attribute.
 type Pair struct{ Key, Value string }
 
-// each calls add for every record that can be stored, and gives how many can't.
-// The columns are what the Collector's exporter for ClickHouse makes of a
-// record.
+// each calls add for every record that can be stored, and returns how many
+// can't be stored. The columns are the ones that the Collector's exporter for
+// ClickHouse makes of a record.
 func each(logs plog.Logs, add func(*Row)) (refused int) {
 	for _, r := range logs.ResourceLogs().All() {
 		attributes := r.Resource().Attributes()
@@ -62,8 +62,8 @@ func each(logs plog.Logs, add func(*Row)) (refused int) {
 	return refused
 }
 
-// record takes over what a record has of its own; it is false for a time that
-// the table can't hold.
+// record copies a record's own members into the row. It returns false if the
+// table can't hold the record's time.
 func (r *Row) record(l plog.LogRecord) bool {
 	at := l.Timestamp()
 	if at == 0 {
@@ -82,10 +82,11 @@ func (r *Row) record(l plog.LogRecord) bool {
 	return at <= math.MaxInt64
 }
 
-// pairs returns attributes as text; of those that have one key the last counts.
+// pairs returns attributes as text. If several have the same key, the last one
+// counts.
 func pairs(m pcommon.Map) []Pair {
 	list := make([]Pair, 0, m.Len())
-	var places map[string]int // of keys, where there are too many to look through
+	var places map[string]int // index of each key; nil for a few attributes, where a search is faster
 	if m.Len() > 16 {
 		places = make(map[string]int, m.Len())
 	}

@@ -13,24 +13,25 @@ import (
 
 // Limits of what is held in memory.
 const (
-	// MaxBody is the size of a request, once it is unpacked.
+	// MaxBody bounds the size of a request in bytes, after decompression.
 	MaxBody = 16 << 20
-	// maxPending is how many bytes of rows may wait for the engine; whoever
-	// comes then is told to come again.
+	// maxPending bounds the bytes of rows that wait for the engine. Further
+	// requests are refused, and their senders are told to try again.
 	maxPending = 2 * maxBlock
-	// maxInsert is how many bytes of rows one insert takes.
+	// maxInsert bounds the bytes of rows in one insert.
 	maxInsert = 32 << 20
-	// inserts is how many run at once: the engine reads each on one thread.
+	// inserts is how many inserts run at once. The engine reads each on one
+	// thread.
 	inserts = 2
 )
 
 // Writer writes rows to one engine. While an insert runs, the rows of other
-// requests gather, and go together with the next: so there are few inserts when
-// there are many requests, and a lone one does not wait. Its methods may be
-// called from any goroutine.
+// requests are gathered, and the next insert stores them together. So there are
+// few inserts when there are many requests, and a single request does not wait.
+// The methods of a Writer may be called from any goroutine.
 type Writer struct {
 	engine   *clickhouse.Client
-	decoding chan struct{} // as many places as there are processors
+	decoding chan struct{} // one place per processor
 	ctx      context.Context
 	stop     context.CancelFunc
 	running  sync.WaitGroup
@@ -42,7 +43,8 @@ type Writer struct {
 	closed  bool
 }
 
-// waiting is rows on their way, and where their fate is told.
+// waiting holds rows that are to be stored, and the channel on which their
+// outcome is reported.
 type waiting struct {
 	batch
 	done chan<- error
@@ -55,7 +57,8 @@ func NewWriter(engine *clickhouse.Client) *Writer {
 	return w
 }
 
-// Close ends what is being stored: nobody was told that it is.
+// Close ends the inserts that run. No sender was told that their rows are
+// stored.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	w.closed = true
@@ -64,11 +67,11 @@ func (w *Writer) Close() {
 	w.running.Wait()
 }
 
-// Export stores the records of an ExportLogsServiceRequest, and gives how many
-// it can't store because they are wrong. When it returns without an error the
-// others are on the engine's disk; they are stored even when ctx ends before.
-// Errors: Malformed, TooLarge, ResourceExhausted (come again), Unavailable and
-// Upstream (the engine's fault; come again), Canceled.
+// Export stores the records of an ExportLogsServiceRequest, and returns how
+// many it can't store because they are wrong. When it returns without an error,
+// the other records are on the engine's disk. They are stored even if ctx ends
+// before. Errors: Malformed, TooLarge, ResourceExhausted (try again),
+// Unavailable and Upstream (the engine's fault; try again), Canceled.
 func (w *Writer) Export(ctx context.Context, e Encoding, body []byte) (refused int, err error) {
 	b, refused, err := w.decode(ctx, e, body)
 	if err != nil || b.rows == 0 && b.size == 0 {
@@ -77,7 +80,8 @@ func (w *Writer) Export(ctx context.Context, e Encoding, body []byte) (refused i
 	return refused, w.store(ctx, b)
 }
 
-// decode takes one of the few places to decode in, which bound the memory.
+// decode waits for one of the few places to decode in. Their number bounds the
+// memory that decoding takes.
 func (w *Writer) decode(ctx context.Context, e Encoding, body []byte) (*block, int, error) {
 	select {
 	case w.decoding <- struct{}{}:
@@ -124,8 +128,8 @@ func (w *Writer) store(ctx context.Context, b *block) error {
 	}
 }
 
-// enqueue puts rows behind those that wait, and starts an insert if there may
-// be one more.
+// enqueue appends rows to those that wait, and starts an insert if another one
+// may run.
 func (w *Writer) enqueue(one waiting) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +148,7 @@ func (w *Writer) enqueue(one waiting) error {
 	return nil
 }
 
-// work stores what waits until nothing does.
+// work stores rows until none wait.
 func (w *Writer) work() {
 	for {
 		group := w.next()
@@ -161,7 +165,8 @@ func (w *Writer) work() {
 	}
 }
 
-// next takes rows that can be stored together, oldest first; nil if none wait.
+// next returns rows that can be stored together, oldest first. It returns nil
+// if none wait.
 func (w *Writer) next() []waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,14 +191,15 @@ func (w *Writer) insert(group []waiting) error {
 	}
 	err := w.engine.Insert(w.ctx, clickhouse.Insertion{
 		Columns: group[0].columns, Format: "Native", Body: io.MultiReader(readers...),
-		// Records of many days, for each of which the table has a part, shall
-		// not fail those that they are stored with.
+		// The table has a part for each day. Records of many days must not make
+		// the insert fail, and with it the records that are stored together
+		// with them.
 		Settings: map[string]string{"throw_on_max_partitions_per_insert_block": "0"},
 	})
 	return failed(err)
 }
 
-// failed words the failure of an engine, none of which is the sender's.
+// failed rewords a failure of the engine. None of them is the sender's fault.
 func failed(err error) error {
 	if err == nil {
 		return nil

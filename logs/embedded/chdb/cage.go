@@ -14,15 +14,16 @@ import (
 	"sandbox/logs/embedded/handover"
 )
 
-// lockIn takes every right from the process that the engine does not need, and
-// goes on with the same program, started anew. Landlock and capabilities
-// belong to a thread: only a new program has none that was made before.
+// lockIn takes from the process all rights that the engine does not need, and
+// starts the same program again in its place. The new start is needed because
+// Landlock and capabilities belong to a thread: only a new program has no
+// threads from before.
 func lockIn(s handover.Settings) error {
 	self, err := unix.Open("/proc/self/exe", unix.O_PATH, 0)
 	if err != nil {
 		return fmt.Errorf("open this program: %w", err)
 	}
-	// When memory runs out, this is what the kernel should end.
+	// When memory runs out, the kernel should end this process first.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("forbid core files: %w", err)
@@ -41,12 +42,12 @@ func lockIn(s handover.Settings) error {
 	return fmt.Errorf("start this program anew: %w", execute(self, argv))
 }
 
-// dropCapabilities empties the bounding set: the program that is started next
-// has none, though it runs as root.
+// dropCapabilities empties the bounding set. So the program that is started
+// next has no capabilities, even if it runs as root.
 func dropCapabilities() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP+16; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if errors.Is(err, unix.EINVAL) { // the kernel knows no more
+		if errors.Is(err, unix.EINVAL) { // the kernel has no capability beyond the previous one
 			return nil
 		}
 		if err != nil {
@@ -65,7 +66,7 @@ func execute(program int, argv []string) error {
 	if err != nil {
 		return err
 	}
-	empty, _ := unix.BytePtrFromString("") // no NUL in it
+	empty, _ := unix.BytePtrFromString("") // it can't fail: the string has no NUL
 	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(program), uintptr(unsafe.Pointer(empty)),
 		uintptr(unsafe.Pointer(&args[0])), uintptr(unsafe.Pointer(&env[0])), unix.AT_EMPTY_PATH, 0)
 	return errno
@@ -80,9 +81,9 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 )
 
-// landlock leaves the thread nothing of the file system but the engine's
-// directory, the library, this program and the C library's files: not /proc, not
-// /etc. The network is shut too, where the kernel can.
+// landlock denies the thread the whole file system except the engine's
+// directory, the library, this program and the C library's files. So it can't
+// read /proc or /etc. The network is denied too, if the kernel supports that.
 func landlock(self int, s handover.Settings) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -118,7 +119,7 @@ func landlock(self int, s handover.Settings) error {
 	return nil
 }
 
-// handledBy returns all that a version of Landlock can refuse.
+// handledBy returns all accesses that a version of Landlock can deny.
 func handledBy(version int) unix.LandlockRulesetAttr {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1}
 	if version >= 2 {
@@ -150,7 +151,7 @@ func permit(ruleset, fd int, rights uint64) error {
 }
 
 // libcFiles returns the files of the C library: those that this program uses,
-// and those beside them that libchdb needs too.
+// and those in the same directory that libchdb also needs.
 func libcFiles() []string {
 	files := map[string]bool{"/etc/ld.so.cache": true}
 	maps, _ := os.ReadFile("/proc/self/maps")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// exception is a failure as ClickHouse words it:
+// exception is a failure in ClickHouse's format:
 //
 //	Code: 62. DB::Exception: what is wrong. (SYNTAX_ERROR) (version 26.7.2.1)
 type exception struct {
@@ -30,12 +30,12 @@ const (
 	codeUnknown        = 1002
 )
 
-// fail words a failure of our own as the engine's are.
+// fail returns a failure of our own in the format of the engine's.
 func fail(code int, name, format string, args ...any) error {
 	return &exception{code, fmt.Sprintf("Code: %d. DB::Exception: %s. (%s)", code, fmt.Sprintf(format, args...), name)}
 }
 
-// newException reads the text of the engine.
+// newException parses the engine's text of a failure.
 func newException(text string) error {
 	text = single(strings.TrimSpace(text))
 	number, _, _ := strings.Cut(strings.TrimPrefix(text, "Code: "), ".")
@@ -46,9 +46,9 @@ func newException(text string) error {
 	return &exception{code, text}
 }
 
-// single takes off what libchdb puts around a whole exception: its code before
-// it, and its name behind it. The codes are the same: a message of throwIf that
-// begins like an exception is none.
+// single removes what libchdb puts around a complete exception: its code in
+// front, and its name behind. It does so only if both codes are the same. So a
+// message of throwIf that begins like an exception is not taken for one.
 func single(text string) string {
 	code, inner, _ := strings.Cut(text, " DB::Exception: ")
 	end := strings.LastIndex(inner, "). (")
@@ -58,7 +58,8 @@ func single(text string) string {
 	return inner[:end+1]
 }
 
-// statuses are those that ClickHouse gives; 500 for all others.
+// statuses are the HTTP statuses that ClickHouse sends; 500 for all other
+// codes.
 var statuses = map[int]int{
 	6: 400, 26: 400, 27: 400, 38: 400, 41: 400, 53: 400, 62: 400, 72: 400, 117: 400,
 	25: 400, 376: 400, 441: 400, 675: 400, 676: 400, 15: 400, 44: 400, 167: 400, 168: 400, 197: 400,

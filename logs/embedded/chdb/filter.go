@@ -6,8 +6,9 @@ import (
 	"sandbox/core/seccomp"
 )
 
-// filter leaves the engine the socket that it inherits and its own threads: no
-// other connection, no other program, no look into other processes.
+// filter is the seccomp filter of the engine. It leaves it the socket that it
+// inherits and its own threads. It denies new connections, the start of
+// programs, and access to other processes.
 var filter = seccomp.Filter{Denied: []int{
 	unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN,
 	unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_MEMFD_CREATE,

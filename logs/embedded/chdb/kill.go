@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// again is how often a kill is repeated: a statement that was not yet known to
-// the engine is not found, and nothing tells when it is.
+// again is the pause before a kill is repeated. A kill does not find a
+// statement that the engine does not know yet, and nothing tells when it does.
 const again = 20 * time.Millisecond
 
-// killer waits for the end of a statement; when its client goes away before,
-// it kills it until it has ended. KILL QUERY ... SYNC would hang for ever.
+// killer waits for the end of a statement. If its client disconnects before, it
+// kills the statement again and again until it has ended. It does not use KILL
+// QUERY ... SYNC, which would hang for ever.
 func (s *server) killer(ctx context.Context, id string, ended <-chan struct{}) {
 	select {
 	case <-ended:
@@ -36,13 +37,14 @@ func (s *server) killer(ctx context.Context, id string, ended <-chan struct{}) {
 
 var quoted = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
 
-// feed copies data into an insertion. Data that end early, because their
-// client went away, must not be stored: the reader tells that from their end.
+// feed copies data into an insertion. Data that end early because the client
+// disconnected must not be stored. The reader can tell this from the regular
+// end of the data.
 func feed(i insertion, data io.Reader) error {
 	buffer := make([]byte, 256<<10)
 	_, err := io.CopyBuffer(struct{ io.Writer }{i}, struct{ io.Reader }{data}, buffer)
 	if errors.Is(err, errRefused) {
-		return nil // done tells why
+		return nil // done returns the reason
 	}
 	if err != nil {
 		return fail(codeCannotRead, "CANNOT_READ_ALL_DATA", "the data ended early: %v", err)

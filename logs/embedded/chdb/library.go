@@ -12,7 +12,8 @@ import (
 	"unsafe"
 )
 
-// load loads libchdb into the process, once and for its whole life.
+// load loads libchdb into the process. It is called once, and the library stays
+// loaded until the process ends.
 func load(path string) error {
 	cpath := C.CString(path)
 	defer C.free(unsafe.Pointer(cpath))
@@ -22,13 +23,14 @@ func load(path string) error {
 	return nil
 }
 
-// connection is a session of the engine. It runs one statement at a time, and
-// a failed one may leave output behind for the next: it is closed after each.
+// connection is a session of the engine. It runs one statement at a time. A
+// statement that failed may leave output behind for the next, so a connection
+// is closed after each statement.
 type connection struct{ c **C.library_connection }
 
-// connect opens a session with these options, each "--name=value". What is no
-// setting of the engine is silently passed over; a value that it can't read
-// fails without saying why.
+// connect opens a session with these options, each "--name=value". The engine
+// silently ignores an option whose name is no setting. If it can't read a
+// value, it fails without saying why.
 func connect(options []string) (connection, error) {
 	argv := make([]*C.char, 0, len(options)+2)
 	for _, option := range append([]string{"clickhouse"}, options...) {
@@ -50,7 +52,7 @@ func connect(options []string) (connection, error) {
 
 func (c connection) close() { C.library_close(c.c) }
 
-// kinds of statements, as the engine's parser tells them.
+// Kinds of statements, as the engine's parser reports them.
 const (
 	kindRead    = 0
 	kindUnknown = 4 // it can't be parsed
@@ -65,7 +67,8 @@ func (c connection) analyze(sql string) (statements, kind int, err error) {
 	return int(a.statements), int(a.kind), nil
 }
 
-// query runs a statement. Its failure is an *exception. The result must be freed.
+// query runs a statement. If it fails, the error is an *exception. The caller
+// frees the result.
 func (c connection) query(sql, format string, params []parameter) (result, error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -73,10 +76,11 @@ func (c connection) query(sql, format string, params []parameter) (result, error
 	return newResult(C.library_query(*c.c, chars(sql), C.size_t(len(sql)), chars(format), C.size_t(len(format)), &p))
 }
 
-// parameter fills a placeholder {name:Type}.
+// parameter is the value of a placeholder {name:Type}.
 type parameter struct{ name, value string }
 
-// pinned returns the parameters as C sees them, until the pin is taken back.
+// pinned returns the parameters in the form that C reads. They are valid until
+// the pin is released.
 func pinned(pin *runtime.Pinner, params []parameter) C.library_parameters {
 	if len(params) == 0 {
 		return C.library_parameters{}
@@ -99,7 +103,8 @@ func pinned(pin *runtime.Pinner, params []parameter) C.library_parameters {
 // none stands for the bytes of an empty string, which have no address.
 var none byte
 
-// chars returns the bytes of s, which C must not change nor keep.
+// chars returns the address of the bytes of s. C must neither change nor keep
+// them.
 func chars(s string) *C.char {
 	if s == "" {
 		return (*C.char)(unsafe.Pointer(&none))
@@ -107,11 +112,11 @@ func chars(s string) *C.char {
 	return (*C.char)(unsafe.Pointer(unsafe.StringData(s)))
 }
 
-// insertion is an INSERT that is being fed. Its connection runs nothing else
-// meanwhile.
+// insertion is an INSERT whose data are being sent. Its connection runs nothing
+// else until it ends.
 type insertion struct{ i *C.library_insertion }
 
-// insert begins an INSERT whose data come in the given format.
+// insert begins an INSERT whose data are sent in the given format.
 func (c connection) insert(sql, format string, params []parameter) (insertion, error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -124,8 +129,8 @@ func (c connection) insert(sql, format string, params []parameter) (insertion, e
 	return i, nil
 }
 
-// Write feeds the insertion; it waits while the engine has enough. Why the
-// engine takes no more is told by done.
+// Write sends data to the insertion. It waits while the engine has enough. If
+// the engine takes no more, done returns the reason.
 func (i insertion) Write(p []byte) (int, error) {
 	if len(p) > 0 && C.library_append(i.i, unsafe.Pointer(&p[0]), C.size_t(len(p))) != 0 {
 		return 0, errRefused
@@ -138,7 +143,7 @@ var errRefused = errors.New("the engine takes no more data")
 // done ends the data and waits until they are stored.
 func (i insertion) done() (result, error) { return newResult(C.library_done(i.i)) }
 
-// cancel ends the insertion without what was not yet stored.
+// cancel ends the insertion. Data that are not stored yet are dropped.
 func (i insertion) cancel() { C.library_cancel(i.i) }
 
 func (i insertion) free() { C.library_insertion_free(i.i) }
@@ -157,7 +162,8 @@ func newResult(r *C.library_result) (result, error) {
 	return result{r}, nil
 }
 
-// bytes returns the output. It is the engine's memory, gone when r is freed.
+// bytes returns the output. It is in the engine's memory and is valid until r
+// is freed.
 func (r result) bytes() []byte {
 	n := C.library_result_length(r.r)
 	if n == 0 {
@@ -166,7 +172,8 @@ func (r result) bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(C.library_result_data(r.r))), int(n))
 }
 
-// summary returns the statement's figures as ClickHouse's header does.
+// summary returns the statement's figures in the format of ClickHouse's header
+// for them.
 func (r result) summary() string {
 	return fmt.Sprintf(`{"read_rows":"%d","read_bytes":"%d","written_rows":"%d","written_bytes":"%d","elapsed_ns":"%d"}`,
 		uint64(C.library_rows_read(r.r)), uint64(C.library_bytes_read(r.r)),

@@ -13,15 +13,15 @@ import (
 	"sandbox/logs/embedded/handover"
 )
 
-// Main is the program. It returns when its starter is gone or wants no more;
-// what is wrong before it can serve is also told to the starter.
+// Main is the program. It returns when the process that started it is gone or
+// stops it. A failure before it can serve is also reported to that process.
 func Main(args []string) error {
 	s, err := handover.Parse(args)
 	if err != nil {
 		return err
 	}
 	if !s.Caged {
-		return report(lockIn(s)) // goes on in Main, caged
+		return report(lockIn(s)) // continues in a new Main, with s.Caged set
 	}
 	lifeline := os.NewFile(handover.Lifeline, "lifeline")
 	gone := make(chan error, 1)
@@ -39,7 +39,7 @@ func Main(args []string) error {
 	}
 }
 
-// report tells the starter why the engine does not start.
+// report tells the daemon why the engine does not start.
 func report(err error) error {
 	if err != nil {
 		_ = tell(err.Error())
@@ -47,7 +47,7 @@ func report(err error) error {
 	return err
 }
 
-// tell writes to the starter, to whom the descriptor stays open until the end.
+// tell writes to the daemon. The descriptor stays open until the program ends.
 func tell(text string) error {
 	if _, err := unix.Write(handover.Tell, []byte(text)); err != nil {
 		return fmt.Errorf("tell the starter: %w", err)
@@ -55,8 +55,9 @@ func tell(text string) error {
 	return nil
 }
 
-// serve runs on a thread other than the process's first: the engine asks for
-// the bounds of its thread's stack, which for the first stand in /proc.
+// serve must run on a thread other than the process's first. The engine asks
+// for the bounds of its thread's stack, and those of the first thread are read
+// from /proc, which the child can't open.
 func serve(s handover.Settings) error {
 	if err := filter.LoadAll(); err != nil {
 		return err
@@ -84,21 +85,22 @@ func serve(s handover.Settings) error {
 	return web.Serve(listener)
 }
 
-// maxURL is enough for 100 values of 4096 characters, each escaped.
+// maxURL is enough for 100 values of 4096 characters, with each character
+// escaped.
 const maxURL = 8 << 20
 
-// options are those of every session. Those of the engine itself count for
-// the first one only.
+// options returns the options of every session. The engine-wide ones among them
+// take effect in the first session only.
 func options(s handover.Settings) []string {
 	return []string{
 		"--path=" + s.Data,
 		fmt.Sprintf("--max_server_memory_usage=%d", s.Memory),
-		// As a server has them: libchdb turns these on for its shell.
+		// libchdb turns these on for use as a shell. A server has them off.
 		"--implicit_select=0",
 		"--allow_introspection_functions=0",
-		// There is no network: nothing is gained by another try.
+		// There is no network, so another try would gain nothing.
 		"--http_max_tries=1",
-		// Rows are acknowledged when they are stored.
+		// A row is acknowledged only once it is stored.
 		"--async_insert=0",
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 )
 
-// revision is that of the protocol in which the answers to the driver's own
-// questions are written.
+// revision is the version of the native protocol in which the driver's own
+// questions are answered.
 const revision = 54460
 
-// greeting answers what the driver asks first, as one block.
+// greeting returns the answer to the driver's first question, as one block.
 func (s *server) greeting() ([]byte, error) {
 	var rows [][]string
 	if err := s.rows("SELECT displayName(), version(), timezone()", &rows); err != nil {
@@ -29,7 +29,7 @@ func (s *server) greeting() ([]byte, error) {
 	})
 }
 
-// one answers the driver's ping.
+// one returns the answer to the driver's ping.
 func one() []byte {
 	b, _ := block(proto.Input{{Name: "1", Data: &proto.ColUInt8{1}}}) // columns of one length can't fail
 	return b

@@ -10,31 +10,35 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxStatement bounds the text of a statement, whose parser has a limit far
-// below it. Data that follow an INSERT have no bound.
+// maxStatement bounds the text of a statement. The parser's own limit is far
+// below it. Data that follow an INSERT are not bounded.
 const maxStatement = 1 << 20
 
-// request is a statement as ClickHouse's HTTP interface takes it: its text in
-// the parameter "query" or the body, or the one followed by the other.
+// request is a statement in the form of ClickHouse's HTTP interface. Its text
+// is in the parameter "query", in the body, or begins in the parameter and
+// continues in the body.
 type request struct {
 	sql      string
-	format   string // of the result, or of data
+	format   string // of the result, or of the data of an INSERT
 	data     io.Reader
 	id       string
 	params   []parameter
 	settings []string // "--name=value"
 }
 
-// meaning of the URL's parameters that are no settings. What only concerns a
-// server with users and sessions is passed over.
+// passedOver are parameters of the URL that are no settings of the engine. They
+// are ignored, either because they are read elsewhere or because they concern
+// only a server with users and sessions.
 var passedOver = []string{"query", "query_id", "default_format", "database", "wait_end_of_query", "quota_key", "buffer_size",
 	"client_protocol_version", "http_write_exception_in_output_format", "send_progress_in_http_headers",
 	"cancel_http_readonly_queries_on_client_close", "log_comment"}
 
-// refused are those that would be needed for a right answer.
+// refused are parameters that can't be ignored, because the answer would be
+// wrong.
 var refused = []string{"session_id", "compress", "decompress", "role", "stacktrace"}
 
-// insertText takes "INSERT INTO t (a, b) FORMAT F" apart, which data follow.
+// insertText splits "INSERT INTO t (a, b) FORMAT F", which data follow, into
+// the statement and the format.
 func insertText(sql string) (statement, format string, ok bool) {
 	sql = strings.TrimRight(sql, " \t\r\n;")
 	at := strings.LastIndexAny(sql, " \t\r\n")
@@ -49,13 +53,13 @@ func insertText(sql string) (statement, format string, ok bool) {
 	return strings.TrimSpace(statement[:cut]), format, true
 }
 
-// hasWord tells whether text begins with a word.
+// hasWord reports whether text begins with a word.
 func hasWord(text, word string) bool {
 	fields := strings.Fields(text)
 	return len(fields) > 0 && strings.EqualFold(fields[0], word)
 }
 
-// read takes a request apart.
+// read parses a request.
 func (s *server) read(r *http.Request) (request, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -86,7 +90,7 @@ func (s *server) read(r *http.Request) (request, error) {
 	return q, nil
 }
 
-// arguments sorts the URL's parameters into parameters of the statement and
+// arguments divides the URL's parameters into parameters of the statement and
 // settings of the engine.
 func (s *server) arguments(q *request, values url.Values) error {
 	for name, list := range values {
@@ -111,7 +115,7 @@ func (s *server) arguments(q *request, values url.Values) error {
 	return nil
 }
 
-// limited tells whether the request may only read.
+// limited reports whether the request may only read.
 func (q request) limited() bool {
 	return slices.Contains(q.settings, "--readonly=1") || slices.Contains(q.settings, "--readonly=2")
 }

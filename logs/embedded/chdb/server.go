@@ -1,6 +1,6 @@
-// Package chdb is the body of sandbox-logs, the child process in which the
-// embedded log engine lives: it loads libchdb and answers ClickHouse's HTTP
-// interface on a socket that it was given.
+// Package chdb implements sandbox-logs, the child process in which the embedded
+// log engine runs. It loads libchdb and answers ClickHouse's HTTP interface on
+// a socket that it inherits.
 package chdb
 
 import (
@@ -15,16 +15,17 @@ import (
 	"sync"
 )
 
-// maxRunning bounds the statements that run at once; more are refused, as a
-// server does. The log service lets far fewer through.
+// maxRunning bounds the statements that run at once. Further ones are refused,
+// as a server does. The log service lets far fewer through.
 const maxRunning = 64
 
-// server answers statements. Each has a session of the engine of its own: one
-// costs 0.2 ms, and nothing of a statement is left for the next.
+// server runs statements. Each statement gets an engine session of its own. A
+// session costs 0.2 ms, and ensures that nothing of a statement is left for the
+// next.
 type server struct {
 	base     []string        // options of every session
-	settings map[string]bool // all that the engine knows
-	hello    []byte          // what the driver asks first
+	settings map[string]bool // names of all settings of the engine
+	hello    []byte          // the answer to the driver's first question
 
 	mu      sync.Mutex
 	running map[string]bool // ids of statements
@@ -33,7 +34,7 @@ type server struct {
 	control     connection
 }
 
-// start starts the engine. The control session keeps it alive.
+// start starts the engine. The control session keeps the engine alive.
 func start(options []string) (*server, error) {
 	s := &server{base: options, settings: map[string]bool{}, running: map[string]bool{}}
 	var err error
@@ -51,7 +52,7 @@ func start(options []string) (*server, error) {
 	return s, err
 }
 
-// rows runs a statement on the control session and reads its rows.
+// rows runs a statement on the control session and decodes its rows.
 func (s *server) rows(sql string, rows any) error {
 	s.controlling.Lock()
 	defer s.controlling.Unlock()
@@ -89,15 +90,15 @@ func writeFailure(w http.ResponseWriter, err error) {
 	if !errors.As(err, &e) {
 		_ = errors.As(fail(codeUnknown, "UNKNOWN_EXCEPTION", "%v", err), &e)
 	}
-	w.Header().Set("Connection", "close") // else the rest of an insert's data is awaited first
+	w.Header().Set("Connection", "close") // otherwise net/http would first wait for the rest of an insert's data
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	w.Header().Set("X-ClickHouse-Exception-Code", strconv.Itoa(e.code))
 	w.WriteHeader(e.status())
 	_, _ = w.Write([]byte(e.text + "\n"))
 }
 
-// answer runs the statement of a request and writes its result. It writes a
-// result or returns the failure, never both: a result is whole before its
+// answer runs the statement of a request. It either writes the result or
+// returns the failure, never both, because a result is complete before its
 // first byte is sent.
 func (s *server) answer(w http.ResponseWriter, r *http.Request) error {
 	q, err := s.read(r)
@@ -129,7 +130,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("X-ClickHouse-Format", q.format)
 	w.Header().Set("X-ClickHouse-Summary", res.summary())
 	w.Header().Set("Content-Length", strconv.Itoa(len(res.bytes())))
-	_, _ = w.Write(res.bytes()) // the client is gone: nobody to tell
+	_, _ = w.Write(res.bytes()) // an error means that the client is gone
 	return nil
 }
 
@@ -145,7 +146,8 @@ func contentType(format string) string {
 	return "application/octet-stream"
 }
 
-// enter takes a place among the running statements.
+// enter adds a statement to the running ones, or refuses it if there are too
+// many.
 func (s *server) enter(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,13 +167,13 @@ func (s *server) leave(id string) {
 	delete(s.running, id)
 }
 
-// check refuses what a server would not run either: several statements in one
-// request, which libchdb runs one after another. What must only read may not
-// write a file with INTO OUTFILE, which libchdb does though the session is
-// read-only.
+// check refuses what a server would not run either. One request may not hold
+// several statements, which libchdb would run one after another. A request that
+// may only read may not write a file with INTO OUTFILE, which libchdb would do
+// although the session is read-only.
 func (q request) check(c connection) error {
 	if q.data != nil {
-		return nil // appended data are not read as statements
+		return nil // data that follow the INSERT are not parsed as statements
 	}
 	statements, kind, err := c.analyze(q.sql)
 	switch {
@@ -187,7 +189,7 @@ func (q request) check(c connection) error {
 	return nil
 }
 
-// run runs the statement in its session.
+// run runs the statement in a session.
 func (q request) run(c connection) (result, error) {
 	if q.data == nil {
 		return c.query(q.sql, q.format, q.params)
@@ -204,8 +206,9 @@ func (q request) run(c connection) (result, error) {
 	return i.done()
 }
 
-// answerNative answers in the driver's binary format, whose revision libchdb
-// does not write: that is for the driver's first question and its ping only.
+// answerNative answers in the driver's binary format, for the driver's first
+// question and its ping only. libchdb does not write the protocol revision that
+// the driver reads.
 func (s *server) answerNative(w http.ResponseWriter, q request) error {
 	answer := s.hello
 	switch q.sql {
@@ -220,7 +223,7 @@ func (s *server) answerNative(w http.ResponseWriter, q request) error {
 	return err
 }
 
-// watched runs a statement, and kills it when its client goes away.
+// watched runs a statement, and kills it when its client disconnects.
 func (s *server) watched(ctx context.Context, id string, run func() (result, error)) (result, error) {
 	ended := make(chan struct{})
 	killed := make(chan struct{})

@@ -1,5 +1,6 @@
-// Package handover is what a daemon and the child that holds its log engine
-// know of each other: arguments, descriptors, and a word.
+// Package handover is the interface between a daemon and the child process that
+// runs its log engine: the child's arguments, its descriptors, and the word
+// with which it says that it is ready.
 package handover
 
 import (
@@ -10,33 +11,33 @@ import (
 	"time"
 )
 
-// Descriptors that the child is started with.
+// Descriptors that the child inherits.
 const (
-	Socket   = 3 // listens for requests
-	Tell     = 4 // written to when requests are answered
-	Lifeline = 5 // at its end the daemon is gone or wants no more
-	Lock     = 6 // the lock of the engine's directory, which ends with the child
+	Socket   = 3 // the listening socket for requests
+	Tell     = 4 // a pipe: the child writes Ready to it, or why it failed
+	Lifeline = 5 // a pipe: its end means that the daemon is gone or stops the child
+	Lock     = 6 // the lock of the engine's directory, released when the child ends
 )
 
-// Ready is what is written to Tell when requests are answered. What else comes
-// there is why they are not.
+// Ready is what the child writes to Tell once it answers requests. Anything else
+// that it writes there is the reason why it does not.
 const Ready = "ready\n"
 
-// Settings is what the daemon decides.
+// Settings are what the daemon decides for the child.
 type Settings struct {
 	Data    string        // directory of the engine's data
 	Library string        // path of libchdb.so
 	TTL     time.Duration // how long a row is kept
 	Memory  int64         // bytes that all statements together may use
-	Caged   bool          // the child has given up what it does not need
+	Caged   bool          // the child has already given up the rights that it does not need
 }
 
-// Args returns the settings as arguments of the child.
+// Args returns the settings as the child's arguments.
 func (s Settings) Args() []string {
 	return []string{"-data", s.Data, "-library", s.Library, "-ttl", s.TTL.String(), "-memory", fmt.Sprint(s.Memory), fmt.Sprintf("-caged=%t", s.Caged)}
 }
 
-// Parse reads the arguments of the child.
+// Parse reads the child's arguments.
 func Parse(args []string) (Settings, error) {
 	var s Settings
 	f := flag.NewFlagSet("sandbox-logs", flag.ContinueOnError)
