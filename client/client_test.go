@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 const key = "sbx_live_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG000xyz"
 
-// serve starts a server with the handler, and gives a client of it.
+// serve starts a server with the handler, and returns a client of it.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(handler)
@@ -102,7 +102,8 @@ func TestPathPrefix(t *testing.T) {
 	}
 }
 
-// TestKeyIsNeverShown: whatever somebody prints.
+// TestKeyIsNeverShown checks that the key is not shown, however a credential is
+// printed.
 func TestKeyIsNeverShown(t *testing.T) {
 	t.Parallel()
 	o := Options{URL: "http://h", Credential: NewApiKeyCredential(key)}
@@ -233,8 +234,8 @@ func TestLongSocketPath(t *testing.T) {
 	}
 }
 
-// lossy returns a handler that breaks the first connection without an answer,
-// and notes the requests.
+// lossy returns a handler that breaks the first connection without a reply, and
+// sends a note for each request.
 func lossy(notes chan<- string, then http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		notes <- r.Method + " " + r.Header.Get("Idempotency-Key")
@@ -364,8 +365,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// TestWhatAClientAsksFor sends a box with all members to the readers of the
-// service, which refuse every member that they do not know.
+// TestWhatAClientAsksFor sends a box with all members to the service's
+// decoders, which refuse every member that they do not know.
 func TestWhatAClientAsksFor(t *testing.T) {
 	t.Parallel()
 	box := options.Box{

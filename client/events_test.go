@@ -15,7 +15,8 @@ import (
 
 func link(to, name string) error { return os.Symlink(to, name) }
 
-// TestEventsGoOn: the connection breaks after each event, and in the middle of one.
+// TestEventsGoOn breaks the connection after each event, and in the middle of
+// one.
 func TestEventsGoOn(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -52,7 +53,8 @@ func TestEventsGoOn(t *testing.T) {
 	}
 }
 
-// TestEndWithoutCode: an end that nobody knows the code of is no success.
+// TestEndWithoutCode checks that an end without an exit code is not taken for
+// success.
 func TestEndWithoutCode(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {

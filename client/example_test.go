@@ -25,7 +25,7 @@ import (
 	"sandbox/spool"
 )
 
-// A box is made, runs a command, and is removed.
+// This example makes a box, runs a command in it, and removes it.
 func Example() {
 	server := serve()
 	defer server.Close()
@@ -104,7 +104,7 @@ func ExampleError() {
 	// HTTP status 404
 }
 
-// A session writes to a running command and reads what it answers.
+// A session writes to a running command and reads its output.
 func ExampleSession() {
 	server := serve()
 	defer server.Close()
@@ -143,7 +143,7 @@ func ExampleSession() {
 	// exit code 0
 }
 
-// Upload streams a file into a box, Download streams it out again.
+// Upload streams a file into a box, and Download streams it out again.
 func ExampleClient_Upload() {
 	server := serve()
 	defer server.Close()
@@ -168,7 +168,7 @@ func ExampleClient_Upload() {
 	// Output: remember the milk
 }
 
-// A key that can only use boxes, and only for an hour.
+// This example makes a key that can only use boxes, and only for an hour.
 func ExampleClient_CreateKey() {
 	server := serve()
 	defer server.Close()
@@ -185,10 +185,10 @@ func ExampleClient_CreateKey() {
 }
 
 // exampleServer is a daemon for the examples. Its engine needs neither root nor
-// the programs: the commands run on this host, in no box.
+// the programs: the commands run on this host and not in a box.
 type exampleServer struct {
 	URL     string
-	key     string         // the administrator's
+	key     string         // the administrator's API key
 	client  *client.Client // with this key
 	scratch string         // directory that examples may write to
 	close   []func() error

@@ -8,7 +8,8 @@ import (
 	"sandbox/core/fault"
 )
 
-// TestProblems reads the failures of log queries, which look unlike others.
+// TestProblems decodes the failures of log queries, whose format differs from
+// that of other failures.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	for code, tt := range map[string]struct {

@@ -25,7 +25,7 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// service starts a daemon with real boxes and gives a client of its socket.
+// service starts a daemon with real boxes and returns a client of its socket.
 func service(t *testing.T) *client.Client {
 	t.Helper()
 	home := t.TempDir()
@@ -203,7 +203,7 @@ func TestServiceExecs(t *testing.T) {
 		default:
 			out.Write(must[[]byte](t)(event.Log.Bytes()))
 		}
-		if exit == nil && out.Len() == 4 && errs.Len() == 4 { // all but the end
+		if exit == nil && out.Len() == 4 && errs.Len() == 4 { // everything has come except the end
 			if ended := must[api.Exec](t)(c.CancelExec(ctx, "a", e.ID, time.Second)); ended.Status != "canceled" || *ended.Signal != 15 {
 				t.Errorf("canceled %+v", ended)
 			}
@@ -234,7 +234,8 @@ func TestServiceExecs(t *testing.T) {
 	}
 }
 
-// TestServiceIsBinaryExact passes 64 MiB of all bytes both ways at once.
+// TestServiceIsBinaryExact sends 64 MiB with all values of bytes in both
+// directions at once.
 func TestServiceIsBinaryExact(t *testing.T) {
 	t.Parallel()
 	c := service(t)
@@ -268,7 +269,7 @@ func TestServiceIsBinaryExact(t *testing.T) {
 	if got != size || !bytes.Equal(in.Sum(nil), out.Sum(nil)) {
 		t.Errorf("%d bytes came back, and their sum %x is not %x", got, out.Sum(nil), in.Sum(nil))
 	}
-	// Once more, by somebody who has all but the last 7 bytes.
+	// A second client attaches that already has all but the last 7 bytes.
 	var tail bytes.Buffer
 	s = must[*client.Session](t)(c.Attach(ctx, "a", e.ID, client.AttachOptions{AfterStdout: size - 7}))
 	defer s.Close()
@@ -366,7 +367,7 @@ func sh(t *testing.T, c *client.Client, command string) {
 	}
 }
 
-// zeros never end: a refusal must come before all of it was sent.
+// zeros never ends, so a refusal must come before all of it was sent.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }

@@ -11,8 +11,8 @@ import (
 	"sandbox/core/fault"
 )
 
-// say starts a server that sends frames to whoever attaches, and then waits
-// for the end of the connection.
+// say starts a server that sends frames to each client that attaches, and then
+// waits until the connection ends.
 func say(t *testing.T, frames ...string) *Client {
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var up websocket.Upgrader

@@ -13,7 +13,7 @@ import (
 	"sandbox/test/members"
 )
 
-// count asks for the counts of two days and gives each row as text.
+// count sends an aggregate over two days and returns each row as text.
 func (s *stage) count(t *testing.T, members map[string]any) string {
 	t.Helper()
 	all := map[string]any{"from": "2026-03-01T00:00:00Z", "to": "2026-03-03T00:00:00Z"}
@@ -52,7 +52,7 @@ func TestAggregate(t *testing.T) {
 			"INFO|1, |1, ERROR|1 ": {"groupBy": []string{"severity"}, "text": "X"},
 			"":                     {"text": "nowhere"},
 		} {
-			if strings.HasPrefix(want, "INFO|1") { // of equal counts the names decide
+			if strings.HasPrefix(want, "INFO|1") { // rows with equal counts are ordered by name
 				want = "|1, ERROR|1, INFO|1"
 			}
 			members["service"] = a
@@ -97,8 +97,8 @@ func TestDescribe(t *testing.T) {
 	})
 }
 
-// TestColumns wants a row as it was written: every ordinary column of the
-// table, whatever it is called and wherever it stands.
+// TestColumns checks that a row is read as it was written: every ordinary
+// column of the table, whatever its name and place.
 func TestColumns(t *testing.T) {
 	schemas(t, func(t *testing.T, s *stage) {
 		service := s.store(t, record{"Timestamp": at("2026-03-01T00:00:00.123456789Z"), "Body": "b", "LogAttributes": map[string]string{"k": "v"}, "TraceFlags": 1})
@@ -137,7 +137,7 @@ func TestQuery(t *testing.T) {
 	})
 }
 
-// TestHundredParams fills as many placeholders as there may be, with the
+// TestHundredParams fills the highest allowed number of placeholders, with the
 // longest values.
 func TestHundredParams(t *testing.T) {
 	t.Parallel()
@@ -201,7 +201,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestChangedTable renames a column behind the service's back.
+// TestChangedTable renames a column without the service's knowledge.
 func TestChangedTable(t *testing.T) {
 	t.Parallel()
 	s, err := open()

@@ -11,8 +11,8 @@ import (
 	"sandbox/logs"
 )
 
-// idle is a service without an engine: what is right is Unavailable, what is
-// wrong is found before that.
+// idle returns a service without an engine. A request that is right fails as
+// Unavailable, and one that is wrong fails before that.
 func idle(t *testing.T) *logs.Service {
 	t.Helper()
 	s, err := logs.New(logs.Config{Budget: logs.DefaultBudget(), Missing: errors.New("none here")})
@@ -30,14 +30,15 @@ type row struct {
 
 const good = fault.Unavailable
 
-// member puts members into a search body that is right otherwise.
+// member returns a search body with additional members, which is otherwise
+// right.
 func member(members string) string {
 	return `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"` + members + `}`
 }
 
 func interval(from, to string) string { return fmt.Sprintf(`{"from":%s,"to":%s}`, from, to) }
 
-// filters are bodies that search and aggregate judge alike.
+// filters are bodies for which search and aggregate have the same outcome.
 func filters() map[string]row {
 	const day = `"2026-01-01T00:00:00Z"`
 	long := func(n int) string { return `"` + strings.Repeat("ä", n) + `"` }
@@ -223,7 +224,7 @@ func TestQueryBody(t *testing.T) {
 		"a dash":            {with(`{"a-b":1}`), fault.Malformed, "parameters.a-b"},
 		"an umlaut":         {with(`{"ä":1}`), fault.Malformed, "parameters.ä"},
 		"a line":            {with(`{"a\n":1}`), fault.Malformed, "parameters.a\n"},
-		"a setting":         {with(`{"max_rows_to_read":0}`), good, ""}, // a name like any other
+		"a setting":         {with(`{"max_rows_to_read":0}`), good, ""}, // a parameter may have any name, also that of a setting
 		"value null":        {with(`{"a":null}`), fault.Malformed, "parameters.a"},
 		"value list":        {with(`{"a":[1]}`), fault.Malformed, "parameters.a"},
 		"value object":      {with(`{"a":{}}`), fault.Malformed, "parameters.a"},

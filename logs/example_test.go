@@ -19,9 +19,9 @@ func printRows(pieces [][]byte) {
 	fmt.Println(len(doc.Rows), "rows:", doc.Rows)
 }
 
-// Query runs one SELECT over the log table. Values come as parameters. The
-// examples share the embedded engine of the tests; a program passes its own to
-// logs.New.
+// Query runs one SELECT over the log table. Values are passed as parameters.
+// The examples share the embedded engine of the tests; a program passes its own
+// to logs.New.
 func ExampleService_Query() {
 	service, err := engines["now"]()
 	if err != nil {
@@ -43,7 +43,7 @@ func ExampleService_Query() {
 	// Output: 1 rows: [map[n:0]]
 }
 
-// Search returns the newest rows that a filter lets through.
+// Search returns the newest rows that match a filter.
 func ExampleService_Search() {
 	service, err := engines["now"]()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"sandbox/logs"
 )
 
-// TestLetThrough wants what the gate lets through to be answered, or to fail as the
-// statement's fault: never as one of the engine's.
+// TestLetThrough checks that a statement that is allowed is either answered or
+// fails because of the statement, and never as a fault of the engine.
 func TestLetThrough(t *testing.T) {
 	t.Parallel()
 	s := on(t, "now")
@@ -39,7 +39,8 @@ func TestLetThrough(t *testing.T) {
 	}
 }
 
-// TestTable wants the name that the server gives to mean the log table.
+// TestTable checks that the name in the server's configuration means the log
+// table.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	config := on(t, "now").Config

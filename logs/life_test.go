@@ -37,12 +37,13 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// slow is a statement that runs until it is ended; mark tells it from others.
+// slow returns a statement that runs until it is ended. mark distinguishes it
+// from others.
 func slow(t *testing.T, mark string) []byte {
 	return body(t, map[string]any{"sql": "SELECT count() AS `" + mark + "` FROM numbers(100000) AS a, numbers(10000000) AS b WHERE sipHash64(a.number, b.number) = 1"})
 }
 
-// running tells how many statements with a mark the engine runs.
+// running returns the number of statements with a mark that the engine runs.
 func (s *stage) running(t *testing.T, mark string) string {
 	t.Helper()
 	r, err := s.client.Query(t.Context(), clickhouse.Request{SQL: "SELECT toString(count()) AS n FROM system.processes WHERE query LIKE {m:String} AND query NOT LIKE '%system.processes%'", Params: map[string]string{"m": "%" + mark + "%"}})
@@ -56,7 +57,8 @@ func (s *stage) running(t *testing.T, mark string) string {
 	return column(counted, "n")
 }
 
-// TestPlaces fills all places of queries, and frees them by going away.
+// TestPlaces fills all places of running queries, and frees them by
+// disconnecting.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	st := on(t, "now")
@@ -76,7 +78,7 @@ func TestPlaces(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for st.running(t, mark) != "2" { // nothing tells of it but the engine
+	for st.running(t, mark) != "2" { // only the engine knows when both are running
 	}
 	_, err = s.Query(t.Context(), body(t, map[string]any{"sql": "SELECT 1"}))
 	if p := failed(t, err, fault.RateLimited); p.RetryAfter <= 0 {
@@ -95,8 +97,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestDeath kills the engine under a statement: the service says so, and
-// answers again when it is back.
+// TestDeath kills the engine while a statement runs. The service must report
+// that, and answer again when the engine is back.
 func TestDeath(t *testing.T) {
 	t.Parallel()
 	s, err := open()
@@ -123,7 +125,7 @@ func TestDeath(t *testing.T) {
 	if _, err := s.Query(t.Context(), body(t, map[string]any{"sql": "SELECT 1"})); err != nil {
 		t.Error(err)
 	}
-	// One that does not answer any more.
+	// An engine that does not answer any more.
 	b := logs.DefaultBudget()
 	b.Time = time.Millisecond
 	hasty, err := logs.New(logs.Config{Engine: s.client, Budget: b})
@@ -140,8 +142,8 @@ func TestDeath(t *testing.T) {
 	}
 }
 
-// TestLiars asks servers that are no ClickHouse. (What the driver makes of
-// each kind is tested in package clickhouse.)
+// TestLiars queries servers that are not ClickHouse. (How the driver's failures
+// for each kind of answer are classified is tested in package clickhouse.)
 func TestLiars(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

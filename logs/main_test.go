@@ -24,8 +24,8 @@ import (
 	"sandbox/test/programs"
 )
 
-// engines are those of the tests, each started when the first asks for it: one
-// has the table as OpenTelemetry makes it now, the other as it did before.
+// The tests share two engines. Each is started when a test first needs it. One
+// has the table as OpenTelemetry makes it now, the other as it made it before.
 var changed sync.Once // the table of the engine "before"
 
 var engines = map[string]func() (*stage, error){}
@@ -64,7 +64,7 @@ type stage struct {
 	close  func()
 }
 
-// pids is a log handler that gives the number of each child that answers.
+// pids is a log handler that sends on the pid of each child that answers.
 type pids struct {
 	slog.Handler
 	pid chan int
@@ -109,7 +109,7 @@ func open() (*stage, error) {
 	return &stage{s, c, e, pid, func() { _, _, _ = c.Close(), e.Close(), os.RemoveAll(dir) }}, err
 }
 
-// on returns the stage of a name, "now" or "before".
+// on returns the stage with a name, "now" or "before".
 func on(t testing.TB, name string) *stage {
 	t.Helper()
 	s, err := engines[name]()
@@ -119,7 +119,7 @@ func on(t testing.TB, name string) *stage {
 	return s
 }
 
-// exec runs a statement that writes, past the service.
+// exec runs a statement that writes. It bypasses the service.
 func (s *stage) exec(t testing.TB, sql string) {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.engine.Dial(ctx) }}
@@ -134,10 +134,10 @@ func (s *stage) exec(t testing.TB, sql string) {
 	}
 }
 
-// record is a row to be stored; members that are missing have their defaults.
+// record is a row to be stored. Members that are missing have their defaults.
 type record map[string]any
 
-// at returns a time as the engine reads it.
+// at returns a time in the engine's syntax.
 func at(s string) string {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -146,7 +146,7 @@ func at(s string) string {
 	return t.UTC().Format("2006-01-02 15:04:05.000000000")
 }
 
-// store stores rows and gives the service that all of them have.
+// store stores rows and returns the name of the service that all of them have.
 func (s *stage) store(t testing.TB, rows ...record) string {
 	t.Helper()
 	service := fmt.Sprintf("%s %d", t.Name(), time.Now().UnixNano())
@@ -168,7 +168,7 @@ func (s *stage) store(t testing.TB, rows ...record) string {
 	return service
 }
 
-// rows returns the rows of a result, and holds its document to the spec.
+// rows returns the rows of a result, and checks its document against the spec.
 func rows(t testing.TB, r logs.Result, err error) []map[string]any {
 	t.Helper()
 	if err != nil {
@@ -210,7 +210,7 @@ func column(rows []map[string]any, name string) string {
 	return strings.Join(values, " ")
 }
 
-// body is a document with members of its own.
+// body returns a document with the given members.
 func body(t testing.TB, members map[string]any) []byte {
 	t.Helper()
 	doc, err := json.Marshal(members)
@@ -220,7 +220,7 @@ func body(t testing.TB, members map[string]any) []byte {
 	return doc
 }
 
-// failed wants err to be a failure of a kind.
+// failed checks that err is a failure of a kind.
 func failed(t testing.TB, err error, want fault.Kind) *fault.Error {
 	t.Helper()
 	if !fault.Is(err, want) {

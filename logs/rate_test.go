@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestBucket wants a burst of a minute's queries, and then one whenever its time
-// has come.
+// TestBucket checks that a burst of a minute's queries is allowed, and then one
+// query whenever the next token is due.
 func TestBucket(t *testing.T) {
 	t.Parallel()
 	var m meter

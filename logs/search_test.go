@@ -12,8 +12,8 @@ import (
 	"sandbox/logs"
 )
 
-// before makes the second engine's table as OpenTelemetry's exporter did
-// before its version 0.151, with columns of somebody's own, in another order.
+// before makes the second engine's table as OpenTelemetry's exporter did before
+// its version 0.151, with additional columns of a user, and in another order.
 const before = `CREATE TABLE otel.otel_logs (
 	Tenant LowCardinality(String) DEFAULT 'nobody',
 	Body String, ServiceName LowCardinality(String),
@@ -46,7 +46,7 @@ func schemas(t *testing.T, test func(*testing.T, *stage)) {
 	})
 }
 
-// search asks for rows of an hour and gives their bodies.
+// search searches an hour and returns the bodies of its rows.
 func (s *stage) search(t *testing.T, members map[string]any) string {
 	t.Helper()
 	all := map[string]any{"from": "2026-03-01T00:00:00Z", "to": "2026-03-01T01:00:00Z"}
@@ -83,11 +83,12 @@ func TestInterval(t *testing.T) {
 	})
 }
 
-// TestFarTimes stores rows whose times the types of the table's key don't hold.
+// TestFarTimes stores rows whose times are outside the range of the types in
+// the table's key.
 func TestFarTimes(t *testing.T) {
 	schemas(t, func(t *testing.T, s *stage) {
 		if s == on(t, "now") {
-			s.exec(t, "ALTER TABLE otel.otel_logs REMOVE TTL") // it would take them for old
+			s.exec(t, "ALTER TABLE otel.otel_logs REMOVE TTL") // the TTL would remove them as too old
 		}
 		var all []record
 		times := []string{"1905-06-01T00:00:00Z", "1969-12-31T23:59:59.5Z", "1970-01-01T00:00:00Z", "2106-02-07T06:28:15.5Z", "2106-02-07T06:28:16Z", "2150-01-01T00:00:00Z", "2262-04-11T23:00:00Z"}
@@ -196,8 +197,8 @@ func TestText(t *testing.T) {
 	})
 }
 
-// TestFolds holds each letter of Unicode that has cases to those that the
-// service looks for.
+// TestFolds stores each letter of Unicode that has cases, and checks that a
+// search for the letter in another case finds it.
 func TestFolds(t *testing.T) {
 	t.Parallel()
 	s := on(t, "now")
@@ -251,8 +252,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestWindows spreads rows over seven days: whatever the number that is asked
-// for, they are the newest, in order, and each once.
+// TestWindows spreads rows over seven days. Whatever the limit of the search,
+// the rows must be the newest, in order, and each must be there once.
 func TestWindows(t *testing.T) {
 	schemas(t, func(t *testing.T, s *stage) {
 		end := time.Date(2026, 4, 8, 0, 0, 0, 0, time.UTC)

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// stage is a box whose output goes into the log table of a real engine.
+// stage is a box whose output is written to the log table of a real engine.
 type stage struct {
 	engine   *clickhouse.Client
 	recorder *boxlog.Recorder
@@ -37,7 +37,7 @@ type stage struct {
 	runtime  *core.Runtime
 	box      *core.Box
 	mu       sync.Mutex
-	down     bool // the engine is not to be reached
+	down     bool // the engine can't be reached
 }
 
 func (s *stage) setDown(down bool) {
@@ -105,14 +105,14 @@ func (s *stage) sh(t *testing.T, script string) *spool.Exec {
 	return e
 }
 
-// rows waits for a number of rows, and gives them as one text each.
+// rows waits for a number of rows, and returns each as one text.
 func (s *stage) rows(t *testing.T, want int) []string {
 	t.Helper()
 	const sql = "SELECT ServiceName, ScopeName, ResourceAttributes['box.id'] AS id, ResourceAttributes['box.name'] AS name, LogAttributes['exec.id'] AS exec, LogAttributes['stream'] AS stream, EventName, SeverityText, substring(Body, 1, 20) AS b, length(Body) AS n FROM otel.otel_logs ORDER BY Timestamp, stream"
 	for {
 		r, err := s.engine.Query(t.Context(), clickhouse.Request{SQL: sql})
 		must(t, err)
-		if r.Count < want { // nothing tells of it but the table
+		if r.Count < want { // only the table shows when the rows are there
 			continue
 		}
 		var rows []map[string]string
@@ -143,8 +143,8 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestLive wants rows of what the spool does not have, those of a terminal without
-// what it does not show.
+// TestLive checks that output that is not in the spool becomes rows, and that
+// rows of a terminal lack what the terminal does not show.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -171,8 +171,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestLiveDeadEngine wants no command to wait for an engine that is away, and no
-// more to be kept than becomes rows.
+// TestLiveDeadEngine checks that no command waits for an engine that is down,
+// and that no more output is kept than becomes rows.
 func TestLiveDeadEngine(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -191,7 +191,8 @@ func TestLiveDeadEngine(t *testing.T) {
 	}
 }
 
-// TestFirstMebibyte wants no more of an exec than that.
+// TestFirstMebibyte checks that only the first mebibyte of an exec's output
+// becomes rows.
 func TestFirstMebibyte(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -213,8 +214,8 @@ func TestFirstMebibyte(t *testing.T) {
 	}
 }
 
-// TestDeadEngine writes more than the spool keeps while the engine is away: the
-// commands end all the same, and the rows come later.
+// TestDeadEngine writes more than the spool keeps while the engine is down. The
+// commands must end all the same, and the rows must be stored later.
 func TestDeadEngine(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -238,7 +239,7 @@ func TestBoxes(t *testing.T) {
 		must(t, err)
 		s.recorder.Boxes(recs)
 	}
-	note() // what was there before is no event
+	note() // the state before this is no event
 	_, err := s.box.Stop(t.Context(), 0)
 	must(t, err)
 	note()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkDecode reads an answer of 10,000 rows.
+// BenchmarkDecode decodes an answer of 10,000 rows.
 func BenchmarkDecode(b *testing.B) {
 	row := "\t\t{\n\t\t\t\"Timestamp\": \"2026-01-02 03:04:05.123456789\",\n\t\t\t\"Body\": \"" + strings.Repeat("hello world ", 25) + "\",\n\t\t\t\"n\": \"1\"\n\t\t}"
 	text := []byte("{\n\t\"meta\":\n\t[\n\t\t{\n\t\t\t\"name\": \"v\",\n\t\t\t\"type\": \"UInt8\"\n\t\t}\n\t],\n\n\t\"data\":\n\t[\n" +
@@ -18,8 +18,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// FuzzDecode reads answers: none may crash the reader, and what is taken for
-// an answer is an array of rows.
+// FuzzDecode decodes answers. None may crash the decoder, and what it accepts
+// must be an array of rows.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"meta":[{"name":"v","type":"UInt8"}],"data":[{"v":1}],"rows":1,"statistics":{"elapsed":0.1,"rows_read":1,"bytes_read":1}}`))
 	f.Add([]byte(`{"meta":[],"data":[],"rows":0}`))

@@ -53,8 +53,8 @@ func TestInsert(t *testing.T) {
 	}
 }
 
-// native returns one row in the format of ClickHouse's own protocol, as it is
-// read where no revision is told.
+// native returns one row in the format of ClickHouse's own protocol, in the
+// variant that is read when no revision is given.
 func native(t *testing.T, at time.Time, service string) string {
 	t.Helper()
 	stamps := new(proto.ColDateTime64).WithPrecision(9)
@@ -70,7 +70,7 @@ func native(t *testing.T, at time.Time, service string) string {
 	return string(b.Buf)
 }
 
-// TestLongInsert sends more than any buffer on the way holds.
+// TestLongInsert sends more than all buffers on the way can hold.
 func TestLongInsert(t *testing.T) {
 	t.Parallel()
 	const n = 50_000

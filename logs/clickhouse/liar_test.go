@@ -15,8 +15,8 @@ import (
 	"sandbox/logs/clickhouse"
 )
 
-// liar is a server that greets the driver as ClickHouse does and answers
-// everything else with answer.
+// liar starts a server that answers the driver's first question as ClickHouse
+// does, and everything else with answer.
 func liar(t *testing.T, answer http.HandlerFunc) *clickhouse.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func greeting(t *testing.T) []byte {
 
 const whole = `{"meta":[{"name":"v","type":"UInt8"}],"data":[{"v":1}],"rows":1,"statistics":{"elapsed":0.1,"rows_read":1,"bytes_read":1}}`
 
-// hang cuts the connection after what was written.
+// hang writes text and then cuts the connection.
 func hang(w http.ResponseWriter, text string) {
 	conn, buffer, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -125,8 +125,8 @@ func TestLiars(t *testing.T) {
 	}
 }
 
-// TestStrangers asks servers that are no ClickHouse: the driver's first question
-// has a good answer already.
+// TestStrangers queries servers that are not ClickHouse. They reply to the
+// driver's first question already with status 200, but not as ClickHouse does.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
@@ -145,7 +145,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// check wants err to be of kind want; none for 0.
+// check checks that err is of kind want, or that there is none if want is 0.
 func check(t *testing.T, want fault.Kind, err error) {
 	t.Helper()
 	if want == 0 && err != nil || want != 0 && !fault.Is(err, want) {
@@ -153,7 +153,7 @@ func check(t *testing.T, want fault.Kind, err error) {
 	}
 }
 
-// TestSilence asks a server that takes a query and never answers.
+// TestSilence queries a server that accepts a query and never answers.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	asked, gone := make(chan bool, 1), make(chan bool, 1)
@@ -166,10 +166,10 @@ func TestSilence(t *testing.T) {
 	_, err := c.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1", Limits: clickhouse.Limits{Time: time.Millisecond}})
 	check(t, fault.Timeout, err)
 	<-asked
-	<-gone // the server was told
+	<-gone // the server has noticed that the client disconnected
 }
 
-// TestEndlessAnswer asks a server whose answer has no end.
+// TestEndlessAnswer queries a server whose answer has no end.
 func TestEndlessAnswer(t *testing.T) {
 	t.Parallel()
 	c := liar(t, func(w http.ResponseWriter, _ *http.Request) {

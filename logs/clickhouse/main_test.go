@@ -15,9 +15,9 @@ import (
 	"sandbox/test/programs"
 )
 
-// engine is what the tests of this package ask: a server, when the environment
-// names one, whose user may insert into otel.otel_logs; else one embedded
-// engine for all of them.
+// engine is the engine that the tests of this package query. If the environment
+// names a server, it is that one, and its user must be allowed to insert into
+// otel.otel_logs. Otherwise it is one embedded engine for all tests.
 var engine *clickhouse.Client
 
 func TestMain(m *testing.M) { os.Exit(leak.Run(suite{m})) }

@@ -13,7 +13,7 @@ import (
 	"sandbox/test/members"
 )
 
-// one returns the only value of a query whose column is called v.
+// one returns the only value of a query. Its column is called v.
 func one(t *testing.T, r clickhouse.Request) string {
 	t.Helper()
 	res, err := engine.Query(t.Context(), r)
@@ -53,7 +53,7 @@ func TestEmptyResult(t *testing.T) {
 	}
 }
 
-// TestParams sends every byte that means something to a parser on the way.
+// TestParams sends every byte that has a meaning for a parser on the way.
 func TestParams(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
@@ -73,8 +73,8 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// TestText holds what the driver would misread: a mark that it fills, and a
-// statement that ends as if a format were asked for.
+// TestText checks statements that the driver would misread: one with marks that
+// the driver would take for placeholders, and some that end like a FORMAT clause.
 func TestText(t *testing.T) {
 	t.Parallel()
 	for sql, want := range map[string]string{
@@ -133,7 +133,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestLimitsHold asks for exactly as much as is allowed.
+// TestLimitsHold runs queries that need exactly as much as is allowed.
 func TestLimitsHold(t *testing.T) {
 	t.Parallel()
 	r, err := engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT number FROM numbers(10000)",
@@ -143,7 +143,8 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// TestCancel cancels a query that runs, and looks for it on the engine.
+// TestCancel cancels a query that is running, and checks on the engine that it
+// has ended.
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -156,7 +157,7 @@ func TestCancel(t *testing.T) {
 	running := func() bool {
 		return one(t, clickhouse.Request{SQL: "SELECT toString(count()) AS v FROM system.processes WHERE query LIKE {m:String} AND query NOT LIKE '%system.processes%'", Params: map[string]string{"m": "%AS `" + mark + "`%"}}) != "0"
 	}
-	for !running() { // nothing tells of it but the engine
+	for !running() { // only the engine knows whether the query is running
 	}
 	cancel()
 	if err := <-failed; !fault.Is(err, fault.Canceled) {

@@ -7,7 +7,8 @@ import (
 	"sandbox/logs/clickhouse"
 )
 
-// TestValues holds the JSON of every kind of value: what users code against.
+// TestValues pins the JSON of every kind of value, because users' programs
+// depend on it.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	for sql, want := range map[string]string{

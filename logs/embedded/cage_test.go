@@ -15,11 +15,12 @@ import (
 	"time"
 )
 
-// canary is what no answer of the engine may ever hold.
+// canary is a text that no answer of the engine may ever contain.
 const canary = "the canary sings outside of the cage"
 
-// TestCage asks for files and connections with no gate before the engine and
-// every right that its user has: none is had.
+// TestCage sends the engine statements for files and connections. Nothing in
+// front of the engine checks them, and the engine's user has every right. None
+// may succeed.
 func TestCage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -32,7 +33,8 @@ func TestCage(t *testing.T) {
 	}
 	connections, address := listener(t, outside)
 	client := web(t, e)
-	// What is the engine's own can be read so: the statements are right.
+	// The engine's own files can be read with such statements, so the
+	// statements themselves are right.
 	if err := os.WriteFile(filepath.Join(dir, "data", "a.csv"), []byte(canary), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +135,7 @@ func attacks(dir, address string) []string {
 	return list
 }
 
-// timeout is for what tries a connection again and again.
+// timeout bounds statements that try a connection again and again.
 const timeout = 3 * time.Second
 
 func try(t *testing.T, client *http.Client, sql string) string {
@@ -154,8 +156,8 @@ func try(t *testing.T, client *http.Client, sql string) string {
 	return string(b)
 }
 
-// TestShutdown lets a statement end the engine: only the engine ends, and it
-// comes back.
+// TestShutdown lets a statement end the engine. Only the engine may end, and it
+// must be started again.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	e, pid := engine(t, t.TempDir())

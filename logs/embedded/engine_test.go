@@ -22,7 +22,8 @@ import (
 	"sandbox/logs/embedded"
 )
 
-// rows returns n rows of one batch, of one day: they are stored together.
+// rows returns n rows of one batch. They are of one day, so that they are
+// stored together.
 func rows(batch, n int) string {
 	var b strings.Builder
 	for range n {
@@ -60,8 +61,9 @@ func batches(ctx context.Context, c *clickhouse.Client) (map[int]int, error) {
 	return all, nil
 }
 
-// TestKilled kills the engine again and again while it stores and answers: no
-// acknowledged row is lost, no batch is there in part, and no answer is wrong.
+// TestKilled kills the engine again and again while it stores rows and answers
+// queries. No acknowledged row may be lost, no batch may be stored in part, and
+// no answer may be wrong.
 func TestKilled(t *testing.T) {
 	const rounds, size = 8, 500
 	e, pid := engine(t, t.TempDir())
@@ -122,7 +124,7 @@ func TestKilled(t *testing.T) {
 			})
 		}
 		<-stored
-		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond) // the moment is what is tried
+		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond) // kills at random moments are the point of the test
 		if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -142,8 +144,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestDaemonKilled kills the process that started the engine: the engine ends
-// too, and the next daemon has its rows.
+// TestDaemonKilled kills the process that started the engine. The engine must
+// end too, and the next daemon must have its rows.
 func TestDaemonKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -163,14 +165,14 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	e, _ := engine(t, dir) // waits for the other to be gone
+	e, _ := engine(t, dir) // this waits until the other engine has ended
 	got, err := batches(t.Context(), driver(t, e))
 	if err != nil || got[1] != 10 {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
 
-// daemon stores rows and waits to be killed.
+// daemon stores rows and waits until it is killed.
 func daemon(dir string) {
 	o, _ := options(dir)
 	ctx := context.Background()
@@ -205,8 +207,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNoLibrary starts with a file that is none: the reason is told, and tried
-// again.
+// TestNoLibrary starts with a file that is no library. The reason must be
+// reported, and the start must be tried again.
 func TestNoLibrary(t *testing.T) {
 	t.Parallel()
 	o, _ := options(t.TempDir())
@@ -226,7 +228,7 @@ func TestNoLibrary(t *testing.T) {
 	}
 }
 
-// TestTTL changes how long rows are kept, and finds it in the table.
+// TestTTL changes how long rows are kept, and looks for that in the table.
 func TestTTL(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

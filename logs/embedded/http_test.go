@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestHTTP holds what ClickHouse's clients know of its interface.
+// TestHTTP pins the parts of the HTTP interface on which ClickHouse's clients
+// depend.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	e, _ := engine(t, t.TempDir())

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// pids is a log handler that gives the number of each child that answers.
+// pids is a log handler that sends on the pid of each child that answers.
 type pids struct {
 	slog.Handler
 	pid chan int
@@ -45,7 +45,7 @@ func options(dir string) (embedded.Options, chan int) {
 	return embedded.Options{Dir: dir, HelperDir: programs.Dir(), Logger: slog.New(pids{slog.DiscardHandler, pid})}, pid
 }
 
-// engine starts an engine that answers.
+// engine starts an engine and waits until it answers.
 func engine(t *testing.T, dir string) (*embedded.Engine, chan int) {
 	t.Helper()
 	o, pid := options(dir)
@@ -77,7 +77,7 @@ func driver(t *testing.T, e *embedded.Engine) *clickhouse.Client {
 	return c
 }
 
-// web asks the engine with nothing in between.
+// web returns a client that talks to the engine directly.
 func web(t *testing.T, e *embedded.Engine) *http.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return e.Dial(ctx) }}

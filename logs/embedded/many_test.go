@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestTooMany holds as many statements open as the engine runs at once, with
-// inserts whose data do not end: all others are refused at once, until the
-// clients of these are gone.
+// TestTooMany keeps as many statements running as the engine allows, with
+// inserts whose data do not end. All others must be refused at once, until the
+// clients of these disconnect.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	const most, more = 64, 6
@@ -49,7 +49,7 @@ func TestTooMany(t *testing.T) {
 	hangUp()
 	all.Wait()
 	answer := ""
-	for strings.HasPrefix(answer, "Code: 202.") || answer == "" { // the engine alone knows when they have ended
+	for strings.HasPrefix(answer, "Code: 202.") || answer == "" { // only the engine knows when they have ended
 		answer = try(t, client, "SELECT count() FROM otel.otel_logs")
 	}
 	if answer != "0\n" || len(refused) > 0 {

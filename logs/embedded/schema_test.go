@@ -7,8 +7,8 @@ import (
 	"sandbox/logs/clickhouse"
 )
 
-// TestSchemaChanges changes the table behind the client's back: it learns it
-// from the first failure.
+// TestSchemaChanges changes the table without the client's knowledge. The
+// client must learn of it from the first failure.
 func TestSchemaChanges(t *testing.T) {
 	t.Parallel()
 	e, _ := engine(t, t.TempDir())
@@ -39,8 +39,8 @@ func TestSchemaChanges(t *testing.T) {
 	}
 }
 
-// TestOlderTable starts on the table of a version before TimestampTime: it gets the
-// column, its rows have it, and nothing of theirs is lost.
+// TestOlderTable starts on the table of a version before TimestampTime. The
+// table must get the column, its rows must have it, and they must lose nothing.
 func TestOlderTable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -47,7 +47,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestObserved wants the time of observation where there is no other.
+// TestObserved checks that a record without a time gets its time of
+// observation.
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	logs := example()
@@ -61,7 +62,8 @@ func TestObserved(t *testing.T) {
 	})
 }
 
-// TestTwice wants the last of attributes of one name, few or many.
+// TestTwice checks that the last of several attributes with one name counts,
+// whether there are few attributes or many.
 func TestTwice(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 40} {
@@ -81,8 +83,8 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads requests: none may end the process, and what is read can be
-// written as rows.
+// FuzzDecode decodes requests. None may end the process, and every request that
+// is decoded can be written as rows.
 func FuzzDecode(f *testing.F) {
 	binary, err := (&plog.ProtoMarshaler{}).MarshalLogs(example())
 	if err != nil {
