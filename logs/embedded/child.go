@@ -91,7 +91,7 @@ func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 // reported anything.
 func because(reason string, said <-chan string, err error) error {
 	if said != nil {
-		reason = <-said // this does not block: the child's end of the pipe is closed
+		reason = <-said // this does not wait for long: the child's end of the pipe is closed
 	}
 	if reason != "" && reason != handover.Ready {
 		return errors.New(reason)

@@ -36,8 +36,8 @@ func newBlock() *block {
 	return b
 }
 
-// add adds a row. Once the block has reached its bound, the row is only
-// counted.
+// add adds a row. A row that would exceed the block's bound is not added: only
+// its size is counted, and then batch fails.
 func (b *block) add(r *Row) {
 	b.size += len(r.Body) + len(r.Service) + 100 + size(r.Resource.Attributes) + size(r.Scope.Attributes) + size(r.Attributes)
 	if b.size > maxBlock {

@@ -83,7 +83,8 @@ const (
 
 // landlock denies the thread the whole file system except the engine's
 // directory, the library, this program and the C library's files. So it can't
-// read /proc or /etc. The network is denied too, if the kernel supports that.
+// read /proc, nor /etc beyond the linker's cache. The network is denied too, if
+// the kernel supports that.
 func landlock(self int, s handover.Settings) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
