@@ -391,10 +391,16 @@ func TestWhatAClientAsksFor(t *testing.T) {
 	for name, ask := range map[string]func() error{
 		"create": func() error { _, err := c.CreateBox(t.Context(), box); return err },
 		"run": func() error {
+			box := box // a run has an image, and no rootfs_path
+			box.Image, box.RootfsPath = "i", ""
 			_, err := c.Run(t.Context(), RunRequest{Box: box, Exec: options.Exec{Cmd: []string{"true"}, Env: box.Env, WorkingDir: "/w", User: "u"}})
 			return err
 		},
 	} {
+		want := want
+		if name == "run" {
+			want.Image, want.RootfsPath = "i", ""
+		}
 		if err := ask(); err != nil || refused != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, %v, got %+v", name, err, refused, got)
 		}

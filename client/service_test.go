@@ -18,6 +18,8 @@ import (
 	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core/fault"
+	"sandbox/core/image"
+	"sandbox/core/local"
 	"sandbox/core/options"
 	"sandbox/daemon"
 	"sandbox/test/members"
@@ -28,7 +30,12 @@ import (
 // service starts a daemon with real boxes and returns a client of its socket.
 func service(t *testing.T) *client.Client {
 	t.Helper()
-	home := t.TempDir()
+	return serviceAt(t, t.TempDir())
+}
+
+// serviceAt is service in a home.
+func serviceAt(t *testing.T, home string) *client.Client {
+	t.Helper()
 	d, err := daemon.Open(t.Context(), daemon.Config{
 		Home: home, Beside: programs.Dir(), Listen: daemon.NoListen, Publish: "127.0.0.1", Environment: "default",
 	}, daemon.Streams{Say: io.Discard, Log: slog.New(slog.DiscardHandler)})
@@ -374,9 +381,16 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestServiceRun(t *testing.T) {
 	t.Parallel()
-	c := service(t)
+	home := t.TempDir()
+	c := serviceAt(t, home)
+	host, err := local.Open(local.Config{Home: home, HelperDir: programs.Dir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close(context.Background())
+	must[image.Info](t)(host.Images.Import(t.Context(), "busybox", rootfs.Busybox(t), nil))
 	o := options.Defaults()
-	o.RootfsPath, o.Env, o.WorkingDir = rootfs.Busybox(t), map[string]string{"A": "box", "B": "box"}, "/tmp"
+	o.Image, o.Env, o.WorkingDir = "busybox", map[string]string{"A": "box", "B": "box"}, "/tmp"
 	result := must[api.RunResult](t)(c.Run(t.Context(), client.RunRequest{
 		Box: o, Stdin: "input",
 		Exec: options.Exec{Cmd: []string{"sh", "-c", `cat; echo $A $B; pwd; printf '\377' >&2; kill -9 $$`}, Env: map[string]string{"B": "exec"}},
