@@ -42,13 +42,23 @@ func (r *Recorder) Boxes(recs []core.Record) {
 	first, closed := r.states == nil, r.closed
 	r.states = now
 	if !first && !closed && len(rows) > 0 {
-		select { // under the lock, because Close closes the channel after it has taken the lock
-		case r.chunks <- rows:
-		default:
-			r.Log.Warn("events of boxes were left out: too many rows wait for the log engine", "rows", len(rows))
-		}
+		r.addEvents(rows)
 	}
 	r.mu.Unlock()
+}
+
+// addEvents has rows about boxes stored with what is stored next. The caller
+// holds mu, because Close closes the channel after it.
+func (r *Recorder) addEvents(rows []ingest.Row) {
+	if len(r.events)+len(rows) > maxEvents {
+		r.Log.Warn("events of boxes were left out: too many rows wait for the log engine", "rows", len(rows))
+		return
+	}
+	r.events = append(r.events, rows...)
+	select {
+	case r.chunks <- nil: // has them stored
+	default: // what fills the channel does
+	}
 }
 
 // changed returns the row for a box whose state has changed.

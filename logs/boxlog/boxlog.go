@@ -25,6 +25,9 @@ const (
 	// maxChunk is how many rows are stored together, and maxChunks how many
 	// such chunks may wait. Who writes more has to wait.
 	maxChunk, maxChunks = 256, 64
+	// maxEvents is how many rows about boxes wait beside them: nobody may have
+	// to wait who looks at boxes, and a flood of output leaves none out.
+	maxEvents = 1 << 14
 	// linger is how long rows wait for others to be stored with. It is worth
 	// waiting, because each insert makes a file of the engine's.
 	linger = 200 * time.Millisecond
@@ -53,6 +56,7 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	states map[string]state // of the boxes at the last call of Boxes; nil before the first
+	events []ingest.Row     // about boxes; they wait to be stored with what is stored next
 	closed bool
 }
 
@@ -98,10 +102,19 @@ func (r *Recorder) push(rows []ingest.Row) bool {
 func (r *Recorder) keep(ctx context.Context) {
 	defer close(r.stored)
 	for first := range r.chunks {
-		if rows := r.gather(first); !r.store(ctx, rows) {
+		if rows := append(r.gather(first), r.takeEvents()...); len(rows) > 0 && !r.store(ctx, rows) {
 			r.Log.Warn("rows of boxes were not stored before the end", "rows", len(rows))
 		}
 	}
+}
+
+// takeEvents returns the rows about boxes that wait.
+func (r *Recorder) takeEvents() []ingest.Row {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := r.events
+	r.events = nil
+	return rows
 }
 
 // gather adds to a chunk the rows that arrive soon after it.
