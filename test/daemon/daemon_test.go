@@ -77,6 +77,16 @@ func (p *program) start() {
 	go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the server
 }
 
+// importBusybox imports the root file system as the image "busybox".
+func (p *program) importBusybox() {
+	p.t.Helper()
+	cmd := exec.Command(filepath.Join(programs.Dir(), "sandbox"), "images", "import", "busybox", p.rootfs)
+	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+p.home)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		p.t.Fatalf("%v: %s", err, out)
+	}
+}
+
 // kill kills the server as nothing can prevent.
 func (p *program) kill() {
 	p.t.Helper()

@@ -106,8 +106,9 @@ func TestHungUp(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
+	p.importBusybox()
 	run := func(body map[string]any) map[string]any {
-		body["rootfs_path"], body["network"] = p.rootfs, "None"
+		body["image"], body["network"] = "busybox", "None"
 		return p.ask("POST", "/v1/run", body).want(t, 200, "")
 	}
 	m := run(map[string]any{"cmd": "cat; echo err >&2; exit 4", "stdin": "in\n", "env": map[string]string{"A": "b"}})
@@ -144,7 +145,7 @@ func (p *program) hangUpRun(t *testing.T) {
 	defer conn.Close()
 	gate := filepath.Join(t.TempDir(), "gate")
 	must(t, os.Mkdir(gate, 0o700))
-	body := `{"rootfs_path":"` + p.rootfs + `","network":"None","volumes":[{"host_path":"` + gate + `","guest_path":"/gate"}],"cmd":"touch /gate/up; sleep 100"}`
+	body := `{"image":"busybox","network":"None","volumes":[{"host_path":"` + gate + `","guest_path":"/gate"}],"cmd":"touch /gate/up; sleep 100"}`
 	_, err = conn.Write([]byte("POST /v1/run HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body))
 	must(t, err)
 	for { // the command is up

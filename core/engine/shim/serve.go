@@ -91,6 +91,7 @@ func serve(home string, ready *os.File) error {
 		records:  record.Open(home), idle: newIdle(lingering), queue: newQueue(),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
 	}
+	k.idle.enter() // until it serves: what takes long to load must not end it
 	if err := k.load(); err != nil {
 		return err
 	}
@@ -114,6 +115,7 @@ func (k *keeper) serve(home, ready *os.File) error {
 	if err != nil {
 		return err
 	}
+	k.idle.leave()
 	_, _ = ready.WriteString(wire.Ready)
 	_ = ready.Close()
 	go func() {

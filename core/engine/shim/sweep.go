@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/opencontainers/cgroups"
+
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/process"
@@ -155,24 +157,43 @@ func (k *keeper) sweepDirs() error {
 // the home's mark. A group without processes may be removed by any home's shim
 // once it is so old that no shim can be about to put a process into it.
 func (k *keeper) sweepGroups() {
+	for id, path := range boxGroups() {
+		if k.find(id) != nil {
+			continue
+		}
+		st, err := os.Stat(path)
+		switch {
+		case slices.ContainsFunc(firstProcesses(path), k.bears):
+			groups(id).kill()
+			k.launcher.clean(id)
+		case err == nil && time.Since(st.ModTime()) > minGroupAge && len(groups(id).processes()) == 0:
+			_ = groups(id).remove() // another home's shim may be faster
+		}
+	}
+}
+
+// boxGroups returns a group of each box of the host that has any, by its id.
+func boxGroups() map[string]string {
+	found := map[string]string{}
 	for _, root := range hierarchies(groupRoot()) {
 		paths, _ := filepath.Glob(filepath.Join(root, groupParent, "box_*")) // only a bad pattern fails
 		for _, path := range paths {
-			id := filepath.Base(path)
-			if k.find(id) != nil {
-				continue
-			}
-			pids := groups(id).processes()
-			st, err := os.Stat(path)
-			switch {
-			case slices.ContainsFunc(pids, k.bears):
-				groups(id).kill()
-				k.launcher.clean(id)
-			case len(pids) == 0 && err == nil && time.Since(st.ModTime()) > minGroupAge:
-				_ = groups(id).remove() // fails if another home's shim was faster
-			}
+			found[filepath.Base(path)] = path
 		}
 	}
+	return found
+}
+
+// firstProcesses returns the processes among which a box's init is: those of the
+// group itself or, on pure cgroup2, of the one below it that is for init. All
+// processes of all boxes of the host would take seconds to look at.
+func firstProcesses(path string) []int {
+	var all []int
+	for _, dir := range []string{path, filepath.Join(path, initDir)} {
+		pids, _ := cgroups.GetPids(dir) // a group that has gone has none
+		all = append(all, pids...)
+	}
+	return all
 }
 
 // bears reports whether a process has the mark of this home in its environment.
