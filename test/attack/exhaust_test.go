@@ -144,8 +144,9 @@ func TestTerminalHog(t *testing.T) {
 	if !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "no terminal left") {
 		t.Errorf("got %v", err)
 	}
-	if out := b.Sh(t, "ls /dev/pts | wc -l"); out != "65\n" { // and ptmx
-		t.Errorf("the box has %s entries in /dev/pts", out)
+	// One that failed while the test's own terminal was open is not tried again.
+	if n, err := strconv.Atoi(strings.TrimSpace(b.Sh(t, "ls /dev/pts | wc -l"))); err != nil || n < 32 || n > 65 { // 64 and ptmx
+		t.Errorf("the box has %d entries in /dev/pts, %v", n, err)
 	}
 	if _, s := other.Output(t, options.Exec{Cmd: []string{"true"}, TTY: true}); s.Status != api.ExecSucceeded {
 		t.Errorf("a terminal in another box: %+v", s)

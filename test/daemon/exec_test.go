@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -40,7 +41,10 @@ func TestExec(t *testing.T) {
 		t.Errorf("a missing command: %v %v", out, last)
 	}
 	p.ask("POST", path+":cancel", nil).want(t, 409, "invalid_state")
-	sleeper := p.sh(box, "trap '' TERM; sleep 100 & wait; sleep 100")
+	sleeper := p.sh(box, "trap '' TERM; echo set; sleep 100 & wait; sleep 100")
+	for p.ask("GET", sleeper, nil).want(t, 200, "")["stdout_bytes"] != 4.0 { // a cancel before the trap is set would end it
+		time.Sleep(5 * time.Millisecond)
+	}
 	m = p.ask("POST", sleeper+":cancel", map[string]any{"grace_ms": 50}).want(t, 200, "")
 	if m["status"] != "canceled" || m["exit_code"] != 137.0 || m["signal"] != 9.0 {
 		t.Errorf("canceled: %v", m)
