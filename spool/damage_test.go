@@ -5,35 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"sandbox/api"
+	"sandbox/test/frozen"
 )
-
-// immutable is FS_IMMUTABLE_FL of linux/fs.h.
-const immutable = 0x10
-
-// freeze makes a directory refuse new names until thaw is called, like a file
-// system that has become read-only.
-func freeze(t *testing.T, dir string) (thaw func()) {
-	t.Helper()
-	f, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := func(flags int) {
-		if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags); err != nil {
-			t.Fatal("needs root and a file system with the immutable flag: ", err)
-		}
-	}
-	set(immutable)
-	thaw = func() { set(0) }
-	t.Cleanup(func() {
-		thaw()
-		_ = f.Close()
-	})
-	return thaw
-}
 
 // TestEndThatCantBeWritten checks that an end that can't be written is known
 // from memory and is written as soon as possible. A store that is opened before
@@ -55,7 +29,7 @@ func TestEndThatCantBeWritten(t *testing.T) {
 			t.Parallel()
 			h := newHome(t, 0)
 			e, start := h.gated(t, "exit 5")
-			thaw := freeze(t, h.boxDir(h.box.ID()))
+			thaw := frozen.Dir(t, h.boxDir(h.box.ID()))
 			start()
 			if err := e.Wait(t.Context()); err != nil {
 				t.Fatal(err)

@@ -19,38 +19,9 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
+	"sandbox/test/frozen"
 	"sandbox/test/rootfs"
 )
-
-// immutable is FS_IMMUTABLE_FL of linux/fs.h.
-const immutable = 0x10
-
-// freeze makes a directory refuse every change until the returned function is
-// called, as a file system that has gone read-only does.
-func freeze(t *testing.T, dir string) (thaw func()) {
-	t.Helper()
-	f, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := func(flags int) {
-		t.Helper()
-		if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags); err != nil {
-			t.Fatal("needs root and a file system with the immutable flag: ", err)
-		}
-	}
-	set(immutable)
-	thawed := false
-	thaw = func() {
-		if !thawed {
-			thawed = true
-			set(0)
-			_ = f.Close()
-		}
-	}
-	t.Cleanup(thaw)
-	return thaw
-}
 
 // Below the floor of free space no box is made or started; what runs goes on.
 func TestDiskFloor(t *testing.T) {
@@ -82,7 +53,7 @@ func TestRecordsFrozen(t *testing.T) {
 	b := boxes.New(t)
 	ctx, records := t.Context(), filepath.Join(b.Home, "records")
 
-	thaw := freeze(t, records)
+	thaw := frozen.Dir(t, records)
 	if _, err := b.Engine.Stop(ctx, b.ID, time.Second); !fault.Is(err, fault.Storage) {
 		t.Errorf("stop: %v, want storage_error", err)
 	}
