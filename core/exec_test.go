@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -114,5 +115,43 @@ func TestSmallBuffer(t *testing.T) {
 	n := 0
 	if _, err := e.Stream(t.Context(), make([]byte, 7), func(_ bool, p []byte) error { n += len(p); return nil }); err != nil || n != 10000 {
 		t.Errorf("got %d bytes, %v", n, err)
+	}
+}
+
+// TestSlowReader tests that what waits in the pipes when the command has ended
+// is read to its end, however slow the reader is: the time after the end is a
+// limit on waiting for more, and not on reading what is there.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	e, err := create(t, r).Exec(t.Context(), options.Exec{Cmd: []string{"sh", "-c", "head -c 9000 /dev/zero; head -c 700 /dev/zero >&2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	got := map[bool]int{}
+	slow := func(stderr bool, p []byte) error {
+		time.Sleep(60 * time.Millisecond) // ten pieces take longer than output is waited for
+		got[stderr] += len(p)
+		return nil
+	}
+	if _, err := e.Stream(t.Context(), make([]byte, 1000), slow); err != nil || got[false] != 9000 || got[true] != 700 {
+		t.Errorf("got %v bytes, %v; want 9000 of stdout and 700 of stderr", got, err)
+	}
+}
+
+// TestBackgroundWriter tests that a reader ends although a child in the
+// background holds the pipe open and writes without end.
+func TestBackgroundWriter(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	e, err := create(t, r).Exec(t.Context(), options.Exec{Cmd: []string{"sh", "-c", "yes & echo $!"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	n := 0
+	if _, err := e.Stream(t.Context(), make([]byte, 4096), func(_ bool, p []byte) error { n += len(p); return nil }); err != nil || n == 0 {
+		t.Errorf("%d bytes, %v", n, err)
 	}
 }
