@@ -95,9 +95,9 @@ func (c *Client) explain(id string, err error) error {
 		return fault.Of(err)
 	case b.Init.Ended(), errors.Is(err, unix.ECONNREFUSED):
 		// The init is ending or has ended; the record will soon say so.
-		return fault.New(fault.InvalidState, "box %s is going down", id)
+		return fault.New(fault.InvalidState, "box %s is stopping: wait until it has stopped, or remove it", id)
 	}
-	return fault.Wrap(fault.Engine, err, "the init of box %s does not answer", id)
+	return fault.Wrap(fault.Engine, err, "the init of box %s does not answer: stop the box, or remove it by force", id)
 }
 
 // begun is a process as init passed it to this process.
@@ -115,7 +115,7 @@ func run(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process, e
 	}
 	if b.Record.TTY != o.TTY || !o.TTY && b.stdin != o.Stdin {
 		_ = b.Detach()
-		return nil, fmt.Errorf("%w: another kind of command than was asked for", wire.ErrProtocol)
+		return nil, fmt.Errorf("%w: the init started another kind of command than was asked for", wire.ErrProtocol)
 	}
 	return b.Process, nil
 }
@@ -175,7 +175,7 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	}
 	var e wire.Exec
 	if f.Type != wire.TypeStarted {
-		return begun{}, fmt.Errorf("%w: frame %d instead of a start", wire.ErrProtocol, f.Type)
+		return begun{}, fmt.Errorf("%w: got frame %d, want the start of a command", wire.ErrProtocol, f.Type)
 	}
 	if err := f.Decode(&e); err != nil {
 		return begun{}, err
@@ -232,7 +232,7 @@ func checkStream(fd int, tty bool) error {
 	pipe := st.Mode&unix.S_IFMT == unix.S_IFIFO
 	terminal := st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == ptmxMajor && unix.Minor(st.Rdev) == ptmxMinor
 	if (tty && !terminal) || (!tty && !pipe) {
-		return fmt.Errorf("%w: a descriptor of mode %o, which is no stream of a command", wire.ErrProtocol, st.Mode)
+		return fmt.Errorf("%w: a descriptor of mode %o is neither a pipe nor a terminal", wire.ErrProtocol, st.Mode)
 	}
 	// In non-blocking mode Go's poller does the waiting, for stdin too, so that
 	// a wait can be ended.
@@ -283,13 +283,13 @@ func (c *control) Exit() (api.ExitStatus, error) {
 	}
 	var e api.ExitStatus
 	if f.Type != wire.TypeExited {
-		return api.ExitStatus{}, fault.New(fault.Engine, "frame %d instead of the end of a command", f.Type)
+		return api.ExitStatus{}, fault.New(fault.Engine, "wait for the end of a command: got frame %d", f.Type)
 	}
 	if err := f.Decode(&e); err != nil {
-		return api.ExitStatus{}, fault.Wrap(fault.Engine, err, "the end of a command")
+		return api.ExitStatus{}, fault.Wrap(fault.Engine, err, "read the end of a command")
 	}
 	status, err := exitStatus(e)
-	return status, fault.Wrap(fault.Engine, err, "the end of a command")
+	return status, fault.Wrap(fault.Engine, err, "read the end of a command")
 }
 
 func (c *control) send(t wire.Type, body any) error {
@@ -324,7 +324,7 @@ func (c *control) Resize(_ context.Context, cols, rows int) error {
 // tree may still run.
 func (c *control) HangUp(_ context.Context, grace time.Duration) error {
 	err := c.conn.Send(wire.TypeHangUp, wire.Cancel{GraceMS: grace.Milliseconds()})
-	return fault.Wrap(fault.InvalidState, err, "the box's init has gone")
+	return fault.Wrap(fault.InvalidState, err, "the box's init has ended")
 }
 
 // CloseStdin closes the command's input in this process, and in init if init

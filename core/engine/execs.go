@@ -58,7 +58,7 @@ func list(conn *wire.Conn) ([]api.Exec, error) {
 		rec.Env = nil
 		recs = append(recs, rec)
 		if size += len(f.Body); len(recs) > wire.MaxExecs || size > maxListing {
-			return nil, fmt.Errorf("%w: more execs than there can be", wire.ErrProtocol)
+			return nil, fmt.Errorf("%w: the list has more execs than there can be", wire.ErrProtocol)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, reques
 	defer context.AfterFunc(ctx, conn.Cut)()
 	rec, err := await(conn, t, request)
 	if err == nil && rec.ID != execID {
-		err = fmt.Errorf("%w: another exec than was asked for", wire.ErrProtocol)
+		err = fmt.Errorf("%w: got another exec than was asked for", wire.ErrProtocol)
 	}
 	if err != nil {
 		return api.Exec{}, c.explain(id, errors.Join(ctx.Err(), err))
@@ -137,7 +137,7 @@ func recordOf(f wire.Frame) (api.Exec, error) {
 	}
 	var e wire.Exec
 	if f.Type != wire.TypeExec {
-		return api.Exec{}, fmt.Errorf("%w: frame %d instead of an exec", wire.ErrProtocol, f.Type)
+		return api.Exec{}, fmt.Errorf("%w: got frame %d, want an exec", wire.ErrProtocol, f.Type)
 	}
 	if err := f.Decode(&e); err != nil {
 		return api.Exec{}, err
@@ -149,7 +149,7 @@ func recordOf(f wire.Frame) (api.Exec, error) {
 // invalid: the init may be hostile.
 func execRecord(e wire.Exec) (api.Exec, error) {
 	if !ids.Exec.Valid(e.ID) {
-		return api.Exec{}, fmt.Errorf("%w: %.40q is no exec id", wire.ErrProtocol, e.ID)
+		return api.Exec{}, fmt.Errorf("%w: %.40q is not an exec id", wire.ErrProtocol, e.ID)
 	}
 	rec := api.Exec{
 		ID: e.ID, Status: api.ExecRunning, Cmd: e.Cmd, Env: e.Env, WorkingDir: e.WorkingDir, User: e.User,
@@ -175,7 +175,7 @@ var ends = []api.ExecStatus{api.ExecSucceeded, api.ExecFailed, api.ExecCanceled,
 // it is invalid.
 func exitStatus(s api.ExitStatus) (api.ExitStatus, error) {
 	if !slices.Contains(ends, s.Status) {
-		return s, fmt.Errorf("%w: %.40q is no end of a command", wire.ErrProtocol, s.Status)
+		return s, fmt.Errorf("%w: a command can't end as %.40q", wire.ErrProtocol, s.Status)
 	}
 	s.FinishedAt = s.FinishedAt.UTC()
 	return s, nil

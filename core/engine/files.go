@@ -201,7 +201,7 @@ func (t *transfer) begin(in bool) error {
 	}
 	if f.Type != wire.TypeMoving || len(f.FDs) != 2 || !is(f.FDs[0], unix.S_IFIFO) || !is(f.FDs[1], unix.S_IFSOCK) {
 		f.CloseFDs()
-		return fmt.Errorf("%w: frame %d with %d descriptors instead of a transfer", wire.ErrProtocol, f.Type, len(f.FDs))
+		return fmt.Errorf("%w: got frame %d with %d descriptors, want a transfer", wire.ErrProtocol, f.Type, len(f.FDs))
 	}
 	for _, fd := range f.FDs {
 		if err := unix.SetNonblock(fd, true); err != nil { // a box must not hold a thread
@@ -250,7 +250,7 @@ func (t *transfer) broken(err error) error {
 	if t.ctx.Err() != nil {
 		return fault.Of(t.ctx.Err())
 	}
-	return fault.Wrap(fault.Engine, err, "the transfer of a file was broken off in box %s", t.id)
+	return fault.Wrap(fault.Engine, err, "the transfer of a file in box %s was cut off", t.id)
 }
 
 func (t *transfer) cut() {

@@ -35,7 +35,7 @@ func TestManyAtOnce(t *testing.T) {
 		switch {
 		case err == nil && recs[i].Status == api.Running:
 			made++
-		case !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "ask again"):
+		case !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "try again"):
 			t.Errorf("box %d: %+v, %v", i, recs[i], err)
 		}
 	}

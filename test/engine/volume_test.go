@@ -203,12 +203,12 @@ func TestBadVolumes(t *testing.T) {
 		"not id-mapped":           {options.Volume{HostPath: "/proc/self", GuestPath: "/data"}, fault.Unsupported, "id-mapped"},
 		"over proc by a link":     {options.Volume{HostPath: dir, GuestPath: "/intoproc"}, fault.InvalidArgument, "/proc"},
 		"in proc by a link":       {options.Volume{HostPath: dir, GuestPath: "/intoproc/x"}, fault.InvalidArgument, "/proc"},
-		"the root by a link":      {options.Volume{HostPath: dir, GuestPath: "/intoroot"}, fault.InvalidArgument, "box's own"},
+		"the root by a link":      {options.Volume{HostPath: dir, GuestPath: "/intoroot"}, fault.InvalidArgument, "may not cover"},
 		"a dangling link":         {options.Volume{HostPath: dir, GuestPath: "/dangling/x"}, fault.InvalidArgument, "/dangling"},
 		"below a file":            {options.Volume{HostPath: dir, GuestPath: "/etc/passwd/x"}, fault.InvalidArgument, "not a directory"},
 		"a directory over a file": {options.Volume{HostPath: dir, GuestPath: "/etc/passwd"}, fault.InvalidArgument, "one is a directory and the other is not"},
 		"a file over a directory": {options.Volume{HostPath: dir + "/f", GuestPath: "/etc"}, fault.InvalidArgument, "one is a directory and the other is not"},
-		"missing in another":      {options.Volume{HostPath: dir, GuestPath: "/first/missing"}, fault.InvalidArgument, "missing in the volume"},
+		"missing in another":      {options.Volume{HostPath: dir, GuestPath: "/first/missing"}, fault.InvalidArgument, "create it there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

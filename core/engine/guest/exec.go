@@ -298,7 +298,7 @@ func (e *exec) finish(end api.ExitStatus) {
 }
 
 var (
-	errTaken    = errors.New("the exec's output is being read by another")
+	errTaken    = errors.New("the exec's output has another reader")
 	errReleased = errors.New("the exec's output was released")
 )
 

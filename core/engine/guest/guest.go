@@ -144,7 +144,7 @@ func begin(control *wire.Conn) (*guest, int, error) {
 		return nil, 0, fmt.Errorf("read the configuration: %w", err)
 	}
 	if f.Type != wire.TypeConfig || len(f.FDs) < 3 {
-		return nil, 0, fmt.Errorf("%w: frame %d with %d descriptors instead of the configuration", wire.ErrProtocol, f.Type, len(f.FDs))
+		return nil, 0, fmt.Errorf("%w: got frame %d with %d descriptors, want the configuration", wire.ErrProtocol, f.Type, len(f.FDs))
 	}
 	g := &guest{execs: map[string]*exec{}, children: map[int]*exec{}}
 	if err := f.Decode(&g.config); err != nil {
@@ -170,7 +170,7 @@ func begin(control *wire.Conn) (*guest, int, error) {
 		return nil, 0, err
 	}
 	if f2, err := control.Recv(); err != nil || f2.Type != wire.TypeGo {
-		return nil, 0, fmt.Errorf("wait for the shim's word: frame %d, %w", f2.Type, err)
+		return nil, 0, fmt.Errorf("wait for the shim's go-ahead: got frame %d: %w", f2.Type, err)
 	}
 	return g, f.FDs[0], nil
 }

@@ -94,7 +94,7 @@ func Hold(pid int) (*Handle, error) {
 		return nil, done(pid)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("take hold of process %d: %w", pid, err)
+		return nil, fmt.Errorf("open a handle of process %d: %w", pid, err)
 	}
 	return &Handle{os.NewFile(uintptr(fd), "pidfd")}, nil
 }

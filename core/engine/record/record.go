@@ -50,7 +50,7 @@ func (b *Box) Correct() bool {
 	if b.Status != api.Running || !b.Init.Ended() {
 		return false
 	}
-	b.InitEnded("the box's init ended while nobody watched it (a reboot, or it was killed)")
+	b.InitEnded("the box's init ended while no shim watched it (a reboot, or init was killed)")
 	return true
 }
 

@@ -86,7 +86,7 @@ func checkMountPoints(root string) error {
 		case err == nil:
 			_ = unix.Close(fd)
 		case !errors.Is(err, unix.ENOENT):
-			return fault.New(fault.InvalidArgument, "the root file system's /%s is not a directory: the box needs it to mount its own", name)
+			return fault.New(fault.InvalidArgument, "the root file system's /%s is not a directory: make it one, since the box's own /%[1]s is mounted there", name)
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func openDisk(path string, sizeGB int) (f *os.File, made bool, err error) {
 	}
 	err = f.Truncate(int64(sizeGB) << 30)
 	if errors.Is(err, unix.EFBIG) {
-		err = fault.New(fault.Unsupported, "disk_size_gb: %d is more than a file on %s can have", sizeGB, fileSystem(path+".new"))
+		err = fault.New(fault.Unsupported, "disk_size_gb: %d is more than a file on %s can hold", sizeGB, fileSystem(path+".new"))
 	}
 	if err == nil {
 		err = format(path + ".new")
@@ -139,7 +139,7 @@ func loopDevice(image *os.File, isNew bool) (*os.File, error) {
 			return nil, fmt.Errorf("attach the box's disk: %w", err)
 		}
 	}
-	return nil, fault.New(fault.ResourceExhausted, "no loop device for the box's disk: all that were free were taken meanwhile")
+	return nil, fault.New(fault.ResourceExhausted, "no loop device for the box's disk: other programs took all free ones: try again")
 }
 
 // attached returns the loop device that a disk is attached to, or nil.

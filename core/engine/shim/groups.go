@@ -64,11 +64,11 @@ func takeGroups() error {
 		return err
 	}
 	if err := unix.Mount(hostGroups, ourGroups, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("take the cgroups: %w", err)
+		return fmt.Errorf("make the host's cgroups read-only for the shim: %w", err)
 	}
 	readOnly := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	if err := unix.MountSetattr(unix.AT_FDCWD, hostGroups, unix.AT_RECURSIVE, &readOnly); err != nil {
-		return fmt.Errorf("take the cgroups: %w", err)
+		return fmt.Errorf("make the host's cgroups read-only for the shim: %w", err)
 	}
 	return nil
 }

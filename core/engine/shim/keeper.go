@@ -69,7 +69,7 @@ func (b *box) record() record.Box {
 // requested the box has hung up.
 func (k *keeper) create(req core.CreateRequest, owner process.Identity, left func() bool) (core.Record, error) {
 	if !ids.Box.Valid(req.ID) {
-		return core.Record{}, fault.New(fault.Engine, "%q is no box id", req.ID)
+		return core.Record{}, fault.New(fault.Engine, "%q is not a box id", req.ID)
 	}
 	if len(req.Image.Layers) == 0 {
 		return core.Record{}, fault.New(fault.Image, "image %q has no layers: import it again", req.Options.Image)
@@ -92,7 +92,7 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity, left fun
 	// reserve, and got the answer that there is no such box. A removal that
 	// is requested from here on waits until we release b.change.
 	if left() {
-		return core.Record{}, errors.Join(fault.New(fault.Canceled, "whoever asked for the box has gone"), k.forget(b))
+		return core.Record{}, errors.Join(fault.New(fault.Canceled, "the client that asked for the box has disconnected"), k.forget(b))
 	}
 	if err := k.bringUp(b); err != nil {
 		return core.Record{}, errors.Join(err, k.forget(b))
@@ -207,7 +207,7 @@ func (k *keeper) noteEnd(b *box, f *life) {
 		ended.err = k.records.Put(rec.ID, rec, true)
 	}
 	if ended.err != nil {
-		k.log.Error("note the end of a box", "box", rec.ID, "error", ended.err)
+		k.log.Error("record the end of a box", "box", rec.ID, "error", ended.err)
 	}
 }
 
@@ -269,7 +269,7 @@ func (k *keeper) start(id string) (core.Record, error) {
 	case rec.Status == api.Running:
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is running", id)
 	case len(rec.Image.Layers) == 0:
-		return core.Record{}, fault.New(fault.InvalidState, "nobody knows what box %s stands on, since its record was damaged: remove it", id)
+		return core.Record{}, fault.New(fault.InvalidState, "the image of box %s is unknown, since the box's record was damaged: remove the box", id)
 	}
 	if err := k.bringUp(b); err != nil {
 		k.startFailed(b, err)
@@ -284,7 +284,7 @@ func (k *keeper) startFailed(b *box, err error) {
 	rec := b.record()
 	rec.Fail("start_failed", err)
 	if err := k.records.Put(rec.ID, rec, true); err != nil {
-		k.log.Error("note a failed start", "box", rec.ID, "error", err)
+		k.log.Error("record a failed start", "box", rec.ID, "error", err)
 		return
 	}
 	b.mu.Lock()
@@ -307,7 +307,7 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is not running", id)
 	}
 	if err := k.askToStop(id, grace); err != nil {
-		k.log.Warn("box does not stop by itself", "box", id, "error", err)
+		k.log.Warn("a box did not stop in time and is killed", "box", id, "error", err)
 		_ = life.handle.Kill()
 	}
 	select {
@@ -318,7 +318,7 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 		<-ended.noted
 	}
 	if ended.err != nil {
-		return core.Record{}, fmt.Errorf("box %s has stopped, but this could not be noted: %w", id, ended.err)
+		return core.Record{}, fmt.Errorf("box %s has stopped, but its record could not be written: %w", id, ended.err)
 	}
 	return b.record().Record, nil
 }
@@ -333,7 +333,7 @@ func (k *keeper) stopping(b *box) (*life, *ending) {
 	if b.life != nil && !b.rec.Stopping {
 		b.rec.Stopping = true
 		if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
-			k.log.Error("note that a box stops", "box", b.rec.ID, "error", err)
+			k.log.Error("record that a box is stopping", "box", b.rec.ID, "error", err)
 		}
 	}
 	return b.life, b.ended

@@ -274,7 +274,7 @@ func expect(c *wire.Conn, t wire.Type, v any) error {
 		return errors.New(e.Message)
 	}
 	if f.Type != t {
-		return fmt.Errorf("%w: frame %d instead of %d", wire.ErrProtocol, f.Type, t)
+		return fmt.Errorf("%w: got frame %d, want %d", wire.ErrProtocol, f.Type, t)
 	}
 	if v == nil {
 		return nil

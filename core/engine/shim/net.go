@@ -40,7 +40,7 @@ func (k *keeper) takeOverNetwork(rec *record.Box) *network.Box {
 	}
 	net, err := k.launcher.network.Adopt(rec.Link, rec.Options.Ports)
 	if err != nil {
-		k.log.Error("take over a box's network", "box", rec.ID, "error", err)
+		k.log.Error("adopt a box's network", "box", rec.ID, "error", err)
 	}
 	return net
 }

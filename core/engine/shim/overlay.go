@@ -23,7 +23,7 @@ const stage = "/dev/pts"
 
 func openStage() error {
 	err := unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64m") // these flags do not apply to what is mounted in it
-	return fault.Wrap(fault.Unsupported, err, "mount the stage for boxes on %s", stage)
+	return fault.Wrap(fault.Unsupported, err, "mount the directory in which boxes are put together on %s", stage)
 }
 
 // tree is the root file system of a box before its init has taken it over.
@@ -89,7 +89,7 @@ func (t *tree) mount(dir string, layers []string, base, diskGB int, passing bool
 func (t *tree) mapLayer(layer string, ids *os.File) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, layer, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if errors.Is(err, unix.ENOENT) {
-		return nil, fault.New(fault.Image, "%s, which the box stands on, has gone, with a power cut perhaps: pull or import its image again", layer)
+		return nil, fault.New(fault.Image, "layer %s of the box's image is missing, perhaps after a power cut: pull or import the image again", layer)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open layer %s: %w", layer, err)

@@ -36,7 +36,7 @@ func (q queue) enter(asker *wire.Conn) error {
 	select {
 	case q.all <- struct{}{}:
 	default:
-		return fault.New(fault.ResourceExhausted, "%d boxes of the home wait to be brought up, which is the most: ask again when some are there", maxWaiting)
+		return fault.New(fault.ResourceExhausted, "%d boxes of this home wait to be started, which is the most: try again in a few seconds", maxWaiting)
 	}
 	select {
 	case q.working <- struct{}{}:
@@ -50,7 +50,7 @@ func (q queue) enter(asker *wire.Conn) error {
 		return nil
 	case <-left:
 		<-q.all
-		return fault.New(fault.Canceled, "whoever asked for the box has gone")
+		return fault.New(fault.Canceled, "the client that asked for the box has disconnected")
 	}
 }
 

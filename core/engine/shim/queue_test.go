@@ -37,7 +37,7 @@ func TestLine(t *testing.T) {
 	for len(l.all) < cap(l.all) {
 		runtime.Gosched() // until all have entered the queue
 	}
-	if err := l.enter(nil); !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "ask again") {
+	if err := l.enter(nil); !fault.Is(err, fault.ResourceExhausted) || !strings.Contains(err.Error(), "try again") {
 		t.Errorf("one more: %v", err)
 	}
 	for _, c := range askers {

@@ -79,7 +79,7 @@ func serve(home string, ready *os.File) error {
 	}
 	own := ownGroup(home)
 	if err := own.enter(); err != nil {
-		log.Warn("stay in the starter's cgroup", "error", err)
+		log.Warn("the shim stays in the cgroup of the program that started it", "error", err)
 	}
 	defer own.leave()
 	if err := takeGroups(); err != nil {
@@ -231,7 +231,7 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 			return core.Record{}, err
 		}
 		if owner, err = process.Of(pid); err != nil {
-			return core.Record{}, fmt.Errorf("find the process that asks: %w", err)
+			return core.Record{}, fmt.Errorf("find the process of the client: %w", err)
 		}
 	}
 	return k.create(record.FromWire(asked), owner, conn.HungUp)

@@ -48,7 +48,7 @@ func (k *keeper) load() error {
 			return err // going on would take a box that can't be watched for dead
 		}
 		if err != nil {
-			k.log.Error("take over a box", "box", rec.ID, "error", err)
+			k.log.Error("adopt a box", "box", rec.ID, "error", err)
 		}
 	}
 	for _, rec := range recs {
@@ -71,11 +71,11 @@ func (k *keeper) setAside(d store.Damaged) {
 	}
 	groups(d.Key).kill()
 	k.launcher.clean(d.Key)
-	d.Err = fault.New(fault.Storage, "the record of this box was damaged, and lies in %s: remove the box", file)
+	d.Err = fault.New(fault.Storage, "the record of this box was damaged and was moved to %s: remove the box", file)
 	b := &box{rec: record.OfDamaged(d)}
 	k.boxes[d.Key] = b
 	if err := k.records.Put(d.Key, b.rec, true); err != nil {
-		k.log.Error("note a damaged record", "box", d.Key, "error", err)
+		k.log.Error("replace a damaged record", "box", d.Key, "error", err)
 	}
 }
 
@@ -87,7 +87,7 @@ func (k *keeper) mend(b *box) {
 		return
 	}
 	err := k.records.Put(rec.ID, rec, true)
-	k.log.Error("a damaged record was written anew", "box", rec.ID, "error", err)
+	k.log.Error("a damaged record was written again", "box", rec.ID, "error", err)
 }
 
 // takeOver adopts a box that runs, or else corrects its record. A box whose
@@ -107,7 +107,7 @@ func (k *keeper) takeOver(b *box) error {
 			return nil
 		}
 		if !errors.Is(err, os.ErrProcessDone) {
-			return fault.Wrap(fault.ResourceExhausted, err, "watch box %s: raise the limit of open files (ulimit -n) of whoever starts the shim", rec.ID)
+			return fault.Wrap(fault.ResourceExhausted, err, "watch box %s: raise the limit of open files (ulimit -n) of the program that starts the shim", rec.ID)
 		}
 	}
 	groups(rec.ID).kill()

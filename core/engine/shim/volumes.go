@@ -166,7 +166,7 @@ func setVolume(tree *os.File, v options.Volume, base int) error {
 	}
 	err = unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
 	if errors.Is(err, unix.EINVAL) {
-		return fault.New(fault.Unsupported, "volume %s is on %s, or holds a mount of a file system, without id-mapped mounts: "+
+		return fault.New(fault.Unsupported, "volume %s is on %s, or a mount in it is on a file system, without id-mapped mounts: "+
 			"share a directory on ext4, xfs, btrfs or tmpfs", v.HostPath, fileSystem(fdPath(tree)))
 	}
 	if err != nil {
@@ -273,7 +273,7 @@ func (r guestRoot) make(parent int, name string, dir bool) (err error) {
 		err = unix.Mknodat(parent, base, unix.S_IFREG|0o644, 0)
 	}
 	if errors.Is(err, unix.EOVERFLOW) || errors.Is(err, unix.EROFS) {
-		return fault.New(fault.InvalidArgument, "volume guest_path /%s is missing in the volume that it lies in: make it there", name)
+		return fault.New(fault.InvalidArgument, "volume guest_path /%s does not exist in the volume that it is in: create it there", name)
 	}
 	if err != nil {
 		return err
@@ -290,7 +290,7 @@ func (r guestRoot) check(fd int, name string) error {
 	}
 	inBox := strings.TrimPrefix(strings.TrimPrefix(real, r.path), "/")
 	if options.Reserved("/" + inBox) {
-		return fault.New(fault.InvalidArgument, "volume guest_path /%s leads to /%s, which is the box's own", name, inBox)
+		return fault.New(fault.InvalidArgument, "volume guest_path /%s leads to /%s, which a volume may not cover: choose another path", name, inBox)
 	}
 	return nil
 }

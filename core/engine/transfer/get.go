@@ -26,10 +26,10 @@ func get(m wire.Move, out *os.File, announce func(int64) error) (wire.Moved, err
 	case unix.S_IFDIR:
 		return wire.Moved{}, fault.New(fault.IsDirectory, "%s is a directory: ask for it as a tar", m.Path)
 	default:
-		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s is no regular file", m.Path)
+		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s is not a regular file", m.Path)
 	}
 	if made(fd) {
-		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s is made by the kernel as it is read, and has no size: read it with a command", m.Path)
+		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s is written by the kernel while it is read, and has no size: read it with a command, such as cat", m.Path)
 	}
 	f, err := reopen(fd, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {

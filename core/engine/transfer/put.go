@@ -41,7 +41,7 @@ func put(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.
 		return wire.Moved{}, fault.New(fault.FileNotFound, "%s: a directory before .. is missing", m.Path)
 	}
 	if made(at.dir) {
-		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s: no files can be made there", m.Path)
+		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s: files can't be made in it", m.Path)
 	}
 	if len(at.missing) == 0 { // fail now rather than after gigabytes have come
 		if _, err := replaced(at.dir, file); err != nil {
@@ -145,7 +145,7 @@ func replaced(dir int, name string) (unix.Stat_t, error) {
 	case kind == unix.S_IFDIR:
 		return st, fault.New(fault.IsDirectory, "%s is a directory", name)
 	case kind != unix.S_IFREG:
-		return st, fault.New(fault.InvalidArgument, "%s is no regular file, and is not replaced", name)
+		return st, fault.New(fault.InvalidArgument, "%s is not a regular file and is not replaced", name)
 	}
 	return st, nil
 }

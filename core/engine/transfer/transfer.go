@@ -69,7 +69,7 @@ func isPipe(f *os.File) (bool, error) {
 
 // errIncomplete is the failure of an upload that the host process did not
 // finish.
-var errIncomplete = errors.New("the upload was broken off")
+var errIncomplete = errors.New("the upload was cut off")
 
 // committed waits for the host's Commit, which says that all bytes have been
 // sent, and returns it.

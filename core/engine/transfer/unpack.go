@@ -163,7 +163,7 @@ func (u *unpacker) replaceable(name string) error {
 	case st.IsDir():
 		return fault.New(fault.IsDirectory, "a directory is there")
 	case !st.Mode().IsRegular() && st.Mode()&os.ModeSymlink == 0:
-		return fault.New(fault.InvalidArgument, "what is there is no regular file")
+		return fault.New(fault.InvalidArgument, "what is there is not a regular file")
 	}
 	return nil
 }

@@ -197,7 +197,7 @@ const readSize = 4096
 func (c *Conn) fill(n int) error {
 	for start := time.Now(); len(c.buf) < n; {
 		if c.timeout > 0 && time.Since(start) > c.timeout {
-			return fmt.Errorf("a frame that does not end: %w", os.ErrDeadlineExceeded)
+			return fmt.Errorf("the connection ended inside a frame: %w", os.ErrDeadlineExceeded)
 		}
 		got, err := c.recvmsg(max(readSize, n-len(c.buf)))
 		if err != nil {

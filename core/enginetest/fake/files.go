@@ -123,7 +123,7 @@ func (e *Engine) Download(_ context.Context, boxID, path string, asTar bool) (*c
 	case st.IsDir():
 		return nil, fault.New(fault.IsDirectory, "%s is a directory", path)
 	case !st.Mode().IsRegular() || strings.HasPrefix(path, "/proc/"):
-		return nil, fault.New(fault.InvalidArgument, "%s is no regular file", path)
+		return nil, fault.New(fault.InvalidArgument, "%s is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	return &core.Download{ReadCloser: f, Name: filepath.Base(path), Size: st.Size()}, problem(err)

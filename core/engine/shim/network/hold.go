@@ -41,7 +41,7 @@ const attempts = 16
 func (b *Box) hold(p options.Port) error {
 	ip, err := hostIP(p)
 	if err != nil {
-		return fault.New(fault.InvalidArgument, "host_ip %q is no IP address", p.HostIP)
+		return fault.New(fault.InvalidArgument, "host_ip %q is not an IP address", p.HostIP)
 	}
 	if ip.Is6() && p.Protocol == options.ProtocolUDP {
 		return fault.New(fault.Unsupported, "Udp ports are published on IPv4 addresses alone: leave host_ip out, or use 0.0.0.0")

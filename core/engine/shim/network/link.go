@@ -54,7 +54,7 @@ func gateway(pool netip.Prefix) netip.Addr { return address(pool, 1) }
 func numberOf(link string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimPrefix(link, linkPrefix))
 	if err != nil || n < 0 || n >= maxNumber {
-		return 0, fmt.Errorf("%q is no box's interface", link)
+		return 0, fmt.Errorf("%q is not an interface of a box", link)
 	}
 	return n, nil
 }
@@ -148,7 +148,7 @@ func (b *Box) configure(ns netns.NsHandle, n int) error {
 		}
 		way := &netlink.Route{LinkIndex: inner.Attrs().Index, Dst: ipNet(all), Gw: gate.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
 		if err := box.RouteAdd(way); err != nil {
-			return fmt.Errorf("lead the box out: %w", err)
+			return fmt.Errorf("add the box's route to the outside: %w", err)
 		}
 	}
 	// Without this the answers to what the host's loopback sends to a published

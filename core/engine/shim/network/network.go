@@ -199,7 +199,7 @@ func failed(err error, what string) error {
 	case fault.Classified(err):
 		return err
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPROTONOSUPPORT):
-		return fault.Wrap(fault.Unsupported, err, "%s: the kernel lacks veth or nftables (sandbox doctor tells which); network None does without", what)
+		return fault.Wrap(fault.Unsupported, err, "%s: the kernel lacks veth or nftables ('sandbox doctor' says which): load it, or use network None", what)
 	}
 	return fault.Wrap(fault.Upstream, err, "%s", what)
 }

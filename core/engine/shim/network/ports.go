@@ -110,7 +110,7 @@ func (b *Box) untrack() error {
 		return err
 	}
 	if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.FAMILY_V4, ofBox); err != nil {
-		return fmt.Errorf("forget the box's datagrams: %w", err)
+		return fmt.Errorf("remove the box's UDP connections from the connection table: %w", err)
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func makeTable(pools []netip.Prefix) error {
 	}
 	err = c.Flush()
 	if errors.Is(err, unix.ENOENT) {
-		return fault.Wrap(fault.Unsupported, err, "the kernel lacks a part of nftables that boxes' networks take: modprobe nft_fib_inet nft_masq nft_connlimit, or use network None")
+		return fault.Wrap(fault.Unsupported, err, "the kernel lacks a part of nftables that boxes' networks need: modprobe nft_fib_inet nft_masq nft_connlimit, or use network None")
 	}
 	return err
 }
