@@ -291,7 +291,7 @@ func (r *Runtime) Find(ctx context.Context, ref string) (Record, error) {
 	case 1:
 		return found[0], nil
 	}
-	return Record{}, fault.New(fault.Ambiguous, "%q is the beginning of %d box ids; give more of it", ref, len(found))
+	return Record{}, fault.New(fault.Ambiguous, "%d box ids begin with %q: use more characters of the id", len(found), ref)
 }
 
 // checkPorts refuses the ports of a box that has no network, because there is
@@ -325,9 +325,9 @@ func checkHost(o options.Box) error {
 // [options.HostCheck]. Errors: Internal.
 func CheckLimits(o *options.Box, p *document.Problems) error {
 	n := runtime.NumCPU()
-	p.When(o.CPUs > n, "cpus", "range", "is %d and this host has %d", o.CPUs, n)
+	p.When(o.CPUs > n, "cpus", "range", "is %d and must be at most %d, which this host has", o.CPUs, n)
 	mib, err := HostMemoryMiB()
-	p.When(err == nil && o.MemoryMiB > mib, "memory_mib", "range", "is %d and this host has %d", o.MemoryMiB, mib)
+	p.When(err == nil && o.MemoryMiB > mib, "memory_mib", "range", "is %d and must be at most %d, which this host has", o.MemoryMiB, mib)
 	return err
 }
 

@@ -63,7 +63,7 @@
  *   Every function that takes a handle, an out parameter or a text that is
  *   not said to be optional answers NULL there with SANDBOX_INVALID_ARGUMENT
  *   and names the parameter. Every function may also answer SANDBOX_INTERNAL
- *   (a fault of ours), SANDBOX_ENGINE (a shim is missing, of another
+ *   (an error inside the library), SANDBOX_ENGINE (a shim is missing, of another
  *   version, or died) and SANDBOX_STORAGE (the home is full, read-only or
  *   damaged); they are not repeated below.
  *
@@ -111,14 +111,14 @@ extern "C" {
 /* What went wrong, by what a caller can do about it. */
 typedef enum SandboxErrorCode {
   SANDBOX_OK = 0,
-  SANDBOX_INTERNAL = 1,            /* a fault of ours */
+  SANDBOX_INTERNAL = 1,            /* an error inside the library */
   SANDBOX_NOT_FOUND = 2,           /* no such box */
   SANDBOX_ALREADY_EXISTS = 3,      /* the name is taken; an id prefix names several boxes */
   SANDBOX_INVALID_STATE = 4,       /* the box is not in the state this needs */
   SANDBOX_INVALID_ARGUMENT = 5,    /* NULL, a dead handle, bad JSON, a value that is not allowed */
   SANDBOX_CONFIG = 6,              /* home_dir or registries_json is invalid */
   SANDBOX_STORAGE = 7,             /* the home is full, read-only or damaged */
-  SANDBOX_IMAGE = 8,               /* the image can't be had or read */
+  SANDBOX_IMAGE = 8,               /* the image can't be fetched or read */
   SANDBOX_NETWORK = 9,             /* a port is taken; the network can't be set up */
   SANDBOX_EXECUTION = 10,          /* the command can't be started */
   SANDBOX_STOPPED = 11,            /* the runtime was shut down */

@@ -108,7 +108,7 @@ func (f File) read() (map[string]Profile, error) {
 		return nil, fault.New(fault.Config, "%s can't be read as profiles: mend or remove the file", f.Path)
 	}
 	if meta.IsDefined("profiles") && meta.Type("profiles") != "Hash" { // the decoder ignores it
-		return nil, fault.New(fault.Config, "%s: profiles is no table", f.Path)
+		return nil, fault.New(fault.Config, "%s: profiles is not a table", f.Path)
 	}
 	if undecoded := meta.Undecoded(); len(undecoded) > 0 {
 		return nil, fault.New(fault.Config, "%s: no setting is called %q", f.Path, undecoded[0])

@@ -38,7 +38,7 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 	for _, entry := range entries {
 		box := entry.Name()
 		if err := s.records(box).Sweep(); err != nil {
-			s.log.Warn("leftovers of records can't be removed", "box_id", box, "error", err)
+			s.log.Warn("files of removed records can't be removed", "box_id", box, "error", err)
 		}
 		for _, rec := range s.load(box) {
 			if rec.Status == api.ExecRunning {
@@ -78,7 +78,7 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) {
 		}
 	}
 	if err != nil {
-		s.log.Info("an exec can't be taken up", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
+		s.log.Info("an exec can't be adopted", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
 		if err := e.end(endUnseen(ctx, boxes, rec.BoxID, rec.ID)); err != nil {
 			s.keep(e)
 		}

@@ -108,7 +108,7 @@ func (e *Exec) end(end api.ExitStatus) (err error) {
 	rec := counted(e.rec.Ended(end), e.out.sizes)
 	e.mu.Unlock()
 	if err = e.write(rec); err != nil {
-		e.s.log.Error("the end of an exec can't be written down yet", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
+		e.s.log.Error("the end of an exec can't be recorded yet", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,5 +147,5 @@ func abandon(command *core.Exec) {
 
 // storage wraps an error of an exec's files.
 func (e *Exec) storage(err error) error {
-	return fault.Disk(err, "the output of exec %s", e.rec.ID)
+	return fault.Disk(err, "read or write the output of exec %s", e.rec.ID)
 }

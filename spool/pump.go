@@ -80,7 +80,7 @@ func (u *pump) run() {
 	for u.open() {
 		ready, err := u.poll.wait()
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			u.e.s.log.Error("an exec can't be followed any more", "exec_id", u.e.rec.ID, "error", err)
+			u.e.s.log.Error("the output of an exec can't be read any more", "exec_id", u.e.rec.ID, "error", err)
 			u.stays = true
 		}
 		u.take(Stdout, ready[Stdout])
@@ -193,7 +193,7 @@ func (u *pump) close(place source) {
 func (u *pump) ended() {
 	end, err := u.x.Exit()
 	if err != nil {
-		u.e.s.log.Warn("the end of an exec is not known", "exec_id", u.e.rec.ID, "error", err)
+		u.e.s.log.Warn("how an exec ended is not known", "exec_id", u.e.rec.ID, "error", err)
 		end = api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now()}
 	}
 	u.end, u.over = end, time.Now().Add(drain)
@@ -217,7 +217,7 @@ func (u *pump) trouble(err error) bool {
 	now := time.Now()
 	if u.late.IsZero() {
 		u.late = now
-		u.e.s.log.Error("output can't be written: the command waits", "exec_id", u.e.rec.ID, "box_id", u.e.rec.BoxID, "error", err)
+		u.e.s.log.Error("output can't be written: the command waits until it can", "exec_id", u.e.rec.ID, "box_id", u.e.rec.BoxID, "error", err)
 	}
 	if u.e.makeSpace() {
 		return true

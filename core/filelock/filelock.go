@@ -30,7 +30,7 @@ import (
 type File struct{ *os.File }
 
 // ErrHeld says that somebody else holds the lock.
-var ErrHeld = errors.New("somebody else holds the lock")
+var ErrHeld = errors.New("another process holds the lock")
 
 // Exclusive waits until nobody else has a lock of the file path. It makes the
 // file, readable for its owner alone, if there is none. Errors: those of

@@ -13,7 +13,7 @@ import (
 
 // ErrOutside says that a path does not lie in the directory that it must lie
 // in, or that a link in it leads out of that directory.
-var ErrOutside = errors.New("it leads out of the directory that it must lie in")
+var ErrOutside = errors.New("it leads out of the directory that it must be in")
 
 // Open opens an absolute path with O_PATH. If within, an absolute directory, is
 // not "", the path must lie in it. What is opened then lies in it too, wherever

@@ -27,7 +27,7 @@ func Explain(err error, within, path string) string {
 // what it would reach there. Like that of Explain, the text follows the name of
 // the member.
 func Closed(path, closed string) string {
-	return fmt.Sprintf("%s holds %s, or lies in it, which is closed to boxes", brief(path), closed)
+	return fmt.Sprintf("%s contains %s, or is in it, which is closed to boxes", brief(path), closed)
 }
 
 // brief shortens a path that a caller named, so that a message can quote it.

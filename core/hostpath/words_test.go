@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 	if got, want := Explain(err, "", loop), loop+" can't be opened: too many levels of symbolic links"; got != want {
 		t.Errorf("%v is explained as %q, want %q", err, got, want)
 	}
-	if got, want := Closed("/a", "/a/b"), "/a holds /a/b, or lies in it, which is closed to boxes"; got != want {
+	if got, want := Closed("/a", "/a/b"), "/a contains /a/b, or is in it, which is closed to boxes"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

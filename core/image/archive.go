@@ -16,7 +16,7 @@ import (
 // maxFiles bounds the files in the tar of an image.
 const maxFiles = 10_000
 
-var errNoArchive = errors.New("no archive of an image")
+var errNoArchive = errors.New("not an archive of an image")
 
 // files are the files that an image consists of.
 type files interface {

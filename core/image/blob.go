@@ -78,7 +78,7 @@ func (r *repository) complete(ctx context.Context, p *partial) error {
 }
 
 // errWrong marks bytes that are not the blob.
-var errWrong = errors.New("not what its digest and size say")
+var errWrong = errors.New("it does not match its digest and size")
 
 func (r *repository) wrong(p *partial, format string, args ...any) error {
 	return fault.Wrap(fault.Upstream, errWrong, "registry %s sends wrong data: layer %s comes with %s", host(r.ref.Context()), p.d.Digest, fmt.Sprintf(format, args...))
@@ -162,7 +162,7 @@ func (p *partial) resume(ctx context.Context) error {
 	if err == nil && p.n > p.d.Size {
 		err = p.restart()
 	}
-	return fault.Disk(err, "read a half-fetched layer")
+	return fault.Disk(err, "read a layer that was fetched in part")
 }
 
 // restart discards all bytes that were downloaded.
@@ -172,5 +172,5 @@ func (p *partial) restart() error {
 	if err == nil {
 		_, err = p.f.Seek(0, io.SeekStart)
 	}
-	return fault.Disk(err, "fetch a layer anew")
+	return fault.Disk(err, "fetch a layer again")
 }

@@ -101,7 +101,7 @@ func (p *packer) device(name string) error {
 	if strings.HasPrefix(name, "dev/") {
 		return nil
 	}
-	return fault.New(fault.Image, "%q is a device; an image can't bring one", name)
+	return fault.New(fault.Image, "%q is a device, which an image must not contain", name)
 }
 
 func header(name string, st *syscall.Stat_t) *tar.Header {
@@ -160,7 +160,7 @@ func (p *packer) file(h *tar.Header, st *syscall.Stat_t) error {
 		return err
 	}
 	if _, err := io.CopyN(p.tw, f, h.Size); err != nil {
-		return fmt.Errorf("%s changed meanwhile: %w", h.Name, err)
+		return fmt.Errorf("%s changed while it was read: %w", h.Name, err)
 	}
 	return nil
 }

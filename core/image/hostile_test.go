@@ -41,7 +41,7 @@ func TestHostileLayers(t *testing.T) {
 		"device":        {header(t, tar.Header{Typeflag: tar.TypeBlock, Name: "sda", Devmajor: 8}), "a device"},
 		"giant file":    {header(t, tar.Header{Name: "f", Size: 1 << 40}), "too much"},
 		"owner":         {header(t, tar.Header{Name: "f", Uid: 1 << 20}), "owner 1048576:0"},
-		"whiteout":      {header(t, tar.Header{Name: "a/.wh..."}), "whiteout of nothing"},
+		"whiteout":      {header(t, tar.Header{Name: "a/.wh..."}), "whiteout that names no file"},
 	} {
 		for _, position := range []int{0, 1, 2} {
 			t.Run(fmt.Sprint(name, " in layer ", position+1), func(t *testing.T) {

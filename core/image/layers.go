@@ -48,7 +48,7 @@ func (s *Store) claim(ctx context.Context, key string) (*claim, error) {
 	c := &claim{dir, f}
 	if err := os.RemoveAll(dir); err != nil { // left by a process that died
 		c.release()
-		return nil, fault.Disk(err, "clear a half-made layer")
+		return nil, fault.Disk(err, "remove an incomplete layer")
 	}
 	return c, nil
 }
@@ -129,7 +129,7 @@ func (s *Store) publish(ctx context.Context, diffID v1.Hash, info layerInfo, dir
 	defer held.Close()
 	err = unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, s.layer(diffID.Hex), unix.RENAME_NOREPLACE)
 	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return fault.Disk(err, "keep a layer")
+		return fault.Disk(err, "store a layer")
 	}
 	return s.layers.Put(diffID.Hex, info, false)
 }
@@ -257,7 +257,7 @@ func (s *Store) restore(taken []string) ([]string, error) {
 			continue
 		}
 		if backErr := os.Rename(away, dir); err == nil {
-			err = fault.Disk(backErr, "keep a layer")
+			err = fault.Disk(backErr, "store a layer")
 		}
 	}
 	return kept, err

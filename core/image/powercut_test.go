@@ -47,7 +47,7 @@ func TestPowerCutAfterImport(t *testing.T) {
 		t.Errorf("asked %d times to write to disk, want once", f.u.flushes.Load())
 	}
 	f.cutPower(t)
-	if _, err := f.Resolve(t.Context(), "x"); !fault.Is(err, fault.Image) || !strings.Contains(err.Error(), "lost a layer") {
+	if _, err := f.Resolve(t.Context(), "x"); !fault.Is(err, fault.Image) || !strings.Contains(err.Error(), "lacks a layer") {
 		t.Errorf("%v, want image_error", err)
 	}
 	f.imported(t, "x", from)
@@ -91,7 +91,7 @@ func TestPowerCutAfterPull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := never.Resolve(t.Context(), "x"); !fault.Is(err, fault.Image) || !strings.Contains(err.Error(), "lost a layer") {
+	if _, err := never.Resolve(t.Context(), "x"); !fault.Is(err, fault.Image) || !strings.Contains(err.Error(), "lacks a layer") {
 		t.Errorf("%v, want image_error", err)
 	}
 	f.imported(t, "x", source(t, pack(t, map[string]string{"f": "mine"})))

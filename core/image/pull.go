@@ -95,7 +95,7 @@ func (s *Store) pull(ctx context.Context, ref string, missing bool, progress fun
 			return Info{}, fault.Wrap(fault.ImageNotFound, err, "no image %q, looked for as %s", ref, strings.Join(tried, ", "))
 		}
 	}
-	return Info{}, fault.New(fault.Internal, "no place for %q", ref)
+	return Info{}, fault.New(fault.Internal, "no place to pull %q from", ref)
 }
 
 // once calls do, unless another goroutine of this process is doing so already:

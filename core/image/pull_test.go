@@ -449,9 +449,9 @@ func TestBadRegistries(t *testing.T) {
 		"fails":            {answer(manifest, status(503)), fault.Upstream, "try again later"},
 		"too many":         {answer(manifest, status(429)), fault.Upstream, "too many requests"},
 		"wants a login":    {answer(manifest, status(401)), fault.Upstream, "docker login"},
-		"silent at first":  {answer("/v2/", silent), fault.Upstream, "was silent for 300ms"},
-		"silent manifest":  {answer(manifest, silent), fault.Upstream, "was silent"},
-		"silent layer":     {answer(blob, silent), fault.Upstream, "was silent"},
+		"silent at first":  {answer("/v2/", silent), fault.Upstream, "sent nothing for 300ms"},
+		"silent manifest":  {answer(manifest, silent), fault.Upstream, "sent nothing"},
+		"silent layer":     {answer(blob, silent), fault.Upstream, "sent nothing"},
 		"endless manifest": {answer(manifest, endless), fault.Image, "over 4194304 bytes"},
 		"endless layer":    {answer(blob, endless), fault.Upstream, "more than"},
 		"slow layer": {answer(blob, func(w http.ResponseWriter, r *http.Request) {
@@ -460,7 +460,7 @@ func TestBadRegistries(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 				time.Sleep(20 * time.Millisecond)
 			}
-		}), fault.Upstream, "was silent"},
+		}), fault.Upstream, "sent nothing"},
 		"short layer":    {answer(blob, send("short")), fault.Upstream, "comes with 5 bytes"},
 		"wrong layer":    {answer(blob, send(strings.Repeat("x", len(big)))), fault.Upstream, "comes with the digest"},
 		"wrong range":    {answer(blob, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(206) }), fault.Upstream, "206"},
@@ -471,7 +471,7 @@ func TestBadRegistries(t *testing.T) {
 		"layers, 129":    {answer(manifest, send(layers(129))), fault.Image, "129 layers, want 1 to 128"},
 		"layers, 10^5":   {answer(manifest, send(layers(100_000))), fault.Image, "over 4194304 bytes"},
 		"no JSON":        {answer(manifest, send("hello")), fault.Image, "manifest of the image can't be read"},
-		"another type":   {answer(manifest, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }), fault.Image, "of the type"},
+		"another type":   {answer(manifest, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }), fault.Image, "has the type"},
 		"an old manifest": {answer(manifest, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/vnd.docker.distribution.manifest.v1+prettyjws")
 		}), fault.Image, "v1+prettyjws"},
@@ -584,7 +584,7 @@ func TestCredentialsGoNowhereElse(t *testing.T) {
 	}
 	from.Registries[0].Password = "wrong"
 	f = newPuller(t, from)
-	if _, err := f.Pull(t.Context(), "x", nil); !fault.Is(err, fault.Upstream) || !strings.Contains(err.Error(), "refused our credentials") || strings.Contains(err.Error(), "wrong\"") {
+	if _, err := f.Pull(t.Context(), "x", nil); !fault.Is(err, fault.Upstream) || !strings.Contains(err.Error(), "refused the credentials") || strings.Contains(err.Error(), "wrong\"") {
 		t.Errorf("%v, want the credentials refused", err)
 	}
 }
@@ -632,9 +632,9 @@ func TestBearer(t *testing.T) {
 		problem               string
 	}{
 		"password":         {"user", "secret", "", ""},
-		"wrong password":   {"user", "wrong", "", "refused our credentials"},
+		"wrong password":   {"user", "wrong", "", "refused the credentials"},
 		"token":            {"", "", "good", ""},
-		"an expired token": {"", "", "old", "refused our credentials"},
+		"an expired token": {"", "", "old", "refused the credentials"},
 		"none":             {"", "", "", "docker login"},
 	} {
 		from := h.sources()
@@ -665,7 +665,7 @@ func TestPlainHTTPOnlyWhereAllowed(t *testing.T) {
 	from := h.sources()
 	from.Registries[0].Transport = options.TransportHTTPS
 	f := newPuller(t, from)
-	if _, err := f.Pull(t.Context(), h.host+"/x", nil); !fault.Is(err, fault.Upstream) || !strings.Contains(err.Error(), "transport http") {
+	if _, err := f.Pull(t.Context(), h.host+"/x", nil); !fault.Is(err, fault.Upstream) || !strings.Contains(err.Error(), "transport to http") {
 		t.Errorf("%v, want it refused", err)
 	}
 }

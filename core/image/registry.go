@@ -130,7 +130,7 @@ func (r *repository) content(ctx context.Context) (content, v1.Hash, error) {
 			return content{}, d.Digest, err
 		}
 	case !mediaType.IsImage():
-		return content{}, d.Digest, fault.New(fault.Image, "it is of the type %.100q, want an image", mediaType)
+		return content{}, d.Digest, fault.New(fault.Image, "it has the type %.100q, want an image", mediaType)
 	}
 	c, err := readManifest(ctx, top, d)
 	for i := range c.layers {
@@ -274,13 +274,13 @@ func (r *repository) explain(ctx context.Context, err error) error {
 	case fault.Classified(err):
 		return err
 	case errors.Is(err, errSilent):
-		return fault.New(fault.Upstream, "registry %s was silent for %v: see whether it and the network are up, and try again", at, r.base.timeout)
+		return fault.New(fault.Upstream, "registry %s sent nothing for %v: check that it and the network are up, and try again", at, r.base.timeout)
 	case errors.As(err, &refused):
 		return r.refused(at, refused)
 	case errors.As(err, &address):
 		err = address.Err // the text of the outer error may contain a signed address
 	}
-	return fault.Wrap(fault.Upstream, err, "can't reach registry %s: see whether its name is right and it and the network are up", at)
+	return fault.Wrap(fault.Upstream, err, "can't reach registry %s: check its name, and that it and the network are up", at)
 }
 
 // refused explains a registry's answer that reports an error.
@@ -293,13 +293,13 @@ func (r *repository) refused(at string, e *transport.Error) error {
 	case e.StatusCode == http.StatusNotFound:
 		return fault.New(fault.ImageNotFound, "registry %s has no such image", at)
 	case e.StatusCode == http.StatusTooManyRequests:
-		return fault.New(fault.Upstream, "registry %s had too many requests: wait, or log in there (%s)", at, said)
+		return fault.New(fault.Upstream, "registry %s answered that it had too many requests: wait, or log in to it (%s)", at, said)
 	case e.StatusCode != http.StatusUnauthorized && e.StatusCode != http.StatusForbidden:
 		return fault.New(fault.Upstream, "registry %s failed with status %d (%s): try again later", at, e.StatusCode, said)
 	case r.auth == authn.Anonymous:
-		return fault.New(fault.Upstream, "registry %s shows it to nobody without login, if it exists: log in with `docker login %s`, or give credentials in the registries (%s)", at, at, said)
+		return fault.New(fault.Upstream, "registry %s does not show it without a login, if it exists: log in with `docker login %s`, or add credentials to the registries (%s)", at, at, said)
 	}
-	return fault.New(fault.Upstream, "registry %s refused our credentials: they are wrong, have expired or lack the right; log in again with `docker login %s`, or mend those in the registries (%s)", at, at, said)
+	return fault.New(fault.Upstream, "registry %s refused the credentials: they are wrong, have expired or lack the permission: log in again with `docker login %s`, or correct those in the registries (%s)", at, at, said)
 }
 
 // lies returns the failure of a registry that sends something else than it

@@ -36,7 +36,7 @@ func TestRealRegistry(t *testing.T) {
 		"TLS and login":    {registry.Options{TLS: true, Login: true}, login, true, ""},
 		"not trusted":      {registry.Options{TLS: true}, nil, false, "certificate"},
 		"no login":         {registry.Options{Login: true}, nil, false, "docker login"},
-		"a wrong password": {registry.Options{Login: true}, func(r *options.Registry) { r.Username, r.Password = registry.User, "x" }, false, "refused our credentials"},
+		"a wrong password": {registry.Options{Login: true}, func(r *options.Registry) { r.Username, r.Password = registry.User, "x" }, false, "refused the credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +84,7 @@ func TestDockerConfig(t *testing.T) {
 	}
 	for auth, problem := range map[string]string{
 		`{"auths":{"` + r.Host + `":{"auth":"dXNlcjpzZWNyZXQ="}}}`: "", // user:secret
-		`{"auths":{"` + r.Host + `":{"auth":"dXNlcjp4"}}}`:         "refused our credentials",
+		`{"auths":{"` + r.Host + `":{"auth":"dXNlcjp4"}}}`:         "refused the credentials",
 		`{"auths":{}}`: "docker login",
 		`{"auths":`:    "read the credentials",
 	} {

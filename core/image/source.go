@@ -109,7 +109,7 @@ func firstName(ctx context.Context, f *os.File) (name string, packed bool, err e
 	for name == "" || name == "." {
 		h, err := tr.Next()
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
-			return "", false, st.cause(fault.Wrap(fault.Image, err, "%s is no tar of a system or an image", filepath.Base(f.Name())))
+			return "", false, st.cause(fault.Wrap(fault.Image, err, "%s is not a tar of a root file system or of an image", filepath.Base(f.Name())))
 		}
 		name = path.Clean(h.Name)
 	}

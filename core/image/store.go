@@ -149,7 +149,7 @@ func (s *Store) stack(info Info) ([]string, error) {
 		}
 		dir := s.layer(digest)
 		if !layer.Whole(dir) {
-			return nil, fault.New(fault.Image, "image %q has lost a layer, to a power cut perhaps: pull or import it again", info.Name)
+			return nil, fault.New(fault.Image, "image %q lacks a layer, perhaps after a power cut: pull or import it again", info.Name)
 		}
 		dirs = append(dirs, dir)
 	}

@@ -54,7 +54,7 @@ type blobRequest struct{}
 // RoundTrip implements [http.RoundTripper]. Errors: Upstream (see patient).
 func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" && !p.plain {
-		return nil, fault.New(fault.Upstream, "%s is to be reached without TLS: if that is right, give it the transport http in the registries", req.URL.Host)
+		return nil, fault.New(fault.Upstream, "the connection to %s would have no TLS: if that is intended, set its transport to http in the registries", req.URL.Host)
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(p.timeout, func() { cancel(errSilent) })

@@ -76,7 +76,7 @@ func readFile(home string) (file, error) {
 		problems = append(problems, fmt.Sprintf("no setting is called %q", key))
 	}
 	if meta.IsDefined("aliases") && meta.Type("aliases") != "Hash" { // which the decoder accepts
-		problems = append(problems, "aliases is no table")
+		problems = append(problems, "aliases is not a table")
 	}
 	if f.Pull != "missing" && f.Pull != "never" {
 		problems = append(problems, fmt.Sprintf("pull is %q, want missing or never", f.Pull))

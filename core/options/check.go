@@ -44,7 +44,7 @@ func (b Box) check(p *problems) {
 		at := fmt.Sprintf("volumes[%d].", i)
 		v.check(p, at)
 		twice := slices.ContainsFunc(b.Volumes[:i], func(o Volume) bool { return path.Clean(o.GuestPath) == path.Clean(v.GuestPath) })
-		p.When(twice, at+"guest_path", "twice", "must not be another volume's too")
+		p.When(twice, at+"guest_path", "twice", "must not be the path of two volumes")
 	}
 	p.OneOf("network", b.Network, NetworkIsolated, NetworkNone)
 	p.atMost("ports", len(b.Ports), MaxPorts)
@@ -100,7 +100,7 @@ func (e Exec) check(p *problems) {
 		size += len(arg) + 1
 		p.text(fmt.Sprintf("cmd[%d]", i), arg)
 	}
-	p.When(size > MaxCmdBytes, "cmd", "size", "has %d bytes and may have %d", size, MaxCmdBytes)
+	p.When(size > MaxCmdBytes, "cmd", "size", "has %d bytes and may have at most %d", size, MaxCmdBytes)
 	p.env("env", e.Env)
 	p.absolute("working_dir", e.WorkingDir)
 	p.text("user", e.User)
@@ -120,7 +120,7 @@ const (
 type problems struct{ document.Problems }
 
 func (p *problems) atMost(field string, n, high int) {
-	p.When(n > high, field, "too_many", "has %d entries and may have %d", n, high)
+	p.When(n > high, field, "too_many", "has %d entries and may have at most %d", n, high)
 }
 
 // text refuses what a path, an argument, an environment or a record can't
@@ -150,11 +150,11 @@ func (p *problems) env(field string, env map[string]string) {
 	size := 0
 	for name, value := range env {
 		size += len(name) + len(value) + 2
-		p.When(name == "" || strings.ContainsRune(name, '='), field, "name", "has %q, which can't name a variable", name)
+		p.When(name == "" || strings.ContainsRune(name, '='), field, "name", "has %q, which can't be the name of a variable", name)
 		p.text(field, name)
 		p.text(field+"."+name, value)
 	}
-	p.When(size > MaxEnvBytes, field, "size", "has %d bytes and may have %d", size, MaxEnvBytes)
+	p.When(size > MaxEnvBytes, field, "size", "has %d bytes and may have at most %d", size, MaxEnvBytes)
 }
 
 func (p *problems) name(field, s string) {

@@ -72,6 +72,6 @@ func (r Registry) check(p *problems, at string) {
 	u, err := url.Parse("//" + r.Host)
 	p.When(err != nil || u.Host != r.Host || u.Hostname() == "", at+"host", "host", "must be a host or host:port")
 	p.OneOf(at+"transport", r.Transport, TransportHTTPS, TransportHTTP)
-	p.When(r.Password != "" && r.Username == "", at+"username", "required", "is missing beside password")
-	p.When(r.BearerToken != "" && r.Username != "", at+"bearer_token", "one_of", "can't stand beside username")
+	p.When(r.Password != "" && r.Username == "", at+"username", "required", "must be given with password")
+	p.When(r.BearerToken != "" && r.Username != "", at+"bearer_token", "one_of", "must not be given with username")
 }

@@ -114,7 +114,7 @@ func DecodeRun(doc []byte, host ...HostCheck) (Box, ExecRequest, error) {
 		return Box{}, ExecRequest{}, err
 	}
 	p.Required("image", d.Image != nil)
-	p.Unread(d.RootfsPath != nil, "rootfs_path", "unknown", "is no member of a run: create a box with it, and run an exec there")
+	p.Unread(d.RootfsPath != nil, "rootfs_path", "unknown", "is not allowed in a run: create a box with it, and start an exec in it")
 	d.RootfsPath = nil
 	p.Required("cmd", d.Cmd != nil)
 	d.missing(&p)
@@ -122,7 +122,7 @@ func DecodeRun(doc []byte, host ...HostCheck) (Box, ExecRequest, error) {
 	b.AutoRemove = true
 	d.createDocument.check(b, &p)
 	d.execMembers.check(r, &p)
-	p.When(r.Open, "stdin_open", "value", "must not be true: nobody could write; use stdin")
+	p.When(r.Open, "stdin_open", "value", "must not be true: a run's input can't be written to later; use stdin")
 	err := p.host(&b, host)
 	return b, r, cmp.Or(p.Err(fault.InvalidArgument), err)
 }

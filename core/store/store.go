@@ -33,7 +33,7 @@ const AsideSuffix = ".damaged"
 
 // ErrDamaged is the cause of the failure to read a record whose file does not
 // hold a record.
-var ErrDamaged = errors.New("not a record")
+var ErrDamaged = errors.New("the file is not a record")
 
 // Dir is a directory of records of one type. The zero value with a Path is
 // ready for use, and Put makes the directory. A Dir is safe for concurrent use,
@@ -197,7 +197,7 @@ func read[T any](name string) (T, error) {
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
 		var none T
-		return none, fault.Wrap(fault.Storage, fmt.Errorf("%w: %w", ErrDamaged, err), "record %s is damaged, mend or remove the file", name)
+		return none, fault.Wrap(fault.Storage, fmt.Errorf("%w: %w", ErrDamaged, err), "record %s is damaged: repair or remove the file", name)
 	}
 	return v, nil
 }

@@ -106,7 +106,7 @@ func Sweep(dir string) error {
 	for _, path := range damaged {
 		err := os.Rename(path, filepath.Join(dir, Temporary+"damaged-"+rand.Text()))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fault.Disk(err, "take a damaged layer away")
+			return fault.Disk(err, "remove a damaged layer")
 		}
 	}
 	return nil
@@ -143,7 +143,7 @@ func readMark(dir string) string {
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", fault.Disk(err, "tell which boot this is")
+		return "", fault.Disk(err, "read the id of this boot")
 	}
 	return string(bytes.TrimSpace(id)), nil
 }

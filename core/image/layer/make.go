@@ -35,7 +35,7 @@ func (x *extractor) make(h *tar.Header, p place, content io.Reader) error {
 	case tar.TypeFifo:
 		return x.fifo(h, p)
 	case tar.TypeChar, tar.TypeBlock:
-		return refused(p.name, "a device; an image can't bring one")
+		return refused(p.name, "a device, which an image must not contain")
 	}
 	return refused(p.name, "an unknown type of entry (%q)", h.Typeflag)
 }
@@ -199,7 +199,7 @@ func (x *extractor) replacing(p place, make func() error) error {
 	}
 	switch {
 	case errors.Is(err, unix.ENOTEMPTY):
-		return refused(p.name, "was a directory with content before, and is none now")
+		return refused(p.name, "a directory that has content is replaced by something else")
 	case err != nil:
 		return err
 	}

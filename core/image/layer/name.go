@@ -78,7 +78,7 @@ func failed(name string, err error) error {
 	case fault.Classified(err):
 		return err
 	case errors.Is(err, unix.EXDEV):
-		return refused(name, "its way leads through a symlink out of the layer")
+		return refused(name, "its path leads through a symlink out of the layer")
 	}
 	if _, ours := fault.Host(err); ours {
 		return fault.Disk(err, "unpack %s", quote(name))

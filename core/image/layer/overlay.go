@@ -33,7 +33,7 @@ func (x *extractor) whiteout(fd int, name, base string) (done bool, err error) {
 	case strings.HasPrefix(base, whiteoutMeta):
 		return true, nil
 	case victim == "" || victim == "." || victim == "..":
-		return true, refused(name, "a whiteout of nothing")
+		return true, refused(name, "a whiteout that names no file")
 	default:
 		err = hide(fd, victim)
 	}
