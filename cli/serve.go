@@ -65,7 +65,7 @@ func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.Prefix, "prefix", "", "put the routes of boxes under /v1/`PREFIX`")
 	fs.BoolVar(&c.Hosted, "hosted", false, "put all routes under /api")
 	fs.StringArrayVar(&c.HostRoots, "host-root", nil, "let clients over TCP use host paths in `DIR` (repeatable)")
-	fs.StringVar(&c.Publish, "publish", "127.0.0.1", "`ADDRESS` that ports of boxes are published on")
+	fs.StringArrayVar(&c.Publish, "publish", nil, "publish ports of boxes on `ADDRESS`, and let clients over TCP name it (repeatable; the first is the default; 127.0.0.1 without any)")
 	fs.StringVar(&c.TLSCert, "tls-cert", "", "PEM `FILE` of the certificate: TCP speaks TLS")
 	fs.StringVar(&c.TLSKey, "tls-key", "", "PEM `FILE` of the certificate's key")
 	fs.StringVar(&c.Environment, "environment", "default", "`NAME` of the environment that keys for logs must be for")

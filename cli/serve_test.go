@@ -38,7 +38,7 @@ socket = "/s"
 prefix = "p"
 hosted = true
 host-root = ["/a", "/b"]
-publish = "192.0.2.1"
+publish = ["192.0.2.1", "192.0.2.2"]
 tls-cert = "c"
 tls-key = "k"
 environment = "e"
@@ -50,7 +50,7 @@ log-output = true
 mine = "host/mine:1"
 `, "--listen", "none", "--host-root", "/c")
 	want := daemon.Config{
-		Listen: "none", Socket: "/s", Prefix: "p", Hosted: true, HostRoots: []string{"/c"}, Publish: "192.0.2.1", TLSCert: "c", TLSKey: "k",
+		Listen: "none", Socket: "/s", Prefix: "p", Hosted: true, HostRoots: []string{"/c"}, Publish: []string{"192.0.2.1", "192.0.2.2"}, TLSCert: "c", TLSKey: "k",
 		Environment: "e", ClickHouseDSN: "d", ClickHouseWriteDSN: "w", ChdbLib: "l", LogOutput: true, Aliases: map[string]string{"mine": "host/mine:1"},
 	}
 	if err != nil || fmt.Sprint(c) != fmt.Sprint(want) {

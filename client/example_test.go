@@ -8,7 +8,6 @@ import (
 	"log"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -209,7 +208,6 @@ func serve() *exampleServer {
 	server, err := httpd.New(httpd.Config{
 		Runtime: core.New(core.Config{Engine: engine, Images: images}), Keys: keys, Idempotency: idempotency,
 		Spool: outputs, Held: home, Log: slog.New(slog.DiscardHandler), Environment: "default",
-		Publish: netip.MustParseAddr("127.0.0.1"),
 	})
 	check(err)
 	_, s.key, err = keys.Create(auth.Local("default"), auth.Request{Name: "example", Permissions: api.Permissions(), Environment: "default"})

@@ -37,7 +37,7 @@ func service(t *testing.T) *client.Client {
 func serviceAt(t *testing.T, home string) *client.Client {
 	t.Helper()
 	d, err := daemon.Open(t.Context(), daemon.Config{
-		Home: home, Beside: programs.Dir(), Listen: daemon.NoListen, Publish: "127.0.0.1", Environment: "default",
+		Home: home, Beside: programs.Dir(), Listen: daemon.NoListen, Environment: "default",
 	}, daemon.Streams{Say: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal("needs root and the programs (make build): ", err)

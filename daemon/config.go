@@ -29,7 +29,7 @@ type Config struct {
 	Prefix    string   // see httpd.Config
 	Hosted    bool     // see httpd.Config
 	HostRoots []string // see httpd.Config
-	Publish   string   // IP address that boxes' ports are published on
+	Publish   []string // IP addresses that boxes' ports are published on; see httpd.Config
 	TLSCert   string   // PEM file; with TLSKey, or neither
 	TLSKey    string
 	// Environment is the environment that this server belongs to: a key's
@@ -50,7 +50,7 @@ type Config struct {
 // settings is a Config that has passed check.
 type settings struct {
 	Config
-	publish netip.Addr
+	publish []netip.Addr
 	tls     *certificate // nil without TLS
 }
 
@@ -68,8 +68,12 @@ func (c Config) check() (settings, error) {
 	if s.Socket, err = filepath.Abs(s.Socket); err != nil {
 		return s, fault.Wrap(fault.Config, err, "--socket")
 	}
-	if s.publish, err = netip.ParseAddr(c.Publish); err != nil {
-		return s, fault.New(fault.Config, "--publish %q: want an IP address", c.Publish)
+	for _, address := range c.Publish {
+		ip, err := netip.ParseAddr(address)
+		if err != nil {
+			return s, fault.New(fault.Config, "--publish %q: want an IP address", address)
+		}
+		s.publish = append(s.publish, ip.Unmap())
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil && c.Listen != NoListen {
 		return s, fault.New(fault.Config, "--listen %q: want HOST:PORT or %s", c.Listen, NoListen)

@@ -58,7 +58,7 @@ type run struct {
 // file in common, and don't run in parallel.
 func launch(t *testing.T, home string, runtime *core.Runtime, change ...func(*Config)) *run {
 	t.Helper()
-	c := Config{Home: home, Listen: "127.0.0.1:0", Publish: "127.0.0.1", Environment: "default", ChdbLib: filepath.Join(home, "none")}
+	c := Config{Home: home, Listen: "127.0.0.1:0", Environment: "default", ChdbLib: filepath.Join(home, "none")}
 	for _, f := range change {
 		f(&c)
 	}
@@ -260,7 +260,7 @@ func TestSocket(t *testing.T) {
 // startErr returns the failure of a start.
 func startErr(t *testing.T, change func(*Config)) error {
 	t.Helper()
-	c := Config{Home: t.TempDir(), Listen: "127.0.0.1:0", Publish: "127.0.0.1", Environment: "default"}
+	c := Config{Home: t.TempDir(), Listen: "127.0.0.1:0", Environment: "default"}
 	change(&c)
 	s, err := c.check()
 	if err != nil {
@@ -302,7 +302,7 @@ func TestStartRefuses(t *testing.T) {
 		"a live socket":         {func(c *Config) { c.Socket = live }, fault.InvalidState, "answers"},
 		"a directory as socket": {func(c *Config) { c.Socket = dir }, fault.Config, "no socket"},
 		"nowhere":               {func(c *Config) { c.Socket = dir + "/no/such" }, fault.Config, "--socket"},
-		"publish":               {func(c *Config) { c.Publish = "localhost" }, fault.Config, "--publish"},
+		"publish":               {func(c *Config) { c.Publish = []string{"127.0.0.1", "localhost"} }, fault.Config, "--publish"},
 		"environment":           {func(c *Config) { c.Environment = "a b" }, fault.Config, "--environment"},
 		"half of TLS":           {func(c *Config) { c.TLSCert = file }, fault.Config, "--tls-key"},
 		"bad TLS":               {func(c *Config) { c.TLSCert, c.TLSKey = file, file }, fault.Config, "TLS"},

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -62,10 +63,7 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 // client's choices that the server restricts.
 func (s *Server) complete(r *request) options.HostCheck {
 	return func(o *options.Box, p *document.Problems) error {
-		for i := range o.Ports {
-			o.Ports[i].HostIP = s.Publish.String()
-		}
-		return s.checkPaths(r, o, p)
+		return cmp.Or(s.checkPaths(r, o, p), s.checkPorts(r, o, p))
 	}
 }
 

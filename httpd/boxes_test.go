@@ -1,8 +1,10 @@
 package httpd_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -245,14 +247,53 @@ func TestIdempotencyAtOnce(t *testing.T) {
 	}
 }
 
+// TestPublish checks which addresses a port may name, over TCP and over the Unix
+// socket, and on which one a port is published that names none.
 func TestPublish(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	a := s.ask("POST", "/v1/boxes", `{"ports":[{"guest_port":80}]}`).want(t, 201, "")
-	if !strings.Contains(a.text, `"host_ip":"127.0.0.1"`) {
-		t.Errorf("got %s", a.text)
+	const denied = "permission_denied"
+	for _, tt := range []struct {
+		publish            string // the server's --publish, separated by blanks
+		asked, first       string // host_ip, and what it becomes where that is not the same
+		overTCP, overLocal string // the code of the failure
+	}{
+		{"", "", "127.0.0.1", "", ""},
+		{"", "127.0.0.1", "", "", ""},
+		{"", "127.0.0.9", "", "", ""},
+		{"", "::1", "", "", ""},
+		{"", "::ffff:127.0.0.1", "", "", ""},
+		{"", "192.0.2.1", "", denied, ""},
+		{"", "::ffff:192.0.2.1", "", denied, ""},
+		{"", "0.0.0.0", "", denied, ""},
+		{"", "::", "", denied, ""},
+		{"", "here", "", "invalid_argument", "invalid_argument"},
+		{"192.0.2.1 192.0.2.2", "", "192.0.2.1", "", ""},
+		{"192.0.2.1 192.0.2.2", "192.0.2.2", "", "", ""},
+		{"192.0.2.1 192.0.2.2", "::ffff:192.0.2.2", "", "", ""},
+		{"192.0.2.1 192.0.2.2", "127.0.0.1", "", "", ""},
+		{"192.0.2.1 192.0.2.2", "192.0.2.3", "", denied, ""},
+		{"0.0.0.0", "192.0.2.3", "", "", ""},
+		{"0.0.0.0", "2001:db8::1", "", denied, ""},
+		{"::", "2001:db8::1", "", "", ""},
+		{"::", "192.0.2.1", "", denied, ""},
+	} {
+		s := start(t, func(c *httpd.Config) {
+			for _, address := range strings.Fields(tt.publish) {
+				c.Publish = append(c.Publish, netip.MustParseAddr(address))
+			}
+		})
+		body := fmt.Sprintf(`{"ports":[{"guest_port":80,"host_ip":%q}]}`, tt.asked)
+		for _, reply := range []struct {
+			answer
+			code string
+		}{{s.ask("POST", "/v1/boxes", body), tt.overTCP}, {s.local("POST", "/v1/boxes", body), tt.overLocal}} {
+			says := map[string]string{"": fmt.Sprintf(`"host_ip":%q`, cmp.Or(tt.first, tt.asked)), denied: "--publish " + tt.asked, "invalid_argument": "ports[0].host_ip"}
+			reply.want(t, map[string]int{"": 201, "invalid_argument": 422, denied: 403}[reply.code], reply.code)
+			if !strings.Contains(reply.text, says[reply.code]) {
+				t.Errorf("%+v: got %s, want %s", tt, reply.text, says[reply.code])
+			}
+		}
 	}
-	s.ask("POST", "/v1/boxes", `{"ports":[{"guest_port":80,"host_ip":"0.0.0.0"}]}`).want(t, 400, "malformed")
 }
 
 func TestInfo(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +59,6 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 		Runtime: s.runtime, Keys: keys, Idempotency: idempotency, Environment: "default",
 		Spool: outputs, Held: home,
 		Log: slog.New(slog.NewJSONHandler(s.log, nil)), Closed: []string{s.socket},
-		Publish: netip.MustParseAddr("127.0.0.1"),
 	}
 	for _, f := range change {
 		f(&c)

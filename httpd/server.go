@@ -54,9 +54,10 @@ type Config struct {
 	HostRoots []string
 	// Closed are paths of this host that no box may see, whoever makes it.
 	Closed []string
-	// Publish is the address that ports are published on; the zero value means
-	// 127.0.0.1.
-	Publish netip.Addr
+	// Publish are the addresses that requests over TCP may publish ports on,
+	// besides the loopback. A port that names none is published on the first.
+	// If there is none, that is 127.0.0.1.
+	Publish []netip.Addr
 	// Timeout bounds how long a client may take for the head of a request, for
 	// a JSON body, between two pieces of an upload, and to read a reply that is
 	// not a stream; 0 means 30 s.
@@ -94,8 +95,8 @@ type Server struct {
 // New makes a server. It starts nothing before Serve. Errors: Config (the prefix
 // or a host root is not possible).
 func New(c Config) (*Server, error) {
-	if !c.Publish.IsValid() {
-		c.Publish = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if len(c.Publish) == 0 {
+		c.Publish = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}
 	}
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 15*time.Second)

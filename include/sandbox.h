@@ -254,7 +254,8 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *                                    host's root a box can leave set-user-id programs of root, for
  *                                    whoever reaches them on the host: share it read-only
  *   network       string   required  "Isolated", or "None"
- *   ports         array    required  {"host_port", "guest_port", "protocol": "Tcp" or "Udp"}
+ *   ports         array    required  {"host_port", "guest_port", "protocol": "Tcp" or "Udp", "host_ip":
+ *                                    127.0.0.1 if left out}
  *   cpus          integer  2         at most the host's
  *   memory_mib    integer  512       16 or more, at most the host's
  *   disk_size_gb  integer  null      of 1024 MiB; needs mkfs.ext4 (e2fsprogs). null: the host's space,

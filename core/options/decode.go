@@ -15,7 +15,6 @@ const boxPrefix = "invalid box options JSON: "
 type boxDocument struct {
 	boxMembers
 	Rootfs *rootfs `json:"rootfs"`
-	Ports  *[]port `json:"ports"`
 }
 
 // boxMembers are the members that all documents about a box have.
@@ -27,6 +26,7 @@ type boxMembers struct {
 	Env        *env      `json:"env"`
 	Volumes    *[]volume `json:"volumes"`
 	Network    *string   `json:"network"`
+	Ports      *[]port   `json:"ports"`
 	AutoRemove *bool     `json:"auto_remove"`
 }
 
@@ -42,11 +42,7 @@ type volume struct {
 }
 
 type port struct {
-	portMembers
-	HostIP *string `json:"host_ip"`
-}
-
-type portMembers struct {
+	HostIP    *string `json:"host_ip"`
 	HostPort  *int    `json:"host_port"`
 	GuestPort *int    `json:"guest_port"`
 	Protocol  *string `json:"protocol"`
@@ -78,9 +74,6 @@ func (d *boxDocument) missing(p *problems) {
 	p.Required("network", d.Network != nil)
 	p.Required("ports", d.Ports != nil)
 	d.boxMembers.missing(p)
-	for i, q := range or(d.Ports, nil) {
-		q.missing(p, i)
-	}
 }
 
 func (d *boxMembers) missing(p *problems) {
@@ -88,10 +81,9 @@ func (d *boxMembers) missing(p *problems) {
 		p.Required(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath != nil)
 		p.Required(fmt.Sprintf("volumes[%d].guest_path", i), v.GuestPath != nil)
 	}
-}
-
-func (q *portMembers) missing(p *problems, i int) {
-	p.Required(fmt.Sprintf("ports[%d].guest_port", i), q.GuestPort != nil)
+	for i, q := range or(d.Ports, nil) {
+		p.Required(fmt.Sprintf("ports[%d].guest_port", i), q.GuestPort != nil)
+	}
 }
 
 // check checks b, which was made from d.
@@ -107,9 +99,6 @@ func (d *boxDocument) box() Box {
 	d.fill(&b)
 	root := or(d.Rootfs, rootfs{})
 	b.Image, b.RootfsPath = or(root.Image, ""), or(root.RootfsPath, "")
-	for _, q := range or(d.Ports, nil) {
-		b.Ports = append(b.Ports, q.port(or(q.HostIP, "")))
-	}
 	return b
 }
 
@@ -125,10 +114,11 @@ func (d *boxMembers) fill(b *Box) {
 	for _, v := range or(d.Volumes, nil) {
 		b.Volumes = append(b.Volumes, Volume{HostPath: or(v.HostPath, ""), GuestPath: or(v.GuestPath, ""), ReadOnly: or(v.ReadOnly, false)})
 	}
-}
-
-func (q *portMembers) port(ip string) Port {
-	return Port{HostIP: ip, HostPort: or(q.HostPort, 0), GuestPort: or(q.GuestPort, 0), Protocol: or(q.Protocol, ProtocolTCP)}
+	for _, q := range or(d.Ports, nil) {
+		b.Ports = append(b.Ports, Port{
+			HostIP: or(q.HostIP, ""), HostPort: or(q.HostPort, 0), GuestPort: or(q.GuestPort, 0), Protocol: or(q.Protocol, ProtocolTCP),
+		})
+	}
 }
 
 func or[T any](p *T, absent T) T {

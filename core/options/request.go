@@ -15,12 +15,11 @@ import (
 // createDocument is the REST body that creates a box (contract, section 2).
 type createDocument struct {
 	boxMembers
-	Name       *string        `json:"name"`
-	Image      *string        `json:"image"`
-	RootfsPath *string        `json:"rootfs_path"`
-	User       *string        `json:"user"`
-	Labels     *object        `json:"labels"`
-	Ports      *[]portMembers `json:"ports"`
+	Name       *string `json:"name"`
+	Image      *string `json:"image"`
+	RootfsPath *string `json:"rootfs_path"`
+	User       *string `json:"user"`
+	Labels     *object `json:"labels"`
 }
 
 // execMembers are the members of an exec whose names no member of a box has.
@@ -127,13 +126,6 @@ func DecodeRun(doc []byte, host ...HostCheck) (Box, ExecRequest, error) {
 	return b, r, cmp.Or(p.Err(fault.InvalidArgument), err)
 }
 
-func (d *createDocument) missing(p *problems) {
-	d.boxMembers.missing(p)
-	for i, q := range or(d.Ports, nil) {
-		q.missing(p, i)
-	}
-}
-
 func (d *createDocument) box() Box {
 	b := Defaults()
 	b.AutoRemove = false
@@ -142,9 +134,6 @@ func (d *createDocument) box() Box {
 	b.RootfsPath = or(d.RootfsPath, "")
 	if b.Image = or(d.Image, ""); d.Image == nil && d.RootfsPath == nil {
 		b.Image = DefaultImage
-	}
-	for _, q := range or(d.Ports, nil) {
-		b.Ports = append(b.Ports, q.port(""))
 	}
 	return b
 }

@@ -135,6 +135,9 @@ func createFlags(a object) []string {
 	}
 	for _, p := range list(a["ports"]) {
 		port := fmt.Sprintf("%v:%v", p["host_port"], p["guest_port"])
+		if ip := text(p["host_ip"], ""); ip != "" {
+			port = ip + ":" + port
+		}
 		if p["protocol"] == "Udp" {
 			port += "/udp"
 		}

@@ -92,7 +92,7 @@ type server struct {
 // serve starts a daemon that ends with the test.
 func serve(t *testing.T, document *openapi.Document, home string, c daemon.Config) *server {
 	t.Helper()
-	c.Home, c.Listen, c.Publish, c.Environment = home, "127.0.0.1:0", "127.0.0.1", "default"
+	c.Home, c.Listen, c.Environment = home, "127.0.0.1:0", "default"
 	ctx, end := context.WithCancel(context.Background())
 	d, err := daemon.Open(ctx, c, daemon.Streams{Say: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	must(t, err)

@@ -33,16 +33,18 @@ type program struct {
 	t      *testing.T
 	home   string
 	rootfs string
+	flags  []string
 	cmd    *exec.Cmd
 	client *http.Client
 }
 
-// serve starts a server. Its boxes are removed with the test.
-func serve(t *testing.T) *program {
+// serve starts a server, with these flags of its own. Its boxes are removed with
+// the test.
+func serve(t *testing.T, flags ...string) *program {
 	t.Helper()
 	home, err := os.MkdirTemp("", "d") // short: a socket's name is
 	must(t, err)
-	p := &program{t: t, home: home, rootfs: rootfs.Busybox(t)}
+	p := &program{t: t, home: home, rootfs: rootfs.Busybox(t), flags: flags}
 	p.client = &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
 	p.start()
 	t.Cleanup(func() {
@@ -62,8 +64,8 @@ func (p *program) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 func (p *program) start() {
 	p.t.Helper()
-	p.cmd = exec.Command(filepath.Join(programs.Dir(), "sandbox"), "serve", "--listen", "none")
-	p.cmd.Env = append(os.Environ(), "SANDBOX_HOME="+p.home)
+	p.cmd = exec.Command(filepath.Join(programs.Dir(), "sandbox"), append([]string{"serve", "--listen", "none"}, p.flags...)...)
+	p.cmd.Env = append(os.Environ(), "SANDBOX_HOME="+p.home, "HOME="+p.home)
 	said, err := p.cmd.StderrPipe()
 	must(p.t, err)
 	must(p.t, p.cmd.Start())
