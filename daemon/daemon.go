@@ -48,10 +48,13 @@ type Daemon struct {
 	// changes calls back after boxes have changed, by this process or another; it is
 	// nil where no other process can change boxes.
 	changes func(ctx context.Context, changed func(removed bool)) error
-	logs    logEngine
-	server  *httpd.Server
-	tcp     net.Listener // nil if Listen is NoListen
-	unix    *unixListener
+	// watchSpace calls back when the home's disk has become low on space; it is
+	// nil without a real engine.
+	watchSpace func(ctx context.Context, low func(freeMiB uint64, largest string, err error))
+	logs       logEngine
+	server     *httpd.Server
+	tcp        net.Listener // nil if Listen is NoListen
+	unix       *unixListener
 }
 
 // shutdownTime bounds how long Serve waits for requests in flight when it ends.
@@ -82,7 +85,7 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	}
 	d, err := start(ctx, s, host.Runtime, streams)
 	if err == nil {
-		d.changes = host.Engine.Changes
+		d.changes, d.watchSpace = host.Engine.Changes, host.Engine.WatchSpace
 	}
 	return d, err
 }
@@ -163,6 +166,9 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	}
 	if d.changes != nil {
 		group.Go(func() error { return d.changes(ctx, func(removed bool) { d.follow(ctx, removed) }) })
+	}
+	if d.watchSpace != nil {
+		group.Go(func() error { d.watchSpace(ctx, d.lowSpace); return nil })
 	}
 	d.untilEnd(ctx)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)

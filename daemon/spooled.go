@@ -51,3 +51,9 @@ func (d *Daemon) sweep(ctx context.Context) {
 		d.Log.ErrorContext(ctx, "the output of removed boxes is left", "error", err)
 	}
 }
+
+// lowSpace logs which boxes take most of a home's disk that gets full.
+func (d *Daemon) lowSpace(freeMiB uint64, largest string, err error) {
+	d.Log.Warn("the home's disk gets full: remove boxes, or bound those made from now on with disk_ceiling_gb in config.toml",
+		"free_mib", freeMiB, "largest", largest, "error", err)
+}

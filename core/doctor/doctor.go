@@ -41,6 +41,7 @@ var checks = []struct {
 	{"cgroups", true, cgroups},
 	{"home", true, home},
 	{"disk", true, disk},
+	{"growth", false, growth},
 	{"records", false, records},
 	{"overlay", true, overlay},
 	{"id-mapped mounts", true, idMapped},

@@ -11,7 +11,9 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 
+	"sandbox/core"
 	"sandbox/core/engine"
+	"sandbox/core/engine/record"
 )
 
 // Damaged records that were set aside are reported, but do not make the host
@@ -130,5 +132,29 @@ func TestDiskFloor(t *testing.T) {
 	}
 	if _, missing := disk(t.Context(), engine.Config{Home: home, DiskFloorMiB: 1 << 30}); missing == nil || !strings.Contains(missing.fix, "disk_floor_mib") {
 		t.Errorf("got %+v", missing)
+	}
+}
+
+// The boxes that take most of the disk are named. They are something to mend once
+// the disk gets full.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	const id = "box_aaaaaaaaaaaaaaaaaaaa"
+	c := engine.Config{Home: t.TempDir(), DiskFloorMiB: 1 << 30}
+	if found, missing := growth(t.Context(), c); missing != nil {
+		t.Errorf("without boxes: %s, %+v", found, missing)
+	}
+	dir := record.Dir(c.Home, id)
+	err := errors.Join(record.Open(c.Home).Put(id, record.Box{Record: core.Record{ID: id}}, false),
+		os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "file"), make([]byte, 2<<20), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, missing := growth(t.Context(), c); !strings.Contains(found, id+" 2 MiB") || missing == nil || !strings.Contains(missing.fix, "disk_ceiling_gb") {
+		t.Errorf("low on space: %s, %+v", found, missing)
+	}
+	c.DiskFloorMiB = 0
+	if found, missing := growth(t.Context(), c); !strings.Contains(found, id+" 2 MiB") || missing != nil {
+		t.Errorf("with space: %s, %+v", found, missing)
 	}
 }

@@ -94,22 +94,47 @@ func records(_ context.Context, c engine.Config) (string, *lack) {
 // maxNamed is how many files are named in one message.
 const maxNamed = 10
 
+// space returns the space of the disk that the home is on, or will be on.
+func space(c engine.Config) (engine.Space, error) {
+	c.Home = existing(c.Home)
+	return c.Space()
+}
+
 func disk(_ context.Context, c engine.Config) (string, *lack) {
-	var st unix.Statfs_t
-	dir := existing(c.Home)
-	if err := unix.Statfs(dir, &st); err != nil {
-		return "", &lack{fmt.Sprintf("ask %s for its space: %v", dir, err), ""}
+	s, err := space(c)
+	if err != nil {
+		return "", &lack{err.Error(), ""}
 	}
-	free := st.Bavail * uint64(st.Bsize)
-	found := fmt.Sprintf("%d MiB free", free>>20)
-	if floor := c.DiskFloor(st.Blocks * uint64(st.Bsize)); free < floor {
+	found := fmt.Sprintf("%d MiB free", s.Free>>20)
+	if s.Free < s.Floor {
 		return found, &lack{
-			fmt.Sprintf("less than the floor of %d MiB: no box is made or started", floor>>20),
+			fmt.Sprintf("less than the floor of %d MiB: no box is made or started", s.Floor>>20),
 			"sandbox rm boxes and sandbox images rm images, or disk_floor_mib in " + filepath.Join(c.Home, "config.toml"),
 		}
 	}
-	if free < leastFree {
+	if s.Free < leastFree {
 		return found, &lack{fmt.Sprintf("less than %d MiB", leastFree>>20), "sandbox rm boxes and sandbox images rm images, or SANDBOX_HOME=DIR elsewhere"}
 	}
 	return found, nil
+}
+
+// growth names the boxes that take up most of the disk. They are a lack once the
+// disk gets full.
+func growth(ctx context.Context, c engine.Config) (string, *lack) {
+	boxes, err := c.Largest(ctx, maxNamed)
+	if err != nil {
+		return "", &lack{err.Error(), ""}
+	}
+	found := "no boxes"
+	if len(boxes) > 0 {
+		found = "largest: " + engine.Names(boxes)
+	}
+	s, err := space(c)
+	if err != nil || !s.Low() || len(boxes) == 0 {
+		return found, nil //nolint:nilerr // the check of the disk has told it
+	}
+	return found, &lack{
+		fmt.Sprintf("%d MiB are free, and boxes without a disk size can take them", s.Free>>20),
+		fmt.Sprintf("sandbox rm BOX; for boxes made from now on disk_ceiling_gb = 10 in %s, or --disk 10 (disk_size_gb) for one", filepath.Join(c.Home, "config.toml")),
+	}
 }

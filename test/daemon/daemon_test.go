@@ -64,6 +64,13 @@ func (p *program) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 func (p *program) start() {
 	p.t.Helper()
+	lines := p.launch()
+	go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the server
+}
+
+// launch starts the server, and returns what it prints once it is ready.
+func (p *program) launch() *bufio.Reader {
+	p.t.Helper()
 	p.cmd = exec.Command(filepath.Join(programs.Dir(), "sandbox"), append([]string{"serve", "--listen", "none"}, p.flags...)...)
 	p.cmd.Env = append(os.Environ(), "SANDBOX_HOME="+p.home, "HOME="+p.home)
 	said, err := p.cmd.StderrPipe()
@@ -76,7 +83,7 @@ func (p *program) start() {
 			p.t.Fatalf("the server ended: %s", all)
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the server
+	return lines
 }
 
 // importBusybox imports the root file system as the image "busybox".

@@ -3,13 +3,12 @@ package shim
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/opencontainers/cgroups"
@@ -235,7 +234,7 @@ func (k *keeper) sweepBox(id string, before time.Time) (size int64, err error) {
 	if !b.record().OverSince(before) {
 		return 0, fault.New(fault.InvalidState, "box %s was started", id)
 	}
-	size = diskUse(record.Dir(k.home, id))
+	size = record.DiskUse(record.Dir(k.home, id), math.MaxInt).Bytes
 	return size, k.forget(b)
 }
 
@@ -243,22 +242,4 @@ func (k *keeper) all() []*box {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Collect(maps.Values(k.boxes))
-}
-
-// diskUse returns how many bytes the files below a directory take up on the
-// disk. It leaves out what it can't read.
-func diskUse(dir string) int64 {
-	var size int64
-	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // the rest counts
-		}
-		if info, err := e.Info(); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				size += st.Blocks * 512
-			}
-		}
-		return nil
-	})
-	return size
 }
