@@ -22,6 +22,10 @@ type boxes interface {
 	RemoveBox(ctx context.Context, ref string, force bool) (id string, err error)
 	GC(ctx context.Context, olderThan time.Duration) (api.Collected, error)
 
+	// ImageCommand returns the command that an image has of its own. It pulls
+	// the image as CreateBox does. Errors: InvalidArgument (it has none).
+	ImageCommand(ctx context.Context, image string) ([]string, error)
+
 	// StartExec starts a command and does not join it.
 	StartExec(ctx context.Context, ref string, o options.Exec) (api.Exec, error)
 	Exec(ctx context.Context, ref, id string) (api.Exec, error)

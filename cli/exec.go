@@ -69,6 +69,9 @@ goes to the terminal of the command.`,
 		if ref == "" {
 			return fault.New(fault.InvalidArgument, "no box is named in front of the command")
 		}
+		if len(argv) == 0 {
+			return fault.New(fault.InvalidArgument, "no command is given: %s", cmd.UseLine())
+		}
 		o, err := f.exec(argv)
 		if err != nil {
 			return err
@@ -88,7 +91,7 @@ goes to the terminal of the command.`,
 }
 
 // split separates the box or image from the command: NAME -- CMD..., NAME CMD...,
-// or -- CMD... without a name.
+// -- CMD... without a name, or NAME without a command.
 func split(cmd *cobra.Command, args []string) (name string, argv []string, err error) {
 	if cmd.ArgsLenAtDash() != 0 { // 0: there is no name in front of the dashes
 		name, args = args[0], args[1:]
@@ -98,9 +101,6 @@ func split(cmd *cobra.Command, args []string) (name string, argv []string, err e
 		args = args[1:]
 	case len(args) > 0 && strings.HasPrefix(args[0], "-"):
 		return "", nil, fault.New(fault.InvalidArgument, "%s behind %q: flags come before it, the command behind --", args[0], name)
-	}
-	if len(args) == 0 {
-		return "", nil, fault.New(fault.InvalidArgument, "no command is given: %s", cmd.UseLine())
 	}
 	return name, args, nil
 }

@@ -94,8 +94,8 @@ func TestSplit(t *testing.T) {
 		{[]string{"img", "--", "--", "x"}, "img", []string{"--", "x"}},
 		{[]string{"--", "ls", "--", "x"}, "", []string{"ls", "--", "x"}},
 		{[]string{"-i", "img", "sh", "-c", "true"}, "img", []string{"sh", "-c", "true"}},
-		{[]string{"img"}, "", nil},
-		{[]string{"img", "--"}, "", nil},
+		{[]string{"img"}, "img", []string{}},
+		{[]string{"img", "--"}, "img", []string{}},
 		{[]string{"img", "-e", "A=1", "--", "ls"}, "", nil},
 	}
 	for _, test := range tests {

@@ -89,6 +89,10 @@ func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*c
 
 func (h hostBoxes) Close(ctx context.Context) error { return h.host.Close(ctx) }
 
+func (h hostBoxes) ImageCommand(ctx context.Context, image string) ([]string, error) {
+	return h.host.Command(ctx, image)
+}
+
 // shown returns a record in the service's form.
 func shown(rec core.Record, err error) (api.Box, error) {
 	if err != nil {

@@ -29,7 +29,7 @@ func describeImage(i image.Info) [][]any {
 	table := [][]any{
 		{"name", i.Name}, {"id", i.ID}, {"digest", i.Digest}, {"size", size(i.Size)}, {"architecture", i.Architecture},
 		{"created", when(&i.CreatedAt)}, {"user", i.User}, {"working dir", i.WorkingDir},
-		{"entrypoint (not run)", strings.Join(i.Entrypoint, " ")}, {"cmd (not run)", strings.Join(i.Cmd, " ")},
+		{"entrypoint", strings.Join(i.Entrypoint, " ")}, {"cmd", strings.Join(i.Cmd, " ")},
 	}
 	for _, env := range i.Env {
 		table = append(table, []any{"env", env})

@@ -16,9 +16,11 @@ func (a *app) runCmd() *cobra.Command {
 	var x execFlags
 	var detach bool
 	cmd := &cobra.Command{
-		Use:   "run [FLAGS] IMAGE -- CMD...",
+		Use:   "run [FLAGS] IMAGE [-- CMD...]",
 		Short: "Make a box, run a command in it, remove the box",
 		Long: `Make a box, run a command in it with its output as ours, and remove the box.
+Without CMD that is the image's own command: its Entrypoint with its Cmd. CMD
+takes the place of both.
 
 With --keep the box stays, running. With -d the command is left running, the
 box's id is printed, and the box stays until it is stopped. The box is removed however this ends; by
@@ -44,19 +46,22 @@ it); 125 means that not the command failed but sandbox did.
 		if image == "" && f.RootfsPath == "" {
 			return fault.New(fault.InvalidArgument, "no image is named in front of the command")
 		}
-		o, err := x.exec(argv)
-		if err != nil {
-			return err
-		}
 		b, err := f.box(image)
 		if err != nil {
 			return err
 		}
-		if err := a.checkTerminal(o); err != nil {
+		if err := a.checkTerminal(x.Exec); err != nil {
 			return err
 		}
 		ctx := cmd.Context()
 		return a.with(ctx, !detach, func(on boxes) error {
+			if argv, err = a.argv(ctx, on, b.Image, argv); err != nil {
+				return err
+			}
+			o, err := x.exec(argv)
+			if err != nil {
+				return err
+			}
 			box, err := a.create(ctx, on, b)
 			if err != nil {
 				return err
@@ -68,6 +73,17 @@ it); 125 means that not the command failed but sandbox did.
 		})
 	}
 	return cmd
+}
+
+// argv returns the command that was given, or else the image's own. It shows the
+// progress of pulling the image. Errors: InvalidArgument (there is none).
+func (a *app) argv(ctx context.Context, on boxes, image string, given []string) ([]string, error) {
+	if len(given) > 0 {
+		return given, nil
+	}
+	meter := newMeter(a.Err)
+	defer meter.clear()
+	return on.ImageCommand(meter.watch(ctx), image)
 }
 
 // leave starts the command of run -d and prints the box's id, or in JSON the exec.

@@ -56,6 +56,11 @@ func (s *serverBoxes) Close(ctx context.Context) error {
 	})
 }
 
+// ImageCommand refuses: a server does not tell the command of an image.
+func (s *serverBoxes) ImageCommand(context.Context, string) ([]string, error) {
+	return nil, fault.New(fault.InvalidArgument, "no command is given, and a server does not tell the image's own: add -- CMD")
+}
+
 // Run starts a command and joins it. A command that can't be joined is ended.
 func (s *serverBoxes) Run(ctx context.Context, ref string, o options.Exec) (command, error) {
 	e, err := s.StartExec(ctx, ref, o)

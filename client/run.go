@@ -13,8 +13,10 @@ import (
 
 // RunRequest describes a box and the one command that the box is made for.
 type RunRequest struct {
-	Box  options.Box
-	Exec options.Exec // its environment, working directory and user take precedence over the box's
+	Box options.Box
+	// Exec's environment, working directory and user take precedence over the
+	// box's. Without a command, the image's own is run.
+	Exec options.Exec
 	// Stdin is all of the command's input.
 	Stdin string
 }

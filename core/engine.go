@@ -146,6 +146,10 @@ type Images interface {
 	// the store. Errors: Image (the image can't be pulled or read), Storage,
 	// and the reason for which ctx ended.
 	Resolve(ctx context.Context, ref string) (Image, error)
+	// Command returns the command that the image of ref has of its own, its
+	// Entrypoint with its Cmd behind it, or nil. It pulls the image as Resolve
+	// does. Errors: those of Resolve.
+	Command(ctx context.Context, ref string) ([]string, error)
 }
 
 // Image is an unpacked image.

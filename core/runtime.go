@@ -127,6 +127,20 @@ func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record
 	return rec, nil
 }
 
+// Command returns the command that the image of ref has of its own, for a run
+// that names none. Errors: InvalidArgument, with the field cmd (the image has no
+// command, or one that can't be run), and those of [Images].Command.
+func (r *Runtime) Command(ctx context.Context, ref string) ([]string, error) {
+	if err := r.refuseAfterShutdown(); err != nil {
+		return nil, err
+	}
+	cmd, err := r.images.Command(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return cmd, options.CheckImageCommand(ref, cmd)
+}
+
 // Get returns the box that ref names: by its full id, by its name, or by a
 // prefix of its id that no other box has and that has at least 4 characters
 // after "box_". Errors: BoxNotFound, Ambiguous.

@@ -27,6 +27,11 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := s.streaming(r)
 	defer cancel()
+	if asked.Exec.Cmd == nil {
+		if asked.Exec.Cmd, err = s.Runtime.Command(ctx, o.Image); err != nil {
+			return err
+		}
+	}
 	start := time.Now()
 	result, err := s.runIn(ctx, o, asked)
 	if err != nil {

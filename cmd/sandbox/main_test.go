@@ -86,11 +86,15 @@ func scripts(t *testing.T, p testscript.Params, served bool) testscript.Params {
 }
 
 // startRegistry returns the script command that starts a registry with the
-// image box:v1 and sets $REGISTRY to its address.
+// image box:v1, and those of [registry.Commands] as tags of own, and sets
+// $REGISTRY to its address.
 func startRegistry(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, _ []string) {
 		r := registry.Start(t, registry.Options{})
 		r.Push(t, "box:v1", registry.Busybox(t))
+		for tag, image := range registry.Commands(t) {
+			r.Push(t, "own:"+tag, image)
+		}
 		ts.Setenv("REGISTRY", r.Host)
 	}
 }

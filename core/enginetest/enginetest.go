@@ -101,6 +101,9 @@ func (s *suite) Resolve(_ context.Context, ref string) (core.Image, error) {
 	}, nil
 }
 
+// Command returns the same command for every name.
+func (s *suite) Command(context.Context, string) ([]string, error) { return []string{"/bin/true"}, nil }
+
 // context returns a context that ends with the test, or after the timeout if
 // the test hangs.
 func (s *suite) context(t *testing.T) context.Context {

@@ -349,6 +349,9 @@ func TestImportImages(t *testing.T) {
 			if want := fmt.Sprintln([]string{"A=b"}, "/w", "1000", []string{"/e"}, []string{"c"}, "2020-01-02 03:04:05 +0000 UTC", len(b.plain[0])+len(b.plain[1])); got != want {
 				t.Errorf("config %s, want %s", got, want)
 			}
+			if cmd, err := f.Command(t.Context(), info.Name); err != nil || !slices.Equal(cmd, []string{"/e", "c"}) {
+				t.Errorf("command %q, %v", cmd, err)
+			}
 			img, err := f.Resolve(t.Context(), info.Name)
 			if err != nil || len(img.Layers) != 2 || img.ID != info.ID || img.User != "1000" {
 				t.Errorf("Resolve = %+v, %v", img, err)

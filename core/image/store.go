@@ -82,8 +82,8 @@ type Info struct {
 	Env          []string  `json:"env,omitempty"`
 	WorkingDir   string    `json:"working_dir,omitempty"`
 	User         string    `json:"user,omitempty"`
-	Entrypoint   []string  `json:"entrypoint,omitempty"` // only shown, never run
-	Cmd          []string  `json:"cmd,omitempty"`        // only shown, never run
+	Entrypoint   []string  `json:"entrypoint,omitempty"` // begins the image's own command, see [Store.Command]
+	Cmd          []string  `json:"cmd,omitempty"`        // the rest of that command
 	CreatedAt    time.Time `json:"created_at"`           // when the image was made, or imported if it does not say
 }
 
@@ -126,16 +126,28 @@ func (s *Store) Inspect(ref string) (Info, error) {
 // an image that is not in the store. Errors: Image (the image can't be
 // obtained, or one of its layers is missing), Storage, and what ended ctx.
 func (s *Store) Resolve(ctx context.Context, ref string) (core.Image, error) {
-	info, err := s.Get(ctx, ref, nil)
-	switch kind := fault.Of(err); {
-	case err == nil:
-	case slices.Contains([]fault.Kind{fault.ImageNotFound, fault.InvalidArgument, fault.Upstream, fault.Config}, kind.Kind):
-		return core.Image{}, fault.Wrap(fault.Image, err, "")
-	default:
+	info, err := s.obtain(ctx, ref)
+	if err != nil {
 		return core.Image{}, err
 	}
 	layers, err := s.stack(info)
 	return core.Image{Ref: info.Name, ID: info.ID, Layers: layers, Env: info.Env, WorkingDir: info.WorkingDir, User: info.User}, err
+}
+
+// Command implements [core.Images]. Errors: as Resolve.
+func (s *Store) Command(ctx context.Context, ref string) ([]string, error) {
+	info, err := s.obtain(ctx, ref)
+	return slices.Concat(info.Entrypoint, info.Cmd), err
+}
+
+// obtain returns the image that ref names, for a box. It pulls an image that is
+// not in the store. Errors: as Resolve.
+func (s *Store) obtain(ctx context.Context, ref string) (Info, error) {
+	info, err := s.Get(ctx, ref, nil)
+	if err != nil && slices.Contains([]fault.Kind{fault.ImageNotFound, fault.InvalidArgument, fault.Upstream, fault.Config}, fault.Of(err).Kind) {
+		err = fault.Wrap(fault.Image, err, "")
+	}
+	return info, err
 }
 
 // stack returns the directories of an image's layers, bottom first. If an image

@@ -93,14 +93,26 @@ func (e Exec) Check() error {
 	return p.Err(fault.InvalidArgument)
 }
 
-func (e Exec) check(p *problems) {
-	p.When(len(e.Cmd) == 0 || e.Cmd[0] == "", "cmd", "empty", "must name a command")
-	size := 0
-	for i, arg := range e.Cmd {
-		size += len(arg) + 1
-		p.text(fmt.Sprintf("cmd[%d]", i), arg)
+// CheckImageCommand returns an error that names everything that is wrong with the
+// command that an image has of its own, or nil. Errors: InvalidArgument, with
+// fields.
+func CheckImageCommand(image string, cmd []string) error {
+	var p problems
+	if none := len(cmd) == 0 || cmd[0] == ""; none {
+		p.When(none, "cmd", "required", "must be given: image %.200q has no command of its own", image)
+	} else {
+		p.command(cmd)
 	}
-	p.When(size > MaxCmdBytes, "cmd", "size", "has %d bytes and may have at most %d", size, MaxCmdBytes)
+	return p.Err(fault.InvalidArgument)
+}
+
+func (e Exec) check(p *problems) {
+	p.command(e.Cmd)
+	e.checkSettings(p)
+}
+
+// checkSettings checks everything but the command.
+func (e Exec) checkSettings(p *problems) {
 	p.env("env", e.Env)
 	p.absolute("working_dir", e.WorkingDir)
 	p.text("user", e.User)
@@ -143,6 +155,17 @@ func (p *problems) absolute(field, s string) {
 func (p *problems) hostPath(field, s string) {
 	p.absolute(field, s)
 	p.When(s != "" && path.Clean(s) == "/", field, "root", "must not be the host's root directory")
+}
+
+// command checks the arguments of a command, the first of which names it.
+func (p *problems) command(cmd []string) {
+	p.When(len(cmd) == 0 || cmd[0] == "", "cmd", "empty", "must name a command")
+	size := 0
+	for i, arg := range cmd {
+		size += len(arg) + 1
+		p.text(fmt.Sprintf("cmd[%d]", i), arg)
+	}
+	p.When(size > MaxCmdBytes, "cmd", "size", "has %d bytes and may have at most %d", size, MaxCmdBytes)
 }
 
 func (p *problems) env(field string, env map[string]string) {

@@ -104,7 +104,8 @@ func DecodeExec(doc []byte) (ExecRequest, error) {
 // DecodeRun reads a REST body that creates a box, runs a command in it and
 // removes the box. The body has the members of both a box and an exec; env,
 // working_dir and user are those of the box. The box is always made from an
-// image and has auto_remove, whatever the body says. Errors: Malformed and
+// image and has auto_remove, whatever the body says. A body without cmd returns an
+// exec without a command: the image's own is to be run. Errors: Malformed and
 // InvalidArgument, with fields, and those of the host's checks.
 func DecodeRun(doc []byte, host ...HostCheck) (Box, ExecRequest, error) {
 	var d runDocument
@@ -115,7 +116,6 @@ func DecodeRun(doc []byte, host ...HostCheck) (Box, ExecRequest, error) {
 	p.Required("image", d.Image != nil)
 	p.Unread(d.RootfsPath != nil, "rootfs_path", "unknown", "is not allowed in a run: create a box with it, and start an exec in it")
 	d.RootfsPath = nil
-	p.Required("cmd", d.Cmd != nil)
 	d.missing(&p)
 	b, r := d.box(), d.request()
 	b.AutoRemove = true
@@ -161,7 +161,10 @@ func (d *execMembers) check(r ExecRequest, p *problems) {
 	timeout := or(d.TimeoutMS, 0)
 	p.Within("timeout_ms", timeout, 0, maxInt32)
 	r.Exec.Timeout = 0 // checked above, as timeout_ms
-	r.Exec.check(p)
+	if d.Cmd != nil {
+		p.command(r.Exec.Cmd)
+	}
+	r.Exec.checkSettings(p)
 	p.When(d.Stdin != nil && r.Open, "stdin", "one_of", "must not be given with stdin_open")
 }
 

@@ -70,6 +70,37 @@ func TestDecodeRun(t *testing.T) {
 	}
 }
 
+// TestRunWithoutCommand wants an absent or null cmd to be left for the image, and
+// every other one without a command to be refused.
+func TestRunWithoutCommand(t *testing.T) {
+	t.Parallel()
+	for doc, ok := range map[string]bool{
+		`{"image": "i"}`: true, `{"image": "i", "cmd": null}`: true,
+		`{"image": "i", "cmd": []}`: false, `{"image": "i", "cmd": " "}`: false, `{"image": "i", "cmd": [""]}`: false,
+	} {
+		_, r, err := options.DecodeRun([]byte(doc))
+		if refused := fault.Is(err, fault.InvalidArgument); ok != (err == nil && r.Exec.Cmd == nil) || ok == refused {
+			t.Errorf("%s: %q, %v", doc, r.Exec.Cmd, err)
+		}
+	}
+}
+
+func TestCheckImageCommand(t *testing.T) {
+	t.Parallel()
+	for says, cmd := range map[string][]string{
+		"":                                    {"sh", "", "-c"},
+		`image "i" has no command of its own`: nil,
+		`cmd must be given`:                   {"", "x"},
+		"cmd[1] must not contain a NUL byte":  {"sh", "a\x00b"},
+		"cmd has 131075 bytes":                {"sh", strings.Repeat("x", options.MaxCmdBytes-1)},
+	} {
+		err := options.CheckImageCommand("i", cmd)
+		if says == "" && err != nil || says != "" && (!fault.Is(err, fault.InvalidArgument) || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%.20q: %v, want %q", cmd, err, says)
+		}
+	}
+}
+
 // TestRequestsRefused tests, for each document, the kind of its failure and the
 // field that the failure names.
 func TestRequestsRefused(t *testing.T) {
@@ -126,8 +157,7 @@ func TestRequestsRefused(t *testing.T) {
 		`{"cmd": "a", "working_dir": "b"}`:               {exec, fault.InvalidArgument, "working_dir"},
 		`{"cmd": "a", "stdin": "x", "stdin_open": true}`: {exec, fault.InvalidArgument, "stdin"},
 
-		`{"cmd": "a"} `:  {run, fault.Malformed, "image"},
-		`{"image": "a"}`: {run, fault.Malformed, "cmd"},
+		`{"cmd": "a"} `: {run, fault.Malformed, "image"},
 		`{"image": "a", "cmd": "b", "stdin_open": true}`: {run, fault.InvalidArgument, "stdin_open"},
 		`{"image": "a", "cmd": "b", "rows": -1}`:         {run, fault.InvalidArgument, "rows"},
 		`{"image": "a", "cmd": "b", "memory_mib": 1}`:    {run, fault.InvalidArgument, "memory_mib"},

@@ -202,7 +202,8 @@ func argv(a object) []string {
 		return []string{"/bin/sh", "-c", line}
 	}
 	var args []string
-	for _, v := range a["cmd"].([]any) {
+	items, _ := a["cmd"].([]any) // of a run without one: none
+	for _, v := range items {
 		args = append(args, fmt.Sprint(v))
 	}
 	return args

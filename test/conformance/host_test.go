@@ -52,10 +52,14 @@ func newHost(t *testing.T) *host {
 	var err error
 	h.core, err = local.Open(local.Config{Home: home})
 	must(t, err)
-	image := filepath.Join(t.TempDir(), "image.tar")
-	must(t, tarball.WriteToFile(image, name.MustParseReference("busybox"), registry.Busybox(t)))
-	_, err = h.core.Images.Import(t.Context(), "default", image, nil)
-	must(t, err)
+	images := registry.Commands(t)
+	images["default"] = registry.Busybox(t)
+	for ref, image := range images {
+		file := filepath.Join(t.TempDir(), "image.tar")
+		must(t, tarball.WriteToFile(file, name.MustParseReference("busybox"), image))
+		_, err = h.core.Images.Import(t.Context(), ref, file, nil)
+		must(t, err)
+	}
 	roots := []string{h.share, filepath.Dir(h.rootfs)}
 	h.server = serve(t, h.document, home, daemon.Config{HostRoots: roots, Logs: generous})
 	h.others = map[string]func() *server{

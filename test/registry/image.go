@@ -23,16 +23,36 @@ func Busybox(t testing.TB) v1.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return configured(t, img, func(c *v1.Config) {
+		c.Env, c.WorkingDir, c.User, c.Cmd = []string{"GREETING=hello"}, "/home/user", "user", []string{"sh"}
+	})
+}
+
+// Commands returns images of busybox by what each has of a command of its own.
+func Commands(t testing.TB) map[string]v1.Image {
+	t.Helper()
+	entrypoint := []string{"/bin/sh", "-c", "echo from Entrypoint ${0#/bin/sh} $*"}
+	images, busybox := map[string]v1.Image{}, Busybox(t)
+	for name, c := range map[string]v1.Config{
+		"cmd": {Cmd: []string{"echo", "from Cmd"}}, "entrypoint": {Entrypoint: entrypoint},
+		"both": {Entrypoint: entrypoint, Cmd: []string{"and", "Cmd"}}, "no-command": {},
+		"settings": {Cmd: []string{"/bin/sh", "-c", "echo $GREETING $(id -un) $(pwd)"}},
+	} {
+		images[name] = configured(t, busybox, func(own *v1.Config) { own.Entrypoint, own.Cmd = c.Entrypoint, c.Cmd })
+	}
+	return images
+}
+
+// configured returns an image for this machine, with its configuration changed.
+func configured(t testing.TB, img v1.Image, change func(*v1.Config)) v1.Image {
+	t.Helper()
 	config, err := img.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
 	config = config.DeepCopy()
 	config.Architecture, config.OS = runtime.GOARCH, "linux"
-	config.Config.Env = []string{"GREETING=hello"}
-	config.Config.WorkingDir = "/home/user"
-	config.Config.User = "user"
-	config.Config.Cmd = []string{"sh"}
+	change(&config.Config)
 	if img, err = mutate.ConfigFile(img, config); err != nil {
 		t.Fatal(err)
 	}

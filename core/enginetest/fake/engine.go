@@ -319,7 +319,7 @@ func (e *Engine) forget(id string) {
 	e.order = slices.DeleteFunc(e.order, func(other string) bool { return other == id })
 }
 
-// Images is [core.Images] with fixed images.
+// Images is [core.Images] with fixed images, which have no commands of their own.
 type Images map[string]core.Image
 
 // Resolve returns the image of ref.
@@ -329,4 +329,10 @@ func (i Images) Resolve(_ context.Context, ref string) (core.Image, error) {
 		return core.Image{}, fault.New(fault.Image, "no image %q", ref)
 	}
 	return img, nil
+}
+
+// Command returns no command.
+func (i Images) Command(ctx context.Context, ref string) ([]string, error) {
+	_, err := i.Resolve(ctx, ref)
+	return nil, err
 }
