@@ -234,13 +234,14 @@ func TestLongSocketPath(t *testing.T) {
 	}
 }
 
-// lossy returns a handler that breaks the first connection without a reply, and
-// sends a note for each request.
-func lossy(notes chan<- string, then http.HandlerFunc) http.HandlerFunc {
+// lossy returns a handler that breaks the first connection after a part of a
+// reply, and sends a note for each request.
+func lossy(notes chan<- string, part string, then http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		notes <- r.Method + " " + r.Header.Get("Idempotency-Key")
 		if len(notes) == 1 {
 			conn, _, _ := w.(http.Hijacker).Hijack()
+			_, _ = io.WriteString(conn, part)
 			_ = conn.Close()
 			return
 		}
@@ -279,17 +280,19 @@ func TestWhatMayBeSentTwice(t *testing.T) {
 		"key":              {ok, func(c *Client) error { _, err := c.CreateKey(ctx, NewKey{}); return err }, 1, false},
 		"upload":           {ok, func(c *Client) error { _, err := c.Upload(ctx, "a", Upload{}, strings.NewReader("x")); return err }, 1, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			notes := make(chan string, 10)
-			err := c.do(serve(t, lossy(notes, c.then)))
-			if (err == nil) != c.fine || len(notes) != c.times {
-				t.Errorf("%v, sent %d times", err, len(notes))
-			}
-			if first, second := <-notes, len(notes); name == "create" && (len(first) < len("POST ")+20 || second != 1 || first != <-notes) {
-				t.Errorf("the keys differ, or the first is none: %q", first)
-			}
-		})
+		for lost, part := range map[string]string{"all": "", "the end": "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"} {
+			t.Run(name+" lost "+lost, func(t *testing.T) {
+				t.Parallel()
+				notes := make(chan string, 10)
+				err := c.do(serve(t, lossy(notes, part, c.then)))
+				if (err == nil) != c.fine || len(notes) != c.times {
+					t.Errorf("%v, sent %d times", err, len(notes))
+				}
+				if first, second := <-notes, len(notes); name == "create" && (len(first) < len("POST ")+20 || second != 1 || first != <-notes) {
+					t.Errorf("the keys differ, or the first is none: %q", first)
+				}
+			})
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -40,49 +39,70 @@ type request struct {
 	again        bool      // may be sent a second time
 }
 
-// call sends a request and decodes the JSON reply into out; nil ignores it.
+// call sends a request, more than once if it may, and decodes the JSON reply into
+// out; nil ignores it.
 func (c *Client) call(ctx context.Context, r request, out any) error {
-	resp, err := c.send(ctx, r)
-	if err != nil {
+	reply := []byte("{}")
+	err := c.repeat(ctx, r, func(doc []byte) error {
+		resp, err := c.once(ctx, r, doc)
+		if err != nil {
+			return err
+		}
+		all, err := c.read(ctx, resp)
+		if err == nil {
+			reply = all
+		}
+		return err
+	})
+	if err != nil || out == nil {
 		return err
 	}
-	defer resp.Body.Close()
-	if out == nil {
-		return nil
-	}
-	doc, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
-	switch {
-	case err != nil:
-		return c.lost(ctx, err)
-	case len(doc) > maxReply:
-		return fault.New(fault.Upstream, "%s answered with more than %d MiB", c.url, maxReply>>20)
-	}
-	if err := json.Unmarshal(doc, out); err != nil {
+	if err := json.Unmarshal(reply, out); err != nil {
 		return fault.Wrap(fault.Upstream, err, "%s answered what is not the JSON expected", c.url)
 	}
 	return nil
 }
 
+// read reads a reply to its end and closes it.
+func (c *Client) read(ctx context.Context, resp *http.Response) ([]byte, error) {
+	defer resp.Body.Close()
+	doc, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+	switch {
+	case err != nil:
+		return nil, c.lost(ctx, err)
+	case len(doc) > maxReply:
+		return nil, fault.New(fault.Upstream, "%s answered with more than %d MiB", c.url, maxReply>>20)
+	}
+	return doc, nil
+}
+
 // send sends a request, more than once if it may, until a reply says that it has
 // succeeded. The caller closes the reply's body.
-func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, r request) (resp *http.Response, err error) {
+	err = c.repeat(ctx, r, func(doc []byte) (err error) {
+		resp, err = c.once(ctx, r, doc)
+		return err
+	})
+	return resp, err
+}
+
+// repeat calls try with the body of a request until it succeeds, as often as the
+// request may be sent.
+func (c *Client) repeat(ctx context.Context, r request, try func(doc []byte) error) error {
 	doc, err := json.Marshal(r.body)
 	if err != nil {
-		return nil, fault.Wrap(fault.InvalidArgument, err, "the request can't be written as JSON")
+		return fault.Wrap(fault.InvalidArgument, err, "the request can't be written as JSON")
 	}
 	lost := false
-	for try := 1; ; try++ {
-		resp, err := c.once(ctx, r, doc)
-		switch {
-		case err == nil:
-			return resp, nil
-		case lost && r.method == http.MethodDelete && isNotFound(err):
-			return done(), nil // an earlier try has removed it, and the reply to that was lost
+	for n := 1; ; n++ {
+		err := try(doc)
+		if lost && r.method == http.MethodDelete && isNotFound(err) {
+			return nil // an earlier try has removed it, and the reply to that was lost
 		}
 		lost = lost || fault.Is(err, fault.Unavailable)
 		wait, again := pause(err)
-		if !again || !r.again || try == tries || !sleep(ctx, wait) {
-			return nil, err
+		if !again || !r.again || n == tries || !sleep(ctx, wait) {
+			return err
 		}
 	}
 }
@@ -129,11 +149,6 @@ func (c *Client) once(ctx context.Context, r request, doc []byte) (*http.Respons
 func isNotFound(err error) bool {
 	var answer *Error
 	return errors.As(err, &answer) && answer.Status == http.StatusNotFound
-}
-
-// done returns a reply of success with an empty document.
-func done() *http.Response {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("{}"))}
 }
 
 // source is a body that remembers the failure of its own reader, to tell it from

@@ -25,7 +25,8 @@ type Engine interface {
 // Boxes is the part of an [Engine] that makes and ends boxes.
 type Boxes interface {
 	// Create makes a box and starts it. When it fails, nothing of the box is
-	// left. Errors: AlreadyExists (the name), PortInUse, InvalidArgument (the
+	// left. A box that has the id of the request already is returned as it is,
+	// in whatever state; one that is being made is waited for. Errors: AlreadyExists (the name), PortInUse, InvalidArgument (the
 	// root file system, a volume, a port), PermissionDenied (a path that leads
 	// out of its host root), ResourceExhausted, Unsupported, Upstream (the
 	// network), Engine, Storage.

@@ -78,13 +78,24 @@ func New(c Config) *Runtime {
 // read a second time, because that could fail: a box may end right after its
 // start, and with auto_remove it is then gone.
 func (r *Runtime) Create(ctx context.Context, o options.Box) (*Box, Record, error) {
-	return r.counted(r.create(ctx, o, r.owned))
+	return r.counted(r.create(ctx, ids.Box.New(), o, r.owned))
+}
+
+// CreateOnce does what Create does for a box whose id the caller has chosen, so
+// that the caller can try again when it does not know whether the last try made
+// the box, as after a crash. All tries with an id return one and the same box,
+// in whatever state it is; while one of them makes it, the others wait.
+func (r *Runtime) CreateOnce(ctx context.Context, id string, o options.Box) (*Box, Record, error) {
+	if rec, err := r.engine.Get(ctx, id); err == nil && rec.Status != api.Created {
+		return r.box(rec), rec, nil // even if its image or its volumes have gone
+	}
+	return r.counted(r.create(ctx, id, o, r.owned))
 }
 
 // CreateOwned does what Create does, and ties the box to this process if the
 // box has auto_remove, whatever [Config] says of other boxes.
 func (r *Runtime) CreateOwned(ctx context.Context, o options.Box) (*Box, Record, error) {
-	return r.counted(r.create(ctx, o, true))
+	return r.counted(r.create(ctx, ids.Box.New(), o, true))
 }
 
 func (r *Runtime) counted(rec Record, err error) (*Box, Record, error) {
@@ -96,7 +107,7 @@ func (r *Runtime) counted(rec Record, err error) (*Box, Record, error) {
 	return r.box(rec), rec, nil
 }
 
-func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record, error) {
+func (r *Runtime) create(ctx context.Context, id string, o options.Box, owned bool) (Record, error) {
 	if err := r.refuseAfterShutdown(); err != nil {
 		return Record{}, err
 	}
@@ -116,7 +127,7 @@ func (r *Runtime) create(ctx context.Context, o options.Box, owned bool) (Record
 	}
 	start := time.Now()
 	rec, err := r.engine.Create(ctx, CreateRequest{
-		ID: ids.Box.New(), Options: o, Image: img, Owned: owned && o.AutoRemove,
+		ID: id, Options: o, Image: img, Owned: owned && o.AutoRemove,
 	})
 	if err != nil {
 		return Record{}, err

@@ -8,6 +8,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/document"
+	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
@@ -23,8 +24,8 @@ func (s *Server) createBox(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	made, err := s.Idempotency.once(r.Context(), key, doc,
-		func() (created, error) { return s.create(r, doc) },
-		func(c created) { _ = s.Runtime.Remove(context.WithoutCancel(r.Context()), c.ID, true) })
+		func(id string) (created, error) { return s.create(r, id, doc) },
+		func(id string) bool { return s.mayExist(r.Context(), id) })
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,8 @@ func (s *Server) base() string {
 	return "/v1"
 }
 
-func (s *Server) create(r *request, doc []byte) (created, error) {
+// create returns the box with this id, and makes it if there is none.
+func (s *Server) create(r *request, id string, doc []byte) (created, error) {
 	if doc == nil {
 		doc = []byte("{}") // every member has a default
 	}
@@ -51,12 +53,19 @@ func (s *Server) create(r *request, doc []byte) (created, error) {
 	if err != nil {
 		return created{}, err
 	}
-	_, rec, err := s.Runtime.Create(r.Context(), o)
+	_, rec, err := s.Runtime.CreateOnce(r.Context(), id, o)
 	if err != nil {
 		return created{}, err
 	}
 	doc, err = encode(rec.Info())
 	return created{ID: rec.ID, Document: doc}, err
+}
+
+// mayExist tells whether there is a box with this id, or whether that is not
+// known.
+func (s *Server) mayExist(ctx context.Context, id string) bool {
+	_, err := s.Runtime.Find(ctx, id)
+	return !fault.Is(err, fault.BoxNotFound)
 }
 
 // complete sets in a box what is for this server to decide, and checks the

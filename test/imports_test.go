@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"core/store":       {"core/fault"},
 	"core/enginetest":  {"api", "core", "core/fault", "core/ids", "core/options", "test/members"},
 	"daemon":           {"api", "auth", "core", "core/fault", "core/filelock", "core/local", "core/sockets", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
-	"httpd":            {"api", "auth", "core", "core/document", "core/fault", "core/hostpath", "core/options", "core/store", "logs", "logs/ingest", "spool"},
+	"httpd":            {"api", "auth", "core", "core/document", "core/fault", "core/hostpath", "core/ids", "core/options", "core/store", "logs", "logs/ingest", "spool"},
 	"logs":             {"core/document", "core/fault", "logs/clickhouse", "logs/sql"},
 	"logs/boxlog":      {"api", "core", "core/fault", "logs/ingest", "spool"},
 	"logs/ingest":      {"core/fault", "logs/clickhouse"},

@@ -11,6 +11,7 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 	"sandbox/core/options"
 	"sandbox/test/members"
 )
@@ -105,6 +106,33 @@ func names(t *testing.T, s *suite) {
 		t.Error(err)
 	}
 	s.box(t, named)
+}
+
+// sameID tests that all creates with one id, at once and later, return one box.
+func sameID(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	req := core.CreateRequest{ID: ids.Box.New(), Options: options.Defaults(), Image: core.Image{Layers: []string{s.rootfs}}}
+	req.Options.RootfsPath, req.Options.CPUs, req.Options.Name, req.Options.AutoRemove = s.rootfs, 1, "same-id", false
+	create := func(state api.BoxStatus) {
+		rec, err := s.engine.Create(ctx, req)
+		members.Equal(t, "the box", members.Of{"failure": {err, nil}, "id": {rec.ID, req.ID}, "state": {rec.Status, state}})
+	}
+	var tries sync.WaitGroup
+	for range 4 {
+		tries.Go(func() { create(api.Running) })
+	}
+	tries.Wait()
+	if _, err := s.engine.Stop(ctx, req.ID, grace); err != nil {
+		t.Error(err)
+	}
+	create(api.Stopped)
+	if err := s.engine.Remove(ctx, req.ID, false); err != nil {
+		t.Error(err)
+	}
+	create(api.Running)
+	if err := s.engine.Remove(ctx, req.ID, true); err != nil {
+		t.Error(err)
+	}
 }
 
 func list(t *testing.T, s *suite) {

@@ -29,6 +29,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"lifecycle":            lifecycle,
 		"auto_remove":          autoRemove,
 		"names":                names,
+		"same id":              sameID,
 		"list":                 list,
 		"unknown box":          unknownBox,
 		"root file system":     rootFileSystem,

@@ -1,10 +1,13 @@
 package daemon_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +75,71 @@ func TestKilled(t *testing.T) {
 	if out, _ := p.events(path, 0).rest(); out["stdout"] != want.String() {
 		t.Errorf("a replay after all has %d bytes", len(out["stdout"]))
 	}
+}
+
+// TestKilledInCreate kills the server at many moments of a create, and wants the
+// next try with the same key to lead to one box, the one that the first try made
+// if it made one.
+func TestKilledInCreate(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	for round := range 24 {
+		key := fmt.Sprint("round-", round)
+		first := make(chan string, 1)
+		go func() { first <- p.create(key) }()
+		p.awaitChanges(round%12, first)
+		p.kill()
+		heard := <-first
+		p.start()
+		id := p.create(key)
+		if ids := p.boxes(); id == "" || !slices.Equal(ids, []string{id}) || heard != "" && heard != id {
+			t.Fatalf("round %d: first %q, then %q; boxes %q", round, heard, id, ids)
+		}
+		p.ask("DELETE", "/v1/boxes/"+id+"?force=true", nil).want(t, 200, "")
+	}
+}
+
+// create makes a box with an Idempotency-Key, and returns its id, or "" if no
+// reply came.
+func (p *program) create(key string) string {
+	body := fmt.Sprintf(`{"rootfs_path": %q, "network": "None", "name": "one"}`, p.rootfs)
+	req, err := http.NewRequestWithContext(p.t.Context(), "POST", "http://box/v1/boxes", strings.NewReader(body))
+	check(p.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	var box struct{ ID string }
+	_ = json.NewDecoder(resp.Body).Decode(&box) // the server may be killed meanwhile
+	return box.ID
+}
+
+// awaitChanges waits until the records of creates and of boxes have changed n
+// times, or until the create has ended.
+func (p *program) awaitChanges(n int, end chan string) {
+	for last := p.records(); n > 0 && len(end) == 0; {
+		if now := p.records(); now != last {
+			last, n = now, n-1
+		}
+	}
+}
+
+// records names the files with the records of creates and of boxes, and their
+// sizes.
+func (p *program) records() string {
+	var all strings.Builder
+	for _, dir := range []string{"daemon/creates", "records"} {
+		entries, _ := os.ReadDir(filepath.Join(p.home, dir)) // may not be there yet
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil {
+				fmt.Fprintln(&all, e.Name(), info.Size())
+			}
+		}
+	}
+	return all.String()
 }
 
 // TestShutdown tells streams, and leaves boxes and commands running.

@@ -66,7 +66,7 @@ func (b *box) record() record.Box {
 }
 
 // create makes a box and starts it, unless left says that the client which
-// requested the box has hung up.
+// requested the box has hung up. If the box exists already, create returns it.
 func (k *keeper) create(req core.CreateRequest, owner process.Identity, left func() bool) (core.Record, error) {
 	if !ids.Box.Valid(req.ID) {
 		return core.Record{}, fault.New(fault.Engine, "%q is not a box id", req.ID)
@@ -80,13 +80,22 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity, left fun
 	if err := k.checkVolumes(req.Options.Volumes); err != nil {
 		return core.Record{}, err
 	}
-	if rec, err := k.again(req.ID); err != nil || rec.Status == api.Running {
-		return rec, err
+	for {
+		if rec, err := k.again(req.ID); err != nil || rec.ID != "" {
+			return rec, err
+		}
+		b, err := k.reserve(req, owner)
+		if err != nil {
+			return core.Record{}, err
+		}
+		if b != nil {
+			return k.complete(b, left)
+		}
 	}
-	b, err := k.reserve(req, owner)
-	if err != nil {
-		return core.Record{}, err
-	}
+}
+
+// complete starts a box that reserve has made, and unlocks it.
+func (k *keeper) complete(b *box, left func() bool) (core.Record, error) {
 	defer b.change.Unlock()
 	// A client that has left may have requested the box's removal before
 	// reserve, and got the answer that there is no such box. A removal that
@@ -97,30 +106,32 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity, left fun
 	if err := k.bringUp(b); err != nil {
 		return core.Record{}, errors.Join(err, k.forget(b))
 	}
-	if owner.PID != 0 {
-		k.watchOwner(owner)
+	rec := b.record()
+	if rec.Owner.PID != 0 {
+		k.watchOwner(rec.Owner)
 	}
-	return b.record().Record, nil
+	return rec.Record, nil
 }
 
-// again returns the running box with this id that an earlier shim made and died
-// before it could answer. If that box does not run any more, again removes it,
-// as the client never got it. It returns an empty record where create has to
-// make the box.
+// again returns the box with this id, in whatever state, if it was requested
+// before: the shim or the client may have died before the answer. It waits for
+// the create that makes the box, and removes what a failed create could not
+// take away. It returns an empty record where create has to make the box.
 func (k *keeper) again(id string) (core.Record, error) {
 	b, err := k.lock(id)
 	if err != nil {
 		return core.Record{}, nil // there is no such box, which is the usual case
 	}
 	defer b.change.Unlock()
-	if rec := b.record().Record; rec.Status == api.Running {
+	if rec := b.record().Record; rec.Status != api.Created {
 		return rec, nil
 	}
 	return core.Record{}, k.forget(b)
 }
 
 // reserve makes a box with a name and a range of ids of its own, and writes its
-// record. It returns the box with b.change locked; the caller unlocks it.
+// record. It returns the box with b.change locked; the caller unlocks it. It
+// returns nil if another create has made a box with this id meanwhile.
 func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, error) {
 	now := time.Now().UTC()
 	b := &box{rec: record.Box{
@@ -129,6 +140,9 @@ func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, 
 	}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.boxes[req.ID] != nil {
+		return nil, nil
+	}
 	used := make(map[int]bool, len(k.boxes))
 	for _, other := range k.boxes {
 		rec := other.record()

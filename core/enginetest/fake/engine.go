@@ -62,6 +62,9 @@ func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if b := e.boxes[req.ID]; b != nil {
+		return b.record, nil
+	}
 	for _, b := range e.boxes {
 		if req.Options.Name != "" && b.record.Options.Name == req.Options.Name {
 			return core.Record{}, fault.New(fault.AlreadyExists, "a box %q exists", req.Options.Name)
