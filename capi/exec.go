@@ -59,18 +59,18 @@ func commandOf(cmd *C.SandboxCommand) (o options.Exec, err error) {
 	}
 	o.Cmd = append([]string{command}, args...)
 	o.WorkingDir, o.User = optional(cmd.workdir), optional(cmd.user)
-	o.Timeout, err = seconds(float64(cmd.timeout_secs))
+	o.Timeout, err = seconds("timeout_secs", float64(cmd.timeout_secs))
 	return o, err
 }
 
-// maxTimeout is the largest time limit in seconds, some 31 years.
+// maxTimeout is the longest time in seconds, some 31 years.
 const maxTimeout = 1e9
 
-// seconds converts a time limit in seconds; 0 means none. Errors:
-// InvalidArgument.
-func seconds(s float64) (time.Duration, error) {
+// seconds converts a time in seconds. Errors: InvalidArgument, naming the
+// parameter.
+func seconds(parameter string, s float64) (time.Duration, error) {
 	if !(s >= 0 && s <= maxTimeout) { // written so that NaN is refused
-		return 0, fault.New(fault.InvalidArgument, "timeout_secs is %g and must be from 0 to %g", s, maxTimeout)
+		return 0, fault.New(fault.InvalidArgument, "%s is %g and must be from 0 to %g", parameter, s, maxTimeout)
 	}
 	return time.Duration(s * float64(time.Second)), nil
 }

@@ -7,6 +7,9 @@
 /* Go has no const: these names give cgo the header's own types. */
 typedef const char cchar;
 typedef const char *const cstrings;
+typedef const void cvoid;
+typedef const SandboxCommand ccommand;
+typedef const SandboxTerminal cterminal;
 
 /* Who gets a command's output. See execute.c. */
 typedef struct output {

@@ -4,6 +4,7 @@ package main
 import "C"
 
 import (
+	"io"
 	"sync"
 	"unsafe"
 
@@ -39,17 +40,36 @@ var handles sync.RWMutex
 func put(value any, owner handle) (handle, error) {
 	handles.Lock()
 	defer handles.Unlock()
-	c := &cell{value: value, owned: map[handle]*cell{}}
-	if owner != 0 {
-		if c.owner = owner.cell(); c.owner == nil {
-			return 0, fault.New(fault.InvalidArgument, "the runtime was released during the call")
-		}
+	if owner == 0 {
+		return add(value, nil), nil
 	}
+	o := owner.cell()
+	if o == nil {
+		return 0, fault.New(fault.InvalidArgument, "the runtime was released during the call")
+	}
+	return add(value, o), nil
+}
+
+// putBeside returns a new handle for value, with the owner of h. It fails if h
+// was released meanwhile.
+func putBeside(value any, h handle) (handle, error) {
+	handles.Lock()
+	defer handles.Unlock()
+	c := h.cell()
+	if c == nil {
+		return 0, fault.New(fault.InvalidArgument, "the box's handle was released during the call")
+	}
+	return add(value, c.owner), nil
+}
+
+// add makes a cell, which owner owns unless it is nil. handles is locked.
+func add(value any, owner *cell) handle {
+	c := &cell{value: value, owner: owner, owned: map[handle]*cell{}}
 	h := handle(pointer.Save(c))
-	if c.owner != nil {
-		c.owner.owned[h] = c
+	if owner != nil {
+		owner.owned[h] = c
 	}
-	return h, nil
+	return h
 }
 
 // get returns the value that h refers to. Errors: InvalidArgument, naming the
@@ -69,27 +89,39 @@ func get[T any](h handle, parameter string) (T, error) {
 	return none, fault.New(fault.InvalidArgument, "%s is not a live handle", parameter)
 }
 
-// take releases h and all handles that it owns, and returns the value that h
-// referred to. It does nothing if h is NULL, was released, or refers to a value
-// of another type.
+// take releases h and all handles that it owns, closes the values of the owned
+// ones that can be closed, and returns the value that h referred to. It does
+// nothing if h is NULL, was released, or refers to a value of another type.
 func take[T any](h handle) (v T, ok bool) {
+	v, owned, ok := release[T](h)
+	for _, value := range owned {
+		if c, ok := value.(io.Closer); ok {
+			_ = c.Close() // a release has nobody to report to
+		}
+	}
+	return v, ok
+}
+
+// release is take without the closing, for which the handles must not be locked.
+func release[T any](h handle) (v T, owned []any, ok bool) {
 	handles.Lock()
 	defer handles.Unlock()
 	c := h.cell()
 	if c == nil {
-		return v, false
+		return v, nil, false
 	}
 	if v, ok = c.value.(T); !ok {
-		return v, false
+		return v, nil, false
 	}
-	for child, owned := range c.owned {
-		bury(child, owned)
+	for child, cell := range c.owned {
+		owned = append(owned, cell.value)
+		bury(child, cell)
 	}
 	if c.owner != nil {
 		delete(c.owner.owned, h)
 	}
 	bury(h, c)
-	return v, true
+	return v, owned, true
 }
 
 // bury empties a cell and keeps its address among the released ones. When there

@@ -84,7 +84,7 @@
  *
  *   All calls block until they are done. A CSandboxRuntime may be shared by
  *   threads. A CBoxHandle and a CSandboxSimple are used by one thread at a
- *   time; a second thread gets its own handle on the same box by sandbox_get.
+ *   time (a CSandboxExecution: see there); a second thread gets its own handle on the same box by sandbox_get.
  *   Output callbacks run on the thread that called, before the call returns.
  *
  *
@@ -103,6 +103,8 @@
  */
 #ifndef SANDBOX_H
 #define SANDBOX_H
+
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -135,6 +137,7 @@ typedef enum SandboxErrorCode {
 /* Handles. */
 typedef struct CSandboxRuntime CSandboxRuntime; /* a home in use */
 typedef struct CBoxHandle CBoxHandle;           /* one box of it */
+typedef struct CSandboxExecution CSandboxExecution; /* one command of a box */
 typedef struct CSandboxSimple CSandboxSimple;   /* a box with nothing to set up */
 
 /* A failure. The caller owns the struct; sandbox_error_free frees the message. */
@@ -419,6 +422,196 @@ SandboxErrorCode sandbox_execute(CBoxHandle *box, const char *command, const cha
 SandboxErrorCode sandbox_execute_cmd(CBoxHandle *box, const SandboxCommand *cmd,
                                      SandboxOutputCallback callback, void *user_data,
                                      int *out_exit_code, CSandboxError *err);
+
+/* ---- Executions: commands that are read, written to and ended as the caller likes ---- */
+
+/* The descriptors of an execution. */
+typedef enum SandboxStream {
+  SANDBOX_STDIN = 0,
+  SANDBOX_STDOUT = 1,
+  SANDBOX_STDERR = 2,
+  SANDBOX_EXIT = 3 /* readable when the command has ended; not to be read */
+} SandboxStream;
+
+/* The size of a terminal in characters. 0 means 80 columns, 24 rows. */
+typedef struct SandboxTerminal {
+  int cols, rows;
+} SandboxTerminal;
+
+/*
+ * Starts a command in a box that runs, and returns at once.
+ *
+ * command: as for sandbox_execute_cmd.
+ * open_stdin: not 0 for a standard input that sandbox_exec_write_stdin writes
+ *   to; with 0 it is empty.
+ * terminal: NULL for pipes; else the command runs on a terminal of that size,
+ *   whose input and output are one stream, SANDBOX_STDOUT, and which is always
+ *   open for input.
+ * *out: release with sandbox_exec_free, also when the command could not be
+ *   started: sandbox_exec_wait then says why. It belongs to the runtime and not
+ *   to the handle of the box, which may be released before.
+ *
+ * Threads, here and below: one thread at a time reads or waits; another one
+ * that tries gets SANDBOX_INVALID_STATE. Writing, signals and sandbox_exec_free
+ * are allowed from other threads meanwhile.
+ * Errors: SANDBOX_INVALID_ARGUMENT, SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE
+ * (the box does not run), SANDBOX_RESOURCE_EXHAUSTED.
+ */
+SandboxErrorCode sandbox_exec_start(CBoxHandle *box, const SandboxCommand *command, int open_stdin,
+                                    const SandboxTerminal *terminal, CSandboxExecution **out,
+                                    CSandboxError *err);
+
+/*
+ * The commands of the box as a JSON array, newest first, the last 1,024: id,
+ * box_id, cmd, working_dir, user, tty, status, reason, exit_code, signal,
+ * created_at, started_at, ended_at.
+ *
+ * *out_json: release with sandbox_free_string. One thread a handle of a box.
+ * Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (the box does not run).
+ */
+SandboxErrorCode sandbox_exec_list(CBoxHandle *box, char **out_json, CSandboxError *err);
+
+/*
+ * Takes over a command that nobody reads any more: its reader called
+ * sandbox_exec_detach, or the process of its reader ended. Output that nobody
+ * has read yet is still there to read.
+ *
+ * exec_id: its full id.
+ * *out: release with sandbox_exec_free.
+ *
+ * One thread a handle of a box.
+ * Errors: SANDBOX_NOT_FOUND (the box, the command), SANDBOX_INVALID_STATE
+ * (another reader has it; its reader released it).
+ */
+SandboxErrorCode sandbox_exec_attach(CBoxHandle *box, const char *exec_id, CSandboxExecution **out,
+                                     CSandboxError *err);
+
+/*
+ * The id of the command, or NULL if the handle is NULL or was released.
+ *
+ * Release with sandbox_free_string. Any thread.
+ */
+char *sandbox_exec_id(CSandboxExecution *execution);
+
+/*
+ * The command as a JSON object, as sandbox_exec_list has it.
+ *
+ * *out_json: release with sandbox_free_string. Any thread.
+ * Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (the box does not run).
+ */
+SandboxErrorCode sandbox_exec_info(CSandboxExecution *execution, char **out_json,
+                                   CSandboxError *err);
+
+/*
+ * Waits for output and reads a piece of it: the bytes as the command wrote
+ * them.
+ *
+ * buffer, capacity: where to, and how many bytes fit, 1 or more; 65536 is what
+ *   a pipe holds.
+ * *out_length: bytes read; 0 when the command has ended and all output has been
+ *   read. Output of a child that it left in the background is waited for 200
+ *   milliseconds at most.
+ * *out_stream: SANDBOX_STDOUT or SANDBOX_STDERR; may be NULL. Not written at
+ *   the end.
+ *
+ * Errors: SANDBOX_CANCELED (the handle was released meanwhile),
+ * SANDBOX_INVALID_STATE (another thread reads or waits).
+ */
+SandboxErrorCode sandbox_exec_read(CSandboxExecution *execution, void *buffer, size_t capacity,
+                                   size_t *out_length, SandboxStream *out_stream,
+                                   CSandboxError *err);
+
+/*
+ * A descriptor of the command, for poll, epoll and read or write by the caller.
+ * It does not block: read and write fail with EAGAIN where they would. It
+ * belongs to the execution, is closed by sandbox_exec_free, and must not be
+ * closed by the caller. Who reads by descriptors ends with sandbox_exec_wait,
+ * and does not call sandbox_exec_read.
+ *
+ * stream: SANDBOX_STDIN (to write to), SANDBOX_STDOUT, SANDBOX_STDERR (not with
+ *   a terminal), SANDBOX_EXIT.
+ *
+ * Any thread.
+ * Errors: SANDBOX_INVALID_ARGUMENT (no such stream), SANDBOX_INVALID_STATE (the
+ * command has no such stream, or its input was closed).
+ */
+SandboxErrorCode sandbox_exec_fd(CSandboxExecution *execution, SandboxStream stream, int *out_fd,
+                                 CSandboxError *err);
+
+/*
+ * Writes to the command's standard input, or types on its terminal. Returns
+ * when all is written.
+ *
+ * data, length: may be NULL and 0.
+ *
+ * One thread at a time, beside one that reads: a command that waits for its
+ * output to be read does not read its input.
+ * Errors: SANDBOX_INVALID_STATE (it has no open input, or has closed it),
+ * SANDBOX_CANCELED (the handle was released meanwhile).
+ */
+SandboxErrorCode sandbox_exec_write_stdin(CSandboxExecution *execution, const void *data,
+                                          size_t length, CSandboxError *err);
+
+/*
+ * Ends the command's input. A second call does nothing. Any thread.
+ */
+SandboxErrorCode sandbox_exec_close_stdin(CSandboxExecution *execution, CSandboxError *err);
+
+/*
+ * Waits for the end of the command, and drops the output that has not been
+ * read. It can be called again, and then says the same.
+ *
+ * *out_exit_code and the return are those of sandbox_execute, with
+ * SANDBOX_TIMEOUT as of sandbox_execute_cmd, and SANDBOX_CANCELED also after
+ * sandbox_exec_kill.
+ */
+SandboxErrorCode sandbox_exec_wait(CSandboxExecution *execution, int *out_exit_code,
+                                   CSandboxError *err);
+
+/*
+ * Ends the command and all that it started: SIGTERM, and SIGKILL after
+ * grace_secs seconds (0 or more).
+ *
+ * Returns at once; sandbox_exec_wait waits for the end. Any thread.
+ * Errors: SANDBOX_INVALID_STATE (it has ended), SANDBOX_INVALID_ARGUMENT.
+ */
+SandboxErrorCode sandbox_exec_kill(CSandboxExecution *execution, double grace_secs,
+                                   CSandboxError *err);
+
+/*
+ * Sends a signal to the command's own process, such as SIGINT.
+ *
+ * Any thread.
+ * Errors: SANDBOX_INVALID_STATE (it has ended), SANDBOX_INVALID_ARGUMENT (not a
+ * number from 1 to 64).
+ */
+SandboxErrorCode sandbox_exec_signal(CSandboxExecution *execution, int signal_number,
+                                     CSandboxError *err);
+
+/*
+ * Sets the size of the command's terminal, 1 to 65535 columns and rows.
+ *
+ * Any thread.
+ * Errors: SANDBOX_INVALID_STATE (it has no terminal, it has ended),
+ * SANDBOX_INVALID_ARGUMENT.
+ */
+SandboxErrorCode sandbox_exec_resize(CSandboxExecution *execution, int cols, int rows,
+                                     CSandboxError *err);
+
+/*
+ * Leaves the command and its output to the next sandbox_exec_attach, of this
+ * process or another one. The command goes on, and waits when its pipes are
+ * full. The handle is released with it.
+ */
+SandboxErrorCode sandbox_exec_detach(CSandboxExecution *execution, CSandboxError *err);
+
+/*
+ * Releases the handle and closes its descriptors. A command that still runs
+ * goes on, and its output is dropped: sandbox_exec_kill ends it. A call that
+ * waits on the handle in another thread ends with SANDBOX_CANCELED. NULL and a
+ * second release do nothing. Any thread.
+ */
+void sandbox_exec_free(CSandboxExecution *execution);
 
 /* ---- Simple ---- */
 

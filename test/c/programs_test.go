@@ -16,6 +16,7 @@ func TestPrograms(t *testing.T) {
 		{"handles", false},
 		{"lifecycle", false},
 		{"exec", false},
+		{"execution", false},
 		{"text", false},
 		{"callback", false},
 		{"threads", false},

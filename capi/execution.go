@@ -1,0 +1,380 @@
+package main
+
+// #include "glue.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"unsafe"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/fault"
+)
+
+// execution is a command that C holds a handle on.
+type execution struct {
+	*core.Exec
+	box  *core.Box
+	ctx  context.Context    // ends with the handle
+	free context.CancelFunc // ends ctx, and the read that another thread waits in
+
+	reading sync.Mutex // held by the thread that reads or waits
+	reader  *core.Reader
+	ended   bool // the reader has returned io.EOF
+}
+
+//export sandbox_exec_start
+func sandbox_exec_start(box *C.CBoxHandle, cmd *C.ccommand, openStdin C.int, terminal *C.cterminal, out **C.CSandboxExecution, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveExecution(box, out, cerr, func(b *core.Box) (*core.Exec, error) {
+		o, err := commandOf((*C.SandboxCommand)(cmd))
+		if err != nil {
+			return nil, err
+		}
+		o.Stdin = openStdin != 0
+		if terminal != nil {
+			o.TTY, o.Stdin, o.Cols, o.Rows = true, true, int(terminal.cols), int(terminal.rows)
+		}
+		if err := o.Check(); err != nil {
+			return nil, err
+		}
+		return b.Exec(context.Background(), o)
+	})
+}
+
+//export sandbox_exec_attach
+func sandbox_exec_attach(box *C.CBoxHandle, id *C.cchar, out **C.CSandboxExecution, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveExecution(box, out, cerr, func(b *core.Box) (*core.Exec, error) {
+		exec, err := required(id, "exec_id")
+		if err != nil {
+			return nil, err
+		}
+		return b.Attach(context.Background(), exec)
+	})
+}
+
+// giveExecution runs a call whose result is a command of the box, and stores a
+// handle on it in out. The handle is owned by the runtime: it outlives the
+// box's.
+func giveExecution(box *C.CBoxHandle, out **C.CSandboxExecution, cerr *C.CSandboxError, which func(*core.Box) (*core.Exec, error)) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		if out == nil {
+			return null("out")
+		}
+		*out = nil
+		b, err := boxOf(box)
+		if err != nil {
+			return err
+		}
+		e, err := which(b)
+		if err != nil {
+			return err
+		}
+		x, err := newExecution(b, e)
+		if err != nil {
+			return err
+		}
+		h, err := putBeside(x, handle(unsafe.Pointer(box)))
+		if err != nil {
+			return errors.Join(err, x.Close())
+		}
+		*out = (*C.CSandboxExecution)(h.address())
+		return nil
+	})
+}
+
+// newExecution owns e, also when it fails.
+func newExecution(b *core.Box, e *core.Exec) (*execution, error) {
+	ctx, free := context.WithCancel(context.Background())
+	r, err := e.Reader(ctx)
+	if err != nil {
+		free()
+		return nil, errors.Join(err, e.Close())
+	}
+	return &execution{Exec: e, box: b, ctx: ctx, free: free, reader: r}, nil
+}
+
+// Close ends the use of the command, and the read that another thread waits in.
+func (x *execution) Close() error { return x.leave(x.Exec.Close) }
+
+// leave ends the use of the command by end, which closes its descriptors.
+func (x *execution) leave(end func() error) error {
+	x.free()
+	x.reading.Lock()
+	defer x.reading.Unlock()
+	x.reader.Close()
+	return end()
+}
+
+// read calls do unless another thread reads or waits.
+func (x *execution) read(do func() error) error {
+	if !x.reading.TryLock() {
+		return fault.New(fault.InvalidState, "another thread reads this execution or waits for its end: one does at a time")
+	}
+	defer x.reading.Unlock()
+	return do()
+}
+
+func executionOf(e *C.CSandboxExecution) (*execution, error) {
+	return get[*execution](handle(unsafe.Pointer(e)), "execution")
+}
+
+// withExecution calls do with the execution that e refers to.
+func withExecution(e *C.CSandboxExecution, cerr *C.CSandboxError, do func(*execution) error) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		x, err := executionOf(e)
+		if err != nil {
+			return err
+		}
+		return do(x)
+	})
+}
+
+//export sandbox_exec_list
+func sandbox_exec_list(box *C.CBoxHandle, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveJSON(out, cerr, func() ([]api.Exec, error) {
+		b, err := boxOf(box)
+		if err != nil {
+			return nil, err
+		}
+		execs, err := b.Execs(context.Background())
+		return append([]api.Exec{}, execs...), err
+	})
+}
+
+//export sandbox_exec_info
+func sandbox_exec_info(e *C.CSandboxExecution, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveJSON(out, cerr, func() (api.Exec, error) {
+		x, err := executionOf(e)
+		if err != nil {
+			return api.Exec{}, err
+		}
+		return x.box.ExecRecord(context.Background(), x.ID())
+	})
+}
+
+//export sandbox_exec_id
+func sandbox_exec_id(e *C.CSandboxExecution) (id *C.char) {
+	withExecution(e, nil, func(x *execution) error {
+		id = newString([]byte(x.ID()))
+		return nil
+	})
+	return id
+}
+
+//export sandbox_exec_read
+func sandbox_exec_read(e *C.CSandboxExecution, buffer unsafe.Pointer, capacity C.size_t, outLength *C.size_t, outStream *C.SandboxStream, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return withExecution(e, cerr, func(x *execution) error {
+		switch {
+		case outLength == nil:
+			return null("out_length")
+		case buffer == nil:
+			return null("buffer")
+		case capacity == 0:
+			return fault.New(fault.InvalidArgument, "capacity is 0 and must be at least 1")
+		}
+		*outLength = 0
+		buf := unsafe.Slice((*byte)(buffer), min(uint64(capacity), maxPiece))
+		return x.read(func() error {
+			n, stderr, err := x.piece(buf)
+			*outLength = C.size_t(n)
+			if n > 0 && outStream != nil {
+				*outStream = streamOf(stderr)
+			}
+			return err
+		})
+	})
+}
+
+// maxPiece bounds what one read takes: Linux reads no more at once.
+const maxPiece = 1 << 30
+
+func streamOf(stderr bool) C.SandboxStream {
+	if stderr {
+		return C.SANDBOX_STDERR
+	}
+	return C.SANDBOX_STDOUT
+}
+
+// piece reads a piece of output. It returns 0 at the end. x.reading is held.
+func (x *execution) piece(buf []byte) (n int, stderr bool, err error) {
+	if x.ended {
+		return 0, false, nil
+	}
+	n, stderr, err = x.reader.Read(buf)
+	if errors.Is(err, io.EOF) {
+		x.ended, err = true, nil
+	}
+	return n, stderr, err
+}
+
+//export sandbox_exec_wait
+func sandbox_exec_wait(e *C.CSandboxExecution, out *C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return withExecution(e, cerr, func(x *execution) error {
+		if out == nil {
+			return null("out_exit_code")
+		}
+		return x.read(func() error {
+			if err := x.drain(); err != nil {
+				return err
+			}
+			code, err := verdict(x.reader.Status())
+			if err == nil || fault.Is(err, fault.Execution) {
+				*out = C.int(code)
+			}
+			return err
+		})
+	})
+}
+
+// drain reads and drops output until the end of the command. x.reading is held.
+func (x *execution) drain() error {
+	buf := make([]byte, core.OutputBuffer)
+	for !x.ended {
+		if _, _, err := x.piece(buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+//export sandbox_exec_fd
+func sandbox_exec_fd(e *C.CSandboxExecution, stream C.SandboxStream, out *C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return withExecution(e, cerr, func(x *execution) error {
+		if out == nil {
+			return null("out_fd")
+		}
+		*out = -1
+		fd, err := x.descriptor(stream)
+		if err == nil {
+			*out = C.int(fd)
+		}
+		return err
+	})
+}
+
+// descriptor returns the descriptor of a stream. It lives as long as the
+// execution. Errors: InvalidArgument, InvalidState.
+func (x *execution) descriptor(stream C.SandboxStream) (int, error) {
+	stdout, stderr := x.Output()
+	var f *os.File
+	switch stream {
+	case C.SANDBOX_EXIT:
+		return x.ExitFD(), nil
+	case C.SANDBOX_STDIN:
+		f = x.Stdin()
+	case C.SANDBOX_STDOUT:
+		f = stdout
+	case C.SANDBOX_STDERR:
+		f = stderr
+	default:
+		return 0, fault.New(fault.InvalidArgument, "stream is %d, and no stream has that number", int(stream))
+	}
+	if f == nil {
+		return 0, fault.New(fault.InvalidState, "the command has no stream %d", int(stream))
+	}
+	fd := -1
+	if conn, err := f.SyscallConn(); err == nil {
+		_ = conn.Control(func(n uintptr) { fd = int(n) }) // fails when the file is closed
+	}
+	if fd < 0 {
+		return 0, fault.New(fault.InvalidState, "stream %d was closed", int(stream))
+	}
+	return fd, nil
+}
+
+//export sandbox_exec_write_stdin
+func sandbox_exec_write_stdin(e *C.CSandboxExecution, data *C.cvoid, length C.size_t, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return withExecution(e, cerr, func(x *execution) error {
+		in := x.Stdin()
+		switch {
+		case data == nil && length > 0:
+			return null("data")
+		case in == nil:
+			return fault.New(fault.InvalidState, "the command was started without an open input")
+		case length == 0:
+			return nil
+		}
+		_, err := in.Write(unsafe.Slice((*byte)(unsafe.Pointer(data)), length))
+		return x.inputFailure(err)
+	})
+}
+
+// inputFailure classifies what a write to the command's input returned.
+func (x *execution) inputFailure(err error) error {
+	switch {
+	case err != nil && x.ctx.Err() != nil:
+		return fault.Of(x.ctx.Err())
+	case errors.Is(err, os.ErrClosed):
+		return fault.New(fault.InvalidState, "the command's input was closed")
+	}
+	return fault.Wrap(fault.InvalidState, err, "the command does not read its input any more")
+}
+
+//export sandbox_exec_close_stdin
+func sandbox_exec_close_stdin(e *C.CSandboxExecution, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return withExecution(e, cerr, func(x *execution) error { return x.CloseStdin(context.Background()) })
+}
+
+//export sandbox_exec_kill
+func sandbox_exec_kill(e *C.CSandboxExecution, grace C.double, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return withExecution(e, cerr, func(x *execution) error {
+		d, err := seconds("grace_secs", float64(grace))
+		if err != nil {
+			return err
+		}
+		return x.Cancel(context.Background(), d)
+	})
+}
+
+//export sandbox_exec_signal
+func sandbox_exec_signal(e *C.CSandboxExecution, number C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return withExecution(e, cerr, func(x *execution) error {
+		if number < 1 || number > lastSignal {
+			return fault.New(fault.InvalidArgument, "signal_number is %d and must be from 1 to %d", int(number), lastSignal)
+		}
+		return x.Signal(context.Background(), int(number))
+	})
+}
+
+// lastSignal is Linux's SIGRTMAX.
+const lastSignal = 64
+
+//export sandbox_exec_resize
+func sandbox_exec_resize(e *C.CSandboxExecution, cols, rows C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return withExecution(e, cerr, func(x *execution) error {
+		if cols < 1 || cols > maxSize || rows < 1 || rows > maxSize {
+			return fault.New(fault.InvalidArgument, "cols and rows are %d and %d and must be from 1 to %d", int(cols), int(rows), maxSize)
+		}
+		return x.Resize(context.Background(), int(cols), int(rows))
+	})
+}
+
+// maxSize is the largest size of a terminal in each direction: struct winsize
+// has 16 bits for it.
+const maxSize = 1<<16 - 1
+
+//export sandbox_exec_detach
+func sandbox_exec_detach(e *C.CSandboxExecution, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return withExecution(e, cerr, func(*execution) error {
+		x, ok := take[*execution](handle(unsafe.Pointer(e)))
+		if !ok {
+			return fault.New(fault.InvalidArgument, "execution was released during the call")
+		}
+		return x.leave(x.Detach)
+	})
+}
+
+//export sandbox_exec_free
+func sandbox_exec_free(e *C.CSandboxExecution) {
+	guard(nil, func() error {
+		if x, ok := take[*execution](handle(unsafe.Pointer(e))); ok {
+			return x.Close()
+		}
+		return nil
+	})
+}
