@@ -83,24 +83,24 @@ func noDaemon(sockets []string, closed func(socket string) bool) error {
 	for _, socket := range sockets {
 		if closed(socket) {
 			return fault.New(fault.Unavailable,
-				"%s: run this as that user, with sudo for example, or let that user 'sandbox keys create' a key for --url", belongs(socket))
+				"%s: run this as that user, for example with sudo, or ask that user for a key ('sandbox keys create') and use --url", belongs(socket))
 		}
 	}
 	return fault.New(fault.Unavailable,
-		"no daemon listens on %s, and only root can do without: start 'sandbox serve' as root, name a server with --url, or store one with 'sandbox auth login'",
+		"no daemon listens on %s, and only root can make boxes without one: start 'sandbox serve' as root, name a server with --url, or store one with 'sandbox auth login'",
 		strings.Join(sockets, " or "))
 }
 
 // belongs says whose a socket is, or the directory in which it can't be seen.
 func belongs(socket string) string {
 	info, err := os.Stat(socket)
-	format := "the socket %s is there, but it belongs to %s (mode %04o)"
+	format := "the socket %s exists, but it belongs to %s (mode %04o)"
 	if err != nil {
-		format = "the socket %s can't be seen: its directory belongs to %s (mode %04o)"
+		format = "the socket %s can't be reached: its directory belongs to %s (mode %04o)"
 		info, err = os.Stat(filepath.Dir(socket))
 	}
 	if err != nil {
-		return fmt.Sprintf("the socket %s is closed to you", socket)
+		return fmt.Sprintf("you may not use the socket %s", socket)
 	}
 	owner := "another user"
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {

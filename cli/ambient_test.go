@@ -29,9 +29,9 @@ func TestNoDaemon(t *testing.T) {
 		want   string
 	}{
 		{"", "no daemon listens on " + unseen + " or " + socket},
-		{socket, "the socket " + socket + " is there, but it belongs to "},
+		{socket, "the socket " + socket + " exists, but it belongs to "},
 		{socket, "(mode 0600)"},
-		{unseen, "the socket " + unseen + " can't be seen: its directory belongs to "},
+		{unseen, "the socket " + unseen + " can't be reached: its directory belongs to "},
 	} {
 		err := noDaemon([]string{unseen, socket}, func(s string) bool { return s == c.closed })
 		if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), c.want) {

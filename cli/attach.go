@@ -19,14 +19,13 @@ func (a *app) attachCmd() *cobra.Command {
 		Long: `Join a command that runs in a box ('exec -d' prints its id, 'ps' lists them), from the oldest
 output that is kept; or without EXEC start a shell on a terminal.
 
-Ctrl-C leaves a command as it is and running, and a terminal gets it as a key.
-The exit code is the command's own if it ends before. A shell ends when its
-terminal does.`,
+Ctrl-C leaves the command running; on a terminal it is sent as a key. The exit
+code is the command's own if it ends first. A shell ends when its terminal does.`,
 		Example:     "  sandbox attach web\n  sandbox attach web exec_6fq2vknzwx5n4tsm7yde",
 		Args:        cobra.RangeArgs(1, 2),
 		Annotations: map[string]string{runsCommand: "true"},
 	}
-	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "give the command our standard input (a terminal always gets it)")
+	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "pass standard input to the command (a terminal always gets it)")
 	cmd.Flags().StringVar(&shell, "shell", "", "the shell to start (/bin/bash, or /bin/sh where there is none)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()

@@ -44,7 +44,7 @@ func (a *app) attached(ctx context.Context, j joining) error {
 	case ctx.Err() != nil && !j.leave:
 		return fault.Wrap(fault.Canceled, ctx.Err(), "the command was ended")
 	case status.Status == api.ExecLost:
-		return fault.New(fault.Engine, "the box died under the command")
+		return fault.New(fault.Engine, "the box ended while the command ran")
 	case a.asJSON():
 		return joined(exit(status.ExitCode), writeJSON(a.Out, kept.result(status)))
 	}
@@ -90,7 +90,7 @@ func (a *app) write(stderr bool, p []byte) error {
 		w = a.Err
 	}
 	if _, err := w.Write(p); err != nil {
-		return fmt.Errorf("pass the command's output on: %w", err)
+		return fmt.Errorf("print the command's output: %w", err)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (a *app) explain(o options.Exec, status api.ExitStatus) {
 	case api.ReasonTimedOut:
 		fmt.Fprintf(a.Err, "sandbox: the command was ended after its --timeout of %v\n", o.Timeout)
 	case api.ReasonOOMKilled:
-		fmt.Fprintln(a.Err, "sandbox: the command was killed: the box has no more memory; see --memory")
+		fmt.Fprintln(a.Err, "sandbox: the command was killed: the box ran out of memory; --memory sets how much it has")
 	case api.ReasonBoxStopped:
 		fmt.Fprintln(a.Err, "sandbox: the command was ended: its box was stopped")
 	}

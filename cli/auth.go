@@ -20,7 +20,8 @@ func (a *app) authCmd() *cobra.Command {
 route prefix. They are in ~/.sandbox/credentials.toml, for its owner alone.
 
 The profile in use is that of --profile, of SANDBOX_PROFILE, or "default". A
-key in SANDBOX_API_KEY takes the place of the profile's key, not of its URL.`,
+key in SANDBOX_API_KEY is used instead of the profile's key, with the profile's
+URL.`,
 		Args: cobra.ArbitraryArgs, // so that noVerb words the error
 		RunE: noVerb,
 	}
@@ -37,7 +38,7 @@ func (a *app) profileName() string {
 // that name), InvalidArgument (--url was given).
 func (a *app) profile() (name string, p profile.Profile, err error) {
 	if a.target.url != "" {
-		return "", p, fault.New(fault.InvalidArgument, "this is about a profile and its server: name one with --profile, and leave out --url")
+		return "", p, fault.New(fault.InvalidArgument, "this command works on a profile: name one with --profile, and leave out --url")
 	}
 	name = a.profileName()
 	p, ok, err := storedProfile(name)
@@ -72,7 +73,7 @@ func (a *app) authStatusCmd() *cobra.Command {
 func (a *app) authWhoamiCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "whoami",
-		Short: "Ask the profile's server whom it takes us for",
+		Short: "Ask the profile's server whose key the profile has",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, p, err := a.profile()

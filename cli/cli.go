@@ -58,8 +58,8 @@ func (a *app) root() *cobra.Command {
 		Long: `Isolated Linux boxes for code you don't trust.
 
 State is kept in the directory that SANDBOX_HOME names; by default that is
-/var/lib/sandbox for root and ~/.sandbox for others. Where a command goes, to
-a server or to this host's boxes in process, 'sandbox help servers' says.`,
+/var/lib/sandbox for root and ~/.sandbox for others. 'sandbox help servers'
+says where a command goes: to a server, or to this host's boxes in process.`,
 		Version:       core.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -108,7 +108,7 @@ func noVerb(cmd *cobra.Command, args []string) error {
 	}
 	err := fault.New(fault.InvalidArgument, "no command %q", args[0])
 	if ours, ok := dockerWords[args[0]]; ok && !cmd.HasParent() {
-		return fault.New(fault.InvalidArgument, "no command %q; here it is: %s", args[0], ours)
+		return fault.New(fault.InvalidArgument, "no command %q; use %s", args[0], ours)
 	}
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		err = fault.New(fault.InvalidArgument, "no command %q; did you mean %q?", args[0], near[0])
@@ -131,7 +131,7 @@ func (a *app) with(ctx context.Context, owned bool, do func(boxes) error) error 
 // withHost calls do with this host's home. It is for verbs that no server has.
 func (a *app) withHost(ctx context.Context, do func(*local.Host) error) error {
 	if a.target.url != "" || a.target.profile != "" {
-		return fault.New(fault.InvalidArgument, "this is about the host's own store: --url and --profile have no part in it")
+		return fault.New(fault.InvalidArgument, "this command works on the host's own store: leave out --url and --profile")
 	}
 	host, err := a.open(false)
 	if err != nil {

@@ -25,10 +25,10 @@ absolute path; the other is a path of this host, or - for standard input or
 output. (A path with a colon in its first part needs a ./ in front.)
 
 As with cp, a copy goes into DST where that is a directory or ends in "/", and
-becomes DST otherwise. Modes are kept; owners are the box's root, or ourselves.
-From standard input comes the content of a file, or for a DST that ends in "/"
-a tar to unpack there; to standard output goes the content of a file, or a
-directory as a tar.`,
+becomes DST otherwise. Modes are kept; the owner is the box's root, or you.
+Standard input is the content of a file, or for a DST that ends in "/" a tar to
+unpack there. Standard output gets the content of a file, or a directory as a
+tar.`,
 		Example: `  sandbox cp data.csv web:/data/
   sandbox cp web:/var/log ./log
   tar c src | sandbox cp - web:/work/`,
@@ -36,7 +36,7 @@ directory as a tar.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, to := placeOf(args[0]), placeOf(args[1])
 			if (from.box == "") == (to.box == "") {
-				return fault.New(fault.InvalidArgument, "one of SRC and DST has to be BOX:PATH, and the other a path of this host or -")
+				return fault.New(fault.InvalidArgument, "one of SRC and DST must be BOX:PATH, and the other a path of this host or -")
 			}
 			ctx := cmd.Context()
 			return a.with(ctx, false, func(on boxes) error {

@@ -18,7 +18,7 @@ func (a *app) createCmd() *cobra.Command {
 		Long: `Make a box, start it and print its id.
 
 IMAGE is an image of the store ('sandbox images ls'), "default" if left out;
-one that is not there is pulled, see 'sandbox images pull --help'.
+one that the store lacks is pulled, see 'sandbox images pull --help'.
 --rootfs DIR takes a directory in its place. The box runs until it is stopped and
 is then kept; with --rm it is removed.`,
 		Example: "  sandbox create -n web --memory 256 debian",

@@ -53,7 +53,7 @@ func TestDockersWords(t *testing.T) {
 	h := newHost(t)
 	for word := range dockerWords {
 		_, errs, code := h.sandbox(word, "x")
-		if code != 2 || !strings.Contains(errs, "here it is: ") || strings.Contains(errs, "did you mean") {
+		if code != 2 || !strings.Contains(errs, "; use ") || strings.Contains(errs, "did you mean") {
 			t.Errorf("%s: exit %d, %q", word, code, errs)
 		}
 	}

@@ -17,7 +17,7 @@ func (a *app) doctorCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Check that this host can run boxes",
-		Long: `Check that this host can run boxes: what is missing, and the line that mends it.
+		Long: `Check that this host can run boxes: what is missing, and the command that adds it.
 
 The exit code is 0 when nothing is missing that boxes need, else 3. Nothing is
 changed.`,
@@ -76,7 +76,7 @@ func checkList(checks []doctor.Check) string {
 	if doctor.Fit(checks) {
 		b.WriteString("This host can run boxes.\n")
 	} else {
-		b.WriteString("This host can't run boxes until what is MISSING is there.\n")
+		b.WriteString("This host can't run boxes until what is MISSING has been added.\n")
 	}
 	return b.String()
 }

@@ -22,8 +22,8 @@ type execFlags struct {
 
 func (f *execFlags) register(fs *pflag.FlagSet) {
 	fs.SetInterspersed(false) // flags behind the first argument may be the command's own
-	fs.BoolVarP(&f.Stdin, "interactive", "i", false, "give the command our standard input")
-	fs.BoolVarP(&f.TTY, "tty", "t", false, "give the command a terminal")
+	fs.BoolVarP(&f.Stdin, "interactive", "i", false, "pass standard input to the command")
+	fs.BoolVarP(&f.TTY, "tty", "t", false, "run the command on a terminal")
 	fs.Var(&f.timeout, "timeout", "end the command after this time (0: never)")
 }
 
@@ -41,10 +41,10 @@ func (a *app) execCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [FLAGS] BOX -- CMD...",
 		Short: "Run a command in a box",
-		Long: `Run a command in a box, with its output as ours.
+		Long: `Run a command in a box and print its output.
 
 The exit code is the command's own (128+N if signal N ended it); 125 means that
-not the command failed but sandbox did. Ctrl-C ends the command, or with -it
+sandbox failed, not the command. Ctrl-C ends the command, or with -it
 goes to the terminal of the command.`,
 		Example: `  sandbox exec -it web -- bash
   echo hello | sandbox exec -i web -- cat`,
@@ -67,7 +67,7 @@ goes to the terminal of the command.`,
 			return err
 		}
 		if ref == "" {
-			return fault.New(fault.InvalidArgument, "no box is named in front of the command")
+			return fault.New(fault.InvalidArgument, "no box is named before the command")
 		}
 		if len(argv) == 0 {
 			return fault.New(fault.InvalidArgument, "no command is given: %s", cmd.UseLine())
@@ -100,7 +100,7 @@ func split(cmd *cobra.Command, args []string) (name string, argv []string, err e
 	case len(args) > 0 && args[0] == "--":
 		args = args[1:]
 	case len(args) > 0 && strings.HasPrefix(args[0], "-"):
-		return "", nil, fault.New(fault.InvalidArgument, "%s behind %q: flags come before it, the command behind --", args[0], name)
+		return "", nil, fault.New(fault.InvalidArgument, "%s after %q: write flags before it, and the command after --", args[0], name)
 	}
 	return name, args, nil
 }

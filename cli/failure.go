@@ -75,7 +75,7 @@ func (a *app) report(cmd *cobra.Command, err error) {
 		fmt.Fprintf(a.Err, "  %s\n", printable(f.Prerequisite))
 	}
 	if id := requestID(err); id != "" && f.Kind.Row().HTTP >= http.StatusInternalServerError {
-		fmt.Fprintf(a.Err, "  the server's log calls the request %s\n", printable(id))
+		fmt.Fprintf(a.Err, "  the request in the server's log: %s\n", printable(id))
 	}
 	if next := nextStep(cmd, f.Kind); next != "" {
 		fmt.Fprintf(a.Err, "  %s\n", next)
@@ -113,7 +113,7 @@ func nextStep(cmd *cobra.Command, k fault.Kind) string {
 	case fault.ImageNotFound, fault.Image:
 		return "'sandbox images ls' lists the images, 'sandbox images pull' and 'sandbox images import' add one"
 	case fault.Unauthenticated:
-		return "'sandbox auth login' stores a key, SANDBOX_API_KEY gives one"
+		return "'sandbox auth login' stores a key; SANDBOX_API_KEY may hold one instead"
 	case fault.Engine, fault.Unsupported:
 		return "'sandbox doctor' checks this host"
 	}
@@ -156,12 +156,12 @@ func exitCodesTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString(`Exit codes:
 
-  0     it worked
-  125   run and exec: not the command failed but sandbox did
+  0     success
+  125   run and exec: sandbox failed, not the command
   126   run and exec: the command is not executable
   127   run and exec: the command does not exist
-  128+N ended by signal N, as 130 by Ctrl-C; for run and exec also: the
-        command died by it, as 143 or 137 after --timeout
+  128+N ended by signal N, such as 130 for Ctrl-C; for run and exec also:
+        the command was ended by it, such as 143 or 137 after --timeout
         run and exec end with the command's own exit code otherwise
 
 `)

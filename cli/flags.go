@@ -29,11 +29,11 @@ type boxFlags struct {
 func (f *boxFlags) register(fs *pflag.FlagSet) {
 	f.Box = options.Defaults()
 	fs.StringVarP(&f.Name, "name", "n", "", "name of the box")
-	fs.IntVar(&f.CPUs, "cpus", f.CPUs, "number of CPUs, a whole one")
+	fs.IntVar(&f.CPUs, "cpus", f.CPUs, "number of CPUs, a whole number")
 	fs.VarP((*mebibytes)(&f.MemoryMiB), "memory", "m", "memory in MiB, or with a unit")
 	fs.IntVar(&f.DiskSizeGB, "disk", 0, "disk size in GB (0: disk_ceiling_gb of config.toml, else none)")
 	f.env.register(fs)
-	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "let the box see a host path: `HOST:GUEST[:ro]` (repeatable); in a directory of the host's root a box can leave set-user-id programs of root: share it read-only")
+	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "share a host path with the box: `HOST:GUEST[:ro]` (repeatable); a box can leave set-user-id programs of root in a directory of the host's root: share such a directory read-only")
 	fs.StringArrayVarP(&f.ports, "publish", "p", nil, "publish a port: `[IP:]HOST:GUEST[/udp]` (repeatable)")
 	fs.StringVarP(&f.WorkingDir, "workdir", "w", "", "working directory of commands")
 	fs.StringVarP(&f.User, "user", "u", "", "user of commands: a name or id, with :group if wanted")
@@ -74,7 +74,7 @@ func (f *boxFlags) root(b *options.Box, image string) error {
 		return nil
 	}
 	if image != "" {
-		return fault.New(fault.InvalidArgument, "give an image or --rootfs, not both")
+		return fault.New(fault.InvalidArgument, "name an image or use --rootfs, not both")
 	}
 	abs, err := filepath.Abs(b.RootfsPath)
 	b.RootfsPath = abs
@@ -92,7 +92,7 @@ func keepFlags(cmd *cobra.Command, autoRemove *bool, byDefault bool) {
 		}
 		*autoRemove = !*keep
 		if cmd.Flags().Changed("rm") && *rm == *keep {
-			return fault.New(fault.InvalidArgument, "--rm and --keep contradict each other: give one")
+			return fault.New(fault.InvalidArgument, "--rm and --keep contradict each other: use one of them")
 		}
 		return nil
 	}

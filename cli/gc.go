@@ -11,10 +11,10 @@ func (a *app) gcCmd() *cobra.Command {
 	var olderThan seconds
 	cmd := &cobra.Command{
 		Use:   "gc [--older-than SECONDS]",
-		Short: "Remove boxes that are stopped or have failed, and what a crash left",
+		Short: "Remove boxes that are stopped or have failed, and what a crash left behind",
 		Args:  cobra.NoArgs,
 	}
-	cmd.Flags().Var(&olderThan, "older-than", "only boxes that have been so for this time")
+	cmd.Flags().Var(&olderThan, "older-than", "only boxes that stopped or failed at least this long ago")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.with(ctx, false, func(on boxes) error {

@@ -81,7 +81,7 @@ func shortID(id string) string { return id[:min(len(id), len("sha256:")+12)] }
 func (a *app) imagesRmCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm IMAGE...",
-		Short: "Remove images; boxes that stand on them keep their files",
+		Short: "Remove images; boxes made from them keep their files",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()

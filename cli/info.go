@@ -17,7 +17,7 @@ func (a *app) infoCmd() *cobra.Command {
 	return a.completeBoxes(&cobra.Command{
 		Use:     "info [BOX]",
 		Aliases: []string{"inspect"},
-		Short:   "Show all that is known of a box, or of the server",
+		Short:   "Show all that is known about a box, or about the server",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()

@@ -12,7 +12,7 @@ import (
 func (a *app) imagesInspectCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect IMAGE",
-		Short: "Show all that is known of an image",
+		Short: "Show all that is known about an image",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHost(cmd.Context(), func(host *local.Host) error {

@@ -52,21 +52,21 @@ func (a *app) keysCreateCmd() *cobra.Command {
 	var expires expiry
 	cmd := &cobra.Command{
 		Use:   "create NAME --permission P...",
-		Short: "Create an API key and print it, this once",
-		Long: `Create an API key and print it alone on standard output. It is shown this once.
+		Short: "Create an API key and print it; it is not shown again",
+		Long: `Create an API key and print it alone on standard output. It is not shown again.
 
 Permissions: Boxes, Keys, observability.logs.query, observability.logs.write.
-A key can grant only what it has itself.`,
+You can grant only permissions that your own key has.`,
 		Example: "  sandbox keys create ci --permission Boxes --expires 30d",
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringArrayVar(&n.Permissions, "permission", nil, "grant `P` (repeatable)")
-	cmd.Flags().Var(&expires, "expires", "when it ends: a time, or a number of days from now as in 30d (default: never)")
+	cmd.Flags().Var(&expires, "expires", "when it expires: a time, or a number of days from now as in 30d (default: never)")
 	cmd.Flags().StringVar(&n.Environment, "environment", "", "environment that its logs permissions are for (default: the server's)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		n.Name, n.ExpiresAt = args[0], expires.at
 		if len(n.Permissions) == 0 {
-			return fault.New(fault.InvalidArgument, "a key without a permission is of no use: give --permission, for example --permission Boxes")
+			return fault.New(fault.InvalidArgument, "a key needs a permission: add --permission, for example --permission Boxes")
 		}
 		ctx := cmd.Context()
 		return a.withServer(ctx, func(c *client.Client) error {
@@ -119,7 +119,7 @@ func (e *expiry) Set(arg string) error {
 		at, err = time.Parse(time.DateOnly, arg)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is neither a time as 2030-01-31T00:00:00Z or 2030-01-31 nor days as 30d", arg)
+		return fmt.Errorf("%q is neither a time such as 2030-01-31T00:00:00Z or 2030-01-31, nor a number of days such as 30d", arg)
 	}
 	e.at = &at
 	return nil

@@ -18,17 +18,17 @@ func (a *app) killCmd() *cobra.Command {
 		Short: "End a command of a box, or send it a signal",
 		Long: `End a command of a box and all that it has started, with SIGKILL.
 
-With -s the command's own process gets that signal; that works while nobody is
-attached to the command. 'sandbox ps BOX' lists the commands.`,
+With -s only the command's own process gets that signal; this works while no
+client is attached to the command. 'sandbox ps BOX' lists the commands.`,
 		Example: "  sandbox kill -s HUP web exec_6fq2vknzwx5n4tsm7yde",
 		Args:    cobra.ExactArgs(2),
 	}
-	cmd.Flags().StringVarP(&name, "signal", "s", "KILL", "the `SIGNAL`, as TERM or HUP")
+	cmd.Flags().StringVarP(&name, "signal", "s", "KILL", "the `SIGNAL`, such as TERM or HUP")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		sig := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 		if sig == 0 {
-			return fault.New(fault.InvalidArgument, "-s %q: there is no such signal; want a name, as TERM or HUP", name)
+			return fault.New(fault.InvalidArgument, "-s %q: there is no such signal; want a name such as TERM or HUP", name)
 		}
 		return a.with(ctx, false, func(on boxes) error { return kill(ctx, on, args[0], args[1], sig) })
 	}

@@ -20,11 +20,11 @@ func (a *app) authLoginCmd() *cobra.Command {
 	var prefix string
 	cmd := &cobra.Command{
 		Use:   "login [--url URL] [--api-key-stdin] [--profile NAME]",
-		Short: "Store a server's URL and our key for it",
-		Long: `Store a server's URL and our key for it in a profile. The key is asked for on
+		Short: "Store a server's URL and your key for it",
+		Long: `Store a server's URL and your key for it in a profile. The key is asked for on
 the terminal, or read from standard input with --api-key-stdin; it is never an
-argument, which others on the host could read. The server is not asked:
-'sandbox auth whoami' does that.
+argument, which others on the host could read. This does not contact the server:
+'sandbox auth whoami' does.
 
 Without --url the profile's URL stays, or is SANDBOX_REST_URL. The URL of a
 hosted service ends in /api.`,
@@ -46,7 +46,7 @@ hosted service ends in /api.`,
 		}
 		a.address(&p, prefix, cmd.Flags().Changed("path-prefix"))
 		if p.URL == "" {
-			return fault.New(fault.InvalidArgument, "whose key is it? give --url")
+			return fault.New(fault.InvalidArgument, "no server is named for the key: name it with --url")
 		}
 		if p.APIKey, err = a.readKey(cmd.Context(), fromStdin); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (a *app) readKey(ctx context.Context, fromStdin bool) (string, error) {
 	case tty != nil:
 		text, err = a.askKey(ctx, tty)
 	default:
-		err = fault.New(fault.InvalidArgument, "there is no terminal to ask for the key on: give it on standard input, with --api-key-stdin")
+		err = fault.New(fault.InvalidArgument, "there is no terminal to ask for the key on: pass it on standard input, with --api-key-stdin")
 	}
 	if err != nil {
 		return "", err

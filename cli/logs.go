@@ -19,9 +19,9 @@ func (a *app) logsCmd() *cobra.Command {
 		Long: `Print the output of a command in a box: the last one that was started, or EXEC
 ('exec -d' prints its id). Only a daemon keeps output.
 
-The verbs below ask the log table of the server, in which the output of all
-boxes is, and whatever else was sent there: a box that is called like one of
-them is named by its id.`,
+The commands below read the log table of the server, which holds the output of
+all boxes and all other logs that were sent to the server. If a box has the name
+of one of these commands, use the box's id.`,
 		Args: cobra.RangeArgs(1, 2),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the command ends")

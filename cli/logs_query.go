@@ -41,12 +41,12 @@ func (a *app) logsCountCmd() *cobra.Command {
 	var g client.LogGrouping
 	cmd := &cobra.Command{
 		Use:   "count [--by service,severity,time] [FLAGS]",
-		Short: "Count rows of the log table in groups",
+		Short: "Count the rows of the log table in groups",
 		Args:  cobra.NoArgs,
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringSliceVar(&g.GroupBy, "by", []string{"service"}, "`LIST` of service, severity and time")
-	cmd.Flags().IntVar(&g.BucketSeconds, "bucket", 300, "`SECONDS` that are one time: 60, 300, 3600 or 86400")
+	cmd.Flags().StringSliceVar(&g.GroupBy, "by", []string{"service"}, "what to group by: a `LIST` of service, severity and time")
+	cmd.Flags().IntVar(&g.BucketSeconds, "bucket", 300, "`SECONDS` of one group of times: 60, 300, 3600 or 86400")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if g.LogFilter, err = f.filter(); err != nil {
 			return err

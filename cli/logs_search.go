@@ -23,13 +23,13 @@ type logFlags struct {
 }
 
 func (f *logFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.from, "from", "1h", "`TIME` that rows begin at: RFC 3339, or how long ago, as 90m or 2d")
-	fs.StringVar(&f.to, "to", "0s", "`TIME` that rows end before")
-	fs.StringVar(&f.Service, "service", "", "rows of the service `NAME`; a box is box-ID")
-	fs.StringVar(&f.Severity, "severity", "", "rows of `LEVEL` TRACE, DEBUG, INFO, WARN, ERROR or FATAL")
-	fs.StringVar(&f.Text, "text", "", "rows that contain `TEXT`, in any case")
-	fs.StringVar(&f.TraceID, "trace", "", "rows of the trace `ID`")
-	fs.IntVarP(&f.Limit, "limit", "n", 100, "the most rows, 10000 at most")
+	fs.StringVar(&f.from, "from", "1h", "only rows from this `TIME` on: RFC 3339, or how long ago, such as 90m or 2d")
+	fs.StringVar(&f.to, "to", "0s", "only rows before this `TIME`")
+	fs.StringVar(&f.Service, "service", "", "only rows of the service `NAME`; that of a box is box-ID")
+	fs.StringVar(&f.Severity, "severity", "", "only rows of this `LEVEL`: TRACE, DEBUG, INFO, WARN, ERROR or FATAL")
+	fs.StringVar(&f.Text, "text", "", "only rows that contain `TEXT`, in upper or lower case")
+	fs.StringVar(&f.TraceID, "trace", "", "only rows of the trace `ID`")
+	fs.IntVarP(&f.Limit, "limit", "n", 100, "print at most this many rows, up to 10000")
 }
 
 // filter parses the times of the flags and returns the filter. Errors:
@@ -49,7 +49,7 @@ func moment(flag, s string, now time.Time) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return t, fault.New(fault.InvalidArgument, "%s %s: want a time as 2026-01-31T00:00:00Z, or how long ago, as 90m or 2d", flag, s)
+		return t, fault.New(fault.InvalidArgument, "%s %s: want a time such as 2026-01-31T00:00:00Z, or how long ago, such as 90m or 2d", flag, s)
 	}
 	return t, nil
 }
@@ -73,11 +73,11 @@ func (a *app) logsSearchCmd() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "search [FLAGS] [-f]",
-		Short: "Print the newest rows of the log table, the oldest of them first",
+		Short: "Print the newest rows of the log table, oldest first",
 		Args:  cobra.NoArgs,
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with the rows that come")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new rows as they come")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		filter, err := f.filter()
 		if err != nil {
@@ -123,7 +123,7 @@ func (a *app) followLogs(ctx context.Context, c *client.Client, f client.LogFilt
 				return err
 			}
 			if f.Limit == followMax && len(r.Rows) == followMax {
-				fmt.Fprintln(a.Err, "sandbox: more rows came than can be asked for at once: some before these are left out")
+				fmt.Fprintln(a.Err, "sandbox: more rows came than can be read at once: some before these are left out")
 			}
 			f.From, f.Limit = f.To, followMax
 		}

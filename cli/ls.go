@@ -29,7 +29,7 @@ func (a *app) lsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the boxes, newest first",
-		Long: `List the boxes, newest first: all of them, in whatever state.
+		Long: `List the boxes, newest first: all of them, in any state.
 
 --filter takes status=running|stopped, name=TEXT (a part of the name) and
 label=KEY or label=KEY=VALUE; a box must match all that are given.
@@ -44,7 +44,7 @@ label=KEY or label=KEY=VALUE; a box must match all that are given.
 	fs.StringArrayVar(&f.filters, "filter", nil, "only boxes that match `KEY=VALUE` (repeatable)")
 	fs.StringVar(&f.format, "format", "", "print each box by this Go `TEMPLATE`")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print ids alone")
-	fs.BoolP("all", "a", true, "list stopped boxes too, which is done anyway")
+	fs.BoolP("all", "a", true, "list stopped boxes too (they are always listed)")
 	cmd.MarkFlagsMutuallyExclusive("format", "quiet")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.ls(cmd.Context(), f) }
 	return cmd

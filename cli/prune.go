@@ -14,10 +14,10 @@ func (a *app) imagesPruneCmd() *cobra.Command {
 		Use:   "prune [--all]",
 		Short: "Remove layers that nothing needs",
 		Long: `Remove layers that no image and no box needs, and layers that were fetched in
-part; with --all also the images that no box stands on.`,
+part; with --all also the images that no box was made from.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVarP(&unused, "all", "a", false, "also images that no box stands on")
+	cmd.Flags().BoolVarP(&unused, "all", "a", false, "also images that no box was made from")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.withHost(ctx, func(host *local.Host) error {

@@ -16,18 +16,18 @@ func (a *app) psCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps [-a] BOX",
 		Short: "List the commands that run in a box",
-		Long: `List the commands that run in a box, newest first: what run, exec and attach
-have started, also detached ones, and not what those have started themselves.
-With -a ended ones are listed too, the last 1,024 at most.`,
+		Long: `List the commands that run in a box, newest first: those that run, exec and
+attach started, also detached ones, but not the processes that these started.
+With -a, commands that have ended are listed too, at most the last 1,024.`,
 		Example: "  sandbox ps web\n  sandbox kill web exec_6fq2vknzwx5n4tsm7yde",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fault.New(fault.InvalidArgument, "name one box, whose commands to list; 'sandbox ls' lists the boxes")
+				return fault.New(fault.InvalidArgument, "name the box whose commands are to be listed; 'sandbox ls' lists the boxes")
 			}
 			return nil
 		},
 	}
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "commands that have ended too")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "list commands that have ended too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.with(ctx, false, func(on boxes) error {

@@ -9,10 +9,10 @@ import (
 func (a *app) imagesPullCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "pull IMAGE",
-		Short: "Get an image from its registry, or a newer one",
-		Long: `Get an image from its registry, also if the store has one of that name.
-Layers that the store has are not fetched; an earlier pull that broke off is
-gone on with.
+		Short: "Pull an image from its registry, or a newer version of it",
+		Long: `Pull an image from its registry, also if the store has one of that name.
+Layers that the store has are not fetched again, and a pull that was interrupted
+continues where it stopped.
 
 IMAGE is an alias ('sandbox images ls --aliases') or a reference, as debian:12,
 host:5000/team/app or debian@sha256:...; without a host it is docker.io's.

@@ -21,7 +21,7 @@ func (a *app) restartCmd() *cobra.Command {
 A box that is removed when it stops (--rm) is refused.`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	cmd.Flags().VarP(&grace, "timeout", "t", "time between SIGTERM and SIGKILL")
+	cmd.Flags().VarP(&grace, "timeout", "t", "how long to wait between SIGTERM and SIGKILL")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.change(cmd.Context(), args, func(on boxes, ctx context.Context, ref string) (api.Box, error) {
 			return restart(ctx, on, ref, time.Duration(grace))

@@ -13,7 +13,7 @@ func (a *app) rmCmd() *cobra.Command {
 		Short: "Remove boxes and their disks",
 		Args:  cobra.MinimumNArgs(1),
 	}
-	cmd.Flags().BoolVarP(&force, "force", "f", false, "also boxes that are running")
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "remove running boxes too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.with(ctx, false, func(on boxes) error {

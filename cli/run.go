@@ -18,14 +18,15 @@ func (a *app) runCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [FLAGS] IMAGE [-- CMD...]",
 		Short: "Make a box, run a command in it, remove the box",
-		Long: `Make a box, run a command in it with its output as ours, and remove the box.
+		Long: `Make a box, run a command in it, print the command's output, and remove the box.
 Without CMD that is the image's own command: its Entrypoint with its Cmd. CMD
 takes the place of both.
 
 With --keep the box stays, running. With -d the command is left running, the
-box's id is printed, and the box stays until it is stopped. The box is removed however this ends; by
-kill -9 it is left when a server has made it. The exit code is the command's own (128+N if signal N ended
-it); 125 means that not the command failed but sandbox did.
+box's id is printed, and the box stays until it is stopped. Otherwise the box is
+removed even if this command is killed, except that after kill -9 a box that a
+server made is left. The exit code is the command's own (128+N if signal N ended
+it); 125 means that sandbox failed, not the command.
 --rootfs DIR takes a directory in place of IMAGE: sandbox run --rootfs DIR -- CMD...`,
 		Example: `  sandbox run debian -- python3 -c 'print(2**100)'
   sandbox run -it --network None debian -- bash`,
@@ -44,7 +45,7 @@ it); 125 means that not the command failed but sandbox did.
 			return err
 		}
 		if image == "" && f.RootfsPath == "" {
-			return fault.New(fault.InvalidArgument, "no image is named in front of the command")
+			return fault.New(fault.InvalidArgument, "no image is named before the command")
 		}
 		b, err := f.box(image)
 		if err != nil {

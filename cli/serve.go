@@ -27,15 +27,16 @@ func (a *app) serveCmd() *cobra.Command {
 		Use:   "serve [FLAGS]",
 		Short: "Serve the boxes of this host over HTTP",
 		Long: `Serve the boxes of this host over HTTP: on a TCP address, where every request
-needs an API key, and on a Unix socket, where the file's mode decides.
+needs an API key, and on a Unix socket, where the socket file's mode decides who
+may connect.
 
 The first start makes an administrator's key and stores it for the command
 line. One line on stderr says when the server is ready. SIGTERM and Ctrl-C end
-it; boxes run on. SIGHUP has it read its TLS certificate again; other settings
-need a restart. --config FILE is a TOML file in which every flag can stand
-under its name (listen = "127.0.0.1:9090", host-root = ["/srv"]), and short names
-of images under [aliases], and the budget of log queries under [logs.budget]; a
-flag that is given comes first.`,
+it; boxes keep running. SIGHUP makes it read its TLS certificate again; other
+settings need a restart. --config FILE is a TOML file in which every flag can
+stand under its name (listen = "127.0.0.1:9090", host-root = ["/srv"]), short
+names of images under [aliases], and the budget of log queries under
+[logs.budget]; a flag on the command line wins over the file.`,
 		Args: cobra.NoArgs,
 	}
 	serveFlags(cmd.Flags(), &c, &file)
@@ -125,7 +126,7 @@ func aliasTable(v any) (map[string]string, error) {
 		}
 	}
 	if !ok {
-		return nil, errors.New("want a table of names and references")
+		return nil, errors.New("must be a table of names and references")
 	}
 	return aliases, nil
 }
@@ -142,7 +143,7 @@ func form(repeatable bool) string {
 func setFlag(flags *pflag.FlagSet, name string, v any) error {
 	flag := flags.Lookup(name)
 	if flag == nil || name == "config" || name == "help" {
-		return errors.New("no setting is called so")
+		return errors.New("there is no such setting")
 	}
 	list, repeatable := flag.Value.(pflag.SliceValue)
 	items, isList := v.([]any)

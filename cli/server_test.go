@@ -74,7 +74,7 @@ func TestServerThatLies(t *testing.T) {
 		w.WriteHeader(500)
 		_, _ = io.WriteString(w, `{"error":{"code":"internal","message":"no\u001b[2J\nsandbox: all is well","request_id":"\u0007"}}`)
 	}, "ls")
-	if want := "sandbox: no?[2J\n  sandbox: all is well\n  the server's log calls the request ?\n"; code != 1 || errs != want {
+	if want := "sandbox: no?[2J\n  sandbox: all is well\n  the request in the server's log: ?\n"; code != 1 || errs != want {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 }

@@ -21,7 +21,7 @@ Every process of a box gets SIGTERM, and SIGKILL after the time of -t. A box
 made with --rm is removed.`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	cmd.Flags().VarP(&grace, "timeout", "t", "time between SIGTERM and SIGKILL")
+	cmd.Flags().VarP(&grace, "timeout", "t", "how long to wait between SIGTERM and SIGKILL")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.change(cmd.Context(), args, func(on boxes, ctx context.Context, ref string) (api.Box, error) {
 			return on.StopBox(ctx, ref, time.Duration(grace))

@@ -47,7 +47,7 @@ func unpack(r io.Reader, dest string) (string, error) {
 	}
 	top := path.Clean(first.Name)
 	if strings.Contains(top, "/") || !fs.ValidPath(top) || top == "." {
-		return "", fault.New(fault.Upstream, "the tar begins with %q, which is no name", first.Name)
+		return "", fault.New(fault.Upstream, "the tar begins with %q, which is not the name of a file", first.Name)
 	}
 	parent, name, err := landing(dest, top)
 	if err != nil {
@@ -75,7 +75,7 @@ func landing(dest, top string) (parent, name string, err error) {
 	}
 	parent, name = filepath.Split(dest)
 	if name == "" || name == "." || name == ".." {
-		return "", "", fault.New(fault.InvalidArgument, "%q can't be what a file or directory becomes", dest)
+		return "", "", fault.New(fault.InvalidArgument, "%q can't be the name of a file or directory", dest)
 	}
 	return filepath.Clean(parent), name, nil
 }
@@ -93,7 +93,7 @@ func (x *extraction) single(name string, first *tar.Header, t *tar.Reader) error
 		return err
 	}
 	if _, err := t.Next(); !errors.Is(err, io.EOF) {
-		return fault.Wrap(fault.Upstream, joined(err, errors.New("more than the one file")), "read the tar")
+		return fault.Wrap(fault.Upstream, joined(err, errors.New("the tar has more than one file")), "read the tar")
 	}
 	return nil
 }
@@ -134,12 +134,12 @@ func (x *extraction) tree(name, top string, first *tar.Header, t *tar.Reader) er
 func below(top string, h *tar.Header) (string, error) {
 	rest, ok := strings.CutPrefix(path.Clean(h.Name), top+"/")
 	if !ok || !fs.ValidPath(rest) || rest == "." {
-		return "", fault.New(fault.Upstream, "the tar names %q, which does not lie in %q", h.Name, top)
+		return "", fault.New(fault.Upstream, "the tar names %q, which is not in %q", h.Name, top)
 	}
 	if h.Typeflag == tar.TypeLink {
 		target, ok := strings.CutPrefix(path.Clean(h.Linkname), top+"/")
 		if !ok || !fs.ValidPath(target) {
-			return "", fault.New(fault.Upstream, "the tar links to %q, which does not lie in %q", h.Linkname, top)
+			return "", fault.New(fault.Upstream, "the tar links to %q, which is not in %q", h.Linkname, top)
 		}
 		h.Linkname = target
 	}
@@ -201,7 +201,7 @@ func (x *extraction) dir(name string, mode fs.FileMode) error {
 	case errors.Is(err, fs.ErrNotExist):
 		err = x.root.Mkdir(name, 0o700)
 	case err == nil && !st.IsDir():
-		err = fmt.Errorf("%s is there and no directory", name)
+		err = fmt.Errorf("%s exists and is not a directory", name)
 	}
 	x.modes[name] = mode
 	return err

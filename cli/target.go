@@ -49,7 +49,7 @@ func (a *app) withServer(ctx context.Context, do func(*client.Client) error) err
 		return err
 	}
 	if !remote {
-		return fault.New(fault.Unavailable, "only a daemon can do that, and none is used here: start one with 'sandbox serve', or name one with --url")
+		return fault.New(fault.Unavailable, "only a daemon can do that, and this command uses none: start one with 'sandbox serve', or name one with --url")
 	}
 	c, err := client.New(o)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *app) server(ctx context.Context) (o client.Options, remote bool, err er
 	t := a.target
 	switch {
 	case t.local && (t.url != "" || t.profile != ""), t.url != "" && t.profile != "":
-		return o, false, fault.New(fault.InvalidArgument, "--local, --url and --profile exclude each other: give one")
+		return o, false, fault.New(fault.InvalidArgument, "--local, --url and --profile can't be combined: use one of them")
 	case t.local:
 		return o, false, nil
 	case t.url != "":
@@ -104,7 +104,7 @@ func profileOptions(name string) (client.Options, error) {
 	case err != nil:
 		return client.Options{}, err
 	case !ok:
-		return client.Options{}, fault.New(fault.Config, "no profile is called %q: 'sandbox auth login --profile %s' stores one", name, name)
+		return client.Options{}, fault.New(fault.Config, "there is no profile %q: 'sandbox auth login --profile %s' stores one", name, name)
 	}
 	return optionsOf(p), nil
 }
@@ -121,7 +121,7 @@ func optionsOf(p profile.Profile) client.Options {
 
 // targetTopic is 'sandbox help servers'.
 func targetTopic() *cobra.Command {
-	return &cobra.Command{Use: "servers", Short: "Where a command goes: to which server, or to this host", Long: `Where a command goes; the first that applies counts:
+	return &cobra.Command{Use: "servers", Short: "Where a command goes: to which server, or to this host", Long: `Where a command goes. The first line that applies is used:
 
   --local                       this host's boxes, in process
   --url URL                     that server, with the key in SANDBOX_API_KEY

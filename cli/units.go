@@ -76,7 +76,7 @@ type envFlags struct{ files, vars []string }
 
 func (f *envFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVarP(&f.vars, "env", "e", nil, "set `KEY=VALUE` in the environment (repeatable)")
-	fs.StringArrayVar(&f.files, "env-file", nil, "set the KEY=VALUE lines of `FILE` in the environment; # begins a comment, -e counts more (repeatable)")
+	fs.StringArrayVar(&f.files, "env-file", nil, "set the KEY=VALUE lines of `FILE` in the environment; # begins a comment, -e wins over them (repeatable)")
 }
 
 // env returns the environment that the flags ask for.
