@@ -50,7 +50,7 @@ func (r Request) Check(p *document.Problems) {
 		p.OneOf(fmt.Sprintf("permissions[%d]", i), permission, api.Permissions()...)
 	}
 	p.When(!ValidEnvironment(r.Environment), "environment", "name", "must be 1 to %d letters, digits, _, . or -", maxEnvironmentLen)
-	p.When(r.ExpiresAt != nil && !r.ExpiresAt.After(time.Now()), "expires_at", "past", "must lie in the future")
+	p.When(r.ExpiresAt != nil && !r.ExpiresAt.After(time.Now()), "expires_at", "past", "must be in the future")
 }
 
 func printable(s string) bool {

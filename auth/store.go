@@ -189,7 +189,7 @@ func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
 	}
 	for _, p := range r.Permissions {
 		if !by.grants(p, r.Environment) {
-			return Key{}, "", fault.New(fault.PermissionDenied, "a key can grant only permissions it has, and this one lacks %s in the environment %s", p, r.Environment)
+			return Key{}, "", fault.New(fault.PermissionDenied, "a key can grant only permissions it has, and this key lacks %s in the environment %s", p, r.Environment)
 		}
 	}
 	secret := newSecret()
@@ -201,7 +201,7 @@ func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
 	if len(s.byID) >= maxKeys { // read without mu: byID changes only while disk is held
-		return Key{}, "", fault.New(fault.ResourceExhausted, "there are %d keys, which is the most: delete some", maxKeys)
+		return Key{}, "", fault.New(fault.ResourceExhausted, "there are %d keys, which is the most: delete some of them", maxKeys)
 	}
 	if err := s.records.Put(k.ID, k, true); err != nil {
 		return Key{}, "", err

@@ -129,7 +129,7 @@ func (c *collector) add(stderr bool, read []byte) error {
 		to = &c.stderr
 	}
 	if len(*to)+len(read) > maxCollected {
-		return fault.New(fault.ResourceExhausted, "the command wrote more than %d MiB and was killed; use sandbox_execute", maxCollected>>20)
+		return fault.New(fault.ResourceExhausted, "the command wrote more than %d MiB and was killed: use sandbox_execute, which has no limit", maxCollected>>20)
 	}
 	*to = append(*to, read...)
 	return nil

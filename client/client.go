@@ -108,7 +108,7 @@ func parseURL(address string) (base, socket string, err error) {
 	case err != nil:
 		return "", "", fault.New(fault.Config, "the URL can't be read: want http://HOST:PORT, https://HOST/api or unix:///PATH")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return "", "", fault.New(fault.Config, "URL %s: has more than a host and a path", u.Redacted())
+		return "", "", fault.New(fault.Config, "URL %s: must have only a host and a path", u.Redacted())
 	case u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
 		return "http://localhost", u.Path, nil
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":

@@ -152,9 +152,9 @@ func TestRefusals(t *testing.T) {
 		"another API":    {403, `{"error":"forbidden"}`, fault.PermissionDenied, "403"},
 		"a redirect":     {302, ``, fault.Upstream, "302"},
 		"too many":       {429, `{}`, fault.RateLimited, "429"},
-		"not JSON":       {200, `hello`, fault.Upstream, "not the JSON"},
-		"another type":   {200, `{"id":7}`, fault.Upstream, "not the JSON"},
-		"nothing at all": {200, ``, fault.Upstream, "not the JSON"},
+		"not JSON":       {200, `hello`, fault.Upstream, "not the expected JSON"},
+		"another type":   {200, `{"id":7}`, fault.Upstream, "not the expected JSON"},
+		"nothing at all": {200, ``, fault.Upstream, "not the expected JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

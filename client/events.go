@@ -78,7 +78,7 @@ func readEvents(stream io.Reader, after *int64, yield func(api.Event, error) boo
 		}
 		e, seq, err := m.event()
 		if err != nil {
-			return false, fault.Wrap(fault.Upstream, err, "an event that can't be read")
+			return false, fault.Wrap(fault.Upstream, err, "the server sent an event that can't be read")
 		}
 		if e == (api.Event{}) || seq != 0 && seq <= *after {
 			continue // of a kind that this client does not know, or yielded before
@@ -120,7 +120,7 @@ func (m message) log() (*api.Log, error) {
 		return nil, err
 	}
 	if l.Seq < 1 || l.Stream != api.Stdout && l.Stream != api.Stderr {
-		return nil, fmt.Errorf("output without a number or a stream")
+		return nil, fmt.Errorf("the server sent output without a number or a stream")
 	}
 	_, err := l.Bytes()
 	return &l, err

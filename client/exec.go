@@ -84,7 +84,7 @@ func (c *Client) exec(ctx context.Context, r request, box, verb string, path ...
 // Without it a caller could take the command for one that succeeded.
 func known(code *int) error {
 	if code == nil {
-		return fault.New(fault.Engine, "the box's init died under the command, so that nobody knows how the command ended")
+		return fault.New(fault.Engine, "the box's init died while the command ran, so how the command ended is unknown")
 	}
 	return nil
 }

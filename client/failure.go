@@ -53,7 +53,7 @@ func (c *Client) refused(resp *http.Response) error {
 		d.Error = &d.failure
 	}
 	if err != nil || d.Error.Code == nil || d.Error.Message == "" {
-		e.Err = fault.New(kindOf(resp.StatusCode), "%s answered %s, not as a sandbox service does; is that its address? (a hosted one ends in /api)",
+		e.Err = fault.New(kindOf(resp.StatusCode), "%s answered %s, which is not an answer of a sandbox service: check the address (a hosted service's ends in /api)",
 			c.url, resp.Status)
 		return e
 	}

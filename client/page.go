@@ -25,11 +25,11 @@ func pages[T any](ctx context.Context, c *Client, path string, query url.Values,
 		var entries []T
 		var next *string
 		if err := json.Unmarshal(page[member], &entries); err != nil {
-			return nil, fault.Wrap(fault.Upstream, err, "%s answered a listing without %s", c.url, member)
+			return nil, fault.Wrap(fault.Upstream, err, "%s sent a list without %s", c.url, member)
 		}
 		if token := page["next_page_token"]; token != nil {
 			if err := json.Unmarshal(token, &next); err != nil {
-				return nil, fault.Wrap(fault.Upstream, err, "%s answered a listing that can't be gone on with", c.url)
+				return nil, fault.Wrap(fault.Upstream, err, "%s sent a list whose next page can't be requested", c.url)
 			}
 		}
 		for _, entry := range entries {

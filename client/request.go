@@ -58,7 +58,7 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 		return err
 	}
 	if err := json.Unmarshal(reply, out); err != nil {
-		return fault.Wrap(fault.Upstream, err, "%s answered what is not the JSON expected", c.url)
+		return fault.Wrap(fault.Upstream, err, "%s sent an answer that is not the expected JSON", c.url)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (c *Client) read(ctx context.Context, resp *http.Response) ([]byte, error) 
 	case err != nil:
 		return nil, c.lost(ctx, err)
 	case len(doc) > maxReply:
-		return nil, fault.New(fault.Upstream, "%s answered with more than %d MiB", c.url, maxReply>>20)
+		return nil, fault.New(fault.Upstream, "%s sent an answer of more than %d MiB", c.url, maxReply>>20)
 	}
 	return doc, nil
 }
@@ -176,7 +176,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 		err = outer.Err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fault.Wrap(fault.Unavailable, err, "%s broke off its answer", c.url)
+		return fault.Wrap(fault.Unavailable, err, "the answer of %s was cut off", c.url)
 	}
 	return fault.Wrap(fault.Unavailable, err, "can't reach %s", c.url)
 }

@@ -149,7 +149,7 @@ func (s *Session) output(ctx context.Context, r io.Reader, buf []byte, sink func
 	stderr := false
 	if s.tagged {
 		if _, err := io.ReadFull(r, buf[:1]); errors.Is(err, io.EOF) || err == nil && buf[0] != 1 && buf[0] != 2 {
-			return fault.New(fault.Upstream, "%s sent output of no known stream", s.server)
+			return fault.New(fault.Upstream, "%s sent output of an unknown stream", s.server)
 		} else if err != nil {
 			return s.lost(ctx, err)
 		}

@@ -57,7 +57,7 @@ func (s sse) next() (message, error) {
 }
 
 func errTooLong() error {
-	return fault.New(fault.Upstream, "an event of more than %d MiB", maxLine>>20)
+	return fault.New(fault.Upstream, "the server sent an event of more than %d MiB", maxLine>>20)
 }
 
 // add adds a line with a field to the message. A comment, which begins with a

@@ -29,7 +29,7 @@ func (s settings) administrator(keys *auth.Store, before, now Address, say io.Wr
 		}
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(say, "sandbox: no administrator's key could be stored: %v; 'sandbox keys create' makes one through the socket\n", err)
+		_, _ = fmt.Fprintf(say, "sandbox: the administrator's key could not be stored: %v; 'sandbox keys create' makes one through the socket\n", err)
 	}
 	return now
 }

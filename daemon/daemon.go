@@ -185,11 +185,11 @@ func (d *Daemon) untilEnd(ctx context.Context) {
 		case <-d.Reload:
 		}
 		if d.tls == nil {
-			d.Log.Info("asked to reload, and there is no TLS certificate: other settings need a restart, through which boxes run on")
+			d.Log.Info("SIGHUP reloads only the TLS certificate, and none is set: other settings need a restart, during which boxes keep running")
 			continue
 		}
 		if err := d.tls.read(); err != nil {
-			d.Log.Error("the TLS certificate can't be read again, the one in use stays", "error", err)
+			d.Log.Error("the TLS certificate can't be read again: the one in use stays", "error", err)
 			continue
 		}
 		d.Log.Info("the TLS certificate was read again", "file", d.TLSCert)

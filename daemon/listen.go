@@ -87,7 +87,7 @@ func (l *unixListener) removeStale(ctx context.Context) error {
 		return fault.Wrap(fault.Config, err, "--socket")
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return fault.New(fault.Config, "--socket %s is there and is no socket: remove it or name another", l.name)
+		return fault.New(fault.Config, "--socket %s exists and is not a socket: remove it, or name another path", l.name)
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", sockets.Address(l.dir, l.name))
 	if err == nil {
@@ -97,7 +97,7 @@ func (l *unixListener) removeStale(ctx context.Context) error {
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		return fault.Wrap(fault.Config, err, "--socket")
 	}
-	return fault.Wrap(fault.Config, unix.Unlinkat(int(l.dir.Fd()), l.name, 0), "remove the socket of a daemon that has gone")
+	return fault.Wrap(fault.Config, unix.Unlinkat(int(l.dir.Fd()), l.name, 0), "remove the socket of a daemon that has ended")
 }
 
 // Close closes the listener and removes its name.
@@ -124,7 +124,7 @@ func lock(ctx context.Context, home string) (*filelock.File, error) {
 	defer cancel()
 	f, err := filelock.Exclusive(waiting, filepath.Join(dir, "lock"))
 	if fault.Is(err, fault.Timeout) && ctx.Err() == nil {
-		return nil, fault.New(fault.InvalidState, "a daemon runs on the home %s already: stop it, or set SANDBOX_HOME", home)
+		return nil, fault.New(fault.InvalidState, "a daemon already runs on the home %s: stop it, or set SANDBOX_HOME to another home", home)
 	}
 	return f, fault.Disk(err, "lock the home")
 }

@@ -55,7 +55,7 @@ func (l *Logs) Read(table any) error {
 	}
 	known, err := toml.NewDecoder(&text).Decode(l)
 	if err == nil && len(known.Undecoded()) > 0 {
-		err = fmt.Errorf("no setting is called %s", known.Undecoded()[0])
+		err = fmt.Errorf("there is no setting %s", known.Undecoded()[0])
 	}
 	return err
 }
@@ -146,7 +146,7 @@ func (s settings) startEngine(ctx context.Context, log *slog.Logger) (*embedded.
 		TTL: s.Logs.Keep, Memory: s.Logs.Memory, Logger: log,
 	})
 	if err != nil {
-		log.Warn("no log engine: log queries are answered with 503", "error", fault.Of(err).Message)
+		log.Warn("there is no log engine: log queries are answered with 503", "error", fault.Of(err).Message)
 		return nil, err
 	}
 	return e, nil
@@ -185,7 +185,7 @@ func (e logEngine) follow() func(*spool.Exec) {
 func (d *Daemon) recordBoxes(ctx context.Context) {
 	recs, err := d.runtime.List(ctx)
 	if err != nil {
-		d.Log.WarnContext(ctx, "what becomes of boxes is not in the log table", "error", err)
+		d.Log.WarnContext(ctx, "events and output of boxes are not written to the log table", "error", err)
 		return
 	}
 	d.logs.boxes.Boxes(recs)

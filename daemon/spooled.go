@@ -48,7 +48,7 @@ func (d *Daemon) follow(ctx context.Context, removed bool) {
 // sweep removes the output of boxes that no longer exist.
 func (d *Daemon) sweep(ctx context.Context) {
 	if err := d.spool.Sweep(ctx, spooled{d.runtime}); err != nil {
-		d.Log.ErrorContext(ctx, "the output of removed boxes is left", "error", err)
+		d.Log.ErrorContext(ctx, "the output of removed boxes could not be removed", "error", err)
 	}
 }
 

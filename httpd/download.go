@@ -76,7 +76,7 @@ func (s *Server) sendFile(w http.ResponseWriter, r *request, path string, asTar 
 	buf := pieces.Get().(*[]byte)
 	defer pieces.Put(buf)
 	if _, err := io.CopyBuffer(into, file.ReadCloser, *buf); err != nil && into.err == nil {
-		return fault.Wrap(fault.Engine, err, "the file broke off") // fail then breaks off the reply, too
+		return fault.Wrap(fault.Engine, err, "the file was cut off") // fail then breaks off the reply, too
 	}
 	return nil
 }

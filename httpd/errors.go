@@ -53,7 +53,7 @@ func (s *Server) fail(w *reply, r *request, err error) {
 	}
 	doc, mediaType, err := look.document(r, f, status)
 	if err != nil {
-		s.Log.LogAttrs(r.Context(), slog.LevelError, "a failure can't be told", slog.String("request_id", r.id), slog.Any("error", err))
+		s.Log.LogAttrs(r.Context(), slog.LevelError, "a failure could not be sent to the client", slog.String("request_id", r.id), slog.Any("error", err))
 	}
 	writePieces(w, status, mediaType, doc)
 }
@@ -72,7 +72,7 @@ func (s *Server) logFailure(r *request, f *fault.Error) {
 // request's number, under the name that the route's clients know.
 func ours(f *fault.Error, id string) *fault.Error {
 	if f.Kind == fault.Internal {
-		f.Message = "internal error; the server's log tells more under this " + id
+		f.Message = "internal error: the server's log has the details under this " + id
 	}
 	return f
 }

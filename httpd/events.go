@@ -106,7 +106,7 @@ func (o eventStream) run(ctx context.Context, reader *spool.Events) error {
 }
 
 // errGone means that the client no longer reads the stream.
-var errGone = errors.New("the client has gone")
+var errGone = errors.New("the client has disconnected")
 
 // send writes all events that have come so far.
 func (o eventStream) send(ctx context.Context, reader *spool.Events) error {

@@ -209,7 +209,7 @@ func (s *Server) spooled(r *request) (*spool.Exec, error) {
 	}
 	e, rec, err := s.exec(r, box)
 	if err == nil && e == nil {
-		return nil, fault.New(fault.InvalidState, "exec %s was started by another program, which reads its output", rec.ID)
+		return nil, fault.New(fault.InvalidState, "the output of exec %s is read by the program that started it, which is not this server", rec.ID)
 	}
 	return e, err
 }

@@ -19,7 +19,7 @@ func checkRoots(dirs []string) error {
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() {
-			err = errors.New("it is no directory")
+			err = errors.New("it is not a directory")
 		}
 		if err != nil {
 			return fault.Wrap(fault.Config, err, "host root %s", dir)
@@ -91,5 +91,5 @@ func (s *Server) hostRoot(field, path string) (string, error) {
 			return root, nil
 		}
 	}
-	return "", fault.New(fault.PermissionDenied, "%s %s lies in no directory that this server opens to clients (--host-root)", field, brief(path))
+	return "", fault.New(fault.PermissionDenied, "%s %s is in no directory that this server shares with clients (--host-root)", field, brief(path))
 }

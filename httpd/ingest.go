@@ -79,7 +79,7 @@ func (s *Server) exportBody(w http.ResponseWriter, r *request) (body []byte, fre
 	var all bytes.Buffer
 	for piece := 64 << 10; ; piece = min(2*piece, 1<<20) {
 		if !s.exporting.TryAcquire(int64(piece)) {
-			return nil, free, fault.New(fault.ResourceExhausted, "too many records are on their way: come again in a second")
+			return nil, free, fault.New(fault.ResourceExhausted, "too many records are being read: try again in a second")
 		}
 		held += piece
 		n, err := io.CopyN(&all, from, int64(piece))
@@ -106,7 +106,7 @@ func exportFault(err error) error {
 // exportResponse returns an ExportLogsServiceResponse. It is empty when all
 // records are stored.
 func exportResponse(e ingest.Encoding, refused int) []byte {
-	const why = "their time is after 2262, which the table can't hold"
+	const why = "their time is after the year 2262, which the table can't hold"
 	switch {
 	case e == ingest.JSON && refused == 0:
 		return []byte("{}")

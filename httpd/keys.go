@@ -84,7 +84,7 @@ func (s *Server) decodeKey(doc []byte) (auth.Request, error) {
 		if err != nil { // a date without a time is midnight UTC
 			at, err = time.Parse(time.DateOnly, *d.ExpiresAt)
 		}
-		p.When(err != nil, "expires_at", "format", "must be a date as 2030-01-31, or with a time as 2030-01-31T00:00:00Z")
+		p.When(err != nil, "expires_at", "format", "must be a date such as 2030-01-31, or with a time such as 2030-01-31T00:00:00Z")
 		if at = at.UTC(); err == nil {
 			req.ExpiresAt = &at
 		}

@@ -263,5 +263,5 @@ func (s *Server) cut(w *reply, r *request) {
 	}
 	// HTTP/2 can't be hijacked, and a WebSocket has been already.
 	_ = w.control().SetWriteDeadline(time.Unix(1, 0))
-	s.Log.LogAttrs(r.Context(), slog.LevelDebug, "reply cut off", slog.String("request_id", r.id), slog.String("status", fmt.Sprint(w.status)))
+	s.Log.LogAttrs(r.Context(), slog.LevelDebug, "a reply was cut off", slog.String("request_id", r.id), slog.String("status", fmt.Sprint(w.status)))
 }

@@ -62,7 +62,7 @@ func (c Config) checkPrefix() error {
 	case c.Prefix == "":
 		return nil
 	case c.Hosted:
-		return fault.New(fault.Config, "a prefix is for self-hosted servers: leave out --prefix or --hosted")
+		return fault.New(fault.Config, "--prefix is for self-hosted servers: leave out --prefix or --hosted")
 	case !auth.ValidEnvironment(c.Prefix) || strings.Trim(c.Prefix, ".") == "":
 		return fault.New(fault.Config, "prefix %q: want letters, digits, _, . or -", c.Prefix)
 	}

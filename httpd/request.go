@@ -58,7 +58,7 @@ func errTooLarge(most int64) error {
 // errBody classifies the failure of reading a body, which is the client's fault.
 func errBody(err error) error {
 	if timeout := interface{ Timeout() bool }(nil); errors.As(err, &timeout) && timeout.Timeout() {
-		return fault.New(fault.Timeout, "the body did not come in time")
+		return fault.New(fault.Timeout, "the body did not arrive in time")
 	}
 	return fault.Wrap(fault.Malformed, err, "the body can't be read")
 }

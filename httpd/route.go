@@ -137,7 +137,7 @@ func (t *table) find(path string) (httprouter.Handle, httprouter.Params) {
 func (n node) route(r *request, params httprouter.Params) (route *Route, allowed []string, err error) {
 	for i := range params {
 		if params[i].Value, err = url.PathUnescape(params[i].Value); err != nil {
-			return nil, nil, fault.New(fault.Malformed, "the path is not properly escaped")
+			return nil, nil, fault.New(fault.Malformed, "the path is not escaped correctly")
 		}
 	}
 	verb := ""
@@ -156,7 +156,7 @@ func (n node) route(r *request, params httprouter.Params) (route *Route, allowed
 		allowed = append(allowed, method)
 	}
 	slices.Sort(allowed)
-	return nil, allowed, fault.New(fault.MethodNotAllowed, "%s is no method of %s; it has %s", brief(r.Method), brief(r.URL.Path), strings.Join(allowed, ", "))
+	return nil, allowed, fault.New(fault.MethodNotAllowed, "the method %s is not allowed for %s, which has %s", brief(r.Method), brief(r.URL.Path), strings.Join(allowed, ", "))
 }
 
 // endsInParameter reports whether the path ends in a parameter. Only then can a

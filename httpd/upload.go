@@ -187,7 +187,7 @@ func (f *form) next() (*multipart.Part, error) {
 func (f *form) field(part *multipart.Part) error {
 	name := part.FormName()
 	if name != "dest" && name != "mode" && name != "archive" {
-		return document.Malformed(brief(name), "unknown", "is no field of an upload: it has file, dest, mode and archive")
+		return document.Malformed(brief(name), "unknown", "is not a field of an upload, which has file, dest, mode and archive")
 	}
 	b, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
@@ -219,19 +219,19 @@ func (f *form) field(part *multipart.Part) error {
 func (f *form) hold(part io.Reader) error {
 	fd, err := unix.Open(f.held, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return fault.Disk(err, "hold an upload")
+		return fault.Disk(err, "buffer an upload")
 	}
 	f.waits = os.NewFile(uintptr(fd), "upload")
 	into := &diskWriter{f: f.waits}
 	if _, err := io.Copy(into, part); err != nil {
 		if into.err != nil {
-			return fault.Disk(into.err, "hold an upload: send dest before file, and it is not held")
+			return fault.Disk(into.err, "buffer an upload: send dest before file, and no buffer is needed")
 		}
 		return errForm(err)
 	}
 	_, err = f.waits.Seek(0, io.SeekStart)
 	f.content = f.waits
-	return fault.Disk(err, "hold an upload")
+	return fault.Disk(err, "buffer an upload")
 }
 
 // diskWriter remembers the disk's failure, to tell it from a client's.
@@ -306,7 +306,7 @@ func (f *form) end() error {
 			return err
 		}
 		if part.FormName() != "mode" {
-			return document.Malformed(brief(part.FormName()), "order", "must come before file, or dest behind it")
+			return document.Malformed(brief(part.FormName()), "order", "must come before file, or dest must come after it")
 		}
 		if err := f.field(part); err != nil {
 			return err
@@ -317,7 +317,7 @@ func (f *form) end() error {
 // errForm classifies the failure of reading a form, which is the client's fault.
 func errForm(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return fault.New(fault.Malformed, "the form breaks off before its end")
+		return fault.New(fault.Malformed, "the form ends too early")
 	}
 	return errBody(err)
 }

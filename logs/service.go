@@ -55,7 +55,7 @@ func (s *Service) Admit(key string) (Allowance, error) {
 	a, ok := s.meter.take(key, s.Budget.PerMinute, time.Now())
 	if !ok {
 		return a, &fault.Error{Kind: fault.RateLimited, RetryAfter: a.Next,
-			Message: fmt.Sprintf("the key has used up its queries: there are %d a minute", a.Limit)}
+			Message: fmt.Sprintf("the key has used all its queries: it has %d a minute", a.Limit)}
 	}
 	return a, nil
 }
@@ -140,7 +140,7 @@ func notTheirs(err error) error {
 	if !fault.Is(err, fault.SQLError) {
 		return err
 	}
-	return fault.Wrap(fault.Upstream, err, "the log table is not as OpenTelemetry makes it")
+	return fault.Wrap(fault.Upstream, err, "the log table differs from the one that OpenTelemetry defines")
 }
 
 // run waits for one of the places of running queries, and then runs a query
@@ -154,7 +154,7 @@ func (s *Service) run(ctx context.Context, query func(context.Context, *purse) (
 		defer func() { <-s.running }()
 	default:
 		return Result{}, &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Second,
-			Message: fmt.Sprintf("%d queries run already, which is the most at once", s.Budget.Queries)}
+			Message: fmt.Sprintf("%d queries are running, which is the most at once: try again when one has ended", s.Budget.Queries)}
 	}
 	return query(ctx, s.Budget.purse())
 }

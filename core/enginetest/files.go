@@ -129,7 +129,7 @@ func brokenUpload(t *testing.T, s *suite) {
 	box := s.box(t)
 	dir := s.dir(t, box)
 	s.shell(t, box, "echo old >"+dir+"/file").wants(t, exited(0))
-	broke := errors.New("the client has gone")
+	broke := errors.New("the client has disconnected")
 	for _, dest := range []string{dir + "/file", dir + "/a/b/c"} {
 		_, err := box.Upload(ctx, core.Upload{Dest: dest}, io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), iotest.ErrReader(broke)))
 		if !errors.Is(err, broke) {

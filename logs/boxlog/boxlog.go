@@ -103,7 +103,7 @@ func (r *Recorder) keep(ctx context.Context) {
 	defer close(r.stored)
 	for first := range r.chunks {
 		if rows := append(r.gather(first), r.takeEvents()...); len(rows) > 0 && !r.store(ctx, rows) {
-			r.Log.Warn("rows of boxes were not stored before the end", "rows", len(rows))
+			r.Log.Warn("rows of boxes were not stored before the server ended", "rows", len(rows))
 		}
 	}
 }

@@ -114,7 +114,7 @@ func classify(ctx, whole context.Context, err error) error {
 		return failure(fault.Upstream, err, "the engine's answer can't be read")
 	}
 	if cut(err) {
-		return failure(fault.Unavailable, err, "the engine is not to be reached, or died")
+		return failure(fault.Unavailable, err, "the engine can't be reached, or died")
 	}
 	return failure(fault.Upstream, err, "the engine's answer can't be read")
 }

@@ -194,7 +194,7 @@ func (r *Result) decode(text []byte) error {
 		return failure(fault.Upstream, err, "the engine's answer can't be read")
 	}
 	if name, twice := duplicate(r.Columns); twice {
-		return failure(fault.SQLError, nil, "two columns of the result are called "+strconv.Quote(name)+": give one another name with AS")
+		return failure(fault.SQLError, nil, "two columns of the result are called "+strconv.Quote(name)+": rename one of them with AS")
 	}
 	r.Count = *rows
 	r.Statistics = Statistics{

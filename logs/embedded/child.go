@@ -97,7 +97,7 @@ func because(reason string, said <-chan string, err error) error {
 		return errors.New(reason)
 	}
 	if err == nil {
-		err = errors.New("it ended by itself")
+		err = errors.New("the engine ended by itself")
 	}
 	return err
 }

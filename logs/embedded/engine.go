@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.TTL < time.Second || o.TTL > maxTTL || o.Memory < 0 {
-		return nil, fault.New(fault.Config, "log engine: rows are kept %v and the memory is %d: want a second to 50 years, and no negative size", o.TTL, o.Memory)
+		return nil, fault.New(fault.Config, "log engine: rows are kept %v and the memory is %d: want 1 second to 50 years, and a memory size of at least 0", o.TTL, o.Memory)
 	}
 	e := &Engine{options: o, stopped: make(chan struct{}), changed: make(chan struct{}), why: errStarting}
 	var err error

@@ -102,7 +102,7 @@ type batch struct {
 // TooLarge.
 func (b *block) batch(s clickhouse.Schema) (batch, error) {
 	if b.size > maxBlock {
-		return batch{}, fault.New(fault.TooLarge, "the records take more than %d bytes as rows, in each of which the attributes of its resource stand anew: send fewer at once", maxBlock)
+		return batch{}, fault.New(fault.TooLarge, "the records take more than %d bytes as rows, since each row repeats the attributes of its resource: send fewer at once", maxBlock)
 	}
 	var input proto.Input
 	var names []string

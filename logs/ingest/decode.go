@@ -41,7 +41,7 @@ func decode(e Encoding, body []byte) (plog.Logs, error) {
 			logs, err = (&plog.ProtoUnmarshaler{}).UnmarshalLogs(body)
 		}
 	}
-	return logs, fault.Wrap(fault.Malformed, err, "the body is no ExportLogsServiceRequest")
+	return logs, fault.Wrap(fault.Malformed, err, "the body is not an ExportLogsServiceRequest")
 }
 
 // maxDepth bounds how deep values may be nested. The parser accepts any depth,
@@ -61,7 +61,7 @@ var request = func() message {
 	return message{1: {1: {1: pair}, 2: {1: {3: pair}, 2: record}}}
 }()
 
-var errDeep = errors.New("its values lie too deep in each other")
+var errDeep = errors.New("its values are nested too deeply")
 
 func checkDepth(b []byte, m message, depth int) error {
 	if depth > maxDepth {

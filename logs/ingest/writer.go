@@ -137,7 +137,7 @@ func (w *Writer) enqueue(one waiting) error {
 		return fault.New(fault.Unavailable, "the server is closing")
 	}
 	if w.size > 0 && w.size+len(one.text) > maxPending {
-		return fault.New(fault.ResourceExhausted, "too many records wait for the log engine: come again in a second")
+		return fault.New(fault.ResourceExhausted, "too many records wait for the log engine: try again in a second")
 	}
 	w.size += len(one.text)
 	w.pending = append(w.pending, one)
@@ -204,5 +204,5 @@ func failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fault.Wrap(fault.Unavailable, err, "the log engine does not take the records")
+	return fault.Wrap(fault.Unavailable, err, "the log engine refused the records")
 }

@@ -48,7 +48,7 @@ func ParseTableName(s string) (TableName, error) {
 		db, name = "", s
 	}
 	if !ast.IsPlain(name) || qualified && !ast.IsPlain(db) {
-		return TableName{}, fmt.Errorf("%q is no name of a table: want TABLE or DATABASE.TABLE", s)
+		return TableName{}, fmt.Errorf("%q can't be the name of a table: want TABLE or DATABASE.TABLE", s)
 	}
 	return TableName{Database: db, Name: name}, nil
 }

@@ -45,7 +45,7 @@ func connect(options []string) (connection, error) {
 	argv = append(argv, nil)
 	c := C.library_connect(argc, &argv[0])
 	if c == nil {
-		return connection{}, errors.New("the engine gives no connection")
+		return connection{}, errors.New("the engine opens no connection")
 	}
 	return connection{c}, nil
 }
@@ -138,7 +138,7 @@ func (i insertion) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var errRefused = errors.New("the engine takes no more data")
+var errRefused = errors.New("the engine accepts no more data")
 
 // done ends the data and waits until they are stored.
 func (i insertion) done() (result, error) { return newResult(C.library_done(i.i)) }
@@ -153,7 +153,7 @@ type result struct{ r *C.library_result }
 
 func newResult(r *C.library_result) (result, error) {
 	if r == nil {
-		return result{}, errors.New("the engine gives neither a result nor an error")
+		return result{}, errors.New("the engine returned neither a result nor an error")
 	}
 	if text := C.library_result_error(r); text != nil {
 		defer C.library_result_free(r)

@@ -216,7 +216,7 @@ func (s *server) answerNative(w http.ResponseWriter, q request) error {
 	case "SELECT 1":
 		answer = one()
 	default:
-		return fail(codeNotImplemented, "NOT_IMPLEMENTED", "the embedded engine writes no Native format: ask for another")
+		return fail(codeNotImplemented, "NOT_IMPLEMENTED", "the embedded engine does not support the format Native: ask for another")
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 	_, err := bytes.NewReader(answer).WriteTo(w)

@@ -118,7 +118,7 @@ func (c *checker) typeName(f *ast.Call, at int) {
 func (c *checker) typeText(pos int, text string) {
 	t, err := parse.Type(text)
 	if err != nil {
-		c.refuse(pos, "%s is no type", ast.Short(text))
+		c.refuse(pos, "%s is not a type", ast.Short(text))
 		return
 	}
 	c.typeInText(pos, t)
@@ -178,7 +178,7 @@ func (c *checker) values(f *ast.Call) {
 	}
 	columns, err := parse.Columns(text)
 	if err != nil || !c.columns(f.Pos, columns) {
-		c.refuse(f.Pos, "%s is no list of columns", ast.Short(text))
+		c.refuse(f.Pos, "%s is not a list of columns", ast.Short(text))
 	}
 }
 

@@ -95,7 +95,7 @@ const maxPlaceholder = 64
 
 func (c *checker) placeholder(h *ast.Placeholder) {
 	if len(h.Name) > maxPlaceholder || !ast.IsPlain(h.Name) || h.Name[0] == '_' {
-		c.refuse(h.Pos, "%s is no name for a placeholder: a letter, then letters, digits and _, %d at most", ast.Short(h.Name), maxPlaceholder)
+		c.refuse(h.Pos, "%s can't be the name of a placeholder: use a letter, then letters, digits and _, %d at most", ast.Short(h.Name), maxPlaceholder)
 	}
 }
 
@@ -107,7 +107,7 @@ func (c *checker) dataType(pos int, t *ast.Type) {
 	}
 	for _, arg := range t.Args {
 		if l := arg.Literal; l != nil && l.Form == ast.Text && !hasPrefix(t.Name, "enum") && !isZone(l.Value) {
-			c.refuse(pos, "%s is no time zone", ast.Short(l.Value))
+			c.refuse(pos, "%s is not a time zone", ast.Short(l.Value))
 		}
 	}
 }

@@ -15,10 +15,10 @@ var inOperators = map[string]bool{"IN": true, "NOT IN": true, "GLOBAL IN": true,
 func (c *checker) set(pos int, x *ast.Expr, s *scope) {
 	switch right := bare(*x).(type) {
 	case *ast.Star:
-		c.refuse(pos, "a star cannot stand right of IN")
+		c.refuse(pos, "a star cannot be on the right of IN")
 	case *ast.Call:
 		if right.Name == "format" {
-			c.refuse(right.Pos, "%s cannot stand right of IN", right.Name)
+			c.refuse(right.Pos, "%s cannot be on the right of IN", right.Name)
 		}
 	case *ast.Name:
 		c.namedSet(x, right, s)
@@ -38,7 +38,7 @@ func (c *checker) namedSet(x *ast.Expr, n *ast.Name, s *scope) {
 			return
 		}
 	}
-	c.refuse(n.Pos, "the name %s cannot stand right of IN: write has(array, x) or a subquery", ast.Short(name))
+	c.refuse(n.Pos, "the name %s cannot be on the right of IN: write has(array, x) or a subquery", ast.Short(name))
 }
 
 // inline puts a constant in the place of its alias.

@@ -57,7 +57,7 @@ func (p *parser) datePartOf(pos int, part string) ast.Expr {
 	if u := unitOf(part); u != nil {
 		return call(u.function, x)
 	}
-	p.fail("%s is no unit of time", ast.Short(part))
+	p.fail("%s is not a unit of time", ast.Short(part))
 	return x
 }
 

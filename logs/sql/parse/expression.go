@@ -169,7 +169,7 @@ func (p *parser) ternary(x ast.Expr) ast.Expr {
 func (p *parser) lambda(x ast.Expr) ast.Expr {
 	params, ok := lambdaParams(x)
 	if !ok {
-		p.fail("before -> stand names: x, or (x, y)")
+		p.fail("only names may be before ->: x, or (x, y)")
 	}
 	p.expectSymbol("->")
 	return &ast.Lambda{Params: params, Body: p.expression(lowest)}

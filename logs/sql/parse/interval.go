@@ -126,7 +126,7 @@ func (p *parser) intervalFields(pos int, s string) []ast.Expr {
 		parts = append(parts, part)
 		s = s[n+1:]
 	}
-	p.fail("this is no interval %s TO %s", first.name, last.name)
+	p.fail("there is no interval %s TO %s", first.name, last.name)
 	return nil
 }
 

@@ -14,7 +14,7 @@ func (p *parser) limits(s *ast.Select) {
 			continue
 		}
 		if s.LimitBy != nil || s.DistinctOn != nil || ties {
-			p.fail("LIMIT BY stands once, and neither with DISTINCT ON nor WITH TIES")
+			p.fail("LIMIT BY is allowed once, and not together with DISTINCT ON or WITH TIES")
 		}
 		s.LimitBy = &ast.LimitBy{Limit: limit, Offset: offset}
 		if s.LimitBy.All = p.limitByAll(); !s.LimitBy.All {

@@ -29,7 +29,7 @@ func (p *parser) named() ast.Expr {
 		}
 	}
 	if p.peek().isSymbol("(") {
-		p.fail("a function has a name of one part")
+		p.fail("the name of a function has no dot")
 	}
 	return n
 }

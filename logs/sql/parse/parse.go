@@ -66,15 +66,15 @@ func instead(t token) string {
 	case t.is("DESCRIBE"), t.is("DESC"), t.is("SHOW"), t.is("EXISTS"):
 		return "the columns of the log table are at GET /v1/observability/schema"
 	case t.is("EXPLAIN"):
-		return "plans are not shown; the statistics of an answer say what it has read"
+		return "query plans are not shown; the statistics of a result say how much was read"
 	default:
-		return "only queries are answered"
+		return "only queries are allowed"
 	}
 }
 
 // refuseClause refuses a clause that would choose how the engine answers.
 func (p *parser) refuseClause(t token) {
-	why := "answers are JSON anyway"
+	why := "results are always JSON"
 	if t.is("SETTINGS") {
 		why = "the server sets them"
 	}

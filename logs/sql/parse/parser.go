@@ -37,7 +37,7 @@ func (p *parser) ahead(n int) token {
 func (p *parser) next() token {
 	t := p.peek()
 	if p.steps--; p.steps < 0 {
-		p.fail("the statement is too involved")
+		p.fail("the statement is too complex")
 		p.fatal = true
 	}
 	if p.err == nil && t.kind != end {
