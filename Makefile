@@ -50,7 +50,7 @@ programs:
 image: root deps $(BUILD)/debian.tar build ## make a small Debian image and import it as the alias "default" (needs root)
 	$(BUILD)/sandbox images import default $(BUILD)/debian.tar
 
-# Debian with bash and python3; made anew when its recipe changes.
+# Debian with bash and python3; made again when its recipe changes.
 $(BUILD)/debian.tar: test/image/debian.sh
 	@rm -f $@
 	test/image/debian.sh $@
@@ -99,7 +99,7 @@ lint: ## run golangci-lint, at the pinned version
 fmt: ## format the Go sources
 	gofmt -s -w $$(git ls-files '*.go')
 
-docs: ## write the generated documents, and what documents quote, anew
+docs: ## rewrite the generated documents, and what documents quote
 	$(GO) test ./core/fault -run TestDocument -update
 	$(GO) test ./logs/sql/check -run TestDocument -update
 	$(GO) test ./test -run 'TestQuoted|TestContents' -update

@@ -4,14 +4,14 @@
 
 #include "sandbox.h"
 
-/* Go has no const: these names give cgo the header's own types. */
+/* Go has no const: with these names, cgo uses the header's own types. */
 typedef const char cchar;
 typedef const char *const cstrings;
 typedef const void cvoid;
 typedef const SandboxCommand ccommand;
 typedef const SandboxTerminal cterminal;
 
-/* Who gets a command's output. See execute.c. */
+/* Where a command's output goes. See execute.c. */
 typedef struct output {
   SandboxOutputCallback callback;
   void *user_data;
@@ -19,14 +19,14 @@ typedef struct output {
 
 void call_output(const output *to, const char *text, int is_stderr);
 
-/* How many released handles are told from live ones. */
+/* How many released handles are remembered, so that a call on one is refused. */
 #define RELEASED_HANDLES (1 << 16)
 
 /* Keeps the address of a released handle, and returns the oldest one when there are more than that, to be
  * freed; else NULL. Calls must not overlap. */
 void *keep_released(void *address);
 
-/* The directory-to-be of the programs: the file that this library was loaded from, or NULL. */
+/* Where the search for the programs begins: the file that this library was loaded from, or NULL. */
 const char *library_file(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* What can go wrong, and how a program tells: by the code, not by the text. */
+/* What can go wrong, and how a program distinguishes it: by the code, not by the text. */
 #include "common.h"
 
 /* Prints a failure and makes the error struct ready for the next call. */

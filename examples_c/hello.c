@@ -17,6 +17,6 @@ int main(void) {
       sandbox_execute(box, "python3", "[\"-c\", \"print('from a box: 2**100 =', 2**100)\"]", show, NULL, &exit_code, &err))
     fprintf(stderr, "%s\n", err.message);
   sandbox_error_free(&err);
-  sandbox_runtime_free(runtime); /* and with it the box */
+  sandbox_runtime_free(runtime); /* removes the box, too */
   return exit_code;
 }

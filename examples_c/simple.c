@@ -1,4 +1,4 @@
-/* The shortest way: one box, whole results, nothing to set up. */
+/* The shortest way: one box, complete results, no set-up. */
 #include <stdio.h>
 #include <sandbox.h>
 

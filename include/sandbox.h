@@ -21,11 +21,11 @@
  * sandbox_create_box, then sandbox_execute, then the two release functions.
  *
  *
- * WHAT THE HOST MUST GIVE
+ * WHAT THE HOST NEEDS
  *
  *   Linux 5.19 or newer, cgroups (v1, v2 or both), and root: a program without
  *   it gets SANDBOX_UNSUPPORTED when it makes a box. `sandbox doctor`
- *   checks the host and names the line that mends what is missing.
+ *   checks the host and names a command that adds what is missing.
  *
  *   Two programs do the work, so that nothing privileged happens in
  *   your process: sandbox-shim (one for a home, started by the first box,
@@ -54,7 +54,7 @@
  *
  *   Functions that can fail return a SandboxErrorCode. The last parameter is
  *   the caller's own CSandboxError, or NULL. On failure its code and message
- *   are set (what it held before is overwritten, not freed), and out
+ *   are set (their old values are overwritten, not freed), and out
  *   parameters are set to NULL; on success it is not touched.
  *   The code says what a caller can do; the message is for people and may
  *   change. Treat a code that you do not know as SANDBOX_INTERNAL. Codes are
@@ -70,8 +70,8 @@
  *
  * OWNERSHIP
  *
- *   Parameters are only read, and only during the call. What a function hands
- *   out belongs to the caller, who releases it with the function named there;
+ *   Parameters are only read, and only during the call. What a function
+ *   returns belongs to the caller, who releases it with the function named there;
  *   never with free(). All release functions accept NULL and never fail.
  *
  *   A handle that was released, or that belongs to a runtime that was
@@ -84,7 +84,8 @@
  *
  *   All calls block until they are done. A CSandboxRuntime may be shared by
  *   threads. A CBoxHandle and a CSandboxSimple are used by one thread at a
- *   time (a CSandboxExecution: see there); a second thread gets its own handle on the same box by sandbox_get.
+ *   time (CSandboxExecution has rules of its own, see there); a second thread
+ *   gets its own handle on the same box with sandbox_get.
  *   Output callbacks run on the thread that called, before the call returns.
  *
  *
@@ -110,7 +111,7 @@
 extern "C" {
 #endif
 
-/* What went wrong, by what a caller can do about it. */
+/* What went wrong. Each code is a different case for the caller. */
 typedef enum SandboxErrorCode {
   SANDBOX_OK = 0,
   SANDBOX_INTERNAL = 1,            /* an error inside the library */
@@ -125,10 +126,10 @@ typedef enum SandboxErrorCode {
   SANDBOX_EXECUTION = 10,          /* the command can't be started */
   SANDBOX_STOPPED = 11,            /* the runtime was shut down */
   SANDBOX_ENGINE = 12,             /* a shim is missing, of another version, or died */
-  SANDBOX_UNSUPPORTED = 13,        /* not root; the kernel, or this version, lacks it */
+  SANDBOX_UNSUPPORTED = 13,        /* not root; the kernel, or this version, does not support it */
   SANDBOX_RESOURCE_EXHAUSTED = 20, /* a limit of the host or of the library is reached */
-  SANDBOX_TIMEOUT = 32,            /* the time given has passed */
-  SANDBOX_CANCELED = 33,           /* ended by someone else's wish, such as a stop of the box */
+  SANDBOX_TIMEOUT = 32,            /* the timeout has passed */
+  SANDBOX_CANCELED = 33,           /* ended on request, such as a stop of the box */
   SANDBOX_UNAUTHENTICATED = 34,    /* a key is missing or unknown (remote use) */
   SANDBOX_PERMISSION_DENIED = 35,  /* a key lacks the permission (remote use) */
   SANDBOX_UNAVAILABLE = 36         /* not available now; try again */
@@ -143,10 +144,10 @@ typedef struct CSandboxSimple CSandboxSimple;   /* a box with nothing to set up 
 /* A failure. The caller owns the struct; sandbox_error_free frees the message. */
 typedef struct CSandboxError {
   SandboxErrorCode code;
-  char *message; /* UTF-8; names the thing and what to do next */
+  char *message; /* UTF-8; says what failed and what to do next */
 } CSandboxError;
 
-/* What a command of sandbox_simple_run gave. */
+/* The result of a command of sandbox_simple_run. */
 typedef struct CSandboxExecResult {
   int exit_code;
   char *stdout_text;
@@ -159,17 +160,17 @@ typedef struct CSandboxExecResult {
  * text is UTF-8, NUL-terminated, never empty, never ends inside a character,
  * and is valid until the callback returns; a NUL byte and bytes that are not
  * UTF-8 arrive as U+FFFD. is_stderr is 1 for standard error, 0 for standard
- * output. user_data is what the caller gave, whatever it is.
+ * output. user_data is the caller's own value, passed on unchanged.
  *
  * Runs on the thread that called, and the command waits while it runs. It may
  * call the library, also on its own box, and may release any handle; the
- * running call goes on with what it has. To end the command early, stop the
+ * running call is not affected. To end the command early, stop the
  * box through a second handle (sandbox_get), from the callback or from another
  * thread.
  */
 typedef void (*SandboxOutputCallback)(const char *text, int is_stderr, void *user_data);
 
-/* A command with all that can be said of it. Zero a member to leave it out. */
+/* A command with all its settings. Set a member to 0 to leave it out. */
 typedef struct SandboxCommand {
   const char *command;   /* required: a path, or a name that is looked up in the box's PATH */
   const char *args_json; /* JSON array of strings, the command's own name not included */
@@ -203,7 +204,7 @@ const char *sandbox_version(void);
  * Any thread.
  * Errors: SANDBOX_CONFIG (home_dir, registries_json), SANDBOX_ENGINE (names
  * every place where a shim was looked for), SANDBOX_STORAGE,
- * SANDBOX_UNSUPPORTED (the home's file system can't carry boxes).
+ * SANDBOX_UNSUPPORTED (the home's file system can't hold boxes).
  */
 SandboxErrorCode sandbox_runtime_new(const char *home_dir, const char *registries_json,
                                      CSandboxRuntime **out, CSandboxError *err);
@@ -214,9 +215,9 @@ SandboxErrorCode sandbox_runtime_new(const char *home_dir, const char *registrie
  * runtime still needs sandbox_runtime_free.
  *
  * timeout_seconds: how long a box has between SIGTERM and SIGKILL; 0 means 10
- *   seconds, -1 waits for ever.
+ *   seconds, -1 waits without a limit.
  *
- * Any thread; beside running commands, which then end.
+ * Any thread, also while commands run, which then end.
  * Errors: SANDBOX_INVALID_ARGUMENT (below -1).
  */
 SandboxErrorCode sandbox_runtime_shutdown(CSandboxRuntime *runtime, int timeout_seconds,
@@ -234,7 +235,7 @@ SandboxErrorCode sandbox_runtime_metrics(CSandboxRuntime *runtime, char **out_js
 
 /*
  * Releases the runtime and every handle of its boxes. Stops and removes the
- * boxes that this runtime created with auto_remove; others live on.
+ * boxes that this runtime created with auto_remove; others keep running.
  *
  * NULL and a second release do nothing. Any thread; commands that still run in
  * the removed boxes end with SANDBOX_CANCELED.
@@ -255,7 +256,7 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *   volumes       array    required  {"host_path", "guest_path", "read_only"}: a directory or file of
  *                                    the host, whose owner is the box's root. In a directory of the
  *                                    host's root a box can leave set-user-id programs of root, for
- *                                    whoever reaches them on the host: share it read-only
+ *                                    every user who can reach them on the host: share it read-only
  *   network       string   required  "Isolated", or "None"
  *   ports         array    required  {"host_port", "guest_port", "protocol": "Tcp" or "Udp", "host_ip":
  *                                    127.0.0.1 if left out}
@@ -308,7 +309,7 @@ SandboxErrorCode sandbox_start_box(CBoxHandle *box, CSandboxError *err);
 SandboxErrorCode sandbox_stop_box(CBoxHandle *box, CSandboxError *err);
 
 /*
- * Finds a box of the home, whoever made it.
+ * Finds a box of the home, whichever program made it.
  *
  * id_or_name: the full id, the name, or the beginning of an id that is not
  *   ambiguous ("box_" and at least 4 characters).
@@ -361,12 +362,12 @@ SandboxErrorCode sandbox_get_info(CSandboxRuntime *runtime, const char *id_or_na
 SandboxErrorCode sandbox_box_info(CBoxHandle *box, char **out_json, CSandboxError *err);
 
 /*
- * Measures of the box as a JSON object: cpu_percent (the mean since it was
+ * Statistics of the box as a JSON object: cpu_percent (the mean since it was
  * started; 100 is one CPU), memory_bytes, commands_executed_total,
  * exec_errors_total, bytes_sent_total, bytes_received_total,
  * total_create_duration_ms, network_bytes_sent, network_bytes_received (by the
  * box's network since it was started, headers included; 0 with network None).
- * What is unknown is null, as most is of a box that does not run.
+ * Values that are unknown are null, as are most of a box that does not run.
  *
  * *out_json: release with sandbox_free_string. One thread a handle.
  * Errors: SANDBOX_NOT_FOUND.
@@ -395,7 +396,7 @@ void sandbox_box_free(CBoxHandle *box);
  * command: a path, or a name that is looked up in the box's PATH. No shell.
  * args_json: NULL, or a JSON array of strings; the command's own name is not
  *   part of it.
- * callback: NULL to drop the output. user_data is handed to it as it is.
+ * callback: NULL to drop the output. user_data is passed to it unchanged.
  * *out_exit_code: 0 to 255; -N if signal N ended the command (-9 also when it
  *   used more memory than the box has).
  *
@@ -405,7 +406,7 @@ void sandbox_box_free(CBoxHandle *box);
  * Errors: SANDBOX_EXECUTION (it can't be started: *out_exit_code is 127 if
  * there is no such command, 126 if it is not executable, its working directory
  * is missing or its user unknown), SANDBOX_CANCELED (the box was stopped or
- * removed meanwhile), SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (the box does
+ * removed during the call), SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (the box does
  * not run), SANDBOX_INVALID_ARGUMENT. Except as said, *out_exit_code is not
  * written then.
  */
@@ -414,7 +415,7 @@ SandboxErrorCode sandbox_execute(CBoxHandle *box, const char *command, const cha
                                  int *out_exit_code, CSandboxError *err);
 
 /*
- * The same, with environment, working directory, user and time limit.
+ * The same, with environment, working directory, user and timeout.
  *
  * Errors: as sandbox_execute, and SANDBOX_TIMEOUT (timeout_secs passed: the
  * command and all that it started are gone, *out_exit_code is not written).
@@ -472,9 +473,9 @@ SandboxErrorCode sandbox_exec_start(CBoxHandle *box, const SandboxCommand *comma
 SandboxErrorCode sandbox_exec_list(CBoxHandle *box, char **out_json, CSandboxError *err);
 
 /*
- * Takes over a command that nobody reads any more: its reader called
- * sandbox_exec_detach, or the process of its reader ended. Output that nobody
- * has read yet is still there to read.
+ * Takes over a command that no longer has a reader: its reader called
+ * sandbox_exec_detach, or the process of its reader ended. Output that was not
+ * read yet can still be read.
  *
  * exec_id: its full id.
  * *out: release with sandbox_exec_free.
@@ -629,7 +630,7 @@ SandboxErrorCode sandbox_simple_new(const char *image, int cpus, int memory_mib,
                                     CSandboxSimple **out, CSandboxError *err);
 
 /*
- * Runs a command and gives all its output at once.
+ * Runs a command and returns all its output at once.
  *
  * args: argc strings, the command's own name not included; may be NULL when
  *   argc is 0.

@@ -1,4 +1,4 @@
-// Starts a program that is nobody's child. See spawn.go.
+// Starts a program that is not a child of the caller. See spawn.go.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

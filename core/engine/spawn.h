@@ -11,7 +11,7 @@ struct spawn {
 	int error;
 };
 
-// spawn_detached starts the program; 0, or an errno.
+// spawn_detached starts the program. Returns 0, or an errno.
 int spawn_detached(struct spawn *s);
 
 #endif

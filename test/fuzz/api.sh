@@ -3,13 +3,13 @@
 #   api.sh BUILD CASES
 # BUILD holds the programs and schemathesis; CASES is how many requests there
 # shall be at least. It fails for a reply that docs/openapi.yaml does not have,
-# for a fault of the daemon's, and for too few cases.
+# for an internal error of the daemon, and for too few cases.
 set -euo pipefail
 build=$(cd "$1" && pwd) cases=$2
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 export SANDBOX_HELPER_DIR=$build SANDBOX_HOME=$work/home
-# Its profiles are not the user's.
+# The daemon must not use the user's profiles.
 export HOME=$work/user
 mkdir -p "$SANDBOX_HOME" "$HOME" "$work/root"/{bin,etc,tmp,proc,sys,dev,root}
 daemon=
@@ -27,7 +27,7 @@ trap finish EXIT
 cp /bin/busybox "$work/root/bin/"
 for applet in $(/bin/busybox --list | grep -vx busybox); do ln -s busybox "$work/root/bin/$applet"; done
 echo 'root:x:0:0:root:/root:/bin/sh' >"$work/root/etc/passwd"
-# Any text may be an image: none is looked for elsewhere.
+# Generated requests name any text as an image: don't pull.
 echo 'pull = "never"' >"$SANDBOX_HOME/config.toml"
 "$build/sandbox" images import default "$work/root" >/dev/null
 

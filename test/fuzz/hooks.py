@@ -18,7 +18,7 @@ sent = 0
 
 
 def ask(method, path, body=None):
-    """Asks the daemon, and gives None for a failure."""
+    """Asks the daemon; returns None for a failure."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(URL + path, data=data, method=method)
     request.add_header("Authorization", "Bearer " + KEY)
@@ -31,7 +31,7 @@ def ask(method, path, body=None):
 
 
 def running_box():
-    """Gives a box that runs, and removes what is too much."""
+    """Returns a box that runs, and removes boxes beyond the limit."""
     boxes = ask("GET", "/v1/boxes?page_size=100")["boxes"]
     for box in boxes[MOST_BOXES:]:
         ask("DELETE", f"/v1/boxes/{box['id']}?force=true")
@@ -43,7 +43,7 @@ def running_box():
 
 
 def ended_exec(box):
-    """Gives an exec that has ended: events of one that has not would go on."""
+    """Returns an exec that has ended: the events of a running one would not end."""
     made = ask("POST", f"/v1/boxes/{box}/exec", {"cmd": "echo out; echo err >&2"})
     return made["id"] if made else None
 
@@ -52,7 +52,7 @@ OWN_KEY = ask("GET", "/v1/me")["sub"]
 
 
 def chosen(text):
-    """Decides by what was generated, so that a case can be done again."""
+    """Decides by what was generated, so that a case can be repeated."""
     return sum(str(text).encode(errors="replace")) % 3 > 0
 
 

@@ -4,9 +4,9 @@
 #   debian.sh FILE      FILE ends in .tar, .tar.gz or .tar.zst
 #
 # Packages come from this machine's own apt sources, and nothing else of the
-# network is used. An existing FILE is kept: remove it to make it anew. FILE
+# network is used. An existing FILE is kept: remove it to make it again. FILE
 # appears whole or not at all. Needs root and Debian's mmdebstrap.
-# SUITE and PACKAGES change what is in it.
+# SUITE and PACKAGES change what the file holds.
 set -eu
 
 die() { echo "debian.sh: $*" >&2; exit 1; }

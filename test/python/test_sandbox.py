@@ -110,7 +110,7 @@ class Sandbox(unittest.TestCase):
         return handle("create_box", self.runtime, OPTIONS)
 
     def run_in(self, box, *command, **more):
-        """Runs a command; gives its exit code, stdout and stderr."""
+        """Runs a command; returns its exit code, stdout and stderr."""
         streams, threads, code = (bytearray(), bytearray()), set(), Int(77)
 
         @Callback

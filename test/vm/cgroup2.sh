@@ -46,7 +46,7 @@ while read -r module; do
 done <modules
 (cd initrd && find . | busybox cpio -o -H newc 2>cpio.log | gzip -1) >initrd.gz
 
-# Emulated, unless told: /dev/kvm inside another virtual machine may not work.
+# Emulated by default: /dev/kvm inside another virtual machine may not work.
 accel=${VM_ACCEL:-tcg}
 echo "starting Linux $version ($accel): $pattern"
 timeout "${VM_TIMEOUT:-1500}" qemu-system-x86_64 -accel "$accel" -cpu max -smp 2 -m 3072 -no-reboot \

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 
-// Every function of libchdb: its type, its name here, its name there.
+// Every function of libchdb: its type, its name here, its name in the library.
 #define FUNCTIONS(X) \
 	X(library_connection **, connect, chdb_connect, (int, char **)) \
 	X(void, close, chdb_close_conn, (library_connection **)) \

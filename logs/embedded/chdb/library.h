@@ -7,7 +7,7 @@ typedef struct library_connection library_connection;
 typedef struct library_result library_result;
 typedef struct library_insertion library_insertion;
 
-// What a statement is, as the engine's parser sees it. The layout is libchdb's.
+// The kind of a statement, as the engine's parser sees it. The layout is libchdb's.
 typedef struct {
 	uint32_t size, statements, flags, kind;
 } library_analysis;
@@ -19,7 +19,7 @@ typedef struct {
 	size_t count;
 } library_parameters;
 
-// Loads the library, once. Gives NULL, or what is wrong.
+// Loads the library, once. Returns NULL, or a message that says what is wrong.
 const char *library_load(const char *path);
 
 // The first connection starts the engine, the last one must stay open.

@@ -19,7 +19,7 @@ static inline void not_so(const char *file, int line, const char *condition) {
 #define FAILS(want, call) expect(__FILE__, __LINE__, #call, want, call)
 #define WORKS(call) expect(__FILE__, __LINE__, #call, SANDBOX_OK, call)
 
-/* Where calls report, and what the last of them said. Each program is one file. */
+/* The error struct of all calls, and the last message. Each program is one file. */
 static CSandboxError err;
 static char last_message[4096];
 
@@ -36,7 +36,7 @@ static inline void expect(const char *file, int line, const char *call, SandboxE
   sandbox_error_free(&err);
 }
 
-/* SAYS(text): so said the message of the last failure. */
+/* SAYS(text): the message of the last failure contains text. */
 #define SAYS(text) said(__FILE__, __LINE__, text)
 
 static inline void said(const char *file, int line, const char *text) {

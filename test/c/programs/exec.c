@@ -1,4 +1,4 @@
-/* Commands: exit codes, what they are given, and what can't be run. */
+/* Commands: exit codes, what they get, and what can't be run. */
 #include <math.h>
 
 #include "check.h"
@@ -14,7 +14,7 @@ static void forget(void) {
   memset(out, 0, sizeof out);
 }
 
-/* Runs a shell script; gives its exit code, with the output in out. */
+/* Runs a shell script and returns its exit code, with the output in out. */
 static int sh(const char *script) {
   char args[1024];
   int exit_code = 77;
@@ -115,7 +115,7 @@ static void timeouts(void) {
   for (size_t i = 0; i < sizeof sleepers / sizeof *sleepers; i++) {
     fails_cmd(SANDBOX_TIMEOUT, (SandboxCommand){.command = "sh", .args_json = sleepers[i], .timeout_secs = 0.3}, 77, "time");
     CHECK(strcmp(output(0), "begun\n") == 0);
-    CHECK(sh("! ps | grep -q '[s]leep 1000'") == 0); /* the whole tree has gone */
+    CHECK(sh("! ps | grep -q '[s]leep 1000'") == 0); /* the whole process tree has ended */
   }
 }
 

@@ -150,7 +150,7 @@ static void terminals(void) {
   sandbox_exec_free(x);
 }
 
-/* Waits until a script has set its trap, which it says by a byte. */
+/* Waits until a script has set its trap and written a byte. */
 static void until_it_says_so(CSandboxExecution *x) {
   char byte;
   size_t n = 0;
@@ -195,7 +195,7 @@ static void ends(void) {
   WORKS(sandbox_exec_list(box, &list, &err));
   CHECK(id && strstr(list, id));
   sandbox_free_string(list);
-  FAILS(SANDBOX_INVALID_STATE, sandbox_exec_attach(box, id, &x, &err)); /* and nobody can take it over */
+  FAILS(SANDBOX_INVALID_STATE, sandbox_exec_attach(box, id, &x, &err)); /* and no other handle can take it over */
   sandbox_free_string(id);
 }
 

@@ -48,7 +48,7 @@ static void simple(void) {
 }
 
 int main(void) {
-  /* What never was a handle. */
+  /* A pointer that never was a handle. */
   dead_box((CBoxHandle *)1);
   dead_box((CBoxHandle *)&err);
   dead_runtime((CSandboxRuntime *)4095);

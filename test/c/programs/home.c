@@ -7,7 +7,7 @@
 
 static char path[4096];
 
-/* The path of a name in the directory that the test gave. */
+/* The path of a name in the directory that the test passed. */
 static const char *in_folder(const char *name) {
   snprintf(path, sizeof path, "%s/%s", getenv("LATE_HOME"), name);
   return path;
@@ -22,7 +22,7 @@ static void works_at(const char *home) {
   sandbox_runtime_free(runtime);
 }
 
-/* A home that can't be: the failure comes at once, or with the first box. */
+/* A home that can't be used: the failure comes at once, or with the first box. */
 static void refused_at(const char *home, SandboxErrorCode want) {
   CSandboxRuntime *runtime = NULL;
   CBoxHandle *box = (CBoxHandle *)&err;

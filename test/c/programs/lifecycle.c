@@ -1,4 +1,4 @@
-/* Boxes from their making to their end, and what is told of them. */
+/* Boxes from create to removal, and what the library reports about them. */
 #include "check.h"
 
 static char *info(CBoxHandle *box) {
@@ -99,7 +99,7 @@ int main(void) {
   sandbox_box_free(same);
   sandbox_free_string(id);
 
-  /* A box that goes when it stops; its handle stays good for its release. */
+  /* A box that is removed when it stops; its handle can still be released. */
   box = new_box(runtime);
   WORKS(sandbox_stop_box(box, &err));
   FAILS(SANDBOX_NOT_FOUND, sandbox_box_info(box, &json, &err));

@@ -1,4 +1,4 @@
-/* Every parameter of every function may be NULL: a clear answer, never a crash. */
+/* Every parameter of every function may be NULL: that is refused, and never crashes. */
 #include "check.h"
 
 #define MARK ((void *)&err) /* what an out parameter held before */
@@ -81,7 +81,7 @@ int main(void) {
   sandbox_free_string(NULL);
   sandbox_error_free(NULL);
 
-  /* Beside a live runtime, each of the other parameters. */
+  /* With a live runtime, each of the other parameters. */
   WORKS(sandbox_runtime_new(NULL, NULL, &runtime, &err));
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, NULL, &box, &err)), SAYS("options_json");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, NULL, &err)), SAYS("out");
@@ -97,7 +97,7 @@ int main(void) {
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_runtime_metrics(runtime, NULL, &err)), SAYS("out_json");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_runtime_shutdown(runtime, -2, &err)), SAYS("timeout_seconds");
 
-  /* A runtime that can't be had leaves NULL behind. */
+  /* A runtime that can't be made sets the out parameter to NULL. */
   FAILS(SANDBOX_CONFIG, sandbox_runtime_new("", NULL, &no_runtime, &err)), SAYS("home_dir");
   CHECK(no_runtime == NULL);
   FAILS(SANDBOX_CONFIG, sandbox_runtime_new(NULL, "{}", &no_runtime, &err)), SAYS("registries");

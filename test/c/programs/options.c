@@ -3,7 +3,7 @@
 
 static CSandboxRuntime *runtime;
 
-/* refused: the document makes no box, and the message begins as the contract says. */
+/* refused: no box is made from the document, and the message begins as the contract says. */
 static void refused(const char *doc, const char *says) {
   CBoxHandle *box = (CBoxHandle *)&err;
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_create_box(runtime, doc, &box, &err));
@@ -104,7 +104,7 @@ int main(void) {
     refused(doc, bad[i].says);
   }
 
-  /* A name that is not allowed is no fault of the document. */
+  /* A name that is not allowed is not an error of the document. */
   const char *names[] = {"", "a b", "-a", "box_a", "exec_a", "a/b", "\xff"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     CBoxHandle *box = (CBoxHandle *)&err;
@@ -113,7 +113,7 @@ int main(void) {
     CHECK(box == NULL && !strstr(last_message, "JSON"));
   }
 
-  /* What the host does not have is no fault of the document either. */
+  /* Neither is more than the host has. */
   char doc[1024];
   CBoxHandle *box = (CBoxHandle *)&err;
   snprintf(doc, sizeof doc, form, good[0], "[]", "[]", good[3], "[]", "100000", "64");

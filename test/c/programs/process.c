@@ -80,7 +80,7 @@ int main(void) {
   CHECK(execute(box, "sh", "[\"-c\",\"exit 9\"]", NULL, NULL, &exit_code, &err) == SANDBOX_OK);
   CHECK(exit_code == 9);
   compare(&before);
-  /* The home that was named late is the one in use. */
+  /* The home that was set after the start is the one in use. */
   CHECK(chdir(getenv("LATE_HOME")) == 0 && access("boxes", F_OK) == 0 && chdir(before.cwd) == 0);
   runtime_free(runtime);
   compare(&before);

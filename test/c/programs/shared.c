@@ -19,7 +19,7 @@ int main(void) {
   FAILS(SANDBOX_CANCELED,
         sandbox_execute(box, "/bin/sh", "[\"-c\",\"echo up; exec sleep 600\"]", show, NULL, &exit_code, &err));
   SAYS("the box was stopped");
-  CHECK(getchar() == EOF); /* whoever stops it says so once it is done */
+  CHECK(getchar() == EOF); /* stdin ends when the test has stopped the box */
   WORKS(sandbox_box_info(box, &json, &err));
   CHECK(strstr(json, "\"status\":\"stopped\""));
   sandbox_free_string(json);

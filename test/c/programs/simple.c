@@ -37,7 +37,7 @@ int main(void) {
   CHECK(strcmp(result->stdout_text, "kept\n") == 0);
   sandbox_result_free(result);
 
-  /* 64 MiB are kept, more is refused, and the box goes on. */
+  /* 64 MiB are kept, more is refused, and the box keeps running. */
   WORKS(sandbox_simple_run(simple, "sh", much, 2, &result, &err));
   CHECK(strlen(result->stdout_text) == 64 << 20);
   sandbox_result_free(result);
@@ -59,7 +59,7 @@ int main(void) {
   sandbox_simple_free(simple);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_simple_run(simple, "true", NULL, 0, &result, &err)), SAYS("simple");
 
-  /* Its box has gone with it; nothing or less means the defaults. */
+  /* Its box was removed with it; 0 or less means the defaults. */
   CSandboxRuntime *runtime = new_runtime();
   char *json = NULL;
   WORKS(sandbox_list_info(runtime, &json, &err));
