@@ -159,7 +159,7 @@ func (s *Store) Get(box, id string) (*Exec, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.ExecNotFound, "no exec %s in box %s", id, box)
 	case errors.Is(err, store.ErrDamaged):
-		rec = s.setAside(box, store.Damaged{Key: id, At: time.Now(), Err: err})
+		rec = s.setAside(box, s.records(box).Damage(id, err))
 	case err != nil:
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -139,7 +138,7 @@ func (c *cache) read(key string) error {
 		return nil
 	}
 	if errors.Is(err, store.ErrDamaged) {
-		b, err = record.OfDamaged(store.Damaged{Key: key, At: time.Now(), Err: err}), nil
+		b, err = record.OfDamaged(c.dir.Damage(key, err)), nil
 	}
 	if err != nil {
 		return err // perhaps out of descriptors: the box's state is unknown

@@ -179,7 +179,7 @@ func (c *Client) get(id string) (record.Box, error) {
 		return b, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
 	if errors.Is(err, store.ErrDamaged) {
-		return record.OfDamaged(store.Damaged{Key: id, At: time.Now(), Err: err}), nil
+		return record.OfDamaged(c.records.Damage(id, err)), nil
 	}
 	if err == nil {
 		b.Correct()

@@ -90,9 +90,9 @@ func Errors(damaged []Damaged) error {
 }
 
 // List returns all records, in the order of their keys. A damaged record does
-// not hide the others: it is returned in the second list. Errors: Storage, when
-// a file that may hold a good record can't be read, for example because there
-// are too few descriptors.
+// not hide the others: it is returned in the second list. Errors: Storage, or
+// ResourceExhausted for example because there are too few descriptors, when a
+// file that may hold a good record can't be read.
 func (d Dir[T]) List() ([]T, []Damaged, error) {
 	entries, err := os.ReadDir(d.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +113,7 @@ func (d Dir[T]) List() ([]T, []Damaged, error) {
 		case err == nil:
 			all = append(all, v)
 		case errors.Is(err, ErrDamaged):
-			damaged = append(damaged, Damaged{Key: key, At: modTime(e), Err: err})
+			damaged = append(damaged, d.Damage(key, err))
 		case !errors.Is(err, fs.ErrNotExist): // ErrNotExist: it was deleted since ReadDir
 			return nil, nil, err
 		}
@@ -121,12 +121,14 @@ func (d Dir[T]) List() ([]T, []Damaged, error) {
 	return all, damaged, nil
 }
 
-func modTime(e fs.DirEntry) time.Time {
-	info, err := e.Info()
-	if err != nil { // the file was deleted meanwhile
-		return time.Now()
+// Damage returns what is known of the record of key, which can't be read because
+// of err: an [ErrDamaged] that Get has returned.
+func (d Dir[T]) Damage(key string, err error) Damaged {
+	at := time.Now()
+	if info, err := os.Lstat(filepath.Join(d.Path, key+suffix)); err == nil { // else it was deleted meanwhile
+		at = info.ModTime()
 	}
-	return info.ModTime()
+	return Damaged{Key: key, At: at, Err: err}
 }
 
 // SetAside renames the file of a damaged record, and returns the new name. The

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,9 +122,20 @@ func TestCacheDisturbed(t *testing.T) {
 	if err := os.WriteFile(damaged, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	written := time.Unix(1, 0)
+	if err := os.Chtimes(damaged, written, written); err != nil {
+		t.Fatal(err)
+	}
 	same("damaged")
 	if got := listed(t, e); !strings.Contains(got, "failed record_damaged") {
 		t.Errorf("damaged: got %q", got)
+	}
+	for name, e := range map[string]core.Engine{"cached": e, "plain": plain} {
+		rec, err1 := e.Get(t.Context(), boxes.ID(home, 1))
+		recs, err2 := e.List(t.Context())
+		if err := errors.Join(err1, err2); err != nil || !rec.CreatedAt.Equal(written) || !recs[0].CreatedAt.Equal(written) {
+			t.Errorf("damaged, %s: got %+v, listed %+v, %v, want the time of the file", name, rec, recs, err)
+		}
 	}
 	put(2)
 	same("damaged and another")
