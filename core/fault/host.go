@@ -17,10 +17,10 @@ var answers = []struct {
 	{syscall.EDQUOT, Storage, "the disk is full, free some space or set SANDBOX_HOME to another disk"},
 	{syscall.EROFS, Storage, "the disk is read-only, set SANDBOX_HOME to another one"},
 	{syscall.EIO, Storage, "the disk fails or is damaged, the kernel's log (dmesg) tells more"},
-	{syscall.EAGAIN, ResourceExhausted, ""},
-	{syscall.ENOMEM, ResourceExhausted, ""},
-	{syscall.EMFILE, ResourceExhausted, ""},
-	{syscall.ENFILE, ResourceExhausted, ""},
+	{syscall.EAGAIN, ResourceExhausted, "end some processes, the host is short of them or of memory"},
+	{syscall.ENOMEM, ResourceExhausted, "end some processes, the host is short of memory"},
+	{syscall.EMFILE, ResourceExhausted, "raise the limit of open files (ulimit -n)"},
+	{syscall.ENFILE, ResourceExhausted, "raise the host's limit of open files (fs.file-max)"},
 }
 
 // Host returns the kind of an error that reports the state of the host itself:
@@ -37,20 +37,21 @@ func Host(err error) (k Kind, ok bool) {
 	return Internal, false
 }
 
-// Disk classifies a failure of the home's file system as Storage. The format
-// says what was being done, and Disk adds what the user can do if the disk is
-// full, read-only or damaged. A failure that is classified already is returned
-// unchanged. For nil, Disk returns nil.
+// Disk classifies a failure of the home's file system as Storage, unless [Host]
+// says that memory, processes or descriptors have run out. The format says what
+// was being done, and Disk adds what the user can do about the state of the
+// host. A failure that is classified already is returned unchanged. For nil,
+// Disk returns nil.
 func Disk(err error, format string, args ...any) error {
 	if err == nil || Classified(err) {
 		return err
 	}
-	what := fmt.Sprintf(format, args...)
+	kind, what := Storage, fmt.Sprintf(format, args...)
 	for _, a := range answers {
-		if a.hint != "" && errors.Is(err, a.errno) {
-			what += ": " + a.hint
+		if errors.Is(err, a.errno) {
+			kind, what = a.kind, what+": "+a.hint
 			break
 		}
 	}
-	return Wrap(Storage, err, "%s", what)
+	return Wrap(kind, err, "%s", what)
 }

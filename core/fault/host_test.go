@@ -47,7 +47,10 @@ func TestDiskSaysWhatToDo(t *testing.T) {
 		{syscall.EDQUOT, fault.Storage, "full"},
 		{syscall.EROFS, fault.Storage, "read-only"},
 		{syscall.EIO, fault.Storage, "dmesg) tells more: input/output error"},
-		{syscall.EMFILE, fault.Storage, "write it: too many open files"},
+		{&os.PathError{Op: "open", Path: "/x", Err: syscall.EMFILE}, fault.ResourceExhausted, "write it: raise the limit of open files"},
+		{syscall.ENFILE, fault.ResourceExhausted, "fs.file-max"},
+		{syscall.ENOMEM, fault.ResourceExhausted, "memory"},
+		{syscall.EAGAIN, fault.ResourceExhausted, "memory"},
 		{io.ErrShortWrite, fault.Storage, "write it: short write"},
 		{fmt.Errorf("y: %w", fault.New(fault.Image, "bad")), fault.Image, "y: bad"},
 	} {

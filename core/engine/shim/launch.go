@@ -334,11 +334,8 @@ func engineFault(err error) error {
 	if fault.Classified(err) {
 		return err
 	}
-	switch kind, _ := fault.Host(err); kind {
-	case fault.Storage:
+	if _, ok := fault.Host(err); ok {
 		return fault.Disk(err, "make the box")
-	case fault.ResourceExhausted:
-		return fault.Wrap(kind, err, "the host is out of processes, memory or descriptors")
 	}
 	return fault.Wrap(fault.Engine, err, "make the box")
 }
