@@ -21,7 +21,7 @@ type joining struct {
 }
 
 // attached joins our streams to a command; with -o json its output goes into
-// one [api.RunResult]. It gives the command's exit code as an [exit]. When ctx ends,
+// one [api.RunResult]. It returns the command's exit code as an [exit]. When ctx ends,
 // it ends the command and waits for it, or leaves it.
 func (a *app) attached(ctx context.Context, j joining) error {
 	o := j.Exec

@@ -158,7 +158,7 @@ func TestReaderHasGone(t *testing.T) {
 	var errs bytes.Buffer
 	code := h.run(context.Background(), Stdio{strings.NewReader(""), w, &errs}, "run", "default", "--", "yes")
 	if code != 141 || errs.Len() > 0 {
-		t.Errorf("exit %d, %q; want 141 and no word", code, errs.String())
+		t.Errorf("exit %d, %q; want 141 and no message", code, errs.String())
 	}
 	if out, _, _ := h.sandbox("ls", "-q"); out != "" {
 		t.Errorf("left %q", out)

@@ -43,7 +43,7 @@ func (h *host) run(ctx context.Context, std Stdio, args ...string) int {
 	return a.run(ctx, append([]string{"--local"}, args...))
 }
 
-// sandbox runs a command line with no input and gives all that came of it.
+// sandbox runs a command line with no input and returns its output and exit code.
 func (h *host) sandbox(args ...string) (stdout, stderr string, code int) {
 	h.t.Helper()
 	return h.with(strings.NewReader(""), args...)
@@ -55,7 +55,7 @@ func (h *host) with(in io.Reader, args ...string) (stdout, stderr string, code i
 	return out.String(), errs.String(), code
 }
 
-// create makes a box and gives its id.
+// create makes a box and returns its id.
 func (h *host) create(args ...string) string {
 	h.t.Helper()
 	out, errs, code := h.sandbox(append([]string{"create"}, args...)...)

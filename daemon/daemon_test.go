@@ -118,7 +118,7 @@ func forget(t *testing.T) {
 	_ = os.Remove(profiles.Path)
 }
 
-// get asks for a path with a key and gives status and body.
+// get asks for a path with a key and returns status and body.
 func get(t *testing.T, c *http.Client, url, key string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, url, nil)

@@ -13,7 +13,7 @@ import (
 // connections is how many clients a benchmark has at once.
 const connections = 4
 
-// load sends GETs over kept connections and gives how many a second.
+// load sends GETs over kept connections and returns how many a second.
 func load(b *testing.B, c *http.Client, url, key string, n int) float64 {
 	b.Helper()
 	start := time.Now()
@@ -54,7 +54,7 @@ func once(c *http.Client, url, key string) error {
 	return nil
 }
 
-// bare serves one document with net/http alone and gives its address.
+// bare serves one document with net/http alone and returns its address.
 func bare(b *testing.B, doc string) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func bare(b *testing.B, doc string) string {
 	return "http://" + l.Addr().String()
 }
 
-// BenchmarkRead gives, for a listing of 50 boxes and for one box, the rate as a
+// BenchmarkRead reports, for a listing of 50 boxes and for one box, the rate as a
 // share of a bare handler's that sends the same bytes, in turns.
 func BenchmarkRead(b *testing.B) {
 	s := start(b)

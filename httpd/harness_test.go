@@ -104,7 +104,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// newKey makes a key and gives its secret.
+// newKey makes a key and returns its secret.
 func (s *service) newKey(r auth.Request) string {
 	s.t.Helper()
 	r.Name = "test"
@@ -187,7 +187,7 @@ func (a answer) want(t testing.TB, status int, code string) answer {
 	return a
 }
 
-// create makes a box and gives its id.
+// create makes a box and returns its id.
 func (s *service) create(body string) string {
 	s.t.Helper()
 	a := s.ask("POST", "/v1/boxes", body).want(s.t, 201, "")

@@ -52,7 +52,7 @@ type Config struct {
 	// HostRoots are the directories of this host that requests over TCP may
 	// name paths in.
 	HostRoots []string
-	// Closed are paths of this host that no box may see, whoever makes it.
+	// Closed are paths of this host that no box may see, whichever client makes it.
 	Closed []string
 	// Publish are the addresses that requests over TCP may publish ports on,
 	// besides the loopback. A port that names none is published on the first.

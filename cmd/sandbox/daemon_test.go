@@ -55,7 +55,7 @@ func serve(env []string, flags ...string) (*server, error) {
 	return s, nil
 }
 
-// stop ends the daemon, by sig, and gives its log.
+// stop ends the daemon, by sig, and returns its log.
 func (s *server) stop(sig os.Signal) (string, error) {
 	if s.cmd.ProcessState != nil {
 		return s.log.String(), nil

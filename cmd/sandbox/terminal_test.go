@@ -17,13 +17,13 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// user is somebody with a home.
+// user is a user with a home.
 type user struct {
 	t   *testing.T
 	env []string
 }
 
-// newUser returns somebody, served by a daemon or working in process.
+// newUser returns a user, served by a daemon or working in process.
 func newUser(t *testing.T, served bool) *user {
 	home := t.TempDir()
 	t.Cleanup(func() { removeBoxes(t, filepath.Join(home, "boxes")) })

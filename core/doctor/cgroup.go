@@ -70,7 +70,7 @@ func cgroups(context.Context, engine.Config) (string, *lack) {
 		return "", &lack{"no cgroups are mounted", "mount -t cgroup2 cgroup2 /sys/fs/cgroup"}
 	}
 	have, absent := h.split()
-	found := h.layout() + " with " + cmp.Or(strings.Join(have, ", "), "no controller of use")
+	found := h.layout() + " with " + cmp.Or(strings.Join(have, ", "), "no controller that boxes can use")
 	if absent == nil {
 		return found, nil
 	}
@@ -116,7 +116,7 @@ func favorDynMods(context.Context, engine.Config) (string, *lack) {
 		return "on", nil
 	}
 	return "off", &lack{
-		"the slowest creates wait for the kernel; on, they don't, forks and exits are a little slower, and only a reboot turns it off",
+		"without it some creates are slow, since they wait for the kernel; with it forks and exits are slightly slower, and only a reboot turns it off",
 		"mount -o remount,favordynmods " + h.unified.Mountpoint,
 	}
 }

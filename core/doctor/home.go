@@ -48,7 +48,7 @@ func home(_ context.Context, c engine.Config) (string, *lack) {
 		return found, &lack{kind + " can't hold boxes", "SANDBOX_HOME=DIR on ext4, xfs, btrfs or tmpfs"}
 	}
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-		return found, &lack{fmt.Sprintf("%s can't be written: %v", dir, err), "SANDBOX_HOME=DIR that can"}
+		return found, &lack{fmt.Sprintf("%s can't be written: %v", dir, err), "SANDBOX_HOME=DIR with a directory that can be written to"}
 	}
 	return found, nil
 }
@@ -83,7 +83,7 @@ func records(_ context.Context, c engine.Config) (string, *lack) {
 		}
 	}
 	if len(aside) == 0 {
-		return "all whole", nil
+		return "all readable", nil
 	}
 	return fmt.Sprintf("%d damaged", len(aside)), &lack{
 		"damaged records were set aside: " + strings.Join(aside[:min(len(aside), maxNamed)], ", "),

@@ -41,7 +41,7 @@ func root(context.Context, engine.Config) (string, *lack) {
 		}
 	}
 	if absent != nil {
-		return "uid 0, not all capabilities", &lack{strings.Join(absent, ", ") + " missing: this root is itself confined", "run on the host, or give its container --privileged"}
+		return "uid 0, not all capabilities", &lack{strings.Join(absent, ", ") + " missing: this root user is itself restricted", "run on the host, or give its container --privileged"}
 	}
 	return "uid 0, all capabilities that are needed", nil
 }

@@ -36,14 +36,14 @@ func network(context.Context, engine.Config) (string, *lack) {
 	}
 	if names != nil {
 		return "nftables", &lack{
-			"the chain " + strings.Join(names, " and ") + " (a firewall's, or Docker's) drops what it does not know: boxes have no way out",
+			"the chain " + strings.Join(names, " and ") + " (of a firewall or Docker) drops unknown traffic: boxes can't reach the network",
 			strings.Join(fixes, " && "), // our own table still drops what must not pass
 		}
 	}
 	if legacy() {
-		return "nftables; rules of the old iptables are there too, which doctor can't read: see that `iptables-legacy -S FORWARD` drops nothing", nil
+		return "nftables; there are also rules of the old iptables, which doctor can't read: check that `iptables-legacy -S FORWARD` drops nothing", nil
 	}
-	return "nftables; nothing in it keeps boxes from their way out", nil
+	return "nftables; none of its rules blocks the traffic of boxes", nil
 }
 
 // closedChains returns the forward chains of other tables that drop every

@@ -27,7 +27,7 @@ func programs(ctx context.Context, c engine.Config) (string, *lack) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "version").Output()
 	if err != nil {
-		return path, &lack{"it does not tell its version: " + err.Error(), fix}
+		return path, &lack{"it does not print its version: " + err.Error(), fix}
 	}
 	version := strings.TrimSpace(string(out))
 	found := fmt.Sprintf("%s, version %q", path, version)

@@ -106,7 +106,7 @@ func TestStartedNeverWaits(t *testing.T) {
 	defer proc.Release()
 	for _, f := range []*os.File{proc.Stdout, proc.Stderr} {
 		if _, err := unix.Read(int(f.Fd()), make([]byte, 1)); !errors.Is(err, unix.EAGAIN) {
-			t.Errorf("a read gives %v", err)
+			t.Errorf("a read returns %v", err)
 		}
 	}
 }

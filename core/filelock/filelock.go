@@ -29,7 +29,7 @@ import (
 // close that one, not the File: the lock ends with the child.
 type File struct{ *os.File }
 
-// ErrHeld says that somebody else holds the lock.
+// ErrHeld says that another process holds the lock.
 var ErrHeld = errors.New("another process holds the lock")
 
 // Exclusive waits until nobody else has a lock of the file path. It makes the

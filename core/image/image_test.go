@@ -718,7 +718,7 @@ func TestCanceledImport(t *testing.T) {
 	}
 }
 
-// TestCanceledWait cancels a wait for a store that somebody else holds.
+// TestCanceledWait cancels a wait for a store that another process holds.
 func TestCanceledWait(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -72,7 +72,7 @@ func (s *Store) ensure(ctx context.Context, b blob, progress func(stage Stage, d
 		return v1.Hash{}, 0, err
 	}
 	defer c.release()
-	if info, ok := s.have(b.diffID); ok { // whoever held the claim before made it
+	if info, ok := s.have(b.diffID); ok { // the holder of the claim before made it
 		progress(Finished, b.size)
 		return b.diffID, info.Size, nil
 	}
@@ -155,7 +155,7 @@ func (s *Store) sweep(ctx context.Context) error {
 		}
 		dir := filepath.Join(s.layers.Path, layer.Temporary+key)
 		f, err := filelock.Try(dir + ".lock")
-		if errors.Is(err, filelock.ErrHeld) { // somebody is making it now
+		if errors.Is(err, filelock.ErrHeld) { // another process is making it now
 			continue
 		}
 		if err != nil {
@@ -185,7 +185,7 @@ func (s *Store) dropPartials(age time.Duration) (int64, error) {
 			continue
 		}
 		f, err := filelock.Try(filepath.Join(s.blobs(), e.Name()))
-		if errors.Is(err, filelock.ErrHeld) { // somebody is downloading it now
+		if errors.Is(err, filelock.ErrHeld) { // another process is downloading it now
 			continue
 		}
 		if err != nil {

@@ -203,7 +203,7 @@ func (e *engine) testNiladic(t *testing.T) {
 		}
 		bare := "SELECT `" + row[0] + "`"
 		if _, err := sql.Read(bare); err == nil && e.runs(t, bare) {
-			t.Errorf("%s gives an answer without brackets", row[0])
+			t.Errorf("%s returns an answer without brackets", row[0])
 		}
 	}
 }

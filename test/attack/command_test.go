@@ -162,7 +162,7 @@ func TestEndlessInput(t *testing.T) {
 	}
 }
 
-// ask sends one request to a box's init and gives its answer.
+// ask sends one request to a box's init and returns its answer.
 func ask(t *testing.T, b *boxes.Box, kind wire.Type, body any) (*wire.Conn, wire.Frame) {
 	t.Helper()
 	conn := b.DialInit(t)

@@ -38,7 +38,7 @@ type buildError struct {
 
 func (e *buildError) Error() string { return e.what + ": " + e.err.Error() + "\n" + e.output }
 
-// compile builds one program against the library and gives its path.
+// compile builds one program against the library and returns its path.
 func compile(t *testing.T, source string, flags ...string) string {
 	t.Helper()
 	dir, err := library()
@@ -54,7 +54,7 @@ func compile(t *testing.T, source string, flags ...string) string {
 
 var sanitizers = []string{"-std=gnu11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"}
 
-// run runs cmd, fails the test if it fails, and gives what it wrote.
+// run runs cmd, fails the test if it fails, and returns what it wrote.
 func run(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	out, err := cmd.CombinedOutput()

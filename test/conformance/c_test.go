@@ -174,7 +174,7 @@ func executed(r *running, a object) result {
 	return got
 }
 
-// calls makes calls as they stand and gives each by its place: code, out (as
+// calls makes calls as they stand and returns each by its place: code, out (as
 // it is), json, exit, stdout and stderr.
 func calls(r *running, a object) result {
 	var all [][]string

@@ -14,7 +14,7 @@ import (
 
 var surfaceNames = []string{"core", "c", "rest", "socket", "cli"}
 
-// surfaces gives the verbs of each surface.
+// surfaces returns the verbs of each surface.
 var surfaces = map[string]map[string]func(*running, object) result{
 	"core": inCore(), "c": inC(), "rest": overLogs(true, overREST(true)), "socket": overLogs(false, overREST(false)),
 	"cli": onLogsCommandLine(onCommandLine()),
@@ -41,7 +41,7 @@ func (r *running) request(a object) object {
 	return o
 }
 
-// given makes a result of what Go gives.
+// given makes a result of what Go returns.
 func given(v any, err error) result {
 	if err != nil {
 		f := fault.Of(err)

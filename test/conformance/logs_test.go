@@ -53,7 +53,7 @@ var operations = map[string]string{
 }
 
 // overLogs adds the verbs of the log queries to those of REST. ask is one of
-// the operations, of which it gives the status, the head and the body.
+// the operations, of which it returns the status, the head and the body.
 func overLogs(tcp bool, verbs map[string]func(*running, object) result) map[string]func(*running, object) result {
 	on := func(operation string) func(*running, object) result {
 		return func(r *running, a object) result {
@@ -111,7 +111,7 @@ func logged(r *running, a object) result {
 }
 
 // arrived asks until so many rows are there: the daemon stores what boxes print
-// beside everything else, and a table tells nobody that it grows.
+// beside everything else, and a table does not signal that it grows.
 func arrived(r *running, a object) result {
 	deadline := time.After(30 * time.Second)
 	again := time.NewTicker(50 * time.Millisecond)

@@ -275,7 +275,7 @@ func (c client) download(r *running, a object) result {
 }
 
 // raw sends a request as it stands: server is another one than the usual, key
-// another key or "" for none. It gives the status, the head and the body.
+// another key or "" for none. It returns the status, the head and the body.
 func (c client) raw(r *running, tcp bool, a object) result {
 	r.Helper()
 	if other, ok := a["server"].(string); ok {

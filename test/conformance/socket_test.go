@@ -11,7 +11,7 @@ import (
 )
 
 // socketAt opens a WebSocket, says what say lists (an object is a text frame,
-// a string a binary one) and reads to the end. It gives the messages of the
+// a string a binary one) and reads to the end. It returns the messages of the
 // server, its output as it came (an attachment's without the first byte of
 // each frame, by stream), the code of its close, and the subprotocol.
 func (c client) socketAt(r *running, path string, a object) result {

@@ -169,7 +169,7 @@ func (p *program) boxes() (ids []string) {
 	return ids
 }
 
-// box makes a box and gives its path.
+// box makes a box and returns its path.
 func (p *program) box() string {
 	p.t.Helper()
 	m := p.ask("POST", "/v1/boxes", map[string]any{"rootfs_path": p.rootfs, "network": "None"}).want(p.t, 201, "")
@@ -177,7 +177,7 @@ func (p *program) box() string {
 	return "/v1/boxes/" + id
 }
 
-// exec starts a command and gives its path.
+// exec starts a command and returns its path.
 func (p *program) exec(box string, body map[string]any) string {
 	p.t.Helper()
 	m := p.ask("POST", box+"/exec", body).want(p.t, 201, "")

@@ -56,7 +56,7 @@ func TestExec(t *testing.T) {
 }
 
 // TestSilent wants the head of a stream of events before there is an event: with
-// the first one it would come too late for whoever waits for it.
+// the first one it would come too late for a client that waits for it.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	p := serve(t)

@@ -247,7 +247,7 @@ func TestLargeFiles(t *testing.T) {
 	}
 }
 
-// counting gives bytes that differ.
+// counting returns bytes that differ.
 type counting struct{ n uint32 }
 
 func (c *counting) Read(p []byte) (int, error) {

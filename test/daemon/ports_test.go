@@ -74,7 +74,7 @@ func TestPublishedAddress(t *testing.T) {
 	}
 }
 
-// said returns the first line that whoever listens at an address says, or "".
+// said returns the first line that the listener at an address sends, or "".
 func said(address string) string {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {

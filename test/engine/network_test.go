@@ -87,7 +87,7 @@ func boxSpace(t *testing.T, rec core.Record) space {
 	return space{ns}
 }
 
-// dial says hello over TCP or UDP and gives the answer.
+// dial says hello over TCP or UDP and returns the answer.
 func (s space) dial(t *testing.T, network, address string) (answer string, err error) {
 	t.Helper()
 	s.do(t, func() {
@@ -111,7 +111,7 @@ func (s space) dial(t *testing.T, network, address string) (answer string, err e
 	return answer, err
 }
 
-// listen answers whoever says something over TCP and UDP with where it came from.
+// listen answers each message over TCP and UDP with the address it came from.
 func (s space) listen(t *testing.T, ip string, port int) int {
 	t.Helper()
 	s.do(t, func() {

@@ -19,7 +19,7 @@ import (
 	"sandbox/test/rootfs"
 )
 
-// boxWith makes a box, which ends with the test, and gives its id.
+// boxWith makes a box, which ends with the test, and returns its id.
 func boxWith(t *testing.T, e *engine.Client, root string, change func(*options.Box)) (string, error) {
 	t.Helper()
 	o := options.Defaults()

@@ -29,7 +29,7 @@ const timeout = 20 * time.Second
 // exits.
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
-// Run is [Main] without the exit: it gives the exit code. All temporary
+// Run is [Main] without the exit: it returns the exit code. All temporary
 // directories of the tests, and so their homes, lie in one directory: that is how
 // processes and mounts of this suite are told from those of another that runs
 // at the same time.

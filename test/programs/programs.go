@@ -9,7 +9,7 @@ import (
 
 // Dir returns the directory of the programs: the one that SANDBOX_HELPER_DIR
 // names, else build/ of the source tree that the test runs in. It does not look
-// whether they are there; whoever starts one says where it was looked for.
+// whether they are there; the caller that starts one reports where it looked.
 func Dir() string {
 	if dir := os.Getenv("SANDBOX_HELPER_DIR"); dir != "" {
 		return dir

@@ -144,7 +144,7 @@ func (r *Registry) Write(ctx context.Context, repo string, img v1.Image) error {
 	return remote.Write(ref, img, remote.WithAuth(r.auth), remote.WithTransport(transport), remote.WithContext(ctx))
 }
 
-// certificate writes a certificate and its key, and gives what trusts it.
+// certificate writes a certificate and its key, and returns the pool that trusts it.
 func certificate(dir string) (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

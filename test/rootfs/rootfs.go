@@ -14,7 +14,7 @@ import (
 const busybox = "/bin/busybox"
 
 // Busybox makes a root file system of Debian's busybox-static in a directory
-// that ends with the test, and gives its path: /bin/busybox with a link for
+// that ends with the test, and returns its path: /bin/busybox with a link for
 // each applet, the usual empty directories, and passwd and group with root (0),
 // user (1000) and nobody (65534). It fails the test if the package is missing.
 func Busybox(t testing.TB) string {

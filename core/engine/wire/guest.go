@@ -81,7 +81,7 @@ type Find struct {
 	ID string `json:"id"`
 }
 
-// End requests the end of an exec's whole process tree, whoever its reader is.
+// End requests the end of an exec's whole process tree, with or without a reader.
 type End struct {
 	ID      string `json:"id"`
 	GraceMS int64  `json:"grace_ms"`
