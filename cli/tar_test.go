@@ -163,7 +163,7 @@ func TestUnpackOfAHostileBox(t *testing.T) {
 			}
 			_, err := unpack(entries(t, lines...), filepath.Join(dir, "parent", "dest"))
 			if err != nil && fault.Of(err).Kind == fault.Internal && !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("a failure that says nothing: %v", err)
+				t.Errorf("a failure without a useful message: %v", err)
 			}
 			if err := os.RemoveAll(filepath.Join(dir, "parent", "dest")); err != nil {
 				t.Fatal(err)

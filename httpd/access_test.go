@@ -85,7 +85,7 @@ func TestAccess(t *testing.T) {
 		}
 	}
 	if after := s.state(); after != before {
-		t.Errorf("something changed:\n%s\n%s", before, after)
+		t.Errorf("refused requests changed the state: before\n%s\nafter\n%s", before, after)
 	}
 	for _, secret := range []string{s.key, deleted, expired, mistyped} {
 		if log := s.log.String(); strings.Contains(log, secret[9:40]) {
@@ -163,7 +163,7 @@ func TestPrefix(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/boxes", "/v1/boxes/" + id, "/v1/other/boxes", "/v1/team/team/boxes", "/v1/team", "/v1/team/healthz"} {
 		if a := s.ask("GET", path, "").want(t, 404, "not_found"); a.json["detail"] != nil {
-			t.Error("a detail, which is hosted servers' alone")
+			t.Error("the reply has a detail that only hosted servers send")
 		}
 		s.local("GET", path, "").want(t, 404, "not_found")
 	}
@@ -180,7 +180,7 @@ func TestPrefixRefused(t *testing.T) {
 		}
 	}
 	if _, err := httpd.New(httpd.Config{Prefix: "a", Hosted: true}); err == nil {
-		t.Error("a prefix and hosted")
+		t.Error("a prefix is accepted together with hosted")
 	}
 }
 
@@ -258,7 +258,7 @@ func TestRoutesAreWhole(t *testing.T) {
 	for _, r := range httpd.Routes() {
 		name := r.Method + " " + r.Pattern
 		if slices.Contains(seen, name) {
-			t.Errorf("%s stands there twice", name)
+			t.Errorf("%s is in the table of routes twice", name)
 		}
 		seen = append(seen, name)
 		if a := s.ask(r.Method, fill(r.Pattern, "nosuch"), ""); a.code() == "not_found" || a.status == 405 || a.status >= 500 && a.code() != "unavailable" {

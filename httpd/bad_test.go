@@ -78,7 +78,7 @@ func TestBadBodies(t *testing.T) {
 		}
 	}
 	if after := s.state(); after != before {
-		t.Errorf("something changed: %s", after)
+		t.Errorf("refused requests changed the state: %s", after)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestHostPaths(t *testing.T) {
 			status := map[string]int{"": 201, "invalid_argument": 422, "permission_denied": 403}[want]
 			a := s.ask("POST", "/v1/boxes", body).want(t, status, want)
 			if strings.Contains(a.text, "within") {
-				t.Errorf("the server's own business is shown: %s", a.text)
+				t.Errorf("the reply shows the server's internals: %s", a.text)
 			}
 			if want != "invalid_argument" {
 				none.ask("POST", "/v1/boxes", body).want(t, 403, "permission_denied")
@@ -245,7 +245,7 @@ func TestSlowClients(t *testing.T) {
 		"half a head":              {"GET /v1/me HTTP/1.1\r\nHost: x\r\nX-A", ""},
 		"half a body":              {"POST /v1/boxes HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 100\r\n\r\n{\"na", "HTTP/1.1 504"},
 		"half a chunk":             {"POST /v1/boxes HTTP/1.1\r\nHost: x\r\n" + auth + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"na", "HTTP/1.1 504"},
-		"a body nobody reads":      {"POST /v1/boxes HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", "HTTP/1.1 401"},
+		"an unread body":           {"POST /v1/boxes HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", "HTTP/1.1 401"},
 		"a body of a GET":          {"GET /v1/me HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 100\r\n\r\n{", "HTTP/1.1 200"},
 		"a body that goes nowhere": {"POST /nope HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 100\r\n\r\n{", "HTTP/1.1 404"},
 	} {

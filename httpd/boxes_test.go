@@ -336,7 +336,7 @@ func TestKeys(t *testing.T) {
 	a := s.ask("POST", "/v1/keys", `{"name":"ci","permissions":["Boxes"],"expires_at":"`+until+`"}`).want(t, 201, "")
 	secret, _ := a.json["key"].(string)
 	if a.json["secret"] != secret {
-		t.Errorf("the alias is another: %s", a.text)
+		t.Errorf("the member secret differs from key: %s", a.text)
 	}
 	id, _ := a.json["id"].(string)
 	if masked, _ := a.json["masked"].(string); !strings.HasPrefix(masked, "sbx_live_*") || !strings.HasSuffix(masked, secret[len(secret)-3:]) || a.json["expires_at"] != until || a.json["environment"] != "default" {

@@ -31,7 +31,7 @@ func (a answer) problem(t testing.TB, status int, code string) answer {
 	members := map[string]bool{"type": true, "title": true, "status": true, "code": true, "message": true, "correlationId": true, "prerequisite": false, "fields": false}
 	for name := range a.json {
 		if _, known := members[name]; !known {
-			t.Errorf("the member %s is not the spec's", name)
+			t.Errorf("the member %s is not in the specification", name)
 		}
 	}
 	for name, required := range members {
