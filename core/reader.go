@@ -151,10 +151,11 @@ func (r *Reader) expire() error {
 // nothing any more.
 func (r *Reader) read(i int, buf []byte) (int, error) {
 	buf = buf[:min(len(buf), r.left[i])]
-	n, err := unix.Read(int(r.fds[i].Fd), buf)
-	if n > 0 && r.e.p.Stderr == nil {
-		n += r.join(i, buf[n:])
+	from := unix.Read
+	if r.e.p.Stderr == nil {
+		from = ReadTerminal
 	}
+	n, err := from(int(r.fds[i].Fd), buf)
 	switch {
 	case n > 0:
 		if r.left[i] != math.MaxInt {
@@ -173,18 +174,19 @@ func (r *Reader) read(i int, buf []byte) (int, error) {
 	return 0, fault.Wrap(fault.Internal, err, "read output")
 }
 
-// join reads on while a terminal has more, because a terminal delivers its
-// output in many small pieces.
-func (r *Reader) join(i int, buf []byte) (n int) {
-	fd := int(r.fds[i].Fd)
-	for n < len(buf) && readable(fd) {
+// ReadTerminal reads from a terminal until buf is full or there is no more for
+// now, because a terminal delivers its output in many small pieces. It returns
+// what read(2) does.
+func ReadTerminal(fd int, buf []byte) (int, error) {
+	n, err := unix.Read(fd, buf)
+	for n > 0 && n < len(buf) && readable(fd) {
 		more, _ := unix.Read(fd, buf[n:]) // a failure comes again at the next read
 		if more <= 0 {
 			break
 		}
 		n += more
 	}
-	return n
+	return n, err
 }
 
 // readable tells whether a read would return at once. O_NONBLOCK can't be used

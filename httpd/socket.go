@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -263,18 +262,25 @@ func send(ctx context.Context, x *core.Exec, tty bool, sig unix.Signal) error {
 	return x.Signal(ctx, int(sig))
 }
 
-// interrupt ends a write that blocks on a command's input, so that the goroutine
-// of receive can end. The command itself goes on.
-func interrupt(stdin *os.File) {
-	if stdin != nil {
-		_ = stdin.SetWriteDeadline(time.Unix(1, 0))
+// guarded returns a console that refuses what writes to the command while may
+// returns an error. Sizes are ignored then, because clients send them unasked.
+func (on console) guarded(may func() error) console {
+	checked := func(do func() error) error {
+		if err := may(); err != nil {
+			return err
+		}
+		return do()
 	}
-}
-
-// renew undoes interrupt for the next client.
-func renew(stdin *os.File) {
-	if stdin != nil {
-		_ = stdin.SetWriteDeadline(time.Time{})
+	return console{
+		input:  func(p []byte) error { return checked(func() error { return on.input(p) }) },
+		signal: func(name string) error { return checked(func() error { return on.signal(name) }) },
+		eof:    func() error { return checked(on.eof) },
+		resize: func(cols, rows int) error {
+			if may() != nil {
+				return nil
+			}
+			return on.resize(cols, rows)
+		},
 	}
 }
 

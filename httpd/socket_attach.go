@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	"sandbox/core/fault"
 	"sandbox/spool"
@@ -45,42 +46,54 @@ func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := s.streaming(r)
 	defer cancel()
-	if command, err := a.Command(); err == nil {
-		renew(command.Stdin())
-		defer interrupt(command.Stdin())
-	}
-	on := consoleOf(ctx, e.Record().TTY, a.Open(), a.Command)
+	on := consoleOf(ctx, e.Record().TTY, a.Open(), a.Command).guarded(a.Writes)
 	_ = c.serve(ctx, on, func(ctx context.Context) error { return c.showExec(ctx, e, a) }) // the client was told
-	if command, err := a.Command(); err == nil {
-		interrupt(command.Stdin())
-	}
-	c.ends.Wait()
+	c.end(a)
 	return nil
 }
 
-// showExec sends output until the exec has ended.
+// end waits for the socket's goroutines, and ends a write to the command that still
+// blocks. The command and its next client go on.
+func (c *socket) end(a *spool.Attached) {
+	if command, err := a.Command(); err == nil && a.Writes() == nil && command.Stdin() != nil {
+		_ = command.Stdin().SetWriteDeadline(time.Unix(1, 0))
+		defer func() { _ = command.Stdin().SetWriteDeadline(time.Time{}) }()
+	}
+	c.ends.Wait()
+}
+
+// showExec sends output until the exec has ended, and then its exit.
 func (c *socket) showExec(ctx context.Context, e *spool.Exec, a *spool.Attached) error {
 	stdout, stderr := a.From()
 	if err := c.tell(ready{"ready", e.Record().ID, &stdout, &stderr}); err != nil {
 		return err
 	}
+	if err := c.show(ctx, a, true); err != nil {
+		return err
+	}
+	return c.exit(e.Record())
+}
+
+// show sends output until the exec has ended. With tagged, each frame names its
+// stream.
+func (c *socket) show(ctx context.Context, a *spool.Attached, tagged bool) error {
 	for {
 		if err := a.Wait(ctx); err != nil {
 			return err
 		}
-		if err := c.showPieces(ctx, a); err != nil {
+		if err := c.showPieces(ctx, a, tagged); err != nil {
 			return err
 		}
 		if ended, lost := a.Ended(); ended && lost {
 			return fault.New(fault.Storage, "the disk was full: the end of the output is lost")
 		} else if ended {
-			return c.exit(e.Record())
+			return nil
 		}
 	}
 }
 
 // showPieces sends the output that there is so far.
-func (c *socket) showPieces(ctx context.Context, a *spool.Attached) error {
+func (c *socket) showPieces(ctx context.Context, a *spool.Attached, tagged bool) error {
 	buf := pieces.Get().(*[]byte)
 	defer pieces.Put(buf)
 	for ctx.Err() == nil {
@@ -88,8 +101,11 @@ func (c *socket) showPieces(ctx context.Context, a *spool.Attached) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		frame := (*buf)[page-1 : page+n]
-		frame[0] = byte(stream) + 1
+		frame := (*buf)[page : page+n]
+		if tagged {
+			frame = (*buf)[page-1 : page+n]
+			frame[0] = byte(stream) + 1
+		}
 		if err := c.write(frame); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/spool"
 )
 
 // The defaults of a terminal (contract, section 5).
@@ -23,6 +25,7 @@ const (
 const hangUpGrace = 5 * time.Second
 
 // terminal runs a shell for one client. The shell is hung up when the client goes.
+// When this service ends, the shell goes on, as every exec does.
 func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	o, named, err := r.shell()
 	if err != nil {
@@ -35,30 +38,51 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	if err := r.mustUpgrade(); err != nil {
 		return err
 	}
-	command, err := openShell(r.Context(), box, o, named)
+	e, a, err := s.openTerminal(r.Context(), box, o, named)
 	if err != nil {
 		return err
 	}
-	defer command.Close()
+	defer a.Close()
 	c, err := s.upgrade(w, r)
 	if err != nil {
-		_ = command.HangUp(context.Background(), 0)
-		return err
+		return errors.Join(err, hangUp(e, 0))
 	}
 	ctx, cancel := s.streaming(r)
 	defer cancel()
-	on := consoleOf(ctx, true, true, func() (*core.Exec, error) { return command, nil })
-	var ended bool
-	_ = c.serve(ctx, on, func(ctx context.Context) (err error) { // the client was told
-		ended, err = s.showShell(ctx, c, command)
-		return err
-	})
-	interrupt(command.Stdin())
-	c.ends.Wait()
-	if !ended {
-		return command.HangUp(context.Background(), hangUpGrace)
+	err = c.serve(ctx, consoleOf(ctx, true, true, a.Command), func(ctx context.Context) error { return c.showTerminal(ctx, e, a) })
+	c.end(a)
+	if err != nil && s.draining.Err() == nil {
+		return hangUp(e, hangUpGrace)
 	}
-	return nil
+	return nil // the client was told
+}
+
+// openTerminal starts a shell, whose output goes to the spool as that of any exec,
+// and attaches its client.
+func (s *Server) openTerminal(ctx context.Context, box *core.Box, o options.Exec, named bool) (*spool.Exec, *spool.Attached, error) {
+	command, err := openShell(ctx, box, o, named)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := s.Spool.Start(command, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := e.AttachOwner()
+	if err != nil {
+		return nil, nil, errors.Join(err, hangUp(e, 0))
+	}
+	return e, a, nil
+}
+
+// hangUp ends what runs on a terminal whose client has gone. A shell that has ended
+// has nothing to hang up.
+func hangUp(e *spool.Exec, grace time.Duration) error {
+	err := e.HangUp(context.Background(), grace)
+	if fault.Is(err, fault.InvalidState) {
+		return nil
+	}
+	return err
 }
 
 // shell returns the command for the shell that a client asks for, and whether the
@@ -96,52 +120,18 @@ func openShell(ctx context.Context, box *core.Box, o options.Exec, named bool) (
 	return box.Exec(ctx, o)
 }
 
-// When a terminal shows much at once, its output is collected for a moment, so
-// that many small pieces make one frame. The echo of a key is never delayed.
-const (
-	terminalBuffer = 32 << 10
-	muchShown      = 64 << 10 // this many bytes without a pause of length still
-	still          = 10 * time.Millisecond
-	moment         = time.Millisecond
-)
-
-// shower sends the output of a terminal.
-type shower struct {
-	c     *socket
-	shown int
-	last  time.Time
-}
-
-func (s *shower) show(_ bool, p []byte) error {
-	now := time.Now()
-	if now.Sub(s.last) > still {
-		s.shown = 0
-	}
-	s.last, s.shown = now, s.shown+len(p)
-	if err := s.c.write(p); err != nil {
+// showTerminal sends what the terminal shows until the shell has ended, and then
+// its exit.
+func (c *socket) showTerminal(ctx context.Context, e *spool.Exec, a *spool.Attached) error {
+	if err := c.tell(ready{Type: "ready", ExecID: e.Record().ID}); err != nil {
 		return err
 	}
-	if s.shown > muchShown && len(p) < terminalBuffer {
-		time.Sleep(moment)
+	if err := c.show(ctx, a, false); err != nil {
+		return err
 	}
-	return nil
-}
-
-// showShell sends the terminal's output until the shell has ended. ended says
-// whether it has, or its box, so that there is nothing to hang up.
-func (s *Server) showShell(ctx context.Context, c *socket, command *core.Exec) (ended bool, err error) {
-	if err := c.tell(ready{Type: "ready", ExecID: command.ID()}); err != nil {
-		return false, err
+	rec := e.Record()
+	if rec.Status == api.ExecLost {
+		return fault.New(fault.Engine, "the box has gone, and the shell with it")
 	}
-	to := shower{c: c}
-	sink, done := s.recorded(command, to.show)
-	defer done()
-	end, err := command.Stream(ctx, make([]byte, terminalBuffer), sink)
-	if err != nil {
-		return false, err
-	}
-	if end.Status == api.ExecLost {
-		return true, fault.New(fault.Engine, "the box has gone, and the shell with it")
-	}
-	return true, c.exit(command.Record().Ended(end))
+	return c.exit(rec)
 }

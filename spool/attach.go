@@ -11,18 +11,28 @@ import (
 // that it has not read is never dropped; the command waits instead. Only one
 // goroutine may read; the other methods may be called at the same time.
 type Attached struct {
-	r   reader
-	pos mark // the next byte of each stream
+	r     reader
+	place **Attached // where the exec has it
+	pos   mark       // the next byte of each stream
 }
 
 // Attach attaches to the exec. Reading begins at the oldest output that is
 // kept, or after skip bytes of each stream if that is later. The caller ends it
 // with Close. Errors: InvalidState while another is attached; Storage.
-func (e *Exec) Attach(skip [2]int64) (*Attached, error) {
-	a := &Attached{r: reader{e: e, strict: true}}
+func (e *Exec) Attach(skip [2]int64) (*Attached, error) { return e.attach(&e.other, skip) }
+
+// AttachOwner attaches the client that a terminal was opened for. One client of
+// Attach may be there as well, and reads along; see [Attached.Writes]. Errors: those
+// of Attach.
+func (e *Exec) AttachOwner() (*Attached, error) { return e.attach(&e.owner, [2]int64{}) }
+
+func (e *Exec) attach(place **Attached, skip [2]int64) (*Attached, error) {
+	a := &Attached{r: reader{e: e, strict: true}, place: place}
 	e.mu.Lock()
-	taken := e.attached
-	e.attached = true
+	taken := *place != nil
+	if !taken {
+		*place = a
+	}
 	e.mu.Unlock()
 	if taken {
 		return nil, fault.New(fault.InvalidState, "another client is attached to exec %s", e.rec.ID)
@@ -37,13 +47,35 @@ func (e *Exec) Attach(skip [2]int64) (*Attached, error) {
 	for s := range a.pos {
 		a.pos[s] = min(max(skip[s], e.out.index.base[s]), e.out.sizes[s])
 	}
+	e.nudge() // the pump may have seen a position of 0
 	return a, nil
 }
 
 func (a *Attached) free() {
 	a.r.e.mu.Lock()
 	defer a.r.e.mu.Unlock()
-	a.r.e.attached = false
+	*a.place = nil
+}
+
+// writer returns the client that may write, or nil if none is attached. The caller
+// holds mu.
+func (e *Exec) writer() *Attached {
+	if e.owner != nil {
+		return e.owner
+	}
+	return e.other
+}
+
+// Writes returns nil if this client may write input and signals now. Errors:
+// InvalidState while the client that the terminal was opened for is there.
+func (a *Attached) Writes() error {
+	e := a.r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.writer() != a {
+		return fault.New(fault.InvalidState, "exec %s is a terminal whose own client is there and writes alone: here it can only be watched", e.rec.ID)
+	}
+	return nil
 }
 
 // Close detaches, so that another may attach. The command continues.
@@ -148,6 +180,6 @@ func (a *Attached) Ended() (ended, lost bool) {
 func (a *Attached) Open() bool { return a.r.e.open || a.r.e.Record().TTY }
 
 // Command returns the command while it runs, to write its input, to signal it
-// or to resize its terminal. The store alone reads its output. Errors:
+// or to resize its terminal, if Writes allows it. The store alone reads its output. Errors:
 // InvalidState.
 func (a *Attached) Command() (*core.Exec, error) { return a.r.e.running() }

@@ -21,17 +21,18 @@ type Exec struct {
 
 	open bool // an attached client provides the input
 
-	mu       sync.Mutex
-	rec      api.Exec
-	out      output
-	ended    bool // the record is final; nothing comes any more
-	lost     bool // the disk stayed full to the end: some output could not be kept
-	removed  bool // the box was removed: nothing is written to disk any more
-	stop     bool // the store closes: the command continues without this process
-	attached bool
-	readers  map[*reader]struct{}
-	changed  chan struct{} // closed at the next change; nil if nobody waits for one
-	full     bool          // the pump waits until a reader has read on
+	mu      sync.Mutex
+	rec     api.Exec
+	out     output
+	ended   bool      // the record is final; nothing comes any more
+	lost    bool      // the disk stayed full to the end: some output could not be kept
+	removed bool      // the box was removed: nothing is written to disk any more
+	stop    bool      // the store closes: the command continues without this process
+	owner   *Attached // the client that a terminal was opened for, while it is there
+	other   *Attached // the client of Attach, while it is there
+	readers map[*reader]struct{}
+	changed chan struct{} // closed at the next change; nil if nobody waits for one
+	full    bool          // the pump waits until a reader has read on
 }
 
 // Record returns what is known of the exec now.
@@ -70,6 +71,16 @@ func (e *Exec) Cancel(ctx context.Context, grace time.Duration) error {
 		return err
 	}
 	return command.Cancel(ctx, grace)
+}
+
+// HangUp tells the command and all its descendants that their terminal has gone: it
+// sends SIGHUP, and SIGKILL after grace. Errors: InvalidState if the exec has ended.
+func (e *Exec) HangUp(ctx context.Context, grace time.Duration) error {
+	command, err := e.running()
+	if err != nil {
+		return err
+	}
+	return command.HangUp(ctx, grace)
 }
 
 // running returns the command while it runs.

@@ -119,17 +119,6 @@ func splice(f *os.File, at int64, pipe int) (int64, error) {
 	}
 }
 
-// copyTo does the same for a terminal, because splice(2) can't move from a
-// terminal to a file.
-func copyTo(f *os.File, at int64, tty int, buf []byte) (int64, error) {
-	n, err := unix.Read(tty, buf)
-	if n <= 0 {
-		return 0, err
-	}
-	n, err = f.WriteAt(buf[:n], at)
-	return int64(n), err
-}
-
 // addEvents adds the events that a stream has had since the last mark.
 func (o *output) addEvents(s Stream, whole bool) error {
 	marks, err := o.events(s, whole)

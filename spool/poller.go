@@ -45,25 +45,39 @@ func (p *poller) remove(fd int) {
 	_ = unix.EpollCtl(int(p.f.Fd()), unix.EPOLL_CTL_DEL, fd, nil)
 }
 
-// wait returns which descriptors can be read. Errors: os.ErrDeadlineExceeded.
-func (p *poller) wait() (ready [sources]bool, err error) {
-	var events [sources]unix.EpollEvent
+// wait returns which descriptors can be read. Unless block is set, there may be
+// none. Errors: os.ErrDeadlineExceeded when there is none at the time of until, or
+// after it.
+func (p *poller) wait(block bool) (ready [sources]bool, err error) {
 	var n int
 	var failed error
-	err = p.rc.Read(func(fd uintptr) bool {
-		n, failed = unix.EpollWait(int(fd), events[:], 0)
-		if errors.Is(failed, unix.EINTR) {
-			n, failed = 0, nil
-		}
+	look := func(fd uintptr) bool {
+		ready, n, failed = look(int(fd))
 		return n > 0 || failed != nil
-	})
-	if err = errors.Join(err, failed); err != nil {
-		return ready, err
 	}
-	for _, e := range events[:n] {
+	if block {
+		err = p.rc.Read(look)
+	}
+	if !block || errors.Is(err, os.ErrDeadlineExceeded) { // which Read returns without looking
+		if look(p.f.Fd()) {
+			err = nil
+		}
+	}
+	return ready, errors.Join(err, failed)
+}
+
+// look returns which descriptors of an epoll descriptor can be read now, and how
+// many they are.
+func look(epoll int) (ready [sources]bool, n int, err error) {
+	var events [sources]unix.EpollEvent
+	n, err = unix.EpollWait(epoll, events[:], 0)
+	if errors.Is(err, unix.EINTR) {
+		err = nil
+	}
+	for _, e := range events[:max(n, 0)] {
 		ready[e.Fd] = true
 	}
-	return ready, nil
+	return ready, n, err
 }
 
 // until sets the time at which wait gives up. With the zero time, wait never

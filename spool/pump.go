@@ -3,6 +3,7 @@ package spool
 import (
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,7 +36,9 @@ type pump struct {
 	x    *core.Exec
 	poll *poller
 	fds  [sources]int // -1 once the source has ended
-	tty  []byte       // the buffer for a terminal; nil for pipes
+	tty  bool
+
+	unsaved []byte // what was read from a terminal and found no room on the disk yet
 
 	burst int64         // bytes since the command was last quiet
 	last  time.Time     // when bytes came last
@@ -55,9 +58,7 @@ func newPump(e *Exec) (*pump, error) {
 	if stderr != nil {
 		u.fds[Stderr] = int(stderr.Fd())
 	}
-	if e.rec.TTY {
-		u.tty = make([]byte, 4096) // the most that a terminal returns at once
-	}
+	u.tty = stderr == nil
 	var err error
 	if u.poll, err = newPoller(); err != nil {
 		return nil, err
@@ -78,12 +79,14 @@ func newPump(e *Exec) (*pump, error) {
 func (u *pump) run() {
 	defer u.poll.close()
 	for u.open() {
-		ready, err := u.poll.wait()
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		ready, err := u.poll.wait(len(u.unsaved) == 0)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			u.left = [2]int64{} // a terminal held less than it seemed to
+		} else if err != nil {
 			u.e.s.log.Error("the output of an exec can't be read any more", "exec_id", u.e.rec.ID, "error", err)
 			u.stays = true
 		}
-		u.take(Stdout, ready[Stdout])
+		u.take(Stdout, ready[Stdout] || len(u.unsaved) > 0)
 		u.take(Stderr, ready[Stderr])
 		if ready[theEnd] {
 			u.ended()
@@ -100,7 +103,7 @@ func (u *pump) open() bool {
 	if u.fds[theEnd] >= 0 {
 		return true
 	}
-	held := time.Now().Before(u.over) || u.left[Stdout] > 0 || u.left[Stderr] > 0
+	held := time.Now().Before(u.over) || u.left[Stdout] > 0 || u.left[Stderr] > 0 || len(u.unsaved) > 0
 	return held && (u.fds[Stdout] >= 0 || u.fds[Stderr] >= 0)
 }
 
@@ -118,7 +121,7 @@ func (u *pump) take(s Stream, ready bool) {
 		u.gather(s, n)
 	case errors.Is(err, unix.EAGAIN):
 		u.left[s] = 0
-	case err == nil, u.tty != nil && errors.Is(err, unix.EIO): // EIO: the last user of the terminal has gone
+	case err == nil, u.tty && errors.Is(err, unix.EIO): // EIO: the last user of the terminal has gone
 		u.close(source(s))
 	default:
 		u.trouble(err)
@@ -140,10 +143,34 @@ func (u *pump) read(s Stream) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if u.tty != nil {
-		return copyTo(f, at, u.fds[s], u.tty)
+	if u.tty {
+		return u.copyTerminal(f, at, u.fds[s])
 	}
 	return splice(f, at, u.fds[s])
+}
+
+// shown is the most bytes of a terminal that are moved at once. More would wait
+// in memory only, which is lost when the process is killed.
+const shown = 32 << 10
+
+var showing = sync.Pool{New: func() any { return new([shown]byte) }}
+
+// copyTerminal moves what a terminal shows into its file, because splice(2) can't.
+// What the disk has no room for is kept for the next call.
+func (u *pump) copyTerminal(f *os.File, at int64, tty int) (int64, error) {
+	p := u.unsaved
+	if len(p) == 0 {
+		buf := showing.Get().(*[shown]byte)
+		defer showing.Put(buf)
+		n, err := core.ReadTerminal(tty, buf[:])
+		if n <= 0 {
+			return 0, err
+		}
+		p = buf[:n]
+	}
+	n, err := f.WriteAt(p, at)
+	u.unsaved = append([]byte(nil), p[n:]...)
+	return int64(n), err
 }
 
 // A stream that flows (more than flow bytes, never quiet for as long as lull) is
@@ -157,6 +184,13 @@ const (
 	longest = 4 * time.Millisecond
 )
 
+// A terminal is gathered too, but it holds a few KiB only: it flows when it has shown
+// this much, and a longer moment would make its command wait.
+const (
+	muchShown = 64 << 10
+	moment    = time.Millisecond
+)
+
 // gather waits for more of a stream that flows, and enlarges its pipe so that
 // it can hold more. Small output, and the end of a command, are never delayed.
 func (u *pump) gather(s Stream, n int64) {
@@ -166,7 +200,13 @@ func (u *pump) gather(s Stream, n int64) {
 	}
 	before := u.burst
 	u.last, u.burst = now, u.burst+n
-	if u.burst <= flow || u.tty != nil {
+	if u.tty {
+		if u.burst > muchShown && n < shown {
+			time.Sleep(moment)
+		}
+		return
+	}
+	if u.burst <= flow {
 		return
 	}
 	if before <= flow {
@@ -198,12 +238,25 @@ func (u *pump) ended() {
 	}
 	u.end, u.over = end, time.Now().Add(drain)
 	for s, fd := range u.fds[:theEnd] {
-		if n, err := unix.IoctlGetInt(fd, unix.TIOCINQ); fd >= 0 && err == nil {
-			u.left[s] = int64(n)
+		if fd >= 0 {
+			u.left[s] = u.waiting(fd)
 		}
 	}
 	u.close(theEnd)
 	u.poll.until(u.over)
+}
+
+// inTerminal is more than a terminal holds of what was written to it. How much it
+// is can't be asked for: FIONREAD counts only a part.
+const inTerminal = 64 << 10
+
+// waiting returns how many bytes wait in a pipe, or at most how many in a terminal.
+func (u *pump) waiting(fd int) int64 {
+	if u.tty {
+		return inTerminal
+	}
+	n, _ := unix.IoctlGetInt(fd, unix.TIOCINQ) // 0 if it fails
+	return int64(n)
 }
 
 // trouble waits if a file can't be written. It returns false if the caller must
@@ -233,6 +286,7 @@ func (u *pump) trouble(err error) bool {
 }
 
 func (u *pump) closeStreams() {
+	u.unsaved = nil
 	for s, fd := range u.fds[:theEnd] {
 		if fd >= 0 {
 			u.close(source(s))

@@ -23,6 +23,10 @@ func (e *Exec) grow(s Stream, n int64, whole bool) error {
 	return e.out.addEvents(s, whole)
 }
 
+// lead is how far the output of a terminal may be ahead of the client that writes
+// on it. What answers a key is shown behind it: so it must not be much.
+const lead = 256 << 10
+
 // makeRoom drops the oldest output if there is too much. It waits while readers
 // that hold this output do not read on. It returns false if the store is
 // closing.
@@ -33,21 +37,35 @@ func (e *Exec) makeRoom() bool {
 			e.mu.Unlock()
 			return false
 		}
-		if e.out.kept() < e.s.limit {
-			e.mu.Unlock()
+		wait := e.crowded()
+		e.full = wait > 0 // from now on, a reader that moves wakes the pump
+		e.mu.Unlock()
+		if wait == 0 {
 			return true
 		}
-		bound, wait := e.bound(time.Now())
-		dropped, err := e.out.shrink(e.s.limit-e.s.limit/16, bound)
-		e.full = !dropped // from now on, a reader that moves wakes the pump
-		e.mu.Unlock()
-		if err != nil {
-			e.s.log.Error("old output can't be dropped", "exec_id", e.rec.ID, "error", err)
-		}
-		if !dropped {
-			e.rest(wait)
-		}
+		e.rest(wait)
 	}
+}
+
+// crowded returns 0 if there is room for more output, of which it may drop the
+// oldest, or else how long to wait at most before checking again. The caller holds
+// mu.
+func (e *Exec) crowded() time.Duration {
+	if w := e.writer(); e.rec.TTY && w != nil && e.out.sizes.total()-w.pos.total() >= lead {
+		return time.Minute
+	}
+	if e.out.kept() < e.s.limit {
+		return 0
+	}
+	bound, wait := e.bound(time.Now())
+	dropped, err := e.out.shrink(e.s.limit-e.s.limit/16, bound)
+	if err != nil {
+		e.s.log.Error("old output can't be dropped", "exec_id", e.rec.ID, "error", err)
+	}
+	if dropped && e.out.kept() < e.s.limit {
+		return 0
+	}
+	return wait
 }
 
 // makeSpace frees half of the space that the output takes, on a disk that is

@@ -13,7 +13,8 @@
 // process. A file's length says how much of its stream has come. So a process
 // that is killed neither loses a byte nor counts one twice: what is in the
 // files beyond the last entry of the index is what the process had no time to
-// announce to readers.
+// announce to readers. Only the bytes of a terminal, which are stdout, are read
+// and written.
 //
 // The disk space of an exec is limited. When it exceeds the limit, the oldest
 // output is dropped as soon as all readers that hold it have read it. Its place

@@ -7,10 +7,9 @@ import (
 	"sandbox/spool"
 )
 
-// live holds the output of an exec that is not in the spool: that of a
-// terminal, and that of a command whose output is its reply. Output that waits
-// for the engine is kept here, at most maxOutput of it, so that the command
-// never has to wait.
+// live holds the output of an exec that is not in the spool, because it is the
+// reply to a request. Output that waits for the engine is kept here, at most
+// maxOutput of it, so that the command never has to wait.
 type live struct {
 	mu     sync.Mutex
 	left   int // how many more bytes are accepted

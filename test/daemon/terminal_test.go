@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -153,5 +154,37 @@ func (p *program) hangUpRun(t *testing.T) {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestTerminalOutlivesDaemon goes on with a terminal when the daemon was killed, or
+// ended and started again: its output is all there, once, and it can be written on.
+func TestTerminalOutlivesDaemon(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	for name, end := range map[string]func(){
+		"killed": p.kill,
+		"ended": func() {
+			must(t, p.cmd.Process.Signal(os.Interrupt))
+			must(t, p.cmd.Wait())
+		},
+	} {
+		conn := p.socket(box + "/attach?shell=/bin/sh")
+		must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("stty -echo; PS1=; echo u''p\n")))
+		await(t, conn, "up\r\n")
+		execs, _ := p.ask("GET", box+"/execs", nil).want(t, 200, "")["execs"].([]any)
+		exec := box + "/exec/" + execs[0].(map[string]any)["id"].(string)
+		end()
+		p.start()
+		before := p.ask("GET", exec, nil).want(t, 200, "")["stdout_bytes"].(float64)
+		conn = p.socket(fmt.Sprint(exec, "/attach?after_stdout=", before))
+		must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("echo goes on; exit 6\n")))
+		if s := show(t, conn); s.out[1] != "goes on\r\n" || s.last["exit_code"] != 6.0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if out, last := p.events(exec, 0).rest(); !strings.HasSuffix(out["stdout"], "up\r\ngoes on\r\n") || last.data["stdout_bytes"] != before+9 {
+			t.Errorf("%s: %q, %v", name, out["stdout"], last)
+		}
 	}
 }
