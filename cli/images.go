@@ -79,17 +79,22 @@ func (a *app) printImages(images []image.Info) error {
 func shortID(id string) string { return id[:min(len(id), len("sha256:")+12)] }
 
 func (a *app) imagesRmCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "rm IMAGE...",
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "rm [-f] IMAGE...",
 		Short: "Remove images; boxes made from them keep their files",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return a.withHost(ctx, func(host *local.Host) error {
-				return a.eachRemoved(args, func(ref string) (string, error) {
-					return ref, host.Images.Remove(ctx, ref)
-				})
-			})
-		},
+		Long: `Remove images. An image that boxes were made from, or that another alias than
+the one given stands for, is removed only with --force. Boxes keep their files.`,
+		Args: cobra.MinimumNArgs(1),
 	}
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "also images that boxes or aliases use")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withHost(ctx, func(host *local.Host) error {
+			return a.eachRemoved(args, func(ref string) (string, error) {
+				return ref, host.Images.Remove(ctx, ref, force)
+			})
+		})
+	}
+	return cmd
 }

@@ -163,6 +163,12 @@ type Image struct {
 	User       string   `json:"user,omitempty"`
 }
 
+// ImageUse says which image a box was made from.
+type ImageUse struct {
+	Box   string // its name, or its id if it has none
+	Image Image
+}
+
 // Usage is what a box has used since it was started.
 type Usage struct {
 	CPU         time.Duration

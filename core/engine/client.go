@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -187,18 +188,18 @@ func (c *Client) get(id string) (record.Box, error) {
 	return b, err
 }
 
-// Layers returns the layer directories that boxes use; see [image.Config]. It
-// fails while a record is damaged, since that box's layers are unknown.
-func (c *Client) Layers() ([]string, error) {
+// Images returns the images that boxes were made from; see [image.Config]. It
+// fails while a record is damaged, since that box's image is unknown.
+func (c *Client) Images() ([]core.ImageUse, error) {
 	boxes, damaged, err := c.records.List()
 	if err = errors.Join(err, store.Errors(damaged)); err != nil {
 		return nil, err
 	}
-	var layers []string
+	var all []core.ImageUse
 	for _, b := range boxes {
-		layers = append(layers, b.Image.Layers...)
+		all = append(all, core.ImageUse{Box: cmp.Or(b.Options.Name, b.ID), Image: b.Image})
 	}
-	return layers, nil
+	return all, nil
 }
 
 // Close closes the connections to the shim, which exits once nobody needs it.

@@ -63,7 +63,7 @@ var table = [...]Row{
 	MethodNotAllowed:    {"method_not_allowed", 5, 405, 2, "a route that has no such method", "The route has no such method"},
 	AlreadyExists:       {"already_exists", 3, 409, 6, "the name is taken", ""},
 	Ambiguous:           {"ambiguous", 3, 409, 6, "an id prefix of several boxes", ""},
-	InvalidState:        {"invalid_state", 4, 409, 6, "the box or exec is in the wrong state for this", ""},
+	InvalidState:        {"invalid_state", 4, 409, 6, "the box or exec is in the wrong state for this, or the image is in use", ""},
 	Config:              {"config_error", 6, 500, 2, "a configuration, registries_json or profile that is invalid", ""},
 	Storage:             {"storage_error", 7, 503, 7, "the home, disk or store is full, read-only or damaged", ""},
 	Image:               {"image_error", 8, 422, 7, "the image of a box can't be fetched or read", ""},

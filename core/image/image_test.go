@@ -24,6 +24,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
 	"sandbox/core/image"
@@ -66,7 +67,7 @@ type fixture struct {
 	*image.Store
 	home  string
 	u     *unpacker
-	inUse []string
+	inUse []core.ImageUse
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -78,7 +79,7 @@ func newFixture(t testing.TB) *fixture {
 func newPuller(t testing.TB, from image.Sources) *fixture {
 	t.Helper()
 	f := &fixture{home: t.TempDir(), u: &unpacker{}}
-	s, err := image.Open(image.Config{Home: f.home, Unpacker: f.u, Sources: from, InUse: func() ([]string, error) { return f.inUse, nil }})
+	s, err := image.Open(image.Config{Home: f.home, Unpacker: f.u, Sources: from, InUse: func() ([]core.ImageUse, error) { return f.inUse, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -605,27 +606,86 @@ func TestRemove(t *testing.T) {
 	}
 	steps := []struct {
 		name   string
-		inUse  []string
+		inUse  []core.ImageUse
 		ref    string
 		layers int
 	}{
-		{"a box stands on the upper layer, an image on the lower", img.Layers[1:], "two", 2},
+		{"a box stands on the upper layer, an image on the lower", standOn(img.Layers[1]), "two", 2},
 		{"no box, no image", nil, "one", 0},
 	}
 	for _, s := range steps {
 		f.inUse = s.inUse
-		if err := f.Remove(t.Context(), s.ref); err != nil {
+		if err := f.Remove(t.Context(), s.ref, false); err != nil {
 			t.Fatal(s.name, ": ", err)
 		}
 		if left := f.layers(t); len(left) != s.layers {
 			t.Errorf("%s: layers %v, want %d", s.name, left, s.layers)
 		}
-		if err := f.Remove(t.Context(), s.ref); !fault.Is(err, fault.ImageNotFound) {
+		if err := f.Remove(t.Context(), s.ref, false); !fault.Is(err, fault.ImageNotFound) {
 			t.Errorf("Remove again: %v, want image_not_found", err)
 		}
 	}
 	if records, _ := filepath.Glob(filepath.Join(f.home, "*", "*.json")); len(records) != 0 {
 		t.Errorf("records left: %v", records)
+	}
+}
+
+// standOn returns what is in use while a box stands on layers.
+func standOn(layers ...string) []core.ImageUse {
+	return []core.ImageUse{{Box: "b", Image: core.Image{Layers: layers}}}
+}
+
+// TestRemoveInUse removes images that boxes or aliases need, which force alone
+// does, and names the ones that need them.
+func TestRemoveInUse(t *testing.T) {
+	t.Parallel()
+	aliases := map[string]string{"short": "example.org/app:1", "other": "example.org/app:2", "x": "example.org/y"}
+	many := make([]string, 12)
+	for i := range many {
+		many[i] = fmt.Sprintf("b%02d", i)
+	}
+	for name, tt := range map[string]struct {
+		image, ref string   // the image's name, and the one under which it is removed
+		from       string   // the name under which boxes got it
+		old        bool     // before another image took the name
+		boxes      []string // names
+		want       string   // what the refusal names; "" for none
+	}{
+		"unused":               {image: "a", ref: "a:latest"},
+		"boxes":                {image: "a", ref: "a", from: "a:latest", boxes: []string{"web", "box_x"}, want: "in use by box box_x, box web: "},
+		"many boxes":           {image: "a", ref: "a", from: "a:latest", boxes: many, want: "box b08, box b09, 2 more: "},
+		"boxes of another":     {image: "a", ref: "a", from: "b:latest", boxes: []string{"web"}},
+		"boxes of an old one":  {image: "a", ref: "a", from: "a:latest", old: true, boxes: []string{"web"}},
+		"an alias":             {image: "example.org/app:1", ref: "example.org/app:1", want: "in use by alias short: "},
+		"a box and an alias":   {image: "example.org/app:1", ref: "example.org/app:1", from: "example.org/app:1", boxes: []string{"web"}, want: "box web, alias short: "},
+		"by its alias":         {image: "example.org/app:1", ref: "short"},
+		"the name of an alias": {image: "x", ref: "x:latest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newPuller(t, image.Sources{Never: true, Aliases: aliases})
+			id := f.imported(t, tt.image, source(t, pack(t, map[string]string{"f": "1"}))).ID
+			if tt.old {
+				id = "sha256:old"
+			}
+			for _, box := range tt.boxes {
+				f.inUse = append(f.inUse, core.ImageUse{Box: box, Image: core.Image{Ref: tt.from, ID: id}})
+			}
+			if err := f.Remove(t.Context(), tt.ref, false); tt.want != "" {
+				if !fault.Is(err, fault.InvalidState) || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("without force: %v, want invalid_state and %q", err, tt.want)
+				}
+				err = f.Remove(t.Context(), tt.ref, true)
+				if err != nil {
+					t.Errorf("with force: %v", err)
+				}
+			} else if err != nil {
+				t.Error(err)
+			}
+			if _, err := f.Inspect(tt.ref); !fault.Is(err, fault.ImageNotFound) {
+				t.Errorf("then: %v, want image_not_found", err)
+			}
+		})
 	}
 }
 
@@ -637,16 +697,16 @@ func TestRemoveYieldsToABox(t *testing.T) {
 	f.imported(t, "x", source(t, pack(t, map[string]string{"f": "1"})))
 	layers := f.layers(t)
 	looks := 0
-	s, err := image.Open(image.Config{Home: f.home, InUse: func() ([]string, error) {
+	s, err := image.Open(image.Config{Home: f.home, InUse: func() ([]core.ImageUse, error) {
 		if looks++; looks == 1 {
 			return nil, nil
 		}
-		return layers, nil
+		return standOn(layers...), nil
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove(t.Context(), "x"); err != nil {
+	if err := s.Remove(t.Context(), "x", true); err != nil {
 		t.Fatal(err)
 	}
 	if left := f.layers(t); !slices.Equal(left, layers) {
@@ -662,7 +722,7 @@ func TestWithoutInUseNoLayerGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove(t.Context(), "x"); err != nil || len(f.layers(t)) != 1 {
+	if err := s.Remove(t.Context(), "x", false); err != nil || len(f.layers(t)) != 1 {
 		t.Errorf("%v, layers %v", err, f.layers(t))
 	}
 }
@@ -733,7 +793,7 @@ func TestCanceledWait(t *testing.T) {
 	defer held.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := f.Remove(ctx, "x"); !fault.Is(err, fault.Canceled) {
+	if err := f.Remove(ctx, "x", false); !fault.Is(err, fault.Canceled) {
 		t.Errorf("%v, want canceled", err)
 	}
 }
@@ -774,7 +834,7 @@ func TestPrune(t *testing.T) {
 	b := twoLayers(t)
 	f.imported(t, "used", source(t, pack(t, b.docker(t))))
 	f.imported(t, "unused", source(t, pack(t, map[string]string{"f": "1"})))
-	f.inUse = slices.DeleteFunc(f.layers(t), func(dir string) bool { _, err := os.Stat(filepath.Join(dir, "f")); return err == nil })
+	f.inUse = standOn(slices.DeleteFunc(f.layers(t), func(dir string) bool { _, err := os.Stat(filepath.Join(dir, "f")); return err == nil })...)
 	partial := filepath.Join(f.home, "blobs", "partial-"+digest(nil))
 	if err := errors.Join(os.Mkdir(filepath.Dir(partial), 0o700), os.WriteFile(partial, []byte("12345"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -798,7 +858,7 @@ func TestNoLayerGoesWhileAnImageIsMade(t *testing.T) {
 	b := twoLayers(t)
 	f.imported(t, "lower", source(t, b.plain[0]))
 	f.u.before = sync.OnceFunc(func() {
-		if err := f.Remove(t.Context(), "lower"); err != nil {
+		if err := f.Remove(t.Context(), "lower", false); err != nil {
 			t.Error(err)
 		}
 	})

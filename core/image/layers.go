@@ -247,7 +247,7 @@ func (s *Store) collect() ([]string, error) {
 // restore renames the layers back that boxes have begun to use, and returns the
 // rest.
 func (s *Store) restore(taken []string) ([]string, error) {
-	used, err := s.c.InUse()
+	used, err := s.usedLayers()
 	kept := taken[:0:0]
 	for _, away := range taken {
 		dir := filepath.Join(s.layers.Path, strings.TrimPrefix(filepath.Base(away), gone))
@@ -265,7 +265,7 @@ func (s *Store) restore(taken []string) ([]string, error) {
 
 // orphans returns the directories of the layers that nobody needs.
 func (s *Store) orphans() ([]string, error) {
-	needed, err := s.c.InUse()
+	needed, err := s.usedLayers()
 	if err != nil {
 		return nil, err
 	}

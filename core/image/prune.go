@@ -72,7 +72,7 @@ func (s *Store) forgetUnused() ([]string, error) {
 	if s.c.InUse == nil {
 		return names, nil
 	}
-	used, err := s.c.InUse()
+	used, err := s.usedLayers()
 	if err != nil {
 		return names, err
 	}

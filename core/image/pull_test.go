@@ -164,7 +164,7 @@ func TestPull(t *testing.T) {
 				t.Errorf("layers %v, stages %v", info.Layers, stages)
 			}
 			nothingHalf(t, f)
-			if err := f.Remove(t.Context(), ref); err != nil || len(f.layers(t)) != 0 {
+			if err := f.Remove(t.Context(), ref, true); err != nil || len(f.layers(t)) != 0 {
 				t.Errorf("Remove: %v, left %v", err, f.layers(t))
 			}
 		})
@@ -275,7 +275,7 @@ func TestImportedNamesComeFirst(t *testing.T) {
 		if f.read(t, ref, "f") != "imported" || h.count("/") != before {
 			t.Errorf("%s: the registry was asked %d times", ref, h.count("/")-before)
 		}
-		if err := f.Remove(t.Context(), ref); err != nil {
+		if err := f.Remove(t.Context(), ref, false); err != nil {
 			t.Fatal(err)
 		}
 		if f.read(t, ref, "both") != "upper" {

@@ -51,11 +51,10 @@ type Unpacker interface {
 type Config struct {
 	Home     string // absolute path of the home
 	Unpacker Unpacker
-	// InUse returns the directories of the layers that boxes run on. A
-	// box's record is written before its layers are mounted, so a layer
-	// that InUse does not return is free. If InUse is nil, no layer is ever
-	// deleted.
-	InUse func() ([]string, error)
+	// InUse returns the images that boxes were made from. A box's record is
+	// written before its layers are mounted, so a layer of no image that
+	// InUse returns is free. If InUse is nil, no layer is ever deleted.
+	InUse func() ([]core.ImageUse, error)
 	// Sources says where images are pulled from.
 	Sources Sources
 }
@@ -169,23 +168,30 @@ func (s *Store) stack(info Info) ([]string, error) {
 }
 
 // Remove forgets the image that ref names, and deletes all layers that no image
-// and no box needs any more. Errors: ImageNotFound, InvalidArgument, Storage,
-// and what ended ctx while another process held the store.
-func (s *Store) Remove(ctx context.Context, ref string) error {
+// and no box needs any more. It removes an image that boxes were made from, or
+// that another alias than ref stands for, only with force; the boxes keep their
+// files. Errors: ImageNotFound, InvalidArgument, InvalidState (it is in use),
+// Storage, and what ended ctx while another process held the store.
+func (s *Store) Remove(ctx context.Context, ref string, force bool) error {
 	held, err := s.hold(ctx)
 	if err != nil {
 		return err
 	}
-	garbage, err := s.forget(ref)
+	garbage, err := s.forget(ref, force)
 	_ = held.Close()
 	return cmp.Or(discard(garbage), err)
 }
 
 // forget does the part of Remove that needs the store to be held.
-func (s *Store) forget(ref string) (garbage []string, err error) {
+func (s *Store) forget(ref string, force bool) (garbage []string, err error) {
 	info, err := s.Inspect(ref)
 	if err != nil {
 		return nil, err
+	}
+	if !force {
+		if err := s.refuseInUse(ref, info); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.images.Delete(key(info.Name)); err != nil {
 		return nil, err
