@@ -13,13 +13,18 @@ import (
 // guard runs the body of an exported function and reports its result. It
 // recovers a panic, which must not unwind into C: that would end the host
 // process.
-func guard(out *C.CSandboxError, call func() error) (code C.SandboxErrorCode) {
+func guard(out *C.CSandboxError, call func() error) C.SandboxErrorCode {
+	return report(out, caught(call))
+}
+
+// caught runs call and turns a panic into a failure.
+func caught(call func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			code = report(out, fault.New(fault.Internal, "panic: %v", v))
+			err = fault.New(fault.Internal, "panic: %v", v)
 		}
 	}()
-	return report(out, call())
+	return call()
 }
 
 // report returns the code of err, and fills in out unless that is NULL.

@@ -14,7 +14,7 @@ import (
 	"sandbox/core/options"
 )
 
-// execute implements sandbox_execute and sandbox_execute_cmd; see execute.c.
+// execute implements sandbox_execute and sandbox_execute_cmd; see callbacks.c.
 //
 //export execute
 func execute(box *C.CBoxHandle, cmd *C.SandboxCommand, to *C.output, out *C.int, cerr *C.CSandboxError) C.SandboxErrorCode {

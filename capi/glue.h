@@ -11,13 +11,21 @@ typedef const void cvoid;
 typedef const SandboxCommand ccommand;
 typedef const SandboxTerminal cterminal;
 
-/* Where a command's output goes. See execute.c. */
+/* Where a command's output goes. See callbacks.c. */
 typedef struct output {
   SandboxOutputCallback callback;
   void *user_data;
 } output;
 
 void call_output(const output *to, const char *text, int is_stderr);
+
+/* Who is told how far a call has come. See callbacks.c. */
+typedef struct progress {
+  SandboxProgressCallback callback;
+  void *user_data;
+} progress;
+
+void call_progress(const progress *to, const SandboxProgress *step);
 
 /* How many released handles are remembered, so that a call on one is refused. */
 #define RELEASED_HANDLES (1 << 16)

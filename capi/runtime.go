@@ -41,17 +41,13 @@ func sandbox_runtime_new(home, registries *C.cchar, out **C.CSandboxRuntime, cer
 
 // open opens a home. It reads the environment through C, because Go keeps a
 // copy of the environment that the process started with.
-func open(home string, registries []byte) (*core.Runtime, error) {
+func open(home string, registries []byte) (*local.Host, error) {
 	if home == "" {
 		home = getenv("SANDBOX_HOME")
 	}
-	host, err := local.Open(local.Config{
+	return local.Open(local.Config{
 		Home: home, Registries: registries, HelperDir: getenv("SANDBOX_HELPER_DIR"), Beside: beside(), Owned: true,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return host.Runtime, nil
 }
 
 func getenv(name string) string {
@@ -73,8 +69,16 @@ func beside() string {
 	return filepath.Dir(path)
 }
 
+func hostOf(rt *C.CSandboxRuntime) (*local.Host, error) {
+	return get[*local.Host](handle(unsafe.Pointer(rt)), "runtime")
+}
+
 func runtimeOf(rt *C.CSandboxRuntime) (*core.Runtime, error) {
-	return get[*core.Runtime](handle(unsafe.Pointer(rt)), "runtime")
+	h, err := hostOf(rt)
+	if err != nil {
+		return nil, err
+	}
+	return h.Runtime, nil
 }
 
 //export sandbox_runtime_shutdown
@@ -111,7 +115,7 @@ func sandbox_runtime_metrics(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandb
 //export sandbox_runtime_free
 func sandbox_runtime_free(rt *C.CSandboxRuntime) {
 	guard(nil, func() error {
-		if r, ok := take[*core.Runtime](handle(unsafe.Pointer(rt))); ok {
+		if r, ok := take[*local.Host](handle(unsafe.Pointer(rt))); ok {
 			return r.Close(context.Background())
 		}
 		return nil

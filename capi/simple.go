@@ -10,6 +10,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/local"
 	"sandbox/core/options"
 )
 
@@ -19,8 +20,8 @@ const maxCollected = 64 << 20
 // simple is a box with a runtime of its own. Closing the runtime removes the
 // box.
 type simple struct {
-	runtime *core.Runtime
-	box     *core.Box
+	host *local.Host
+	box  *core.Box
 }
 
 //export sandbox_simple_new
@@ -156,7 +157,7 @@ func sandbox_result_free(r *C.CSandboxExecResult) {
 func sandbox_simple_free(s *C.CSandboxSimple) {
 	guard(nil, func() error {
 		if s, ok := take[*simple](handle(unsafe.Pointer(s))); ok {
-			return s.runtime.Close(context.Background())
+			return s.host.Close(context.Background())
 		}
 		return nil
 	})

@@ -4,16 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
 	"sandbox/client"
+	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/hostcopy"
 )
 
 func (a *app) cpCmd() *cobra.Command {
@@ -82,58 +81,7 @@ func (c copying) in(ctx context.Context, from string, to place) (api.Uploaded, e
 		tar := strings.HasSuffix(to.path, "/")
 		return c.boxes.Upload(ctx, to.box, client.Upload{Dest: to.path, Name: "stdin", Tar: tar}, c.In)
 	}
-	st, err := os.Stat(from)
-	if err != nil {
-		return api.Uploaded{}, hostFailure(err)
-	}
-	if st.IsDir() {
-		return c.dirIn(ctx, from, to)
-	}
-	if !st.Mode().IsRegular() {
-		return api.Uploaded{}, fault.New(fault.InvalidArgument, "%s is neither a file nor a directory", from)
-	}
-	f, err := os.Open(from)
-	if err != nil {
-		return api.Uploaded{}, hostFailure(err)
-	}
-	defer f.Close()
-	mode := int(st.Mode().Perm())
-	return c.boxes.Upload(ctx, to.box, client.Upload{Dest: to.path, Name: filepath.Base(from), Mode: &mode}, f)
-}
-
-// dirIn copies a directory into a box, as a tar.
-func (c copying) dirIn(ctx context.Context, from string, to place) (api.Uploaded, error) {
-	name, err := baseName(from)
-	if err != nil {
-		return api.Uploaded{}, err
-	}
-	dest := to.path
-	into, err := c.isDir(ctx, to)
-	if err != nil {
-		return api.Uploaded{}, err
-	}
-	if into || strings.HasSuffix(dest, "/") {
-		dest = path.Join(dest, name)
-	}
-	r, w := io.Pipe()
-	go func() { _ = w.CloseWithError(pack(w, from)) }()
-	made, err := c.boxes.Upload(ctx, to.box, client.Upload{Dest: dest, Name: name + ".tar", Tar: true}, r)
-	_ = r.CloseWithError(io.ErrClosedPipe) // ends pack, in case the upload stopped early
-	return made, err
-}
-
-// isDir reports whether a path of a box is a directory.
-func (c copying) isDir(ctx context.Context, at place) (bool, error) {
-	d, err := c.boxes.Download(ctx, at.box, at.path, false)
-	switch {
-	case err == nil:
-		return false, d.Close()
-	case fault.Is(err, fault.IsDirectory):
-		return true, nil
-	case fault.Is(err, fault.FileNotFound), fault.Is(err, fault.InvalidArgument):
-		return false, nil
-	}
-	return false, err
+	return hostcopy.In(ctx, c.at(to), from, to.path, nil)
 }
 
 // out copies from a box to this host.
@@ -141,16 +89,31 @@ func (c copying) out(ctx context.Context, from place, to string) error {
 	if to == "-" {
 		return c.toOutput(ctx, from)
 	}
-	d, err := c.boxes.Download(ctx, from.box, from.path, true)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	made, err := unpack(d, to)
+	made, err := hostcopy.Out(ctx, c.at(from), from.path, to, nil)
 	if err != nil || !c.asJSON() {
 		return err
 	}
 	return writeJSON(c.Out, map[string]any{"box": from.box, "path": from.path, "dest": made})
+}
+
+// at returns the box of one side.
+func (c copying) at(p place) hostcopy.Box { return boxFiles{c.boxes, p.box} }
+
+// boxFiles are the files of one box.
+type boxFiles struct {
+	boxes boxes
+	ref   string
+}
+
+// Upload writes a file, or the files of a tar, to the box.
+func (b boxFiles) Upload(ctx context.Context, u core.Upload, content io.Reader) (api.Uploaded, error) {
+	return b.boxes.Upload(ctx, b.ref, client.Upload{Dest: u.Dest, Name: u.Name, Mode: u.Mode, Tar: u.Tar}, content)
+}
+
+// Download opens a file of the box, or a directory as a tar.
+func (b boxFiles) Download(ctx context.Context, path string, asTar bool) (*core.Download, error) {
+	d, err := b.boxes.Download(ctx, b.ref, path, asTar)
+	return (*core.Download)(d), err
 }
 
 // toOutput writes the content of a file to standard output, or a directory as a
@@ -168,13 +131,4 @@ func (c copying) toOutput(ctx context.Context, from place) error {
 		return fmt.Errorf("copy to standard output: %w", err)
 	}
 	return nil
-}
-
-// baseName returns the name of a directory of this host, also of "." and "..".
-func baseName(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", hostFailure(err)
-	}
-	return filepath.Base(abs), nil
 }

@@ -614,6 +614,100 @@ SandboxErrorCode sandbox_exec_detach(CSandboxExecution *execution, CSandboxError
  */
 void sandbox_exec_free(CSandboxExecution *execution);
 
+/* ---- Files ---- */
+
+/* How far a call has come. Valid until the callback returns. */
+typedef struct SandboxProgress {
+  const char *stage; /* "copy"; of an image's layer: "fetch", "unpack", "done" */
+  int part, parts;   /* which layer, from 1, of how many; 1 of 1 of a copy */
+  long long done;    /* bytes */
+  long long total;   /* bytes, or -1 if that is not known */
+} SandboxProgress;
+
+/*
+ * Is told how far a call has come, on the thread that called, which waits while
+ * it runs. It may call the library. user_data is what the caller gave.
+ */
+typedef void (*SandboxProgressCallback)(const SandboxProgress *progress, void *user_data);
+
+/*
+ * Copies a file or a directory of the host into a box that runs.
+ *
+ * host_path: relative to the working directory, or absolute.
+ * box_path: absolute. The copy goes into it if it is a directory or ends in
+ *   "/", and becomes it otherwise. Missing directories are made. Modes are
+ *   kept; the box's root owns what is made.
+ * callback: may be NULL. A directory passes as a tar, whose headers count.
+ *
+ * One thread a handle. No program of the box is needed.
+ * Errors: SANDBOX_NOT_FOUND (the box, host_path), SANDBOX_INVALID_STATE (the box
+ * does not run), SANDBOX_INVALID_ARGUMENT (a path), SANDBOX_PERMISSION_DENIED
+ * (host_path), SANDBOX_STORAGE (the box's disk).
+ */
+SandboxErrorCode sandbox_copy_in(CBoxHandle *box, const char *host_path, const char *box_path,
+                                 SandboxProgressCallback callback, void *user_data,
+                                 CSandboxError *err);
+
+/*
+ * Copies a file or a directory of a box that runs to the host.
+ *
+ * box_path: absolute.
+ * host_path: the copy goes into it if it is a directory or ends in "/", and
+ *   becomes it otherwise. What is made belongs to this process's user and has
+ *   the modes of the box, without set-user-id, set-group-id and what the umask
+ *   forbids; devices, FIFOs and sockets are left out. Nothing is made outside of
+ *   it, whatever the box holds.
+ * callback: as of sandbox_copy_in.
+ *
+ * One thread a handle. Errors: as sandbox_copy_in, with SANDBOX_NOT_FOUND for
+ * box_path too.
+ */
+SandboxErrorCode sandbox_copy_out(CBoxHandle *box, const char *box_path, const char *host_path,
+                                  SandboxProgressCallback callback, void *user_data,
+                                  CSandboxError *err);
+
+/* ---- Images ---- */
+
+/*
+ * The images of the home as a JSON array: name, id, digest, layers, size,
+ * architecture, env, working_dir, user, entrypoint, cmd, created_at.
+ *
+ * *out_json: release with sandbox_free_string. Any thread.
+ */
+SandboxErrorCode sandbox_image_list(CSandboxRuntime *runtime, char **out_json, CSandboxError *err);
+
+/*
+ * Gets an image from its registry, also if the home has one of that name. Layers
+ * that the home has are not fetched; a pull that broke off is gone on with.
+ *
+ * reference: an alias, or a reference such as "debian:12".
+ * callback: may be NULL.
+ * *out_json: the image, as sandbox_image_list has it; release with
+ *   sandbox_free_string. out_json may be NULL.
+ *
+ * Any thread. Errors: SANDBOX_IMAGE (it can't be pulled or read),
+ * SANDBOX_NETWORK (the registry can't be reached), SANDBOX_INVALID_ARGUMENT
+ * (reference).
+ */
+SandboxErrorCode sandbox_image_pull(CSandboxRuntime *runtime, const char *reference,
+                                    SandboxProgressCallback callback, void *user_data,
+                                    char **out_json, CSandboxError *err);
+
+/*
+ * Makes an image of a directory or an archive of the host.
+ *
+ * name: what it is called, such as "mine:1".
+ * source: a directory with a root file system, a tar of one (plain, gzip or
+ *   zstd), a docker-archive, an OCI layout or a tar of one.
+ * callback, out_json: as of sandbox_image_pull.
+ *
+ * Any thread. Errors: SANDBOX_INVALID_ARGUMENT (name, source), SANDBOX_IMAGE (it
+ * can't be read).
+ */
+SandboxErrorCode sandbox_image_import(CSandboxRuntime *runtime, const char *name,
+                                      const char *source, SandboxProgressCallback callback,
+                                      void *user_data, char **out_json, CSandboxError *err);
+
 /* ---- Simple ---- */
 
 /*

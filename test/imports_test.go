@@ -17,8 +17,8 @@ import (
 var allowed = map[string][]string{
 	"api":              {"core/fault"},
 	"auth":             {"api", "core/document", "core/fault", "core/ids", "core/store"},
-	"capi":             {"api", "core", "core/local", "core/options", "core/fault", "client"},
-	"cli":              {"api", "client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "profile"},
+	"capi":             {"api", "core", "core/local", "core/options", "core/fault", "client", "hostcopy", "core/image"},
+	"cli":              {"api", "client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "profile", "hostcopy"},
 	"client":           {"api", "core/options", "core/fault", "core/sockets"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"core":             {"api", "core/document", "core/fault", "core/ids", "core/options", "core/hostpath"},
@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"core/store":       {"core/fault"},
 	"core/enginetest":  {"api", "core", "core/fault", "core/ids", "core/options", "test/members"},
 	"daemon":           {"api", "auth", "core", "core/fault", "core/filelock", "core/local", "core/sockets", "core/store", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
+	"hostcopy":         {"api", "core", "core/fault"},
 	"httpd":            {"api", "auth", "core", "core/document", "core/fault", "core/hostpath", "core/ids", "core/options", "core/store", "logs", "logs/ingest", "spool"},
 	"logs":             {"core/document", "core/fault", "logs/clickhouse", "logs/sql"},
 	"logs/boxlog":      {"api", "core", "core/fault", "logs/ingest", "spool"},

@@ -17,6 +17,7 @@ func TestPrograms(t *testing.T) {
 		{"lifecycle", false},
 		{"exec", false},
 		{"execution", false},
+		{"files", false},
 		{"text", false},
 		{"callback", false},
 		{"threads", false},

@@ -1,4 +1,4 @@
-package cli
+package hostcopy
 
 import (
 	"archive/tar"
@@ -93,7 +93,7 @@ func (x *extraction) single(name string, first *tar.Header, t *tar.Reader) error
 		return err
 	}
 	if _, err := t.Next(); !errors.Is(err, io.EOF) {
-		return fault.Wrap(fault.Upstream, joined(err, errors.New("the tar has more than one file")), "read the tar")
+		return fault.Wrap(fault.Upstream, errors.Join(err, errors.New("the tar has more than one file")), "read the tar")
 	}
 	return nil
 }
@@ -217,9 +217,9 @@ func (x *extraction) file(name string, mode fs.FileMode, content io.Reader) erro
 		return err
 	}
 	if _, err := io.Copy(f, content); err != nil {
-		return fmt.Errorf("write %s: %w", name, joined(err, f.Close()))
+		return fmt.Errorf("write %s: %w", name, errors.Join(err, f.Close()))
 	}
-	return joined(f.Chmod(mode), f.Close())
+	return errors.Join(f.Chmod(mode), f.Close())
 }
 
 // link makes a link, in place of a file that is there.
@@ -247,5 +247,5 @@ func (x *extraction) finish() error {
 			errs = append(errs, hostFailure(err))
 		}
 	}
-	return joined(errs...)
+	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package cli
+package hostcopy
 
 import (
 	"archive/tar"

@@ -1,0 +1,87 @@
+package main
+
+// #include "glue.h"
+import "C"
+
+import (
+	"context"
+
+	"sandbox/core/image"
+)
+
+//export sandbox_image_list
+func sandbox_image_list(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveJSON(out, cerr, func() ([]image.Info, error) {
+		h, err := hostOf(rt)
+		if err != nil {
+			return nil, err
+		}
+		list, err := h.Images.List()
+		return append([]image.Info{}, list...), err
+	})
+}
+
+// image_pull implements sandbox_image_pull; see callbacks.c.
+//
+//export image_pull
+func image_pull(rt *C.CSandboxRuntime, ref *C.cchar, to *C.progress, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveImage(rt, to, out, cerr, func(s *image.Store, progress func(image.Progress)) (image.Info, error) {
+		name, err := required(ref, "reference")
+		if err != nil {
+			return image.Info{}, err
+		}
+		return s.Pull(context.Background(), name, progress)
+	})
+}
+
+// image_import implements sandbox_image_import; see callbacks.c.
+//
+//export image_import
+func image_import(rt *C.CSandboxRuntime, name, source *C.cchar, to *C.progress, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveImage(rt, to, out, cerr, func(s *image.Store, progress func(image.Progress)) (image.Info, error) {
+		ref, err := required(name, "name")
+		if err != nil {
+			return image.Info{}, err
+		}
+		path, err := required(source, "source")
+		if err != nil {
+			return image.Info{}, err
+		}
+		return s.Import(context.Background(), ref, path, progress)
+	})
+}
+
+// giveImage runs a call that adds an image to the store of the runtime's home,
+// and stores the image's document in out unless that is NULL.
+func giveImage(rt *C.CSandboxRuntime, to *C.progress, out **C.char, cerr *C.CSandboxError, add func(*image.Store, func(image.Progress)) (image.Info, error)) C.SandboxErrorCode {
+	var unwanted *C.char
+	if out == nil {
+		out = &unwanted
+		defer func() { sandbox_free_string(unwanted) }()
+	}
+	return giveJSON(out, cerr, func() (info image.Info, err error) {
+		h, err := hostOf(rt)
+		if err != nil {
+			return info, err
+		}
+		err = reported(to, func(report func(step)) error {
+			info, err = add(h.Images, layersDone(report))
+			return err
+		})
+		return info, err
+	})
+}
+
+// layersDone returns what an image's layers tell their progress to.
+func layersDone(report func(step)) func(image.Progress) {
+	return func(p image.Progress) {
+		if report == nil {
+			return
+		}
+		s := step{stage: string(p.Stage), part: p.Layer, parts: p.Layers, done: p.Done, total: p.Total}
+		if p.Total == 0 {
+			s.total = -1
+		}
+		report(s)
+	}
+}

@@ -1,0 +1,109 @@
+/* Copies between the host and a box, and images of the home. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static CBoxHandle *box;
+
+/* What a callback was told. */
+struct told {
+  int calls;
+  long long done;
+  int bad;
+};
+
+static void tell(const SandboxProgress *p, void *to) {
+  struct told *t = to;
+  t->calls++;
+  t->bad += !p->stage || !*p->stage || p->part < 1 || p->part > p->parts || p->done < 0;
+  t->done = p->done;
+}
+
+static int sh(const char *script) {
+  char args[1024];
+  int exit_code = 77;
+  snprintf(args, sizeof args, "[\"-c\",\"%s\"]", script);
+  WORKS(sandbox_execute(box, "sh", args, NULL, NULL, &exit_code, &err));
+  return exit_code;
+}
+
+static void write_file(const char *path, size_t size, mode_t mode) {
+  FILE *f = fopen(path, "w");
+  CHECK(f);
+  while (size--) fputc('x', f);
+  CHECK(fclose(f) == 0 && chmod(path, mode) == 0);
+}
+
+static long long size_of(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 ? (long long)st.st_size : -1;
+}
+
+static void copies(void) {
+  struct told told = {0, 0, 0};
+  CHECK(mkdir("tree", 0755) == 0 && mkdir("tree/sub", 0700) == 0);
+  write_file("tree/sub/file", 5, 0640);
+  write_file("big", 300000, 0755);
+
+  WORKS(sandbox_copy_in(box, "big", "/tmp/", tell, &told, &err));
+  CHECK(told.calls > 0 && told.done == 300000 && told.bad == 0);
+  CHECK(sh("[ $(stat -c %a-%s-%u /tmp/big) = 755-300000-0 ]") == 0);
+  WORKS(sandbox_copy_in(box, "tree", "/srv/made/here", NULL, NULL, &err));
+  CHECK(sh("[ $(stat -c %a /srv/made/here/sub/file) = 640 ]") == 0);
+
+  memset(&told, 0, sizeof told);
+  WORKS(sandbox_copy_out(box, "/tmp/big", "back", tell, &told, &err));
+  CHECK(size_of("back") == 300000 && told.calls > 0 && told.done >= 300000 && told.bad == 0);
+  WORKS(sandbox_copy_out(box, "/srv/made/here", ".", NULL, NULL, &err));
+  CHECK(size_of("here/sub/file") == 5);
+
+  FAILS(SANDBOX_NOT_FOUND, sandbox_copy_in(box, "nowhere", "/tmp/", tell, &told, &err));
+  SAYS("nowhere");
+  FAILS(SANDBOX_NOT_FOUND, sandbox_copy_out(box, "/nowhere", "x", NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, "/dev/null", "/tmp/", NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, "big", "relative", NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, NULL, "/tmp/", NULL, NULL, &err));
+  SAYS("host_path");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_out(box, NULL, "x", NULL, NULL, &err));
+  SAYS("box_path");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(NULL, "big", "/tmp/", NULL, NULL, &err));
+}
+
+static void images(CSandboxRuntime *runtime) {
+  struct told told = {0, 0, 0};
+  char *list = NULL, *made = (char *)1;
+  WORKS(sandbox_image_list(runtime, &list, &err));
+  CHECK(strcmp(list, "[]") == 0);
+  sandbox_free_string(list);
+  WORKS(sandbox_image_import(runtime, "mine:1", "tree", tell, &told, &made, &err));
+  CHECK(strstr(made, "\"mine:1\"") && told.calls > 0 && told.bad == 0);
+  sandbox_free_string(made);
+  WORKS(sandbox_image_import(runtime, "mine:2", "tree", NULL, NULL, NULL, &err));
+  WORKS(sandbox_image_list(runtime, &list, &err));
+  CHECK(strstr(list, "\"mine:1\"") && strstr(list, "\"mine:2\""));
+  sandbox_free_string(list);
+
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_import(runtime, NULL, "tree", NULL, NULL, &made, &err));
+  CHECK(made == NULL);
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_import(runtime, "x", NULL, NULL, NULL, &made, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_import(runtime, "x", "nowhere", NULL, NULL, &made, &err));
+  FAILS(SANDBOX_NETWORK, sandbox_image_pull(runtime, "127.0.0.1:1/none:1", tell, &told, &made, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_pull(runtime, NULL, NULL, NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_list(runtime, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_list(NULL, &list, &err));
+}
+
+int main(void) {
+  char dir[] = "/tmp/files-XXXXXX";
+  CHECK(mkdtemp(dir) && chdir(dir) == 0);
+  CSandboxRuntime *runtime = new_runtime();
+  box = new_box(runtime);
+  copies();
+  images(runtime);
+  sandbox_box_free(box);
+  sandbox_runtime_free(runtime);
+  char remove[64];
+  snprintf(remove, sizeof remove, "rm -r %s", dir);
+  return system(remove);
+}
