@@ -165,7 +165,8 @@ func (b *Box) Connect(pid, number int) error {
 }
 
 // Close removes what Reserve, Adopt and Connect made. When it returns, the ports
-// are free and nothing leads to the box, which must have ended. The kernel
+// are free, nothing leads to the box, which must have ended, and the kernel keeps
+// track of none of its connections. The kernel
 // removes the pair with the box's network namespace, in the background, which
 // takes some 20 ms. Close does not remove it: that would wait for the kernel,
 // and hold up every other change of the host's network meanwhile.
@@ -174,13 +175,14 @@ func (b *Box) Close() error {
 	if b.host.shared == nil {
 		return nil // Adopt failed to join
 	}
-	if b.index != 0 {
-		b.host.forget(b.index)
+	if b.index == 0 {
+		return nil // it was never connected
 	}
-	if len(b.entries) == 0 {
-		return nil
+	b.host.forget(b.index)
+	if len(b.entries) > 0 {
+		return errors.Join(unpublish(b.entries), b.untrack())
 	}
-	return errors.Join(unpublish(b.entries), b.untrack())
+	return b.untrack()
 }
 
 // forget notes the index of an interface that the kernel is about to remove.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 
 	"github.com/google/nftables"
@@ -89,30 +88,6 @@ func unpublish(entries []entry) error {
 		return nil
 	}
 	return err
-}
-
-// untrack makes the kernel forget the datagrams that came to the box's ports.
-// Otherwise it would go on sending datagrams of the same clients to the box's old
-// address, even when the port is another box's by then. This looks through all
-// connections of the host, which takes at least 9 ms, so it is left out for a
-// box without Udp ports: no client takes up an old TCP connection again.
-func (b *Box) untrack() error {
-	udp := func(p options.Port) bool { return p.Protocol == options.ProtocolUDP }
-	if !slices.ContainsFunc(b.Ports, udp) {
-		return nil
-	}
-	address, err := b.host.shared.addressOf(b.Link)
-	if err != nil {
-		return err
-	}
-	ofBox := &netlink.ConntrackFilter{}
-	if err := ofBox.AddIP(netlink.ConntrackReplySrcIP, address.AsSlice()); err != nil {
-		return err
-	}
-	if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.FAMILY_V4, ofBox); err != nil {
-		return fmt.Errorf("remove the box's UDP connections from the connection table: %w", err)
-	}
-	return nil
 }
 
 // edit applies how to each entry, in one transaction.
