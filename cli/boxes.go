@@ -17,6 +17,7 @@ type boxes interface {
 	CreateBox(ctx context.Context, o options.Box) (api.Box, error)
 	Boxes(ctx context.Context, f client.Filter) ([]api.Box, error)
 	Box(ctx context.Context, ref string) (api.Box, error)
+	BoxMetrics(ctx context.Context, ref string) (api.BoxMetrics, error)
 	StartBox(ctx context.Context, ref string) (api.Box, error)
 	StopBox(ctx context.Context, ref string, grace time.Duration) (api.Box, error)
 	RemoveBox(ctx context.Context, ref string, force bool) (id string, err error)

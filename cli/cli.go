@@ -79,7 +79,7 @@ says where a command goes: to a server, or to this host's boxes in process.`,
 	flags.StringVar(&a.target.profile, "profile", "", "use the server of this stored profile, see 'sandbox auth'")
 	root.AddCommand(
 		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.restartCmd(), a.rmCmd(), a.gcCmd(),
-		a.execCmd(), a.attachCmd(), a.psCmd(), a.killCmd(), a.logsCmd(), a.cpCmd(),
+		a.execCmd(), a.attachCmd(), a.psCmd(), a.killCmd(), a.statsCmd(), a.logsCmd(), a.cpCmd(),
 		a.imagesCmd(), a.imagesPullCmd(), a.keysCmd(), a.authCmd(), a.serveCmd(), a.doctorCmd(), a.versionCmd(), exitCodesTopic(), targetTopic(),
 	)
 	a.addCompletion(root)

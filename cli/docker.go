@@ -17,7 +17,6 @@ var dockerWords = map[string]string{
 	"port":      "sandbox info BOX",
 	"prune":     "sandbox gc for boxes that have ended, sandbox images prune for layers",
 	"rmi":       "sandbox images rm IMAGE",
-	"stats":     "sandbox info BOX",
 	"system":    "sandbox doctor, sandbox gc, sandbox info",
 	"top":       "sandbox ps BOX for its commands, sandbox exec BOX -- ps for all processes",
 	"unpause":   "sandbox start BOX",

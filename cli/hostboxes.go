@@ -39,6 +39,14 @@ func (h hostBoxes) Box(ctx context.Context, ref string) (api.Box, error) {
 	return shown(rec, err)
 }
 
+func (h hostBoxes) BoxMetrics(ctx context.Context, ref string) (api.BoxMetrics, error) {
+	b, err := h.host.Get(ctx, ref)
+	if err != nil {
+		return api.BoxMetrics{}, err
+	}
+	return b.Metrics(ctx)
+}
+
 func (h hostBoxes) StartBox(ctx context.Context, ref string) (api.Box, error) {
 	return h.with(ctx, ref, (*core.Box).Start)
 }

@@ -83,6 +83,15 @@ func (c *Client) Box(ctx context.Context, ref string) (api.Box, error) {
 	return c.box(ctx, request{method: http.MethodGet, again: true}, ref, "")
 }
 
+// BoxMetrics measures a box. Errors: BoxNotFound, Ambiguous.
+func (c *Client) BoxMetrics(ctx context.Context, ref string) (m api.BoxMetrics, err error) {
+	r := request{method: http.MethodGet, again: true}
+	if r.path, err = c.boxPath(ref, "", "metrics"); err == nil {
+		err = c.call(ctx, r, &m)
+	}
+	return m, err
+}
+
 // StartBox starts a stopped box. Errors: BoxNotFound, InvalidState.
 func (c *Client) StartBox(ctx context.Context, ref string) (api.Box, error) {
 	return c.box(ctx, request{method: http.MethodPost}, ref, ":start")
