@@ -161,7 +161,7 @@ func makeEarlier(t *testing.T) {
 			c.DelChain(chain)
 		}
 	}
-	for _, name := range []string{"flows", "full"} {
+	for _, name := range []string{"flows", "full", "hops", "hops6", "asking"} {
 		c.DelSet(&nftables.Set{Table: table, Name: name})
 	}
 	must(t, c.Flush())

@@ -122,6 +122,58 @@ func frames(t *testing.T) func(protocol uint16, payload []byte) {
 	}
 }
 
+// A box that sends to many addresses on a link of its host makes the host ask
+// for few of them, and reaches others as before.
+func TestScanBounded(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	port := n.world.listen(t, "", 0)
+	box, other := boxSpace(t, n.mustBox(t)), boxSpace(t, n.mustBox(t))
+	n.host.do(t, func() { // more addresses than fit into a link of 256
+		link, err := netlink.LinkByName("wan")
+		must(t, err)
+		_, far, err := net.ParseCIDR("203.0.112.0/22")
+		must(t, err)
+		must(t, netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: far, Scope: netlink.SCOPE_LINK}))
+	})
+	box.do(t, func() {
+		c, err := net.ListenUDP("udp", nil)
+		must(t, err)
+		defer c.Close()
+		for i := range scanned {
+			for _, to := range []net.IP{net.IPv4(203, 0, byte(112+i>>8), byte(i)), {0x20, 1, 0xd, 0xb8, 14: byte(1 + i>>8), 15: byte(i)}} {
+				// The host may refuse what it finds nobody for.
+				_, _ = c.WriteToUDP([]byte("x"), &net.UDPAddr{IP: to, Port: 9})
+			}
+		}
+	})
+	if got := n.neighbours(t); got > scanned/2 {
+		t.Errorf("the host has asked for %d of the %d addresses to which a box has sent", got, 2*scanned)
+	}
+	for _, address := range []string{worldIP, worldIP6} {
+		if got, err := other.dial(t, "tcp", net.JoinHostPort(address, strconv.Itoa(port))); err != nil {
+			t.Errorf("another box does not reach %s: %q, %v", address, got, err)
+		}
+	}
+}
+
+// scanned is to how many addresses of each family a test sends: many, and fewer
+// than fill the kernel's table for all network namespaces.
+const scanned = 400
+
+// neighbours is how many entries of neighbours the host has behind its way out.
+func (n *network) neighbours(t *testing.T) (count int) {
+	t.Helper()
+	n.host.do(t, func() {
+		link, err := netlink.LinkByName("wan")
+		must(t, err)
+		all, err := netlink.NeighList(link.Attrs().Index, netlink.FAMILY_ALL)
+		must(t, err)
+		count = len(all)
+	})
+	return count
+}
+
 // arp returns a request and an answer of the i-th invented sender to the gateway
 // of the box that has the address own.
 func arp(i int, own net.IP) (frames [][]byte) {

@@ -86,6 +86,34 @@ func addTo(set *nftables.Set) part {
 	return part{box(), &expr.Dynset{SrcRegKey: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID, Operation: unix.NFT_DYNSET_OP_ADD, Timeout: pause}}
 }
 
+// hop loads a packet's box and its next hop, which is the destination itself on
+// the host's own links. It matches packets of one family.
+func hop(v6 bool) part {
+	key := expr.RtNexthop4
+	if v6 {
+		key = expr.RtNexthop6
+	}
+	return append(family(v6), &expr.Meta{Key: expr.MetaKeyIIF, Register: reg}, &expr.Rt{Key: key, Register: reg2})
+}
+
+// isHop matches a packet from a box to a next hop that are in the set together.
+func isHop(set *nftables.Set, v6 bool) part {
+	return append(hop(v6), &expr.Lookup{SourceRegister: reg, SetName: set.Name, SetID: set.ID})
+}
+
+// addHop puts the packet's box with its next hop into the set, for the duration
+// of hopKept.
+func addHop(set *nftables.Set, v6 bool) part {
+	return append(hop(v6), &expr.Dynset{SrcRegKey: reg, SetName: set.Name, SetID: set.ID, Operation: unix.NFT_DYNSET_OP_ADD, Timeout: hopKept})
+}
+
+// tooFast matches if the packet's box comes here more often than it may come to
+// other next hops.
+func tooFast(set *nftables.Set) part {
+	limit := &expr.Limit{Type: expr.LimitTypePkts, Unit: expr.LimitTimeSecond, Rate: hopsPerSecond, Burst: hopsAtOnce, Over: true}
+	return part{box(), &expr.Dynset{SrcRegKey: unix.NFT_REG_1, SetName: set.Name, SetID: set.ID, Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: hopsPause, Exprs: []expr.Any{limit}}}
+}
+
 func masked(load expr.Any, bits uint32) part {
 	return part{
 		load,

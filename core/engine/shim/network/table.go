@@ -42,8 +42,10 @@ type table struct {
 	byPort    *nftables.Set // by protocol and port, on every address of the host
 	byAddress *nftables.Set // by address, protocol and port
 	dns       [2]*nftables.Set
-	flows     *nftables.Set // counts the connections of each box, by its interface
-	full      *nftables.Set // boxes that reached maxFlows less than pause ago
+	flows     *nftables.Set    // counts the connections of each box, by its interface
+	full      *nftables.Set    // boxes that reached maxFlows less than pause ago
+	hops      [2]*nftables.Set // next hops of each box, by its interface and their address
+	asking    *nftables.Set    // how fast each box comes to other next hops, by its interface
 }
 
 // maxFlows is how many connections the kernel keeps track of for one box. All
@@ -57,20 +59,44 @@ const maxFlows = 4096
 // these notes more slowly than a box can cause them.
 const pause = 100 * time.Millisecond
 
+// hopsAtOnce and hopsPerSecond are how many next hops a box may come to: the
+// host asks each for its hardware address, and has 1,024 entries for those of all
+// network namespaces. What goes on to a gateway has one next hop. A box that
+// sends to addresses on the host's own links has as many as these.
+const (
+	hopsAtOnce    = 64
+	hopsPerSecond = 16
+)
+
+// hopKept is for how long a box may go on to use a next hop, before it counts
+// again: the host asks for 3 seconds whether anybody has an address.
+const hopKept = 5 * time.Second
+
+// hopsPause is the time after which a box may come to hopsAtOnce next hops again.
+const hopsPause = 10 * time.Second
+
 // version is the version of the rules. Raise it when they change. An empty chain
 // with the version in its name tells other shims which rules the table has.
-const version = 2
+const version = 3
 
 func versionChain() string { return fmt.Sprintf("version_%d", version) }
 
-// letOut is the name of the chain that packets which a box may send pass last.
-const letOut = "let_out"
+// letOut is the name of the chain that packets which a box may send pass last,
+// and letOn that of the one before, for those that leave the host.
+const (
+	letOut = "let_out"
+	letOn  = "let_on"
+)
 
 func ourTable() table {
 	t := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
 	target := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
 	ports := func(name string, key ...nftables.SetDatatype) *nftables.Set {
 		return &nftables.Set{Table: t, Name: name, IsMap: true, Concatenation: true, KeyType: nftables.MustConcatSetType(key...), DataType: target}
+	}
+	byHop := func(name string, address nftables.SetDatatype) *nftables.Set {
+		key := nftables.MustConcatSetType(nftables.TypeIFIndex, address)
+		return &nftables.Set{Table: t, Name: name, Concatenation: true, KeyType: key, Dynamic: true, HasTimeout: true}
 	}
 	return table{
 		Table:     t,
@@ -82,6 +108,10 @@ func ourTable() table {
 		},
 		flows: &nftables.Set{Table: t, Name: "flows", KeyType: nftables.TypeIFIndex, Dynamic: true},
 		full:  &nftables.Set{Table: t, Name: "full", KeyType: nftables.TypeIFIndex, Dynamic: true, HasTimeout: true},
+		hops: [2]*nftables.Set{
+			byHop("hops", nftables.TypeIPAddr), byHop("hops6", nftables.TypeIP6Addr),
+		},
+		asking: &nftables.Set{Table: t, Name: "asking", KeyType: nftables.TypeIFIndex, Dynamic: true, HasTimeout: true},
 	}
 }
 
@@ -106,7 +136,7 @@ func makeTable(pools []netip.Prefix) error {
 	}
 	err = c.Flush()
 	if errors.Is(err, unix.ENOENT) {
-		return fault.Wrap(fault.Unsupported, err, "the kernel lacks a part of nftables that boxes' networks need: modprobe nft_fib_inet nft_masq nft_connlimit, or use network None")
+		return fault.Wrap(fault.Unsupported, err, "the kernel lacks a part of nftables that boxes' networks need: modprobe nft_fib_inet nft_masq nft_connlimit nft_limit, or use network None")
 	}
 	return err
 }
@@ -137,7 +167,7 @@ func versionOf(c *nftables.Conn) (int, error) {
 // elements.
 func (t table) add(c *nftables.Conn, pools []netip.Prefix) error {
 	c.AddTable(t.Table)
-	for _, set := range []*nftables.Set{t.byPort, t.byAddress, t.dns[0], t.dns[1], t.flows, t.full} {
+	for _, set := range []*nftables.Set{t.byPort, t.byAddress, t.dns[0], t.dns[1], t.flows, t.full, t.hops[0], t.hops[1], t.asking} {
 		if err := c.AddSet(set, nil); err != nil {
 			return err
 		}
@@ -178,6 +208,16 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 			{tooMany(t.flows), addTo(t.full), drop()},
 			{accept()},
 		}},
+		// This chain limits to how many next hops a box comes: the host takes an
+		// entry of its table of neighbours for each.
+		{nftables.Chain{Name: letOn}, [][]part{
+			{isHop(t.hops[0], false), leadTo(letOut)},
+			{isHop(t.hops[1], true), leadTo(letOut)},
+			{tooFast(t.asking), drop()},
+			{addHop(t.hops[0], false)},
+			{addHop(t.hops[1], true)},
+			{leadTo(letOut)},
+		}},
 		hook("source", filter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, [][]part{
 			{fromBox(), foreignSource(), drop()},
 			{fromBox(), to(netip.MustParsePrefix("127.0.0.0/8")), drop()},
@@ -196,7 +236,7 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 				{toBox(), answers(), accept()},
 				{toBox(), published(), accept()},
 				{toBox(), drop()},
-			}, names, dropAll(slices.Concat(closed, pools)), [][]part{{fromBox(), leadTo(letOut)}},
+			}, names, dropAll(slices.Concat(closed, pools)), [][]part{{fromBox(), leadTo(letOn)}},
 		)),
 		hook("arrive", nat, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest, leads),
 		hook("own", nat, nftables.ChainHookOutput, nftables.ChainPriorityNATDest, leads),
