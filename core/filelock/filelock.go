@@ -34,9 +34,8 @@ var ErrHeld = errors.New("another process holds the lock")
 
 // Exclusive waits until nobody else has a lock of the file path. It makes the
 // file, readable for its owner alone, if there is none. Errors: those of
-// open(2) and flock(2), and Canceled or Timeout when ctx ends first. The wait
-// of flock(2) can't be broken off, so a goroutine is left until the holder lets
-// go, and lets go too.
+// open(2) and flock(2), and Canceled or Timeout when ctx ends first. What the
+// process needs for its waits is bounded: see line.
 func Exclusive(ctx context.Context, path string) (*File, error) {
 	return wait(ctx, path, unix.LOCK_EX)
 }
@@ -50,7 +49,7 @@ func Shared(ctx context.Context, path string) (*File, error) {
 // Try is Exclusive that does not wait. Errors: ErrHeld, and those of open(2)
 // and flock(2).
 func Try(path string) (*File, error) {
-	return take(context.Background(), path, unix.LOCK_EX|unix.LOCK_NB)
+	return take(func() error { return nil }, path, unix.LOCK_EX|unix.LOCK_NB)
 }
 
 // Close unlocks and closes the file.
@@ -60,40 +59,28 @@ func (f *File) Close() error {
 }
 
 func wait(ctx context.Context, path string, how int) (*File, error) {
-	f, err := take(ctx, path, how|unix.LOCK_NB)
+	f, err := take(func() error { return ended(ctx) }, path, how|unix.LOCK_NB)
 	if !errors.Is(err, ErrHeld) {
 		return f, err
 	}
-	type result struct {
-		f   *File
-		err error
+	return line{path, how}.wait(ctx)
+}
+
+// ended returns the failure of a wait whose context has ended, else nil.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
 	}
-	got := make(chan result)
-	go func() {
-		f, err := take(ctx, path, how)
-		select {
-		case got <- result{f, err}:
-		case <-ctx.Done():
-			if f != nil {
-				_ = f.Close()
-			}
-		}
-	}()
-	select {
-	case r := <-got:
-		return r.f, r.err
-	case <-ctx.Done():
-		return nil, fault.Of(ctx.Err())
-	}
+	return fault.Of(ctx.Err())
 }
 
 // take locks the file that path names at the time it has the lock: the last
-// holder may have removed the one that it named before. Once ctx has ended it
-// makes no file any more.
-func take(ctx context.Context, path string, how int) (*File, error) {
+// holder may have removed the one that it named before. Once stop returns an
+// error, take makes no file any more and returns that error.
+func take(stop func() error, path string, how int) (*File, error) {
 	for {
-		if ctx.Err() != nil {
-			return nil, fault.Of(ctx.Err())
+		if err := stop(); err != nil {
+			return nil, err
 		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		if err != nil {

@@ -8,6 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -136,6 +139,48 @@ func TestOtherProcess(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestGivenUp gives many waits up while another process holds the lock: they
+// leave one goroutine for all, which ends with that process and holds nothing.
+// It does not run beside other tests, whose waits it would count.
+func TestGivenUp(t *testing.T) {
+	path := path(t)
+	_, end := child(t, path)
+	ctx, cancel := context.WithCancel(t.Context())
+	var waits sync.WaitGroup
+	for range 20 {
+		waits.Go(func() {
+			if _, err := filelock.Exclusive(ctx, path); !fault.Is(err, fault.Canceled) {
+				t.Errorf("%v, want canceled", err)
+			}
+		})
+	}
+	for stacks("filelock.Exclusive(", "[select") < 20 {
+		runtime.Gosched()
+	}
+	cancel()
+	waits.Wait()
+	if n := stacks("filelock.flock("); n != 1 {
+		t.Errorf("%d goroutines wait for the lock, want 1", n)
+	}
+	end()
+	for stacks("filelock.flock(") > 0 {
+		runtime.Gosched()
+	}
+	free(t, path)
+}
+
+// stacks returns how many goroutines there are whose stack has all words.
+func stacks(words ...string) (n int) {
+	all := make([]byte, 1<<20)
+	for stack := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
+		lacks := func(word string) bool { return !strings.Contains(stack, word) }
+		if !slices.ContainsFunc(words, lacks) {
+			n++
+		}
+	}
+	return n
 }
 
 // TestStartingChild unlocks although a child has the descriptor, as one does
