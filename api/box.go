@@ -69,8 +69,8 @@ type BoxMetrics struct {
 	MemoryBytes    *int64   `json:"memory_bytes"`
 	Commands       int64    `json:"commands_executed_total"`
 	ExecErrors     int64    `json:"exec_errors_total"`
-	BytesSent      *int64   `json:"bytes_sent_total"`
-	BytesReceived  *int64   `json:"bytes_received_total"`
+	BytesSent      *int64   `json:"bytes_sent_total"`     // to the stdin of execs, since the start
+	BytesReceived  *int64   `json:"bytes_received_total"` // of the output of execs, since the start
 	CreateDuration *int64   `json:"total_create_duration_ms"`
 	NetSent        *int64   `json:"network_bytes_sent"` // since the start, headers included
 	NetReceived    *int64   `json:"network_bytes_received"`

@@ -266,7 +266,9 @@ func (x *execution) descriptor(stream C.SandboxStream) (int, error) {
 	case C.SANDBOX_EXIT:
 		return x.ExitFD(), nil
 	case C.SANDBOX_STDIN:
-		f = x.Stdin()
+		if in := x.Stdin(); in != nil {
+			f = in.File
+		}
 	case C.SANDBOX_STDOUT:
 		f = stdout
 	case C.SANDBOX_STDERR:

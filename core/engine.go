@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"sandbox/api"
@@ -175,6 +176,10 @@ type Usage struct {
 	MemoryBytes int64
 	Commands    int64 // execs that were asked for
 	ExecErrors  int64 // execs that could not be started
+	// StdinBytes and OutputBytes are what [Streams] counted for all execs. Of an
+	// exec that another process reads, they hold what that one has told: it tells
+	// when it closes stdin, ends its use of the exec, or measures the box itself.
+	StdinBytes, OutputBytes int64
 	// Network counts what has passed the box's network interface. It is nil
 	// when that is unknown, as it is while the box is not running.
 	Network *Traffic
@@ -182,6 +187,10 @@ type Usage struct {
 
 // Traffic counts the bytes that a box has sent and received, headers included.
 type Traffic struct{ Sent, Received int64 }
+
+// Streams counts the bytes of an exec's stdin that were written and of its output
+// that were read, by all its readers since it was started.
+type Streams struct{ Stdin, Output atomic.Int64 }
 
 // Process is a command that an engine has started. The descriptors belong to
 // the holder of the Process, until it calls Control.Release. The pipes don't
@@ -191,6 +200,9 @@ type Process struct {
 	Stdin  *os.File // nil unless it was asked for; with TTY, the terminal
 	Stdout *os.File // the terminal with TTY
 	Stderr *os.File // nil with TTY
+	// Streams begins with what earlier readers have counted. The holder of the
+	// Process adds what it writes and reads itself.
+	Streams *Streams
 	Control
 }
 

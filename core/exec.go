@@ -29,8 +29,14 @@ func (e *Exec) ID() string { return e.p.Record.ID }
 func (e *Exec) Record() api.Exec { return e.p.Record }
 
 // Output returns the ends of the command's pipes, which don't block, to a reader
-// that does without Stream; stderr is nil with a terminal, which is stdout.
+// that does without Stream and calls Took; stderr is nil with a terminal, which is
+// stdout.
 func (e *Exec) Output() (stdout, stderr *os.File) { return e.p.Stdout, e.p.Stderr }
+
+// Took notes for [Box.Metrics] how many bytes of output have been read from the
+// ends that Output returns, all in all since the command was started: also by
+// processes that read it before this one.
+func (e *Exec) Took(total int64) { e.p.Streams.Output.Store(total) }
 
 // ExitFD returns a descriptor that becomes readable when Exit can be called.
 func (e *Exec) ExitFD() int { return e.p.ExitFD() }
@@ -51,7 +57,12 @@ func (e *Exec) CloseStdin(ctx context.Context) error { return e.p.CloseStdin(ctx
 
 // Stdin returns the command's input, which is nil unless it was asked for. With
 // a terminal it is the terminal. Closing it gives the command EOF.
-func (e *Exec) Stdin() *os.File { return e.p.Stdin }
+func (e *Exec) Stdin() *Stdin {
+	if e.p.Stdin == nil {
+		return nil
+	}
+	return &Stdin{e.p.Stdin, &e.p.Streams.Stdin}
+}
 
 // Signal sends a signal to the command's own process. Errors: InvalidState.
 func (e *Exec) Signal(ctx context.Context, sig int) error { return e.p.Signal(ctx, sig) }

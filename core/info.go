@@ -50,6 +50,7 @@ func (b *Box) Metrics(ctx context.Context) (api.BoxMetrics, error) {
 	if rec.Status == api.Running && rec.StartedAt != nil {
 		percent := 100 * u.CPU.Seconds() / time.Since(*rec.StartedAt).Seconds()
 		m.CPUPercent, m.MemoryBytes = &percent, &u.MemoryBytes
+		m.BytesSent, m.BytesReceived = &u.StdinBytes, &u.OutputBytes
 	}
 	if u.Network != nil {
 		m.NetSent, m.NetReceived = &u.Network.Sent, &u.Network.Received

@@ -158,6 +158,7 @@ func (r *Reader) read(i int, buf []byte) (int, error) {
 	n, err := from(int(r.fds[i].Fd), buf)
 	switch {
 	case n > 0:
+		r.e.p.Streams.Output.Add(int64(n))
 		if r.left[i] != math.MaxInt {
 			r.left[i] -= n
 		}

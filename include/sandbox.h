@@ -364,7 +364,8 @@ SandboxErrorCode sandbox_box_info(CBoxHandle *box, char **out_json, CSandboxErro
 /*
  * Statistics of the box as a JSON object: cpu_percent (the mean since it was
  * started; 100 is one CPU), memory_bytes, commands_executed_total,
- * exec_errors_total, bytes_sent_total, bytes_received_total,
+ * exec_errors_total, bytes_sent_total (to the stdin of commands since the box
+ * was started), bytes_received_total (of their output),
  * total_create_duration_ms, network_bytes_sent, network_bytes_received (by the
  * box's network since it was started, headers included; 0 with network None).
  * Values that are unknown are null, as are most of a box that does not run.

@@ -40,7 +40,7 @@ func (inherited) Attach(context.Context, string, string) (*core.Process, error) 
 		_ = syscall.SetNonblock(3+i, true)
 		files[i] = os.NewFile(uintptr(3+i), "inherited")
 	}
-	return &core.Process{Stdout: files[0], Stderr: files[1], Control: exits{exit: files[2]}}, nil
+	return &core.Process{Stdout: files[0], Stderr: files[1], Streams: &core.Streams{}, Control: exits{exit: files[2]}}, nil
 }
 
 type exits struct {

@@ -19,6 +19,7 @@ func (e *Exec) grow(s Stream, n int64, whole bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.out.sizes[s] += n
+	e.command.Took(e.out.sizes.total())
 	e.publish()
 	return e.out.addEvents(s, whole)
 }

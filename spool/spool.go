@@ -126,6 +126,7 @@ func (s *Store) begin(e *Exec) error {
 		u.poll.close()
 		return e.storage(err)
 	}
+	e.command.Took(e.out.sizes.total()) // what an earlier process has read of it
 	s.mu.Lock()
 	s.live[e.rec.ID] = e
 	s.mu.Unlock()

@@ -44,6 +44,7 @@ type Client struct {
 	records store.Dir[record.Box]
 	cache   *cache // nil unless Config.Cached is set
 	shim    shim
+	reading reading
 }
 
 var _ core.Engine = (*Client)(nil)

@@ -36,7 +36,7 @@ func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Pro
 		_ = conn.Close()
 		return nil, c.explain(id, err)
 	}
-	p.Record.BoxID = id
+	c.reads(id, p)
 	return p, nil
 }
 
@@ -54,7 +54,7 @@ func (c *Client) Attach(ctx context.Context, id, execID string) (*core.Process, 
 		_ = conn.Close()
 		return nil, c.explain(id, err)
 	}
-	p.Record.BoxID = id
+	c.reads(id, p.Process)
 	return p.Process, nil
 }
 
@@ -184,7 +184,9 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	if err != nil {
 		return begun{}, err
 	}
-	p := &core.Process{Record: rec, Control: &control{conn: conn}}
+	p := &core.Process{Record: rec, Streams: &core.Streams{}}
+	p.Streams.Stdin.Store(e.Streams.Stdin)
+	p.Streams.Output.Store(e.Streams.Output)
 	slots := []**os.File{&p.Stdout}
 	if !e.TTY {
 		slots = append(slots, &p.Stderr)
@@ -213,7 +215,7 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	if e.TTY {
 		p.Stdin = p.Stdout
 	}
-	p.Control.(*control).files = []*os.File{p.Stdout, p.Stderr, p.Stdin}
+	p.Control = &control{conn: conn, files: []*os.File{p.Stdout, p.Stderr, p.Stdin}, streams: p.Streams, unread: func() {}}
 	return begun{p, e.Stdin}, nil
 }
 
@@ -259,6 +261,9 @@ type control struct {
 	conn  *wire.Conn
 	files []*os.File // stdout, stderr, stdin; nil for a stream it lacks
 	ended atomic.Bool
+
+	streams *core.Streams
+	unread  func() // undoes Client.reads
 }
 
 func (c *control) ExitFD() int {
@@ -331,50 +336,24 @@ func (c *control) HangUp(_ context.Context, grace time.Duration) error {
 // keeps it open too.
 func (c *control) CloseStdin(context.Context) error {
 	if in := c.files[2]; in != nil && in != c.files[0] {
-		_ = in.Close()                            // the user may have closed it already
-		_ = c.conn.Send(wire.TypeCloseStdin, nil) // if init has ended, nothing reads the input
+		_ = in.Close()                                           // the user may have closed it already
+		_ = c.conn.Send(wire.TypeCloseStdin, counted(c.streams)) // if init has ended, nothing reads the input
 	}
 	return nil
 }
 
-func (c *control) Release() error {
-	_ = c.conn.Send(wire.TypeRelease, nil) // if init has ended, nothing is left to release
-	return c.Detach()
-}
+func (c *control) Release() error { return c.leave(wire.TypeRelease) }
 
-func (c *control) Detach() error {
+func (c *control) Detach() error { return c.leave(wire.TypeDetach) }
+
+// leave ends the use of the exec with its last request.
+func (c *control) leave(t wire.Type) error {
+	_ = c.conn.Send(t, counted(c.streams)) // if init has ended, nothing is left to release
+	c.unread()
 	for i, f := range c.files {
 		if f != nil && (i != 2 || f != c.files[0]) {
 			_ = f.Close() // the user may have closed stdin already
 		}
 	}
 	return c.conn.Close()
-}
-
-// Usage returns what a box uses, from its cgroups on the host and the counts of
-// its init.
-func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
-	b, err := c.get(id)
-	if err != nil {
-		return core.Usage{}, err
-	}
-	u := groupUsage(id)
-	u.Network = traffic(b)
-	conn, err := c.dialInit(id)
-	if fault.Is(err, fault.InvalidState) {
-		return u, nil // stopped: nothing is used
-	}
-	if err != nil {
-		return u, err
-	}
-	defer conn.Close()
-	if err := conn.SetTimeout(answerTimeout); err != nil {
-		return u, err
-	}
-	var s wire.Stats
-	if err := exchange(ctx, conn, wire.TypeStats, nil, &s, nil); err != nil {
-		return u, c.explain(id, errors.Join(ctx.Err(), err))
-	}
-	u.Commands, u.ExecErrors = s.Execs, s.ExecErrors
-	return u, nil
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,8 +13,39 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
 	"sandbox/core/options"
 )
+
+// Usage returns what a box uses, from its cgroups on the host and the counts of
+// its init.
+func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
+	b, err := c.get(id)
+	if err != nil {
+		return core.Usage{}, err
+	}
+	u := groupUsage(id)
+	u.Network = traffic(b)
+	conn, err := c.dialInit(id)
+	if fault.Is(err, fault.InvalidState) {
+		return u, nil // stopped: nothing is used
+	}
+	if err != nil {
+		return u, err
+	}
+	defer conn.Close()
+	if err := conn.SetTimeout(answerTimeout); err != nil {
+		return u, err
+	}
+	var s wire.Stats
+	if err := exchange(ctx, conn, wire.TypeStats, wire.Measure{Read: c.reading.of(id)}, &s, nil); err != nil {
+		return u, c.explain(id, errors.Join(ctx.Err(), err))
+	}
+	u.Commands, u.ExecErrors = s.Execs, s.ExecErrors
+	u.StdinBytes, u.OutputBytes = s.Streams.Stdin, s.Streams.Output
+	return u, nil
+}
 
 // groupUsage returns the CPU time and memory that a box uses, from its cgroups
 // on the host (cgroup2 or v1). A value that can't be read counts as 0.

@@ -56,6 +56,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"stop ends execs":      stopEndsExecs,
 		"exec needs a running": execNeedsRunning,
 		"usage":                usage,
+		"streams":              streams,
 		"records":              records,
 		"unknown exec":         unknownExec,
 		"attach":               attach,

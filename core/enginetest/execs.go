@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -366,4 +367,41 @@ func usage(t *testing.T, s *suite) {
 		"failure": {err, nil}, "commands": {u.Commands, 2}, "not started": {u.ExecErrors, 1},
 		"CPU time below 0": {u.CPU < 0, false}, "memory below 0": {u.MemoryBytes < 0, false},
 	})
+}
+
+// streams tests that usage counts the bytes that went into commands and came out
+// of them: while they run and when they have ended, over a change of the reader.
+func streams(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	counts := func(when string, stdin, output int64) {
+		t.Helper()
+		u, err := box.Usage(ctx)
+		members.Equal(t, when, members.Of{"failure": {err, nil}, "stdin": {u.StdinBytes, stdin}, "output": {u.OutputBytes, output}})
+	}
+	s.shell(t, box, "head -c 70000 /dev/zero; printf 12345 >&2").wants(t, exited(0))
+	counts("printed", 0, 70005)
+	first := s.start(t, box, options.Exec{Cmd: []string{"cat"}, Stdin: true, KeepStdin: true})
+	write(t, first, "one\n")
+	enough := errors.New("all was read")
+	if _, err := first.Stream(ctx, make([]byte, 4), func(bool, []byte) error { return enough }); !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	counts("while it runs", 4, 70009)
+	if err := first.Detach(); err != nil {
+		t.Fatal(err)
+	}
+	counts("without a reader", 4, 70009)
+	second := must(box.Attach(ctx, first.ID()))(t)
+	counts("with another reader", 4, 70009)
+	write(t, second, "three\n")
+	if err := second.CloseStdin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.finish(t, second).wants(t, exited(0))
+	counts("ended", 10, 70015)
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	counts("left", 10, 70015)
 }

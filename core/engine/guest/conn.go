@@ -39,7 +39,7 @@ func (g *guest) handle(conn *wire.Conn) {
 	case wire.TypeTransfer:
 		err = g.handleTransfer(conn, f)
 	case wire.TypeStats:
-		err = conn.Send(wire.TypeStatsIs, wire.Stats{Execs: g.started.Load(), ExecErrors: g.failed.Load()})
+		err = g.handleStats(conn, f)
 	default:
 		err = wire.ErrProtocol
 	}
@@ -125,18 +125,25 @@ func (g *guest) follow(e *exec, conn *wire.Conn) {
 			return
 		}
 		f.CloseFDs()
-		if f.Type == wire.TypeRelease {
-			e.discard()
-			return
-		}
+		g.told(e, f)
 		if e.control(f) != nil {
 			return
 		}
 	}
 }
 
+// errLeft ends the service of a reader that leaves.
+var errLeft = errors.New("the reader has left")
+
 func (e *exec) control(f wire.Frame) error {
 	switch f.Type {
+	case wire.TypeRelease:
+		e.discard()
+		return errLeft
+	case wire.TypeDetach:
+		return errLeft
+	case wire.TypeCloseStdin:
+		e.closeStdin()
 	case wire.TypeSignal:
 		var r wire.Signal
 		if err := f.Decode(&r); err != nil {
@@ -155,8 +162,6 @@ func (e *exec) control(f wire.Frame) error {
 			return err
 		}
 		e.hangUp(milliseconds(r.GraceMS))
-	case wire.TypeCloseStdin:
-		e.closeStdin()
 	default:
 		return wire.ErrProtocol
 	}

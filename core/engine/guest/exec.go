@@ -41,6 +41,7 @@ type exec struct {
 	reader  *wire.Conn
 	left    chan struct{} // closed once the reader has disconnected
 	handed  bool          // the reader has received the descriptors
+	streams wire.Streams  // as far as its readers have told
 	timeout *time.Timer
 	killer  *time.Timer
 	held    *api.ExitStatus // the status to publish once the group is empty
@@ -304,16 +305,10 @@ var (
 
 // attach makes conn the reader. It fails while another reader is connected.
 func (e *exec) attach(conn *wire.Conn) error {
-	e.mu.Lock()
+	e.settle()
 	defer e.mu.Unlock()
-	for e.reader != nil {
-		if !e.reader.HungUp() {
-			return errTaken
-		}
-		left := e.left // closed by the old reader's goroutine, which will soon notice
-		e.mu.Unlock()
-		<-left
-		e.mu.Lock()
+	if e.reader != nil {
+		return errTaken
 	}
 	if e.files.out < 0 {
 		return errReleased
@@ -322,13 +317,25 @@ func (e *exec) attach(conn *wire.Conn) error {
 	return nil
 }
 
+// settle locks e.mu. If the reader has hung up, settle waits until its last
+// requests have been served and there is no reader any more.
+func (e *exec) settle() {
+	e.mu.Lock()
+	for e.reader != nil && e.reader.HungUp() {
+		left := e.left // closed by the reader's goroutine, which will soon notice
+		e.mu.Unlock()
+		<-left
+		e.mu.Lock()
+	}
+}
+
 // hand sends the descriptors to the reader, and also the end if the command has
 // ended already.
 func (e *exec) hand(g *guest, conn *wire.Conn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	started := e.record(g)
-	started.End, started.Stdin = nil, e.files.in >= 0
+	started.End, started.Stdin, started.Streams = nil, e.files.in >= 0, e.streams
 	if err := conn.Send(wire.TypeStarted, started, e.files.given()...); err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ type guest struct {
 	telling sync.WaitGroup // requests that wait for an exec's end; Add needs mu and not stopping
 
 	started, failed atomic.Int64
+	stdin, output   atomic.Int64 // bytes, of all execs
 }
 
 // init keeps the main thread for Main, so that the spawner gets another one:

@@ -22,7 +22,7 @@ const (
 	TypeStart    // Start
 	TypeAttach   // Attach
 	TypeStop     // Stop
-	TypeStats    // no body
+	TypeStats    // Measure
 	TypeExecs    // no body
 	TypeFind     // Find
 	TypeAwait    // Find
@@ -32,9 +32,9 @@ const (
 	// Requests on the connection of an exec.
 	TypeSignal     // Signal
 	TypeCancel     // Cancel
-	TypeCloseStdin // no body
+	TypeCloseStdin // Streams
 	TypeHangUp     // Cancel: SIGHUP to the tree, SIGKILL to processes left after the grace
-	TypeRelease    // no body: the output has been read, or nobody wants it
+	TypeRelease    // Streams: the output has been read, or nobody wants it
 
 	// Answers of init.
 	TypeStarted // Exec, with the exec's descriptors
@@ -45,6 +45,10 @@ const (
 	TypeStopped // no body: the answer to Stop, just before init ends
 	TypeStatsIs // Stats
 	TypeError   // Error
+
+	// A last request on the connection of an exec. It stands here so that the other
+	// types keep their numbers: boxes outlive the program that made them.
+	TypeDetach // Streams: this reader leaves, and another may come
 )
 
 // Config is what an init needs to know of its box.
@@ -105,6 +109,14 @@ type Exec struct {
 	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
 	CreatedAt  time.Time         `json:"created_at"`
 	End        *api.ExitStatus   `json:"end,omitempty"`
+	Streams    Streams           `json:"streams,omitzero"` // in the answer to Start and Attach: so far
+}
+
+// Streams is what the readers of an exec have counted since it was started: bytes
+// written to its stdin, and bytes read of its output.
+type Streams struct {
+	Stdin  int64 `json:"stdin,omitempty"`
+	Output int64 `json:"output,omitempty"`
 }
 
 // Signal requests a signal to the exec's own process.
@@ -122,10 +134,17 @@ type Stop struct {
 	GraceMS int64 `json:"grace_ms"`
 }
 
-// Stats counts the execs of a box.
+// Measure requests the Stats of a box. It tells what the requesting process has
+// counted of the execs that it reads, by their ids.
+type Measure struct {
+	Read map[string]Streams `json:"read,omitempty"`
+}
+
+// Stats counts the execs of a box, and the bytes of their streams.
 type Stats struct {
-	Execs      int64 `json:"execs"`
-	ExecErrors int64 `json:"exec_errors"`
+	Execs      int64   `json:"execs"`
+	ExecErrors int64   `json:"exec_errors"`
+	Streams    Streams `json:"streams,omitzero"`
 }
 
 // Error answers a request that failed. Kind is a kind of package fault.

@@ -289,7 +289,7 @@ func (e *Engine) Sweep(_ context.Context, olderThan time.Duration) (core.Swept, 
 	return swept, nil
 }
 
-// Usage returns only counts of commands.
+// Usage returns only counts of commands and of their streams.
 func (e *Engine) Usage(_ context.Context, id string) (core.Usage, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -297,7 +297,12 @@ func (e *Engine) Usage(_ context.Context, id string) (core.Usage, error) {
 	if err != nil {
 		return core.Usage{}, err
 	}
-	return b.usage, nil
+	u := b.usage
+	for _, c := range b.execs {
+		u.StdinBytes += c.counts.Stdin.Load()
+		u.OutputBytes += c.counts.Output.Load()
+	}
+	return u, nil
 }
 
 // Close does nothing, because boxes go on running.

@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 
 	"sandbox/api"
+	"sandbox/core"
 	"sandbox/core/ids"
 	"sandbox/core/options"
 )
@@ -27,6 +28,7 @@ type control struct {
 	cmd    *exec.Cmd
 	record api.Exec // when it started
 	keepIn bool
+	counts *core.Streams
 
 	// These are the engine's own ends of the pipes. Each reader has copies of
 	// them.
@@ -48,7 +50,7 @@ func start(b *box, o options.Exec) (*control, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &control{exit: exitR, done: make(chan struct{}), keepIn: o.KeepStdin, record: record(b, o)}
+	c := &control{exit: exitR, done: make(chan struct{}), keepIn: o.KeepStdin, counts: &core.Streams{}, record: record(b, o)}
 	cmd, failure := command(b, o)
 	if failure == nil {
 		c.record.Env, c.record.WorkingDir = variables(cmd.Env), cmd.Dir

@@ -29,7 +29,7 @@ func (c *control) attach() (*core.Process, error) {
 		return nil, fault.New(fault.InvalidState, "the output of exec %s is read by another, or was released", c.record.ID)
 	}
 	r := &reader{control: c, exit: dup(c.exit)}
-	r.process = &core.Process{Record: c.record, Stdin: dup(c.in), Stdout: dup(c.out), Stderr: dup(c.err), Control: r}
+	r.process = &core.Process{Record: c.record, Stdin: dup(c.in), Stdout: dup(c.out), Stderr: dup(c.err), Streams: c.counts, Control: r}
 	if c.record.TTY && c.group != 0 {
 		r.process.Stdin = r.process.Stdout
 	}
