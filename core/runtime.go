@@ -40,6 +40,9 @@ type Config struct {
 	// DiskCeilingGB is the disk size of boxes that ask for none, in GB of 1024
 	// MiB. 0 means that such boxes have no limit of their own.
 	DiskCeilingGB int
+	// Processes is how many processes and threads a box may have; 0 means
+	// [options.DefaultProcesses].
+	Processes int
 }
 
 // Runtime makes and finds boxes. It is safe for concurrent use.
@@ -48,6 +51,7 @@ type Runtime struct {
 	images Images
 	owned  bool
 	diskGB int // disk size of boxes that ask for none
+	tasks  int // processes and threads of a box
 	stats  counters
 
 	mu       sync.Mutex
@@ -66,7 +70,7 @@ type counters struct {
 
 // New returns a runtime. It starts nothing.
 func New(c Config) *Runtime {
-	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, diskGB: c.DiskCeilingGB, made: map[string]creation{}}
+	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, diskGB: c.DiskCeilingGB, tasks: c.Processes, made: map[string]creation{}}
 }
 
 // Create makes a box and starts it. o was returned by a Decode function or has
@@ -117,7 +121,7 @@ func (r *Runtime) create(ctx context.Context, id string, o options.Box, owned bo
 	if err := checkHost(o); err != nil {
 		return Record{}, err
 	}
-	o.DiskSizeGB = cmp.Or(o.DiskSizeGB, r.diskGB)
+	o.DiskSizeGB, o.Processes = cmp.Or(o.DiskSizeGB, r.diskGB), r.tasks
 	img := Image{Layers: []string{o.RootfsPath}}
 	if o.RootfsPath == "" {
 		var err error

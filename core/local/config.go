@@ -34,6 +34,11 @@ type file struct {
 	// that, no box is made or started. 0 means no floor. If it is left out, the
 	// floor is 5 % of the disk or 1 GiB, whichever is less.
 	DiskFloorMiB int `toml:"disk_floor_mib"`
+	// Limits hold for each box that is made from now on.
+	Limits struct {
+		// Processes is how many processes and threads a box may have.
+		Processes int `toml:"processes"`
+	} `toml:"limits"`
 }
 
 // builtin are the aliases that need no configuration.
@@ -51,6 +56,10 @@ var builtin = map[string]string{
 // the largest disk of a box.
 const maxDiskFloorMiB = options.MaxDiskSizeGB << 10
 
+// maxProcesses is the largest limits.processes that is accepted: a quarter of the
+// most that a kernel can have in all.
+const maxProcesses = 1 << 20
+
 // DiskFloor returns the home's disk_floor_mib, in the form of
 // [engine.Config].DiskFloorMiB. Errors: Config.
 func DiskFloor(home string) (int, error) {
@@ -61,6 +70,7 @@ func DiskFloor(home string) (int, error) {
 // readFile reads the configuration of a home. Errors: Config.
 func readFile(home string) (file, error) {
 	f := file{Pull: "missing", DiskFloorMiB: engine.DefaultDiskFloor}
+	f.Limits.Processes = options.DefaultProcesses
 	name := filepath.Join(home, "config.toml")
 	meta, err := toml.DecodeFile(name, &f)
 	switch {
@@ -86,6 +96,9 @@ func readFile(home string) (file, error) {
 	}
 	if meta.IsDefined("disk_floor_mib") && (f.DiskFloorMiB < 0 || f.DiskFloorMiB > maxDiskFloorMiB) {
 		problems = append(problems, fmt.Sprintf("disk_floor_mib is %d, want 0 (none) to %d", f.DiskFloorMiB, maxDiskFloorMiB))
+	}
+	if f.Limits.Processes < 1 || f.Limits.Processes > maxProcesses {
+		problems = append(problems, fmt.Sprintf("limits.processes is %d, want 1 to %d", f.Limits.Processes, maxProcesses))
 	}
 	problems = append(problems, checkAliases(f.Aliases)...)
 	if len(problems) > 0 {

@@ -87,7 +87,7 @@ func Open(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := core.New(core.Config{Engine: e, Images: images, Owned: c.Owned, DiskCeilingGB: settings.DiskCeilingGB})
+	rt := core.New(core.Config{Engine: e, Images: images, Owned: c.Owned, DiskCeilingGB: settings.DiskCeilingGB, Processes: settings.Limits.Processes})
 	return &Host{Runtime: rt, Images: images, Engine: e, Home: home}, nil
 }
 

@@ -28,6 +28,7 @@ const (
 	DefaultCPUs      = 2
 	DefaultMemoryMiB = 512
 	DefaultImage     = "default" // an alias of the image store
+	DefaultProcesses = 4096      // processes and threads; the configuration sets another number
 )
 
 // The limits of the contract (section 1). The most CPUs and memory that a box
@@ -41,7 +42,6 @@ const (
 	MaxEnvBytes   = 128 << 10
 	MaxCmdBytes   = 128 << 10
 	MaxLabels     = 64
-	MaxProcesses  = 4096
 	MaxDocument   = 1 << 20  // the most bytes of a document that this package reads
 	MaxCommand    = 16 << 20 // the same, of a document that may hold a command's whole input
 )
@@ -67,6 +67,7 @@ type Box struct {
 	Ports        []Port            `json:"ports,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	AutoRemove   bool              `json:"auto_remove"`
+	Processes    int               `json:"processes,omitempty"` // the most processes and threads; set by the runtime; 0: DefaultProcesses
 }
 
 // Volume is a host directory or file that the box sees. It has the members of

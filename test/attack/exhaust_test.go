@@ -39,7 +39,7 @@ func TestProcessHog(t *testing.T) {
 	}
 	defer p.Release()
 	// A shell that can't fork ends, and so leaves room for one.
-	boxes.Await(t, "all processes", func() bool { return pids(t, b.ID) >= options.MaxProcesses-4 })
+	boxes.Await(t, "all processes", func() bool { return pids(t, b.ID) >= options.DefaultProcesses-4 })
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {

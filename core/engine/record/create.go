@@ -18,7 +18,7 @@ func ToWire(r core.CreateRequest) wire.Create {
 		Name: o.Name, Image: o.Image, RootfsPath: o.RootfsPath, RootfsWithin: o.RootfsWithin,
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
 		WorkingDir: o.WorkingDir, User: o.User, Env: o.Env, Volumes: volumes,
-		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
+		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove, Processes: o.Processes,
 	}}
 }
 
@@ -33,6 +33,6 @@ func FromWire(c wire.Create) core.CreateRequest {
 		Name: b.Name, Image: b.Image, RootfsPath: b.RootfsPath, RootfsWithin: b.RootfsWithin,
 		CPUs: b.CPUs, MemoryMiB: b.MemoryMiB, DiskSizeGB: b.DiskSizeGB,
 		WorkingDir: b.WorkingDir, User: b.User, Env: b.Env, Volumes: volumes,
-		Network: b.Network, Ports: b.Ports, Labels: b.Labels, AutoRemove: b.AutoRemove,
+		Network: b.Network, Ports: b.Ports, Labels: b.Labels, AutoRemove: b.AutoRemove, Processes: b.Processes,
 	}}
 }

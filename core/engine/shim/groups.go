@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -178,11 +179,14 @@ func leaveGroups() {
 // write there.
 type limit struct{ v1, v2, value string }
 
+// maxTasks returns how many processes and threads the commands of a box may have.
+func maxTasks(o options.Box) int { return cmp.Or(o.Processes, options.DefaultProcesses) }
+
 // execLimits returns the limits of a box's commands, by controller.
 func execLimits(o options.Box) map[string]limit {
 	return map[string]limit{
 		"memory": {"memory.limit_in_bytes", "memory.max", strconv.FormatInt(int64(o.MemoryMiB)<<20, 10)},
-		"pids":   {"pids.max", "pids.max", strconv.Itoa(options.MaxProcesses)},
+		"pids":   {"pids.max", "pids.max", strconv.Itoa(maxTasks(o))},
 	}
 }
 

@@ -123,7 +123,7 @@ var (
 // commands, which are set on their group. The rule denies all devices, and
 // libcontainer adds those that it always allows (null, zero, random, terminals).
 func resources(o options.Box, cpus string) *specs.LinuxResources {
-	memory, pids := int64(o.MemoryMiB)<<20+initMemory, int64(options.MaxProcesses+initProcesses)
+	memory, pids := int64(o.MemoryMiB)<<20+initMemory, int64(maxTasks(o)+initProcesses)
 	period, quota := uint64(100_000), int64(o.CPUs)*100_000 // microseconds
 	return &specs.LinuxResources{
 		Memory:  &specs.LinuxMemory{Limit: &memory, Swap: swapLimit(memory)},

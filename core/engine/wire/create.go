@@ -27,6 +27,7 @@ type Box struct {
 	Ports        []api.Port        `json:"ports,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	AutoRemove   bool              `json:"auto_remove"`
+	Processes    int               `json:"processes,omitempty"`
 }
 
 // Volume is a volume of a Box. Within is the directory that its host path must
