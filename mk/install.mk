@@ -1,7 +1,7 @@
 # What `make install` installs beside the programs and the library.
-INSTALLS += install-completions install-openapi ldconfig-hint
+INSTALLS += install-completions install-man install-openapi ldconfig-hint
 
-.PHONY: install-completions install-openapi ldconfig-hint uninstall
+.PHONY: install-completions install-man install-openapi ldconfig-hint uninstall
 
 # Where each shell looks for completions below PREFIX/share.
 COMPLETION_bash := bash-completion/completions/sandbox
@@ -14,6 +14,11 @@ install-completions: install-programs
 	  f='$(DESTDIR)$(PREFIX)/share/'"$$f"; \
 	  install -d "$$(dirname "$$f")" && $(BUILD)/sandbox completion $$shell > "$$f" && chmod 644 "$$f" || exit 1; \
 	done
+
+install-man: install-programs
+	install -d '$(DESTDIR)$(PREFIX)/share/man/man1'
+	$(BUILD)/sandbox man '$(DESTDIR)$(PREFIX)/share/man/man1'
+	chmod 644 '$(DESTDIR)$(PREFIX)'/share/man/man1/sandbox.1 '$(DESTDIR)$(PREFIX)'/share/man/man1/sandbox-*.1
 
 install-openapi:
 	install -d '$(DESTDIR)$(PREFIX)/share/doc/sandbox'
@@ -28,5 +33,6 @@ ldconfig-hint: install-lib
 
 uninstall: ## remove what `make install` has installed; homes with boxes and images are kept
 	cd '$(DESTDIR)$(PREFIX)' && rm -f bin/sandbox lib/libsandbox.so lib/libsandbox.so.* lib/pkgconfig/sandbox.pc include/sandbox.h \
-	  'share/$(COMPLETION_bash)' 'share/$(COMPLETION_zsh)' 'share/$(COMPLETION_fish)'
+	  'share/$(COMPLETION_bash)' 'share/$(COMPLETION_zsh)' 'share/$(COMPLETION_fish)' \
+	  share/man/man1/sandbox.1 share/man/man1/sandbox-*.1
 	cd '$(DESTDIR)$(PREFIX)' && rm -rf libexec/sandbox lib/sandbox share/doc/sandbox
