@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core/options"
@@ -33,6 +35,8 @@ type boxes interface {
 	Execs(ctx context.Context, ref string) ([]api.Exec, error)
 	// CancelExec ends a command: SIGTERM, and SIGKILL after grace.
 	CancelExec(ctx context.Context, ref, id string, grace time.Duration) (api.Exec, error)
+	// Signal sends a signal to the own process of a command.
+	Signal(ctx context.Context, ref, id string, sig unix.Signal) error
 	// Run starts a command and joins it. The command ends with us.
 	Run(ctx context.Context, ref string, o options.Exec) (command, error)
 	// Join joins a running command, which goes on without us.
@@ -57,8 +61,6 @@ type command interface {
 	Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (api.ExitStatus, error)
 	// Cancel ends the command: SIGTERM, and SIGKILL after grace.
 	Cancel(ctx context.Context, grace time.Duration) error
-	// Signal sends a signal to the command's own process.
-	Signal(ctx context.Context, sig int) error
 	// Resize sets the size of the command's terminal.
 	Resize(ctx context.Context, cols, rows int) error
 	// Close ends our use of the command, and the command if it was to end

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 type host struct {
 	t       *testing.T
 	runtime func(owned bool) *core.Runtime
+	target  []string // the flags that say where commands go
 }
 
 func newHost(t *testing.T) *host {
@@ -32,7 +33,7 @@ func newHost(t *testing.T) *host {
 	images := fake.Images{"default": {Ref: "default", Layers: []string{t.TempDir()}}}
 	return &host{t, func(owned bool) *core.Runtime {
 		return core.New(core.Config{Engine: engine, Images: images, Owned: owned})
-	}}
+	}, []string{"--local"}}
 }
 
 // run runs a command line with the streams given.
@@ -40,7 +41,7 @@ func (h *host) run(ctx context.Context, std Stdio, args ...string) int {
 	a := &app{Stdio: std, open: func(owned bool) (*local.Host, error) {
 		return &local.Host{Runtime: h.runtime(owned)}, nil
 	}}
-	return a.run(ctx, append([]string{"--local"}, args...))
+	return a.run(ctx, slices.Concat(h.target, args))
 }
 
 // sandbox runs a command line with no input and returns its output and exit code.
@@ -264,7 +265,7 @@ func TestCreateOfABriefBox(t *testing.T) {
 	images := fake.Images{"default": {Ref: "default", Layers: []string{t.TempDir()}}}
 	h := &host{t, func(owned bool) *core.Runtime {
 		return core.New(core.Config{Engine: engine, Images: images, Owned: owned})
-	}}
+	}, []string{"--local"}}
 	var got api.Box
 	out, errs, code := h.sandbox("create", "-n", "brief", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || *got.Name != "brief" || got.Status != api.Running {

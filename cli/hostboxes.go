@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core"
@@ -146,6 +148,15 @@ func (h hostBoxes) CancelExec(ctx context.Context, ref, id string, grace time.Du
 		return api.Exec{}, err
 	}
 	return b.Cancel(ctx, id, grace)
+}
+
+func (h hostBoxes) Signal(ctx context.Context, ref, id string, sig unix.Signal) error {
+	b, err := h.host.Get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	_, err = b.Signal(ctx, id, int(sig))
+	return err
 }
 
 func (h hostBoxes) Run(ctx context.Context, ref string, o options.Exec) (command, error) {

@@ -18,8 +18,8 @@ func (a *app) killCmd() *cobra.Command {
 		Short: "End a command of a box, or send it a signal",
 		Long: `End a command of a box and all that it has started, with SIGKILL.
 
-With -s only the command's own process gets that signal; this works while no
-client is attached to the command. 'sandbox ps BOX' lists the commands.`,
+With -s only the command's own process gets that signal. 'sandbox ps BOX' lists
+the commands.`,
 		Example: "  sandbox kill -s HUP web exec_6fq2vknzwx5n4tsm7yde",
 		Args:    cobra.ExactArgs(2),
 	}
@@ -36,22 +36,11 @@ client is attached to the command. 'sandbox ps BOX' lists the commands.`,
 }
 
 // kill ends a command, or sends it another signal. Errors: ExecNotFound,
-// InvalidState (it has ended, or is attached to and gets another signal).
+// InvalidState (it has ended).
 func kill(ctx context.Context, on boxes, ref, id string, sig unix.Signal) error {
 	if sig == unix.SIGKILL {
 		_, err := on.CancelExec(ctx, ref, id, 0)
 		return err
 	}
-	e, err := on.Exec(ctx, ref, id)
-	if err != nil {
-		return err
-	}
-	if e.Status != api.ExecRunning {
-		return fault.New(fault.InvalidState, "exec %s has ended", id)
-	}
-	c, err := on.Join(ctx, ref, id)
-	if err != nil {
-		return err
-	}
-	return joined(c.Signal(ctx, int(sig)), c.Close())
+	return on.Signal(ctx, ref, id, sig)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,6 +58,12 @@ func (s *serverBoxes) Close(ctx context.Context) error {
 // ImageCommand refuses: a server does not tell the command of an image.
 func (s *serverBoxes) ImageCommand(context.Context, string) ([]string, error) {
 	return nil, fault.New(fault.InvalidArgument, "no command is given, and a server does not tell the image's own: add -- CMD")
+}
+
+// Signal sends a signal to the own process of a command.
+func (s *serverBoxes) Signal(ctx context.Context, ref, id string, sig unix.Signal) error {
+	_, err := s.SignalExec(ctx, ref, id, unix.SignalName(sig))
+	return err
 }
 
 // Run starts a command and joins it. A command that can't be joined is ended.
@@ -120,11 +125,6 @@ func (i sessionInput) Close() error { return i.CloseInput() }
 // Resize sets the size of the terminal.
 func (c serverCommand) Resize(_ context.Context, cols, rows int) error {
 	return c.Session.Resize(cols, rows)
-}
-
-// Signal sends a signal to the command's own process.
-func (c serverCommand) Signal(_ context.Context, sig int) error {
-	return c.Session.Signal(strings.TrimPrefix(unix.SignalName(unix.Signal(sig)), "SIG"))
 }
 
 // Cancel ends the command.

@@ -70,6 +70,16 @@ func (c *Client) CancelExec(ctx context.Context, box, id string, grace time.Dura
 	return c.exec(ctx, request{method: http.MethodPost, body: body}, box, ":cancel", "exec", id)
 }
 
+// SignalExec sends a signal to the command's own process, by its name: "HUP", "TERM",
+// ... Errors: those of CancelExec.
+func (c *Client) SignalExec(ctx context.Context, box, id, name string) (api.Exec, error) {
+	if err := checkExec(id); err != nil {
+		return api.Exec{}, err
+	}
+	body := map[string]string{"signal": name}
+	return c.exec(ctx, request{method: http.MethodPost, body: body}, box, ":signal", "exec", id)
+}
+
 // exec sends a request whose reply is an exec; verb is added to the path.
 func (c *Client) exec(ctx context.Context, r request, box, verb string, path ...string) (e api.Exec, err error) {
 	if r.path, err = c.boxPath(box, "", path...); err != nil {

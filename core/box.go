@@ -98,6 +98,12 @@ func (b *Box) Cancel(ctx context.Context, execID string, grace time.Duration) (a
 	return b.r.engine.CancelExec(ctx, b.id, execID, grace)
 }
 
+// Signal sends a signal to the own process of an exec. It makes no difference who
+// reads the output of the exec. Errors: as Cancel.
+func (b *Box) Signal(ctx context.Context, execID string, sig int) (api.Exec, error) {
+	return b.r.engine.SignalExec(ctx, b.id, execID, sig)
+}
+
 // Upload writes a file, or the files of a tar, to the box; see [Files].
 func (b *Box) Upload(ctx context.Context, u Upload, content io.Reader) (api.Uploaded, error) {
 	return b.r.engine.Upload(ctx, b.id, u, content)

@@ -79,6 +79,9 @@ type Execs interface {
 	// after grace, and waits until the exec has ended. Errors: InvalidState
 	// when it has ended already.
 	CancelExec(ctx context.Context, boxID, execID string, grace time.Duration) (api.Exec, error)
+	// SignalExec sends sig to the exec's own process. It makes no difference
+	// who reads the output. Errors: InvalidState when it has ended already.
+	SignalExec(ctx context.Context, boxID, execID string, sig int) (api.Exec, error)
 }
 
 // Files is the part of an [Engine] that copies files into and out of running

@@ -5,7 +5,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -253,6 +256,60 @@ func (s *Server) cancelExec(w http.ResponseWriter, r *request) error {
 	defer cancel()
 	_ = e.Wait(ctx) // an attached client that does not read may hold the rest up
 	return writeJSON(w, http.StatusOK, e.Record())
+}
+
+// signalExec sends a signal to the own process of an exec, also of one that another
+// program has started. Who is attached makes no difference.
+func (s *Server) signalExec(w http.ResponseWriter, r *request) error {
+	sig, err := r.signal(w)
+	if err != nil {
+		return err
+	}
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	rec, err := box.Signal(r.Context(), r.param("eid"), int(sig))
+	if err != nil {
+		return err
+	}
+	if e, err := s.Spool.Get(box.ID(), rec.ID); err == nil {
+		rec = e.Record() // it has the sizes of the output too
+	}
+	return writeJSON(w, http.StatusOK, rec)
+}
+
+// signal reads the signal that the body names.
+func (r *request) signal(w http.ResponseWriter) (unix.Signal, error) {
+	doc, err := r.document(w, maxBody)
+	if err != nil {
+		return 0, err
+	}
+	if doc == nil {
+		doc = []byte("{}") // so that the reply names the member that is missing
+	}
+	var body struct {
+		Signal *string `json:"signal"`
+	}
+	var p document.Problems
+	if err := p.Read(doc, &body, maxBody); err != nil {
+		return 0, err
+	}
+	p.Required("signal", body.Signal != nil)
+	if err := p.Err(fault.Malformed); err != nil {
+		return 0, err
+	}
+	return signalOf(*body.Signal)
+}
+
+// signalOf returns a signal by its name, such as INT or SIGINT. Errors:
+// InvalidArgument.
+func signalOf(name string) (unix.Signal, error) {
+	sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG"))
+	if sig == 0 {
+		return 0, document.Invalid("signal", "value", "must be a signal's name, such as INT")
+	}
+	return sig, nil
 }
 
 // cancelGrace reads the time between SIGTERM and SIGKILL from the body.

@@ -49,6 +49,7 @@ func Routes() []Route {
 		{Method: "GET", Pattern: "/v1/boxes/{id}/exec/{eid}/events", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).events},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/exec/{eid}/attach", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).attachExec},
 		{Method: "POST", Pattern: "/v1/boxes/{id}/exec/{eid}:cancel", Permission: api.MayUseBoxes, handle: (*Server).cancelExec},
+		{Method: "POST", Pattern: "/v1/boxes/{id}/exec/{eid}:signal", Permission: api.MayUseBoxes, handle: (*Server).signalExec},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/attach", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).terminal},
 		{Method: "POST", Pattern: "/v1/boxes/{id}/files/upload", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).upload},
 		{Method: "POST", Pattern: "/v1/boxes/{id}/files/download", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).download},

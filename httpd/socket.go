@@ -237,9 +237,9 @@ func consoleOf(ctx context.Context, tty, open bool, find func() (*core.Exec, err
 			return on(func(x *core.Exec) error { return x.Resize(ctx, cols, rows) })
 		},
 		signal: func(name string) error {
-			sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG"))
-			if sig == 0 {
-				return document.Invalid("signal", "value", "must be a signal's name, such as INT")
+			sig, err := signalOf(name)
+			if err != nil {
+				return err
 			}
 			return on(func(x *core.Exec) error { return send(ctx, x, tty, sig) })
 		},

@@ -80,8 +80,15 @@ func (c *Client) CancelExec(ctx context.Context, id, execID string, grace time.D
 	return c.ask(ctx, id, execID, wire.TypeEnd, wire.End{ID: execID, GraceMS: grace.Milliseconds()})
 }
 
+// SignalExec sends a signal to an exec's own process; see [core.Execs].
+func (c *Client) SignalExec(ctx context.Context, id, execID string, sig int) (api.Exec, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return c.ask(ctx, id, execID, wire.TypeKill, wire.Kill{ID: execID, Signal: sig})
+}
+
 // ask sends init a request about one exec and returns the exec. Except for a
-// Find, it waits until the exec has ended. If the box dies meanwhile, the exec
+// Find and a Kill, it waits until the exec has ended. If the box dies meanwhile, the exec
 // is returned as lost.
 func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, request any) (api.Exec, error) {
 	if !ids.Exec.Valid(execID) {
@@ -122,7 +129,7 @@ func await(conn *wire.Conn, t wire.Type, request any) (rec api.Exec, err error) 
 		if err != nil {
 			return rec, err
 		}
-		if rec, err = recordOf(f); err != nil || t == wire.TypeFind || rec.Status != api.ExecRunning {
+		if rec, err = recordOf(f); err != nil || t == wire.TypeFind || t == wire.TypeKill || rec.Status != api.ExecRunning {
 			return rec, err
 		}
 	}

@@ -66,6 +66,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"await":                await,
 		"await a stop":         awaitStop,
 		"cancel by id":         cancelByID,
+		"signal by id":         signalByID,
 		"sweep":                sweep,
 		"uploads":              uploads,
 		"files refused":        filesRefused,

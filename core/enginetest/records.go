@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,6 +93,8 @@ func unknownExec(t *testing.T, s *suite) {
 		_, err = s.engine.AwaitExec(ctx, tt.box, tt.exec)
 		want(t, err, tt.kind)
 		_, err = s.engine.CancelExec(ctx, tt.box, tt.exec, 0)
+		want(t, err, tt.kind)
+		_, err = s.engine.SignalExec(ctx, tt.box, tt.exec, 1)
 		want(t, err, tt.kind)
 		_, err = s.engine.Attach(ctx, tt.box, tt.exec)
 		want(t, err, tt.kind)
@@ -244,6 +247,24 @@ func awaitStop(t *testing.T, s *suite) {
 	if rec := <-ended; rec.ID != "" && (*rec.Reason != api.ReasonBoxStopped || rec.Status != api.ExecFailed) {
 		t.Errorf("got %+v", rec)
 	}
+}
+
+// signalByID tests a signal to an exec whose output another reads.
+func signalByID(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	e := s.start(t, box, options.Exec{Cmd: sh("trap 'echo caught; exit 8' USR1; echo ready; while :; do sleep 0.05; done")})
+	r := s.watch(t, e, once(func(string) {
+		rec, err := box.Signal(ctx, e.ID(), int(syscall.SIGUSR1))
+		if err != nil || rec.ID != e.ID() {
+			t.Errorf("got %+v, %v", rec, err)
+		}
+	}))
+	if r.wants(t, exited(8)); r.out != "ready\ncaught\n" {
+		t.Errorf("got %q", r.out)
+	}
+	_, err := box.Signal(ctx, e.ID(), int(syscall.SIGUSR1))
+	want(t, err, fault.InvalidState)
 }
 
 func cancelByID(t *testing.T, s *suite) {

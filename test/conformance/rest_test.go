@@ -122,6 +122,9 @@ func overREST(tcp bool) map[string]func(*running, object) result {
 		"cancel": on(func(r *running, c client, a object) result {
 			return c.ask(r, "POST", r.execPath(a)+":cancel", without(a, "box", "exec"))
 		}),
+		"signal": on(func(r *running, c client, a object) result {
+			return c.ask(r, "POST", r.execPath(a)+":signal", without(a, "box", "exec"))
+		}),
 		"events":   on(func(r *running, c client, a object) result { return c.events(r, a) }),
 		"upload":   on(func(r *running, c client, a object) result { return c.upload(r, a) }),
 		"download": on(func(r *running, c client, a object) result { return c.download(r, a) }),

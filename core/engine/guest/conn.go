@@ -36,6 +36,8 @@ func (g *guest) handle(conn *wire.Conn) {
 		err = g.handleFind(conn, f)
 	case wire.TypeEnd:
 		err = g.handleEnd(conn, f)
+	case wire.TypeKill:
+		err = g.handleKill(conn, f)
 	case wire.TypeTransfer:
 		err = g.handleTransfer(conn, f)
 	case wire.TypeStats:
@@ -168,14 +170,16 @@ func (e *exec) control(f wire.Frame) error {
 	return nil
 }
 
-// signal sends a signal to the command's own process. It does nothing once that
-// process has ended, as its PID may be another process's by then.
-func (e *exec) signal(sig unix.Signal) {
+// signal sends a signal to the command's own process. It does nothing and returns
+// false once that process has ended, as its PID may be another process's by then.
+func (e *exec) signal(sig unix.Signal) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.runs() {
-		_ = unix.Kill(e.pid, sig)
+	if !e.runs() {
+		return false
 	}
+	_ = unix.Kill(e.pid, sig)
+	return true
 }
 
 func milliseconds(n int64) time.Duration {

@@ -3,6 +3,8 @@ package guest
 import (
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/api"
 	"sandbox/core/engine/wire"
 )
@@ -130,6 +132,22 @@ func (g *guest) handleEnd(conn *wire.Conn, f wire.Frame) error {
 		return errEnded
 	}
 	return g.tellEnd(e, conn, false)
+}
+
+// handleKill sends a signal to an exec's own process and answers with the exec.
+func (g *guest) handleKill(conn *wire.Conn, f wire.Frame) error {
+	var r wire.Kill
+	if err := f.Decode(&r); err != nil {
+		return err
+	}
+	e, err := g.find(r.ID)
+	if err != nil {
+		return err
+	}
+	if !e.signal(unix.Signal(r.Signal)) {
+		return errEnded
+	}
+	return g.tell(e, conn)
 }
 
 func (g *guest) tell(e *exec, conn *wire.Conn) error {

@@ -75,6 +75,7 @@ func FuzzGuestRequest(f *testing.F) {
 		append(frame(wire.TypeStart, `{"cmd":["x"],"stdin":true,"keep_stdin":true}`), frame(wire.TypeCloseStdin, ``)...),
 		frame(wire.TypeTransfer, `{"in":true}`), frame(wire.TypeTransfer, `1`), frame(wire.TypeExecs, ``), frame(wire.TypeFind, `{"id":"exec_x"}`), frame(wire.TypeAwait, `{"id":"exec_x"}`),
 		frame(wire.TypeEnd, `{"id":"exec_x","grace_ms":-1}`), frame(wire.TypeFind, `[]`), frame(wire.TypeEnd, `{"id":1}`),
+		frame(wire.TypeKill, `{"id":"exec_x","signal":9}`), frame(wire.TypeKill, `{"signal":"9"}`),
 		frame(wire.TypeAttach, `{"id":"exec_x"}`), frame(wire.TypeAttach, `7`), frame(wire.TypeStats, ``), frame(200, `{}`), {0, 0},
 	} {
 		f.Add(data)

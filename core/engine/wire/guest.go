@@ -46,9 +46,10 @@ const (
 	TypeStatsIs // Stats
 	TypeError   // Error
 
-	// A last request on the connection of an exec. It stands here so that the other
-	// types keep their numbers: boxes outlive the program that made them.
-	TypeDetach // Streams: this reader leaves, and another may come
+	// Requests that came later. They stand here so that the other types keep their
+	// numbers: boxes outlive the program that made them.
+	TypeDetach // Streams: on the connection of an exec: this reader leaves, and another may come
+	TypeKill   // Kill: to init, which answers with TypeExec
 )
 
 // Config is what an init needs to know of its box.
@@ -122,6 +123,12 @@ type Streams struct {
 // Signal requests a signal to the exec's own process.
 type Signal struct {
 	Signal int `json:"signal"`
+}
+
+// Kill requests a signal to an exec's own process, whoever its reader is.
+type Kill struct {
+	ID     string `json:"id"`
+	Signal int    `json:"signal"`
 }
 
 // Cancel requests the end of the exec's whole process tree.

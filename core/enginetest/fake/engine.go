@@ -259,6 +259,15 @@ func (e *Engine) CancelExec(ctx context.Context, boxID, execID string, grace tim
 	return e.AwaitExec(ctx, boxID, execID)
 }
 
+// SignalExec sends a signal to a command's own process.
+func (e *Engine) SignalExec(_ context.Context, boxID, execID string, sig int) (api.Exec, error) {
+	c, err := e.find(boxID, execID)
+	if err != nil {
+		return api.Exec{}, err
+	}
+	return c.now(), c.kill(sig)
+}
+
 func (e *Engine) find(boxID, execID string) (*control, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -60,13 +60,16 @@ func (r *reader) Exit() (api.ExitStatus, error) {
 	return r.status, nil
 }
 
-func (r *reader) Signal(_ context.Context, sig int) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended {
+func (r *reader) Signal(_ context.Context, sig int) error { return r.kill(sig) }
+
+// kill sends a signal to the command's own process.
+func (c *control) kill(sig int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
 		return fault.New(fault.InvalidState, "the command has ended")
 	}
-	return fault.Wrap(fault.InvalidArgument, syscall.Kill(r.group, syscall.Signal(sig)), "send signal %d", sig)
+	return fault.Wrap(fault.InvalidArgument, syscall.Kill(c.group, syscall.Signal(sig)), "send signal %d", sig)
 }
 
 func (r *reader) Cancel(_ context.Context, grace time.Duration) error {

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sandbox/auth"
+	"sandbox/httpd"
+	"sandbox/spool"
+)
+
+// newServed is a host whose command lines go to a server.
+func newServed(t *testing.T) *host {
+	t.Helper()
+	h, home := newHost(t), t.TempDir()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, err := auth.Open(filepath.Join(home, "keys"), nil)
+	must(err)
+	idempotency, err := httpd.OpenIdempotency(filepath.Join(home, "creates"))
+	must(err)
+	outputs := spool.Open(spool.Config{Dir: filepath.Join(home, "spool")})
+	server, err := httpd.New(httpd.Config{
+		Runtime: h.runtime(false), Keys: keys, Idempotency: idempotency, Spool: outputs, Held: home,
+		Log: slog.New(slog.DiscardHandler),
+	})
+	must(err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l, httpd.ByFile) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		must(server.Close(ctx))
+		must(<-served)
+		outputs.Close()
+		must(keys.Close())
+	})
+	h.target = []string{"--url", "http://" + l.Addr().String()}
+	return h
+}
+
+// TestKillWhileAttached sends a signal to a command that another is attached to.
+func TestKillWhileAttached(t *testing.T) {
+	t.Parallel()
+	for name, h := range map[string]*host{"in process": newHost(t), "on a server": newServed(t)} {
+		h.create("-n", "a")
+		k := newKeyboard(t)
+		k.run(h, "exec", "-it", "a", "--", "sh", "-c", "trap 'exit 8' HUP; echo set; while :; do sleep 0.05; done")
+		k.expect("set")
+		id := h.onlyExec("a").ID
+		if _, errs, code := h.sandbox("kill", "-s", "HUP", "a", id); code != 0 {
+			t.Errorf("%s: kill: exit %d, %q", name, code, errs)
+		}
+		if code := <-k.code; code != 8 {
+			t.Errorf("%s: exit %d, want 8", name, code)
+		}
+		if _, errs, code := h.sandbox("kill", "-s", "HUP", "a", id); code != 6 {
+			t.Errorf("%s: of one that has ended: exit %d, %q", name, code, errs)
+		}
+	}
+}
