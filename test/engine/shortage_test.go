@@ -347,6 +347,24 @@ func TestDiskFullAtStart(t *testing.T) {
 	}
 }
 
+// A start whose writable layer the kernel made read-only, as it does on a disk that
+// is full just then, blames the disk and not its file system. The next one works.
+func TestLayerReadOnly(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	if _, err := b.Engine.Stop(t.Context(), b.ID, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	thaw := frozen.Dir(t, filepath.Join(record.Dir(b.Home, b.ID), "work"))
+	if _, err := b.Engine.Start(t.Context(), b.ID); !fault.Is(err, fault.Storage) {
+		t.Errorf("got %v, want storage_error", err)
+	}
+	thaw()
+	if _, err := b.Engine.Start(t.Context(), b.ID); err != nil {
+		t.Error(err)
+	}
+}
+
 // fill takes all bytes and all names of a file system.
 func fill(t *testing.T, dir string) {
 	t.Helper()

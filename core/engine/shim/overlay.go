@@ -137,7 +137,7 @@ func (t *tree) overlay(lower []string, upper, work string, passing bool) error {
 		return err
 	}
 	if st.Flags&unix.ST_RDONLY != 0 {
-		return noUpper(upper)
+		return madeReadOnly(upper)
 	}
 	return nil
 }
@@ -147,6 +147,18 @@ func (t *tree) overlay(lower []string, upper, work string, passing bool) error {
 func noUpper(path string) error {
 	return fault.New(fault.Unsupported, "the home is on %s, which can't be the writable layer of a box: "+
 		"set SANDBOX_HOME to a directory on ext4, xfs or btrfs", fileSystem(path))
+}
+
+// madeReadOnly returns the error for a writable layer that the kernel made read-only.
+// It does so where it can't write to the directory: on a file system that can hold
+// a layer, because that is full or read-only.
+func madeReadOnly(path string) error {
+	switch fs := fileSystem(path); fs {
+	case "ext4", "xfs", "btrfs", "tmpfs":
+		return fault.New(fault.Storage, "the disk of the home took no writable layer of a box (%s): "+
+			"it was full or is read-only, free some space or set SANDBOX_HOME to another disk", fs)
+	}
+	return noUpper(path)
 }
 
 // unmount unmounts the tree in the shim's mount namespace. A running box keeps
