@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"sandbox/api"
+	"sandbox/core/fault"
 	"sandbox/spool"
 )
 
@@ -60,6 +61,9 @@ func (s *Server) streaming(r *request) (context.Context, context.CancelFunc) {
 	stop := context.AfterFunc(s.draining, cancel)
 	return ctx, func() { stop(); cancel() }
 }
+
+// errEnds is what a request is answered that the end of the server breaks off.
+func errEnds() error { return fault.New(fault.Unavailable, "the service ends: come again") }
 
 // eventStream writes events to one client.
 type eventStream struct {

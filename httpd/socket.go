@@ -372,7 +372,7 @@ func (c *socket) leave(err error) {
 	if err != nil {
 		code = websocket.CloseInternalServerErr
 		if errors.Is(err, context.Canceled) {
-			err = fault.New(fault.Unavailable, "the service ends: come again")
+			err = errEnds()
 		}
 		f := fault.Of(err)
 		_ = c.tell(trouble{"error", f.Kind.Row().Code, f.Message})

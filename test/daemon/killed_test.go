@@ -142,11 +142,19 @@ func (p *program) records() string {
 	return all.String()
 }
 
-// TestShutdown tells streams, and leaves boxes and commands running.
+// TestShutdown tells streams and runs, and leaves boxes and commands running.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
+	p.importBusybox()
 	box := p.box()
+	ran := make(chan answer)
+	go func() {
+		ran <- p.ask("POST", "/v1/run", map[string]any{"image": "busybox", "network": "None", "cmd": []string{"sleep", "100"}})
+	}()
+	for len(p.boxes()) < 2 {
+		time.Sleep(5 * time.Millisecond)
+	}
 	path := p.sh(box, "echo on; while [ ! -e /tmp/gate ]; do sleep 0.01; done; echo off")
 	events := p.events(path, 0)
 	if e, ok := events.next(); !ok || e.data["data"] != "on\n" {
@@ -164,6 +172,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
+	(<-ran).want(t, 503, "unavailable")
 	must(t, p.cmd.Wait())
 	if took := time.Since(start); took > 8*time.Second {
 		t.Errorf("it took %v: something was not told", took)
