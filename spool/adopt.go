@@ -3,6 +3,7 @@ package spool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -29,7 +30,9 @@ type Boxes interface {
 // the store open ended, however it ended. It continues to read their output, or
 // finds out how they ended. It is called once, after [Store.Sweep] and before
 // [Store.Start]. An exec that can't be taken over is logged and does not
-// prevent the others from being taken over.
+// prevent the others from being taken over. Errors: Storage; ResourceExhausted,
+// because an exec that can't be reached for want of descriptors may well run, and
+// to go on would be to take it for lost.
 func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -40,10 +43,14 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 		if err := s.records(box).Sweep(); err != nil {
 			s.log.Warn("files of removed records can't be removed", "box_id", box, "error", err)
 		}
-		for _, rec := range s.load(box) {
-			if rec.Status == api.ExecRunning {
-				s.adopt(ctx, boxes, rec)
+		recs, err := s.load(box)
+		for _, rec := range recs {
+			if rec.Status == api.ExecRunning && err == nil {
+				err = s.adopt(ctx, boxes, rec)
 			}
+		}
+		if fault.Is(err, fault.ResourceExhausted) {
+			return fmt.Errorf("take over the execs of box %s: %w", box, err)
 		}
 	}
 	return nil
@@ -64,8 +71,9 @@ func (s *Store) Sweep(ctx context.Context, boxes Boxes) error {
 }
 
 // adopt takes over one exec. It mends the exec's files first: output behind the
-// last mark was spooled, but no reader was told of it.
-func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) {
+// last mark was spooled, but no reader was told of it. Errors: ResourceExhausted,
+// with which nothing was done.
+func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) error {
 	e := s.exec(rec)
 	err := e.mend()
 	if err == nil {
@@ -77,12 +85,14 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) {
 			_ = e.command.Detach()
 		}
 	}
-	if err != nil {
-		s.log.Info("an exec can't be adopted", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
-		if err := e.end(endUnseen(ctx, boxes, rec.BoxID, rec.ID)); err != nil {
-			s.keep(e)
-		}
+	if err == nil || fault.Is(err, fault.ResourceExhausted) {
+		return err
 	}
+	s.log.Info("an exec can't be adopted", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
+	if err := e.end(endUnseen(ctx, boxes, rec.BoxID, rec.ID)); err != nil {
+		s.keep(e)
+	}
+	return nil
 }
 
 // keep holds an exec in memory until its end can be written.

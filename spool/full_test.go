@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,52 @@ func TestDiskFull(t *testing.T) {
 	}
 	if n := *e.Record().StdoutBytes; n != 3000004 {
 		t.Errorf("counted %d", n)
+	}
+}
+
+// complaints is where a store's log goes, for a test that waits for one.
+type complaints chan struct{}
+
+func (c complaints) Write(p []byte) (int, error) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+// TestNothingDropped checks that output is not dropped where that frees nothing: a
+// file that can't be opened for want of descriptors, or because of what is in its
+// place, makes the command wait.
+func TestNothingDropped(t *testing.T) {
+	t.Parallel()
+	h, complained := newHome(t, 0), make(complaints, 1)
+	h.log = slog.New(slog.NewTextHandler(complained, nil))
+	e := h.exec(t, options.Exec{Cmd: []string{"sh", "-c", "echo kept; read x; echo late >&2"}, Stdin: true})
+	v, err := e.Events(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := &heard{}
+	early.follow(t, v, func() bool { return len(early.seqs) == 1 })
+	v.Close()
+	command, err := e.running()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inPlace := e.out.base + suffixes[Stderr]
+	if err := os.Mkdir(inPlace, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.CloseStdin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-complained
+	if err := os.Remove(inPlace); err != nil {
+		t.Fatal(err)
+	}
+	if got := listen(t, e, 0); len(got.gaps) != 0 || got.out[Stdout].String() != "kept\n" || got.out[Stderr].String() != "late\n" {
+		t.Errorf("gaps %+v, stdout %q, stderr %q", got.gaps, &got.out[Stdout], &got.out[Stderr])
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/fault"
 )
 
 // drain is how long output is still read after a command's own process has
@@ -272,7 +273,7 @@ func (u *pump) trouble(err error) bool {
 		u.late = now
 		u.e.s.log.Error("output can't be written: the command waits until it can", "exec_id", u.e.rec.ID, "box_id", u.e.rec.BoxID, "error", err)
 	}
-	if u.e.makeSpace() {
+	if kind, _ := fault.Host(err); kind == fault.Storage && u.e.makeSpace() {
 		return true
 	}
 	if u.fds[theEnd] < 0 && now.Sub(u.late) > u.e.s.timeout {

@@ -185,8 +185,8 @@ func (s *Store) setAside(box string, d store.Damaged) written {
 	return rec
 }
 
-// load reads the records of a box's execs.
-func (s *Store) load(box string) []written {
+// load reads the records of a box's execs. Errors: those of [store.Dir.List].
+func (s *Store) load(box string) ([]written, error) {
 	recs, damaged, err := s.records(box).List()
 	if err != nil {
 		s.log.Warn("records of execs can't be read", "box_id", box, "error", err)
@@ -196,7 +196,7 @@ func (s *Store) load(box string) []written {
 			recs = append(recs, s.setAside(box, d))
 		}
 	}
-	return recs
+	return recs, err
 }
 
 // AwaitRecords waits until the records of a box's execs are final. It is meant
@@ -241,7 +241,7 @@ func (s *Store) list(box string) []Place {
 	if ok {
 		return places
 	}
-	recs := s.load(box)
+	recs, _ := s.load(box) // the failure is in the log
 	slices.SortFunc(recs, func(a, b written) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	s.mu.Lock()
 	defer s.mu.Unlock()

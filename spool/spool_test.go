@@ -609,6 +609,38 @@ func TestAdoptedUnseen(t *testing.T) {
 	}
 }
 
+// short is what a process without free descriptors knows of boxes.
+type short struct{ *home }
+
+func (short) Attach(context.Context, string, string) (*core.Exec, error) {
+	return nil, fault.New(fault.ResourceExhausted, "no descriptors")
+}
+
+// TestAdoptedShort checks that a process that can't reach an exec for want of
+// descriptors does not take it for lost: the next process takes it over.
+func TestAdoptedShort(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	gate := filepath.Join(t.TempDir(), "gate")
+	e := h.sh(t, "echo one; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo two; exit 4")
+	h.Close()
+	h.Store = Open(Config{Dir: h.dir, Limit: h.limit})
+	if err := h.Adopt(t.Context(), short{h}); !fault.Is(err, fault.ResourceExhausted) {
+		t.Errorf("got %v, want resource_exhausted", err)
+	}
+	h.again(t)
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e2, err := h.Get(h.box.ID(), e.rec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := listen(t, e2, 0); got.out[Stdout].String() != "one\ntwo\n" || *e2.Record().ExitCode != 4 {
+		t.Errorf("got %q, record %+v", got.out[Stdout].String(), e2.Record())
+	}
+}
+
 // TestRemoved removes the box: streams must end and files must be deleted.
 func TestRemoved(t *testing.T) {
 	t.Parallel()
