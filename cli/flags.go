@@ -33,7 +33,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 	fs.VarP((*mebibytes)(&f.MemoryMiB), "memory", "m", "memory in MiB, or with a unit")
 	fs.IntVar(&f.DiskSizeGB, "disk", 0, "disk size in GB (0: disk_ceiling_gb of config.toml, else none)")
 	f.env.register(fs)
-	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "share a host path with the box: `HOST:GUEST[:ro]` (repeatable); a box can leave set-user-id programs of root in a directory of the host's root: share such a directory read-only")
+	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "share a host path with the box: `HOST:GUEST[:ro]` (repeatable); a box can leave set-user-id programs of root in a directory of the host's root: share such a directory read-only or mounted nosuid")
 	fs.StringArrayVarP(&f.ports, "publish", "p", nil, "publish a port: `[IP:]HOST:GUEST[/udp]` (repeatable)")
 	fs.StringVarP(&f.WorkingDir, "workdir", "w", "", "working directory of commands")
 	fs.StringVarP(&f.User, "user", "u", "", "user of commands: a name or id, with :group if wanted")
