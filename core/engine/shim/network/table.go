@@ -197,27 +197,7 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 		{fromBox(), dns(t.dns[0], false), leadTo(letOut)},
 		{fromBox(), dns(t.dns[1], true), leadTo(letOut)},
 	}
-	return []*chain{
-		{Chain: nftables.Chain{Name: versionChain()}},
-		// This chain limits the connections of boxes that all other rules let
-		// through: what is dropped before leaves nothing in the kernel's
-		// connection table. Only the first packet of a connection is counted.
-		{nftables.Chain{Name: letOut}, [][]part{
-			{tracked(), accept()},
-			{isFull(t.full), drop()},
-			{tooMany(t.flows), addTo(t.full), drop()},
-			{accept()},
-		}},
-		// This chain limits to how many next hops a box comes: the host takes an
-		// entry of its table of neighbours for each.
-		{nftables.Chain{Name: letOn}, [][]part{
-			{isHop(t.hops[0], false), leadTo(letOut)},
-			{isHop(t.hops[1], true), leadTo(letOut)},
-			{tooFast(t.asking), drop()},
-			{addHop(t.hops[0], false)},
-			{addHop(t.hops[1], true)},
-			{leadTo(letOut)},
-		}},
+	return append(t.bounds(), []*chain{
 		hook("source", filter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, [][]part{
 			{fromBox(), foreignSource(), drop()},
 			{fromBox(), to(netip.MustParsePrefix("127.0.0.0/8")), drop()},
@@ -245,6 +225,33 @@ func (t table) chains(pools []netip.Prefix) []*chain {
 			// This is for packets from the host's loopback to a published port.
 			[][]part{{toBox(), from(netip.MustParsePrefix("127.0.0.0/8")), masquerade()}},
 		)),
+	}...)
+}
+
+// bounds returns the chains that no hook of the kernel begins with: others lead
+// to them.
+func (t table) bounds() []*chain {
+	return []*chain{
+		{Chain: nftables.Chain{Name: versionChain()}},
+		// This chain limits the connections of boxes that all other rules let
+		// through: what is dropped before leaves nothing in the kernel's
+		// connection table. Only the first packet of a connection is counted.
+		{nftables.Chain{Name: letOut}, [][]part{
+			{tracked(), accept()},
+			{isFull(t.full), drop()},
+			{tooMany(t.flows), addTo(t.full), drop()},
+			{accept()},
+		}},
+		// This chain limits to how many next hops a box comes: the host takes an
+		// entry of its table of neighbours for each.
+		{nftables.Chain{Name: letOn}, [][]part{
+			{isHop(t.hops[0], false), leadTo(letOut)},
+			{isHop(t.hops[1], true), leadTo(letOut)},
+			{tooFast(t.asking), drop()},
+			{addHop(t.hops[0], false)},
+			{addHop(t.hops[1], true)},
+			{leadTo(letOut)},
+		}},
 	}
 }
 
