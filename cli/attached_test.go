@@ -18,7 +18,6 @@ import (
 	"golang.org/x/term"
 
 	"sandbox/api"
-	"sandbox/core/image"
 	"sandbox/test/members"
 )
 
@@ -302,13 +301,13 @@ func TestProgressIsShownOnATerminalOnly(t *testing.T) {
 	t.Parallel()
 	k := newKeyboard(t)
 	m := newMeter(k.tty)
-	m.show(image.Progress{Layer: 1, Layers: 2, Stage: image.Fetching, Done: 1024, Total: 4096})
-	m.show(image.Progress{Layer: 1, Layers: 2, Stage: image.Fetching, Done: 2048}) // too soon to be seen
+	m.show(api.ImageProgress{Layer: 1, Layers: 2, Stage: api.LayerFetching, Done: 1024, Total: 4096})
+	m.show(api.ImageProgress{Layer: 1, Layers: 2, Stage: api.LayerFetching, Done: 2048}) // too soon to be seen
 	m.clear()
 	k.expect("0 of 2 layers done\r\n  layer 1   fetch  [======                  ] 1.0 KiB of 4.0 KiB\x1b[1A\r\x1b[J")
 	var pipe bytes.Buffer
 	m = newMeter(&pipe)
-	m.show(image.Progress{Layer: 1, Layers: 1})
+	m.show(api.ImageProgress{Layer: 1, Layers: 1})
 	m.clear()
 	if pipe.Len() > 0 {
 		t.Errorf("in a pipe it wrote %q", pipe.String())

@@ -27,7 +27,12 @@ type boxes interface {
 
 	// ImageCommand returns the command that an image has of its own. It pulls
 	// the image as CreateBox does. Errors: InvalidArgument (it has none).
-	ImageCommand(ctx context.Context, image string) ([]string, error)
+	ImageCommand(ctx context.Context, image string, progress func(api.ImageProgress)) ([]string, error)
+	Images(ctx context.Context) ([]api.Image, error)
+	Image(ctx context.Context, ref string) (api.Image, error)
+	Pull(ctx context.Context, ref string, progress func(api.ImageProgress)) (api.Image, error)
+	// ImportImage makes an image of a directory or an archive of this host.
+	ImportImage(ctx context.Context, name, source string, progress func(api.ImageProgress)) (api.Image, error)
 
 	// StartExec starts a command and does not join it.
 	StartExec(ctx context.Context, ref string, o options.Exec) (api.Exec, error)

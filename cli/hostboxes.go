@@ -10,6 +10,7 @@ import (
 	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core"
+	"sandbox/core/image"
 	"sandbox/core/local"
 	"sandbox/core/options"
 )
@@ -99,8 +100,22 @@ func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*c
 
 func (h hostBoxes) Close(ctx context.Context) error { return h.host.Close(ctx) }
 
-func (h hostBoxes) ImageCommand(ctx context.Context, image string) ([]string, error) {
-	return h.host.Command(ctx, image)
+func (h hostBoxes) ImageCommand(ctx context.Context, ref string, progress func(api.ImageProgress)) ([]string, error) {
+	return h.host.Command(image.WithProgress(ctx, progress), ref)
+}
+
+func (h hostBoxes) Images(context.Context) ([]api.Image, error) { return h.host.Images.List() }
+
+func (h hostBoxes) Image(_ context.Context, ref string) (api.Image, error) {
+	return h.host.Images.Inspect(ref)
+}
+
+func (h hostBoxes) Pull(ctx context.Context, ref string, progress func(api.ImageProgress)) (api.Image, error) {
+	return h.host.Images.Pull(ctx, ref, progress)
+}
+
+func (h hostBoxes) ImportImage(ctx context.Context, name, source string, progress func(api.ImageProgress)) (api.Image, error) {
+	return h.host.Images.Import(ctx, name, source, progress)
 }
 
 // shown returns a record in the service's form.

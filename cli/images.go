@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/api"
 	"sandbox/core/image"
 	"sandbox/core/local"
 )
@@ -35,11 +36,12 @@ under the name of an alias comes first.`,
 	}
 	cmd.Flags().BoolVar(&aliases, "aliases", false, "list the aliases")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.withHost(cmd.Context(), func(host *local.Host) error {
-			if aliases {
-				return a.printAliases(host.Images)
-			}
-			images, err := host.Images.List()
+		ctx := cmd.Context()
+		if aliases {
+			return a.withHost(ctx, func(host *local.Host) error { return a.printAliases(host.Images) })
+		}
+		return a.with(ctx, false, func(on boxes) error {
+			images, err := on.Images(ctx)
 			return joined(a.printImages(images), err)
 		})
 	}
@@ -64,12 +66,12 @@ func (a *app) printAliases(images *image.Store) error {
 	return writeTable(a.Out, table...)
 }
 
-func (a *app) printImages(images []image.Info) error {
+func (a *app) printImages(images []api.Image) error {
 	if a.asJSON() {
-		return writeJSON(a.Out, map[string]any{"images": append([]image.Info{}, images...)})
+		return writeJSON(a.Out, map[string]any{"images": append([]api.Image{}, images...)})
 	}
 	now := time.Now()
-	table := rows(images, func(i image.Info) []any {
+	table := rows(images, func(i api.Image) []any {
 		return []any{i.Name, shortID(i.ID), size(i.Size), age(i.CreatedAt, now) + " ago"}
 	})
 	return writeTable(a.Out, append([][]any{{"NAME", "ID", "SIZE", "CREATED"}}, table...)...)

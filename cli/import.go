@@ -5,8 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandbox/core/image"
-	"sandbox/core/local"
+	"sandbox/api"
 )
 
 func (a *app) imagesImportCmd() *cobra.Command {
@@ -16,14 +15,15 @@ func (a *app) imagesImportCmd() *cobra.Command {
 		Long: `Make an image of a directory or an archive and call it NAME.
 
 SOURCE is a directory with a root file system, a tar of one (plain, gzip or zstd),
-a docker-archive (what docker save writes), an OCI layout, or a tar of one.`,
+a docker-archive (what docker save writes), an OCI layout, or a tar of one. It is
+on this host; a server is sent it as a tar.`,
 		Example: "  mmdebstrap --variant=minbase bookworm debian.tar && sandbox images import debian debian.tar",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.withHost(ctx, func(host *local.Host) error {
+			return a.with(ctx, false, func(on boxes) error {
 				meter := newMeter(a.Err)
-				info, err := host.Images.Import(ctx, args[0], args[1], meter.show)
+				info, err := on.ImportImage(ctx, args[0], args[1], meter.show)
 				meter.clear()
 				if err != nil {
 					return err
@@ -35,7 +35,7 @@ a docker-archive (what docker save writes), an OCI layout, or a tar of one.`,
 }
 
 // printMade prints an image that was added to the store.
-func (a *app) printMade(info image.Info) error {
+func (a *app) printMade(info api.Image) error {
 	if a.asJSON() {
 		return writeJSON(a.Out, info)
 	}

@@ -5,8 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandbox/core/image"
-	"sandbox/core/local"
+	"sandbox/api"
 )
 
 func (a *app) imagesInspectCmd() *cobra.Command {
@@ -15,8 +14,9 @@ func (a *app) imagesInspectCmd() *cobra.Command {
 		Short: "Show all that is known about an image",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHost(cmd.Context(), func(host *local.Host) error {
-				info, err := host.Images.Inspect(args[0])
+			ctx := cmd.Context()
+			return a.with(ctx, false, func(on boxes) error {
+				info, err := on.Image(ctx, args[0])
 				return a.show(info, err, describeImage(info))
 			})
 		},
@@ -25,7 +25,7 @@ func (a *app) imagesInspectCmd() *cobra.Command {
 
 // describeImage returns an image as a table. Members that are not set are left
 // out.
-func describeImage(i image.Info) [][]any {
+func describeImage(i api.Image) [][]any {
 	table := [][]any{
 		{"name", i.Name}, {"id", i.ID}, {"digest", i.Digest}, {"size", size(i.Size)}, {"architecture", i.Architecture},
 		{"created", when(&i.CreatedAt)}, {"user", i.User}, {"working dir", i.WorkingDir},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/image"
 )
 
@@ -18,7 +19,7 @@ type meter struct {
 	w      io.Writer // nil: show nothing
 	last   time.Time
 	lines  int // on the terminal now
-	layers map[int]image.Progress
+	layers map[int]api.ImageProgress
 	done   int
 }
 
@@ -28,7 +29,7 @@ const (
 )
 
 func newMeter(w io.Writer) *meter {
-	m := &meter{layers: map[int]image.Progress{}}
+	m := &meter{layers: map[int]api.ImageProgress{}}
 	if asTerminal(w) != nil {
 		m.w = w
 	}
@@ -41,11 +42,11 @@ func (m *meter) watch(ctx context.Context) context.Context {
 }
 
 // show notes the progress of a layer. It draws at most as often as one can see.
-func (m *meter) show(p image.Progress) {
+func (m *meter) show(p api.ImageProgress) {
 	if m.w == nil {
 		return
 	}
-	if p.Stage == image.Finished {
+	if p.Stage == api.LayerDone {
 		delete(m.layers, p.Layer)
 		m.done++
 	} else {
@@ -65,7 +66,7 @@ func (m *meter) show(p image.Progress) {
 }
 
 // bar returns the line of one layer.
-func bar(p image.Progress) string {
+func bar(p api.ImageProgress) string {
 	line := fmt.Sprintf("  layer %-3d %-6s ", p.Layer, p.Stage)
 	if p.Total <= 0 {
 		return line + size(p.Done)

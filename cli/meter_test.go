@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"sandbox/core/image"
+	"sandbox/api"
 )
 
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	m := &meter{w: &out, layers: map[int]image.Progress{}}
-	for _, p := range []image.Progress{
-		{Layer: 2, Layers: 3, Stage: image.Fetching, Done: 512, Total: 1024},
-		{Layer: 1, Layers: 3, Stage: image.Unpacking, Done: 2048, Total: 1024},
-		{Layer: 2, Layers: 3, Stage: image.Finished, Done: 1024, Total: 1024},
-		{Layer: 3, Layers: 3, Stage: image.Fetching, Done: 7},
+	m := &meter{w: &out, layers: map[int]api.ImageProgress{}}
+	for _, p := range []api.ImageProgress{
+		{Layer: 2, Layers: 3, Stage: api.LayerFetching, Done: 512, Total: 1024},
+		{Layer: 1, Layers: 3, Stage: api.LayerUnpacking, Done: 2048, Total: 1024},
+		{Layer: 2, Layers: 3, Stage: api.LayerDone, Done: 1024, Total: 1024},
+		{Layer: 3, Layers: 3, Stage: api.LayerFetching, Done: 7},
 	} {
 		out.Reset()
 		m.last = time.Time{}

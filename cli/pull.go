@@ -2,8 +2,6 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
-
-	"sandbox/core/local"
 )
 
 func (a *app) imagesPullCmd() *cobra.Command {
@@ -17,14 +15,15 @@ continues where it stopped.
 IMAGE is an alias ('sandbox images ls --aliases') or a reference, as debian:12,
 host:5000/team/app or debian@sha256:...; without a host it is docker.io's.
 Credentials are those of ~/.docker/config.json ('docker login' or 'podman
-login' write it), the proxy that of HTTPS_PROXY.`,
+login' write it), the proxy that of HTTPS_PROXY: of the user who runs this, or
+of the daemon's where one pulls.`,
 		Example: "  sandbox images pull debian:stable-slim",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.withHost(ctx, func(host *local.Host) error {
+			return a.with(ctx, false, func(on boxes) error {
 				meter := newMeter(a.Err)
-				info, err := host.Images.Pull(ctx, args[0], meter.show)
+				info, err := on.Pull(ctx, args[0], meter.show)
 				meter.clear()
 				if err != nil {
 					return err

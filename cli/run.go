@@ -84,7 +84,7 @@ func (a *app) argv(ctx context.Context, on boxes, image string, given []string) 
 	}
 	meter := newMeter(a.Err)
 	defer meter.clear()
-	return on.ImageCommand(meter.watch(ctx), image)
+	return on.ImageCommand(ctx, image, meter.show)
 }
 
 // leave starts the command of run -d and prints the box's id, or in JSON the exec.

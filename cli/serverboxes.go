@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,6 +12,7 @@ import (
 	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core/fault"
+	"sandbox/core/image"
 	"sandbox/core/options"
 )
 
@@ -55,9 +57,24 @@ func (s *serverBoxes) Close(ctx context.Context) error {
 	})
 }
 
-// ImageCommand refuses: a server does not tell the command of an image.
-func (s *serverBoxes) ImageCommand(context.Context, string) ([]string, error) {
-	return nil, fault.New(fault.InvalidArgument, "no command is given, and a server does not tell the image's own: add -- CMD")
+// ImageCommand has the server pull the image if it is missing.
+func (s *serverBoxes) ImageCommand(ctx context.Context, ref string, progress func(api.ImageProgress)) ([]string, error) {
+	img, err := s.PullMissing(ctx, ref, progress)
+	if err != nil {
+		return nil, err
+	}
+	cmd := slices.Concat(img.Entrypoint, img.Cmd)
+	return cmd, options.CheckImageCommand(ref, cmd)
+}
+
+// ImportImage sends the source as a tar. The server tells no progress of it.
+func (s *serverBoxes) ImportImage(ctx context.Context, name, source string, _ func(api.ImageProgress)) (api.Image, error) {
+	tar, err := image.Pack(ctx, source)
+	if err != nil {
+		return api.Image{}, err
+	}
+	defer tar.Close()
+	return s.Client.ImportImage(ctx, name, tar)
 }
 
 // Signal sends a signal to the own process of a command.

@@ -134,5 +134,6 @@ func targetTopic() *cobra.Command {
   set, also that of root's daemon in /var/lib/sandbox
   this host's boxes, in process, for root
 
-Images, doctor and version are always about this host.`}
+Aliases and the pruning of images, doctor and version are always about this
+host.`}
 }

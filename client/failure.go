@@ -44,6 +44,13 @@ type failure struct {
 func (c *Client) refused(resp *http.Response) error {
 	e := &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), RetryAfter: retryAfter(resp.Header)}
 	doc, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure)) // if reading fails, what was read decides
+	c.describe(e, doc, resp.Status)
+	return e
+}
+
+// describe sets in e what the document of a failure tells. answer says which
+// answer it was, for one that is no such document.
+func (c *Client) describe(e *Error, doc []byte, answer string) {
 	var d struct {
 		Error *failure `json:"error"`
 		failure
@@ -53,13 +60,13 @@ func (c *Client) refused(resp *http.Response) error {
 		d.Error = &d.failure
 	}
 	if err != nil || d.Error.Code == nil || d.Error.Message == "" {
-		e.Err = fault.New(kindOf(resp.StatusCode), "%s answered %s, which is not an answer of a sandbox service: check the address (a hosted service's ends in /api)",
-			c.url, resp.Status)
-		return e
+		e.Err = fault.New(kindOf(e.Status), "%s answered %s, which is not an answer of a sandbox service: check the address (a hosted service's ends in /api)",
+			c.url, answer)
+		return
 	}
 	e.RequestID = cmp.Or(e.RequestID, d.Error.RequestID, d.Error.CorrelationID)
+	e.Status = cmp.Or(e.Status, d.Error.Code.Row().HTTP)
 	e.Err = &fault.Error{Kind: *d.Error.Code, Message: d.Error.Message, Fields: d.Error.Fields, Prerequisite: d.Error.Prerequisite}
-	return e
 }
 
 // retryAfter returns the header's number of seconds.

@@ -83,16 +83,17 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := start(ctx, s, host.Runtime, streams)
+	d, err := start(ctx, s, host, streams)
 	if err == nil {
 		d.changes, d.watchSpace = host.Engine.Changes, host.Engine.WatchSpace
 	}
 	return d, err
 }
 
-// start is Open with a runtime, which belongs to the Daemon from here on: start
-// closes it when it fails.
-func start(ctx context.Context, s settings, runtime *core.Runtime, streams Streams) (_ *Daemon, err error) {
+// start is Open with a home, which belongs to the Daemon from here on: start closes
+// it when it fails.
+func start(ctx context.Context, s settings, host *local.Host, streams Streams) (_ *Daemon, err error) {
+	runtime := host.Runtime
 	d := &Daemon{settings: s, Streams: streams, runtime: runtime}
 	defer func() {
 		if err != nil {
@@ -119,7 +120,7 @@ func start(ctx context.Context, s settings, runtime *core.Runtime, streams Strea
 		return nil, err
 	}
 	d.server, err = httpd.New(httpd.Config{
-		Runtime: runtime, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Logs: d.logs.service, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
+		Runtime: runtime, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Images: host.Images, Logs: d.logs.service, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})

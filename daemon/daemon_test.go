@@ -24,6 +24,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
+	"sandbox/core/local"
 	"sandbox/core/options"
 	"sandbox/profile"
 	"sandbox/test/leak"
@@ -67,7 +68,7 @@ func launch(t *testing.T, home string, runtime *core.Runtime, change ...func(*Co
 		t.Fatal(err)
 	}
 	r := &run{said: &bytes.Buffer{}, reload: make(chan os.Signal)}
-	r.Daemon, err = start(t.Context(), s, runtime, Streams{Say: r.said, Log: slog.New(slog.DiscardHandler), Reload: r.reload})
+	r.Daemon, err = start(t.Context(), s, &local.Host{Runtime: runtime}, Streams{Say: r.said, Log: slog.New(slog.DiscardHandler), Reload: r.reload})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +267,7 @@ func startErr(t *testing.T, change func(*Config)) error {
 	if err != nil {
 		return err
 	}
-	d, err := start(t.Context(), s, newRuntime(t)(), Streams{Say: io.Discard, Log: slog.New(slog.DiscardHandler)})
+	d, err := start(t.Context(), s, &local.Host{Runtime: newRuntime(t)()}, Streams{Say: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		_ = d.Close(t.Context())
 	}

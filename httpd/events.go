@@ -43,10 +43,7 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	defer reader.Close()
 	ctx, cancel := s.streaming(r)
 	defer cancel()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	out := eventStream{w: w, control: http.NewResponseController(w), e: e, heartbeat: s.Heartbeat}
+	out := eventStream{eventWriter: beginEvents(w), e: e, heartbeat: s.Heartbeat}
 	err = out.run(ctx, reader)
 	if errors.Is(err, errGone) { // nobody is left to tell
 		return nil
@@ -65,12 +62,27 @@ func (s *Server) streaming(r *request) (context.Context, context.CancelFunc) {
 // errEnds is what a request is answered that the end of the server breaks off.
 func errEnds() error { return fault.New(fault.Unavailable, "the service ends: come again") }
 
-// eventStream writes events to one client.
-type eventStream struct {
+// eventsType is the media type of Server-Sent Events.
+const eventsType = "text/event-stream"
+
+// eventWriter writes events to one client.
+type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	e       *spool.Exec
+}
 
+// beginEvents writes the head of a reply of events.
+func beginEvents(w http.ResponseWriter) eventWriter {
+	w.Header().Set("Content-Type", eventsType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	return eventWriter{w, http.NewResponseController(w)}
+}
+
+// eventStream writes the events of an exec.
+type eventStream struct {
+	eventWriter
+	e         *spool.Exec
 	heartbeat time.Duration
 }
 
@@ -140,7 +152,7 @@ func (o eventStream) send(ctx context.Context, reader *spool.Events) error {
 }
 
 // write writes to the client. Errors: errGone.
-func (o eventStream) write(p []byte) error {
+func (o eventWriter) write(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -151,7 +163,7 @@ func (o eventStream) write(p []byte) error {
 	return nil
 }
 
-func (o eventStream) flush() error { return o.control.Flush() }
+func (o eventWriter) flush() error { return o.control.Flush() }
 
 // append appends an event to b, in the form of the contract, section 3.
 func (o eventStream) append(b []byte, event *spool.Event) []byte {

@@ -19,6 +19,7 @@ import (
 	"sandbox/auth"
 	"sandbox/core"
 	"sandbox/core/enginetest/fake"
+	"sandbox/core/image"
 	"sandbox/core/ids"
 	"sandbox/httpd"
 	"sandbox/spool"
@@ -54,10 +55,12 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 	outputs := spool.Open(spool.Config{Dir: filepath.Join(home, "spool")})
 	engine := fake.NewEngine(t)
 	images := fake.Images{"default": {Ref: "default", ID: "sha256:1", Layers: []string{s.image}}}
+	store, err := image.Open(image.Config{Home: home})
+	must(t, err)
 	s.runtime, s.keys = core.New(core.Config{Engine: engine, Images: images}), keys
 	c := httpd.Config{
 		Runtime: s.runtime, Keys: keys, Idempotency: idempotency, Environment: "default",
-		Spool: outputs, Held: home,
+		Spool: outputs, Images: store, Held: home,
 		Log: slog.New(slog.NewJSONHandler(s.log, nil)), Closed: []string{s.socket},
 	}
 	for _, f := range change {

@@ -25,6 +25,9 @@ type Route struct {
 	// Stream marks a route whose body or reply goes on for as long as bytes
 	// come: there is no deadline for the whole of it.
 	Stream bool
+	// Rest marks a route whose last parameter takes the rest of the path, with its
+	// slashes and colons.
+	Rest bool
 	// WebSocket marks a route that also takes the key in a subprotocol, since
 	// a browser can't set headers there.
 	WebSocket bool
@@ -57,6 +60,10 @@ func Routes() []Route {
 		{Method: "GET", Pattern: "/v1/boxes/{id}/files", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).getFile},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/metrics", Permission: api.MayUseBoxes, handle: (*Server).boxMetrics},
 		{Method: "POST", Pattern: "/v1/run", Permission: api.MayUseBoxes, handle: (*Server).run},
+		{Method: "GET", Pattern: "/v1/images", Permission: api.MayUseBoxes, handle: (*Server).listImages},
+		{Method: "GET", Pattern: "/v1/images/{reference}", Permission: api.MayUseBoxes, Rest: true, handle: (*Server).getImage},
+		{Method: "POST", Pattern: "/v1/images:pull", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).pullImage},
+		{Method: "POST", Pattern: "/v1/images:import", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).importImage},
 		{Method: "GET", Pattern: "/v1/info", handle: (*Server).info},
 		{Method: "POST", Pattern: "/v1/gc", Permission: api.MayUseBoxes, handle: (*Server).collect},
 		{Method: "GET", Pattern: "/v1/me", handle: (*Server).me},
@@ -77,7 +84,11 @@ func Routes() []Route {
 // /v1/boxes/:id and stop.
 func (r Route) path() (path, verb string) {
 	path, verb = splitVerb(r.Pattern)
-	return strings.NewReplacer("{", ":", "}", "").Replace(path), verb
+	mark := ":"
+	if r.Rest {
+		mark = "*"
+	}
+	return strings.NewReplacer("{", mark, "}", "").Replace(path), verb
 }
 
 // splitVerb splits a path at the last colon of its last segment. It is here
@@ -126,9 +137,13 @@ func newTable(prefix string, enter func(node) httprouter.Handle) *table {
 }
 
 // find returns the handler of a path, or nil if there is none, and the path's
-// parameters, still escaped.
+// parameters, still escaped. A verb behind a parameter is part of it; any other
+// verb is left out.
 func (t *table) find(path string) (httprouter.Handle, httprouter.Params) {
 	handle, params, _ := t.paths.Lookup(anyMethod, path)
+	if noun, verb := splitVerb(path); handle == nil && verb != "" {
+		handle, params, _ = t.paths.Lookup(anyMethod, noun)
+	}
 	return handle, params
 }
 
@@ -141,10 +156,7 @@ func (n node) route(r *request, params httprouter.Params) (route *Route, allowed
 			return nil, nil, fault.New(fault.Malformed, "the path is not escaped correctly")
 		}
 	}
-	verb := ""
-	if last := len(params) - 1; last >= 0 && n.endsInParameter() {
-		params[last].Value, verb = splitVerb(params[last].Value)
-	}
+	verb := n.verb(r, params)
 	r.params = params
 	methods := n[verb]
 	if methods == nil {
@@ -160,16 +172,29 @@ func (n node) route(r *request, params httprouter.Params) (route *Route, allowed
 	return nil, allowed, fault.New(fault.MethodNotAllowed, "the method %s is not allowed for %s, which has %s", brief(r.Method), brief(r.URL.Path), strings.Join(allowed, ", "))
 }
 
-// endsInParameter reports whether the path ends in a parameter. Only then can a
-// verb follow it.
-func (n node) endsInParameter() bool {
+// verb takes the verb out of a request whose path has led to n: out of the last
+// parameter if the path ends in one, else out of the path itself.
+func (n node) verb(r *request, params httprouter.Params) (verb string) {
+	last := len(params) - 1
+	switch route := n.any(); {
+	case route.Rest:
+		params[last].Value = strings.TrimPrefix(params[last].Value, "/")
+	case strings.HasSuffix(route.Pattern, "}") || strings.Contains(route.Pattern, "}:"):
+		params[last].Value, verb = splitVerb(params[last].Value)
+	default:
+		_, verb = splitVerb(r.URL.EscapedPath())
+	}
+	return verb
+}
+
+// any returns one of the routes, which all have the same path.
+func (n node) any() *Route {
 	for _, methods := range n {
 		for _, route := range methods {
-			path, _ := splitVerb(route.Pattern)
-			return strings.HasSuffix(path, "}")
+			return route
 		}
 	}
-	return false
+	return &Route{}
 }
 
 func errNoRoute(r *request) error {

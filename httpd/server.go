@@ -21,6 +21,7 @@ import (
 	"sandbox/api"
 	"sandbox/auth"
 	"sandbox/core"
+	"sandbox/core/image"
 	"sandbox/logs"
 	"sandbox/logs/ingest"
 	"sandbox/spool"
@@ -33,6 +34,7 @@ type Config struct {
 	Keys        *auth.Store
 	Idempotency *Idempotency
 	Spool       *spool.Store
+	Images      *image.Store
 	Logs        *logs.Service  // nil to answer every query with 503
 	Ingest      *ingest.Writer // nil to store no logs
 	// Lines returns what takes the output of a command that the spool does not

@@ -24,6 +24,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
@@ -330,7 +331,7 @@ func TestImportImages(t *testing.T) {
 			f := newFixture(t)
 			done := 0
 			info, err := f.Import(t.Context(), "example.org:5000/team/app:v1", from, func(p image.Progress) {
-				if p.Stage == image.Finished && p.Layers == 2 && p.Done == p.Total && p.Total != 0 {
+				if p.Stage == api.LayerDone && p.Layers == 2 && p.Done == p.Total && p.Total != 0 {
 					done += p.Layer
 				}
 			})

@@ -14,6 +14,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/errgroup"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/image/layer"
 )
@@ -23,22 +24,8 @@ import (
 // makes images of up to 127 layers.
 const maxLayers = 128
 
-// Stage is a step in the import of a layer.
-type Stage string
-
-// The stages of a layer.
-const (
-	Fetching  Stage = "fetch"
-	Unpacking Stage = "unpack"
-	Finished  Stage = "done" // also reported for a layer that was in the store already
-)
-
-// Progress is how far one layer has come.
-type Progress struct {
-	Layer, Layers int // Layer counts from 1
-	Stage         Stage
-	Done, Total   int64 // bytes of the layer as its source has it; Total is 0 if unknown
-}
+// Progress is how far one layer of an import or a pull has come.
+type Progress = api.ImageProgress
 
 // content is an image as its source provides it.
 type content struct {
@@ -70,6 +57,17 @@ type opener func(ctx context.Context, fetched func(done int64)) (io.ReadCloser, 
 // (the image is hostile, damaged or for another machine), Ambiguous (the archive
 // holds several images), Storage.
 func (s *Store) Import(ctx context.Context, ref, source string, progress func(Progress)) (Info, error) {
+	return s.importFrom(ctx, ref, progress, func() (content, error) { return s.open(ctx, source) })
+}
+
+// ImportTar does what Import does with the tar that r returns, of at most
+// maxStream bytes. The tar is kept in a file without a name meanwhile. Errors:
+// those of Import, TooLarge, and a classified error of r.
+func (s *Store) ImportTar(ctx context.Context, ref string, r io.Reader, progress func(Progress)) (Info, error) {
+	return s.importFrom(ctx, ref, progress, func() (content, error) { return s.keep(ctx, r) })
+}
+
+func (s *Store) importFrom(ctx context.Context, ref string, progress func(Progress), open func() (content, error)) (Info, error) {
 	full, err := normal(ref)
 	if err != nil {
 		return Info{}, err
@@ -80,7 +78,7 @@ func (s *Store) Import(ctx context.Context, ref, source string, progress func(Pr
 	if err := s.sweep(ctx); err != nil {
 		return Info{}, err
 	}
-	c, err := s.open(ctx, source)
+	c, err := open()
 	if err != nil {
 		return Info{}, err
 	}
@@ -110,7 +108,7 @@ func (s *Store) add(ctx context.Context, info Info, c content, progress func(Pro
 	for i, b := range c.layers {
 		all.Go(func() error {
 			var err error
-			digests[i], sizes[i], err = s.ensure(ctx2, b, func(stage Stage, done int64) {
+			digests[i], sizes[i], err = s.ensure(ctx2, b, func(stage api.ImageStage, done int64) {
 				reporting.Lock()
 				defer reporting.Unlock()
 				progress(Progress{Layer: i + 1, Layers: len(c.layers), Stage: stage, Done: done, Total: b.size})
@@ -121,7 +119,7 @@ func (s *Store) add(ctx context.Context, info Info, c content, progress func(Pro
 	if err := all.Wait(); err != nil {
 		return Info{}, err
 	}
-	info.describe(c)
+	describe(&info, c)
 	for i, digest := range digests {
 		info.Layers = append(info.Layers, digest.String())
 		info.Size += sizes[i]
@@ -170,7 +168,7 @@ func suits(c content) error {
 }
 
 // describe copies what the image's config says into i.
-func (i *Info) describe(c content) {
+func describe(i *Info, c content) {
 	set := c.config.Config
 	i.ID, i.Architecture, i.CreatedAt = c.id, c.config.Architecture, c.config.Created.UTC()
 	i.Env, i.WorkingDir, i.User, i.Entrypoint, i.Cmd = set.Env, set.WorkingDir, set.User, set.Entrypoint, set.Cmd

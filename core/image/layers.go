@@ -14,6 +14,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
 	"sandbox/core/image/layer"
@@ -62,9 +63,9 @@ func (c *claim) release() {
 
 // ensure unpacks the layer b into the store unless it is there already. It
 // returns the digest and size of its plain tar.
-func (s *Store) ensure(ctx context.Context, b blob, progress func(stage Stage, done int64)) (v1.Hash, int64, error) {
+func (s *Store) ensure(ctx context.Context, b blob, progress func(stage api.ImageStage, done int64)) (v1.Hash, int64, error) {
 	if info, ok := s.have(b.diffID); ok {
-		progress(Finished, b.size)
+		progress(api.LayerDone, b.size)
 		return b.diffID, info.Size, nil
 	}
 	c, err := s.claim(ctx, b.diffID.Hex)
@@ -73,7 +74,7 @@ func (s *Store) ensure(ctx context.Context, b blob, progress func(stage Stage, d
 	}
 	defer c.release()
 	if info, ok := s.have(b.diffID); ok { // the holder of the claim before made it
-		progress(Finished, b.size)
+		progress(api.LayerDone, b.size)
 		return b.diffID, info.Size, nil
 	}
 	diffID, size, err := s.unpack(ctx, b, c.dir, progress)
@@ -81,7 +82,7 @@ func (s *Store) ensure(ctx context.Context, b blob, progress func(stage Stage, d
 		err = s.publish(ctx, diffID, layerInfo{Size: size}, c.dir)
 	}
 	if err == nil {
-		progress(Finished, b.size)
+		progress(api.LayerDone, b.size)
 	}
 	return diffID, size, err
 }
@@ -95,13 +96,13 @@ func (s *Store) have(diffID v1.Hash) (layerInfo, bool) {
 }
 
 // unpack unpacks b into the new directory dir and verifies its digests.
-func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(stage Stage, done int64)) (v1.Hash, int64, error) {
-	source, err := b.open(ctx, func(done int64) { progress(Fetching, done) })
+func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(stage api.ImageStage, done int64)) (v1.Hash, int64, error) {
+	source, err := b.open(ctx, func(done int64) { progress(api.LayerFetching, done) })
 	if err != nil {
 		return v1.Hash{}, 0, err
 	}
 	defer source.Close()
-	st, err := newStream(ctx, source, b.digest, func(done int64) { progress(Unpacking, done) })
+	st, err := newStream(ctx, source, b.digest, func(done int64) { progress(api.LayerUnpacking, done) })
 	if err != nil {
 		return v1.Hash{}, 0, err
 	}

@@ -45,6 +45,9 @@ func (s *Store) Get(ctx context.Context, ref string, progress func(Progress)) (I
 	return s.pull(ctx, ref, true, progress)
 }
 
+// Pulls reports whether a create pulls an image that is not in the store.
+func (s *Store) Pulls() bool { return !s.c.Sources.Never }
+
 // lost reports whether an image that came from a registry lacks a layer.
 func (s *Store) lost(info Info) bool {
 	_, err := s.stack(info)

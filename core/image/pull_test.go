@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/image"
 	"sandbox/core/options"
@@ -146,7 +147,7 @@ func TestPull(t *testing.T) {
 			from.Aliases = map[string]string{"aliased": pinned}
 			f := newPuller(t, from)
 			var mu sync.Mutex
-			stages := map[image.Stage]int{}
+			stages := map[api.ImageStage]int{}
 			info, err := f.Pull(t.Context(), ref, func(p image.Progress) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -160,7 +161,7 @@ func TestPull(t *testing.T) {
 			if info.Name != name || info.Digest != "sha256:"+digest([]byte(manifest)) || info.ID != "sha256:"+digest([]byte(marshal(t, b.config))) {
 				t.Errorf("info %+v", info)
 			}
-			if f.read(t, ref, "both") != "upper" || stages[image.Fetching] != 3 || stages[image.Unpacking] != 3 || stages[image.Finished] != 3 {
+			if f.read(t, ref, "both") != "upper" || stages[api.LayerFetching] != 3 || stages[api.LayerUnpacking] != 3 || stages[api.LayerDone] != 3 {
 				t.Errorf("layers %v, stages %v", info.Layers, stages)
 			}
 			nothingHalf(t, f)

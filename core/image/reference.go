@@ -27,6 +27,14 @@ func normal(ref string) (string, error) {
 	return full(tag), checkName(ref)
 }
 
+// CheckName returns why no image can be called ref, or nil. Errors:
+// InvalidArgument.
+func CheckName(ref string) error { _, err := normal(ref); return err }
+
+// CheckReference returns why ref can't be pulled, whatever registries have, or
+// nil. Errors: InvalidArgument.
+func (s *Store) CheckReference(ref string) error { _, err := s.c.Sources.places(ref); return err }
+
 func badName(err error, ref string) error {
 	return fault.Wrap(fault.InvalidArgument, err, "image name %.300q", ref)
 }

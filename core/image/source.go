@@ -32,12 +32,68 @@ func (s *Store) open(ctx context.Context, source string) (content, error) {
 	if err != nil {
 		return content{}, fault.Wrap(fault.InvalidArgument, err, "image source")
 	}
-	c, err := s.openTar(ctx, f, st.Size())
+	return s.owned(ctx, f, st.Size())
+}
+
+// owned opens a tar, and closes it if that fails.
+func (s *Store) owned(ctx context.Context, f *os.File, size int64) (content, error) {
+	c, err := s.openTar(ctx, f, size)
 	if err != nil {
 		_ = f.Close()
 	}
 	return c, err
 }
+
+// keep reads r to its end and opens the tar that it was.
+func (s *Store) keep(ctx context.Context, r io.Reader) (content, error) {
+	f, err := s.unnamed()
+	if err != nil {
+		return content{}, err
+	}
+	size, err := io.Copy(f, io.LimitReader(r, maxStream+1))
+	if err == nil && size > maxStream {
+		err = fault.New(fault.TooLarge, "the tar is larger than the %d bytes allowed", int64(maxStream))
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+		return content{}, fault.Disk(err, "store the tar of the image")
+	}
+	return s.owned(ctx, f, size)
+}
+
+// Pack returns an image source as one stream: a file as it is, a directory as the
+// tar that Import would make of it. Errors: InvalidArgument (it is missing, or
+// neither); a Read fails with Image if the directory can't be read.
+func Pack(ctx context.Context, source string) (io.ReadCloser, error) {
+	f, err := os.OpenFile(source, os.O_RDONLY|unix.O_NONBLOCK, 0) // without O_NONBLOCK, opening a FIFO would block
+	if err != nil {
+		return nil, fault.Wrap(fault.InvalidArgument, err, "image source")
+	}
+	st, err := f.Stat()
+	if err == nil && st.Mode().IsRegular() {
+		return f, nil
+	}
+	_ = f.Close()
+	if err != nil || !st.IsDir() {
+		return nil, fault.New(fault.InvalidArgument, "image source %s is neither a directory nor a file", source)
+	}
+	root, err := os.OpenRoot(source)
+	if err != nil {
+		return nil, fault.Wrap(fault.InvalidArgument, err, "image source")
+	}
+	return packed{packDir(ctx, root), root}, nil
+}
+
+// packed is the tar of a directory.
+type packed struct {
+	io.ReadCloser
+	root *os.Root
+}
+
+func (p packed) Close() error { return errors.Join(p.ReadCloser.Close(), p.root.Close()) }
 
 func openDir(ctx context.Context, dir string) (content, error) {
 	root, err := os.OpenRoot(dir)
@@ -141,13 +197,22 @@ func (s *Store) spool(ctx context.Context, f *os.File) (*os.File, error) {
 		return nil, err
 	}
 	defer st.close()
-	file, err := os.OpenFile(s.layers.Path, os.O_RDWR|unix.O_TMPFILE, 0o600)
+	file, err := s.unnamed()
 	if err != nil {
-		return nil, fault.Disk(err, "unpack the image source")
+		return nil, err
 	}
 	if _, err := io.Copy(file, st); err != nil {
 		_ = file.Close()
 		return nil, fault.Disk(st.cause(err), "unpack the image source")
 	}
 	return file, nil
+}
+
+// unnamed makes a file without a name, which is gone once it is closed.
+func (s *Store) unnamed() (*os.File, error) {
+	fd, err := unix.Open(s.layers.Path, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fault.Disk(err, "make a file for the image source")
+	}
+	return os.NewFile(uintptr(fd), "the source"), nil
 }

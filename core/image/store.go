@@ -25,8 +25,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
@@ -70,21 +70,9 @@ type Store struct {
 	pulls map[string]*pull // by the full name of the image
 }
 
-// Info is what the store knows about an image.
-type Info struct {
-	Name         string    `json:"name"`             // includes the tag
-	ID           string    `json:"id"`               // sha256:..., the digest of its config
-	Digest       string    `json:"digest,omitempty"` // the digest by which its registry knows it
-	Layers       []string  `json:"layers"`
-	Size         int64     `json:"size"` // bytes of its layers as plain tars
-	Architecture string    `json:"architecture,omitempty"`
-	Env          []string  `json:"env,omitempty"`
-	WorkingDir   string    `json:"working_dir,omitempty"`
-	User         string    `json:"user,omitempty"`
-	Entrypoint   []string  `json:"entrypoint,omitempty"` // begins the image's own command, see [Store.Command]
-	Cmd          []string  `json:"cmd,omitempty"`        // the rest of that command
-	CreatedAt    time.Time `json:"created_at"`           // when the image was made, or imported if it does not say
-}
+// Info is what the store knows about an image: its record, and the contract's
+// document.
+type Info = api.Image
 
 // Open returns the image store of a home. It creates nothing on disk.
 func Open(c Config) (*Store, error) {

@@ -93,7 +93,8 @@ func read(text []byte) (*Document, error) {
 
 func (d *Document) operation(method, pattern string) Operation {
 	o := Operation{Method: strings.ToUpper(method), Pattern: pattern, at: pointer("paths", pattern, method)}
-	o.path = regexp.MustCompile("^" + regexp.MustCompile(`\\\{[a-z]+\\\}`).ReplaceAllString(regexp.QuoteMeta(pattern), "[^/]+") + "$")
+	path := strings.Replace(regexp.QuoteMeta(pattern), `\{reference\}`, ".+", 1) // the one parameter that may have slashes
+	o.path = regexp.MustCompile("^" + regexp.MustCompile(`\\\{[a-z]+\\\}`).ReplaceAllString(path, "[^/]+") + "$")
 	security, own := object(d.look(o.at))["security"].([]any)
 	if !own {
 		security, _ = d.root["security"].([]any)

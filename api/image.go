@@ -1,0 +1,45 @@
+package api
+
+import "time"
+
+// Image is what is known of an image of the store.
+type Image struct {
+	Name         string    `json:"name"`             // includes the tag
+	ID           string    `json:"id"`               // sha256:..., the digest of its config
+	Digest       string    `json:"digest,omitempty"` // the digest by which its registry knows it
+	Layers       []string  `json:"layers"`
+	Size         int64     `json:"size"` // bytes of its layers as plain tars
+	Architecture string    `json:"architecture,omitempty"`
+	Env          []string  `json:"env,omitempty"`
+	WorkingDir   string    `json:"working_dir,omitempty"`
+	User         string    `json:"user,omitempty"`
+	Entrypoint   []string  `json:"entrypoint,omitempty"` // begins the command that the image has of its own
+	Cmd          []string  `json:"cmd,omitempty"`        // the rest of that command
+	CreatedAt    time.Time `json:"created_at"`           // when the image was made, or imported if it does not say
+}
+
+// ImageStage is a step in the pull or import of a layer.
+type ImageStage string
+
+// The stages of a layer.
+const (
+	LayerFetching  ImageStage = "fetch"
+	LayerUnpacking ImageStage = "unpack"
+	LayerDone      ImageStage = "done" // also reported for a layer that was in the store already
+)
+
+// ImageProgress is how far one layer has come.
+type ImageProgress struct {
+	Layer  int        `json:"layer"` // counts from 1
+	Layers int        `json:"layers"`
+	Stage  ImageStage `json:"stage"`
+	Done   int64      `json:"done"`  // bytes of the layer as its source has it
+	Total  int64      `json:"total"` // the same of the whole layer; 0 if unknown
+}
+
+// The events of a pull that streams. The last one is an image or an error.
+const (
+	PullProgress = "progress" // an ImageProgress
+	PullImage    = "image"    // the Image
+	PullError    = "error"    // the document of the failure
+)

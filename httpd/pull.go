@@ -1,0 +1,122 @@
+package httpd
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"sandbox/api"
+	"sandbox/core/fault"
+)
+
+// progressEvery is the time between two looks at the progress of a pull: a layer
+// reports it for every piece that comes.
+const progressEvery = 100 * time.Millisecond
+
+// pullFunc pulls an image; progress is called often and must be quick.
+type pullFunc func(ctx context.Context, ref string, progress func(api.ImageProgress)) (api.Image, error)
+
+// streamPull pulls an image and sends its progress as events, the last of which is
+// the image or the failure. A slow client misses progress and does not hold the
+// pull up. One that goes away ends it.
+func (s *Server) streamPull(w http.ResponseWriter, r *request, ref string, pull pullFunc) error {
+	ctx, cancel := s.streaming(r)
+	defer cancel()
+	out := beginEvents(w)
+	var news pullNews
+	pulling, ended := context.WithCancel(ctx)
+	defer ended()
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		if news.show(pulling, out, s.Heartbeat) != nil {
+			cancel()
+		}
+	})
+	img, err := pull(ctx, ref, news.note)
+	ended()
+	showing.Wait()
+	last, err := s.lastOfPull(r, img, err)
+	if err == nil {
+		_ = out.write(append(news.events(), last...)) // if it fails, nobody is left to tell
+	}
+	return err
+}
+
+// lastOfPull returns the last event of a pull.
+func (s *Server) lastOfPull(r *request, img api.Image, err error) ([]byte, error) {
+	if err == nil {
+		doc, err := encode(img)
+		return appendEvent(nil, api.PullImage, doc), err
+	}
+	f, status := envelope{}.told(r, err)
+	if status >= http.StatusInternalServerError {
+		s.logFailure(r, fault.Of(err))
+	}
+	doc, _, err := envelope{}.document(r, f, status)
+	return appendEvent(nil, api.PullError, doc), err
+}
+
+// pullNews is the progress that a client has not been sent: the last of each
+// layer.
+type pullNews struct {
+	mu     sync.Mutex
+	layers []api.ImageProgress
+}
+
+func (n *pullNews) note(p api.ImageProgress) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at := slices.IndexFunc(n.layers, func(other api.ImageProgress) bool { return other.Layer == p.Layer })
+	if at < 0 {
+		n.layers = append(n.layers, p)
+		return
+	}
+	n.layers[at] = p
+}
+
+// events takes the news, as the text of events.
+func (n *pullNews) events() (text []byte) {
+	n.mu.Lock()
+	layers := n.layers
+	n.layers = nil
+	n.mu.Unlock()
+	for _, p := range layers {
+		if doc, err := encode(p); err == nil { // numbers and words: it is always nil
+			text = appendEvent(text, api.PullProgress, doc)
+		}
+	}
+	return text
+}
+
+// show sends the news until ctx ends, and a sign of life if there are none for as
+// long as heartbeat. Errors: errGone.
+func (n *pullNews) show(ctx context.Context, out eventWriter, heartbeat time.Duration) error {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			text := n.events()
+			if text == nil && now.Sub(last) < heartbeat {
+				continue
+			}
+			if text == nil {
+				text = []byte(": alive\n\n")
+			}
+			if out.write(text) != nil || out.flush() != nil {
+				return errGone
+			}
+			last = now
+		}
+	}
+}
+
+// appendEvent appends an event without a number to b.
+func appendEvent(b []byte, kind string, doc []byte) []byte {
+	b = append(append(append(b, "event: "...), kind...), "\ndata: "...)
+	return append(append(b, doc...), "\n\n"...)
+}

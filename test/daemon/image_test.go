@@ -1,0 +1,288 @@
+package daemon_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"sandbox/api"
+	"sandbox/client"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/test/registry"
+)
+
+// newClient returns a client of the server.
+func (p *program) newClient() *client.Client {
+	p.t.Helper()
+	c, err := client.New(client.Options{URL: "unix://" + filepath.Join(p.home, "sandbox.sock")})
+	must(p.t, err)
+	p.t.Cleanup(c.Close)
+	return c
+}
+
+// archive returns what docker save would write of an image of busybox.
+func archive(t *testing.T) []byte {
+	t.Helper()
+	var tar bytes.Buffer
+	must(t, tarball.Write(name.MustParseReference("busybox"), registry.Commands(t)["both"], &tar))
+	return tar.Bytes()
+}
+
+// TestImages pulls, imports, lists and inspects images through the Go client, and
+// runs what they have of a command of their own.
+func TestImages(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t, registry.Options{})
+	r.Push(t, "team/box:v1", registry.Commands(t)["cmd"])
+	p := serve(t)
+	c := p.newClient()
+	ref := r.Host + "/team/box:v1"
+	done := map[int]bool{}
+	pulled, err := c.Pull(t.Context(), ref, func(p api.ImageProgress) {
+		if p.Stage == api.LayerDone && p.Layers == 2 {
+			done[p.Layer] = true
+		}
+	})
+	if err != nil || pulled.Name != ref || pulled.Digest == "" || !done[1] || !done[2] {
+		t.Errorf("pulled %+v, %v; done %v", pulled, err, done)
+	}
+	imported, err := c.ImportImage(t.Context(), "mine:1", bytes.NewReader(archive(t)))
+	if err != nil || imported.Name != "mine:1" || !slices.Equal(imported.Cmd, []string{"and", "Cmd"}) {
+		t.Errorf("imported %+v, %v", imported, err)
+	}
+	all, err := c.Images(t.Context())
+	if err != nil || len(all) != 2 || all[0].Name != ref || all[1].Name != "mine:1" {
+		t.Errorf("listed %+v, %v", all, err)
+	}
+	for _, ref := range []string{ref, "mine:1"} {
+		if img, err := c.Image(t.Context(), ref); err != nil || img.Name != ref {
+			t.Errorf("%s: %+v, %v", ref, img, err)
+		}
+	}
+	o := options.Defaults()
+	o.Image, o.Network = "mine:1", options.NetworkNone
+	if out, err := c.Run(t.Context(), client.RunRequest{Box: o}); err != nil || out.Stdout != "from Entrypoint and Cmd\n" {
+		t.Errorf("run: %+v, %v", out, err)
+	}
+	if _, err := c.PullMissing(t.Context(), "mine:1", nil); err != nil {
+		t.Errorf("an image that is there: %v", err)
+	}
+}
+
+// TestImagePages walks the list page by page.
+func TestImagePages(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	tar := archive(t)
+	for _, name := range []string{"c", "a", "b"} {
+		_, err := p.newClient().ImportImage(t.Context(), name, bytes.NewReader(tar))
+		must(t, err)
+	}
+	var names []string
+	for token := ""; ; {
+		var page struct {
+			Images []api.Image
+			Next   *string `json:"next_page_token"`
+		}
+		must(t, json.Unmarshal(p.ask("GET", "/v1/images?page_size=2&page_token="+token, nil).body, &page))
+		for _, img := range page.Images {
+			names = append(names, img.Name)
+		}
+		if page.Next == nil {
+			break
+		}
+		token = *page.Next
+	}
+	if want := []string{"a:latest", "b:latest", "c:latest"}; !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
+	}
+	p.ask("GET", "/v1/images?page_size=0", nil).want(t, 422, "invalid_argument")
+	p.ask("GET", "/v1/images?page_token=x", nil).want(t, 422, "invalid_argument")
+}
+
+// TestPullsAtOnce has many clients pull one image: each gets it, and its layers
+// are there once.
+func TestPullsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t, registry.Options{})
+	r.Push(t, "box:v1", registry.Busybox(t))
+	p := serve(t)
+	c := p.newClient()
+	var pulling sync.WaitGroup
+	for range 8 {
+		pulling.Go(func() {
+			if img, err := c.Pull(t.Context(), r.Host+"/box:v1", nil); err != nil || len(img.Layers) != 2 {
+				t.Errorf("%+v, %v", img, err)
+			}
+		})
+	}
+	pulling.Wait()
+	if left := p.files("layers"); len(left) != 4 { // two layers and their records
+		t.Errorf("the layers are %q", left)
+	}
+}
+
+// TestBadPulls wants each failure with its code, as a status and as the last event
+// of a stream.
+func TestBadPulls(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t, registry.Options{})
+	locked := registry.Start(t, registry.Options{Login: true})
+	p := serve(t)
+	c := p.newClient()
+	for ref, kind := range map[string]fault.Kind{
+		r.Host + "/nothing:v1": fault.ImageNotFound, locked.Host + "/box:v1": fault.Upstream, "127.0.0.1:1/box": fault.Upstream, "A B": fault.InvalidArgument,
+	} {
+		if _, err := c.Pull(t.Context(), ref, nil); !fault.Is(err, kind) {
+			t.Errorf("%s: %v, want %s", ref, err, kind)
+		}
+		p.ask("POST", "/v1/images:pull", map[string]any{"reference": ref}).want(t, kind.Row().HTTP, kind.String())
+	}
+	m := p.ask("POST", "/v1/images:pull", map[string]any{"x": 1, "if_missing": "yes"}).want(t, 400, "malformed")
+	if got := fieldsOf(m); !slices.Equal(got, []string{"if_missing", "x", "reference"}) {
+		t.Errorf("fields %q", got)
+	}
+	p.ask("POST", "/v1/images:pull", nil).want(t, 400, "malformed")
+	p.ask("GET", "/v1/images/nothing", nil).want(t, 404, "image_not_found")
+	p.ask("GET", "/v1/images/"+r.Host+"/nothing:v1", nil).want(t, 404, "image_not_found")
+	p.ask("GET", "/v1/images/a%2Fb", nil).want(t, 404, "image_not_found")
+	p.ask("GET", "/v1/images/", nil).want(t, 422, "invalid_argument")
+	p.ask("POST", "/v1/images:push", nil).want(t, 404, "not_found")
+	p.ask("PUT", "/v1/images:pull", nil).want(t, 405, "method_not_allowed")
+	must(t, os.WriteFile(filepath.Join(p.home, "config.toml"), []byte("pull = \"never\"\n"), 0o600))
+	p.kill()
+	p.start()
+	p.ask("POST", "/v1/images:pull", map[string]any{"reference": r.Host + "/box"}).want(t, 403, "permission_denied")
+	p.ask("POST", "/v1/images:pull", map[string]any{"reference": r.Host + "/box", "if_missing": true}).want(t, 404, "image_not_found")
+}
+
+// fieldsOf returns the members that a failure names, sorted but for those that are
+// missing.
+func fieldsOf(m map[string]any) (names []string) {
+	e, _ := m["error"].(map[string]any)
+	list, _ := e["fields"].([]any)
+	for _, f := range list {
+		name, _ := f.(map[string]any)["field"].(string)
+		names = append(names, name)
+	}
+	return names
+}
+
+// TestBadImports wants what is no image to be refused, and nothing to be left of
+// it, nor of an upload that breaks off.
+func TestBadImports(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	c := p.newClient()
+	tar := archive(t)
+	for what, tt := range map[string]struct {
+		name, body string
+		kind       fault.Kind
+	}{
+		"no tar": {"a", "this is no tar", fault.Image}, "nothing": {"a", "", fault.Image}, "half a tar": {"a", string(tar[:len(tar)/2]), fault.Image},
+		"a bad name": {"A B", string(tar), fault.InvalidArgument}, "no name": {"", string(tar), fault.InvalidArgument},
+	} {
+		if _, err := c.ImportImage(t.Context(), tt.name, strings.NewReader(tt.body)); !fault.Is(err, tt.kind) {
+			t.Errorf("%s: %v, want %s", what, err, tt.kind)
+		}
+	}
+	p.ask("POST", "/v1/images:import", nil).want(t, 422, "invalid_argument")
+	ctx, cut := context.WithCancel(t.Context())
+	begun, body := io.Pipe()
+	sent := make(chan error, 1)
+	go func() {
+		_, err := c.ImportImage(ctx, "a", begun)
+		sent <- err
+	}()
+	_, err := body.Write(tar[:len(tar)/2])
+	must(t, err)
+	cut()
+	if err := <-sent; err == nil {
+		t.Error("an upload that broke off succeeded")
+	}
+	must(t, body.Close())
+	p.kill() // all that it had open is closed
+	p.start()
+	if left := append(p.files("layers"), p.files("images")...); len(left) != 0 {
+		t.Errorf("left %q", left)
+	}
+}
+
+// files lists what is in a directory of the home, but locks.
+func (p *program) files(dir string) (names []string) {
+	p.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(p.home, dir))
+	if err != nil && !os.IsNotExist(err) {
+		p.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "lock") && !strings.HasPrefix(e.Name(), "adding") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// TestImportTakesNoMemory imports a large tar: it goes to the disk as it comes.
+func TestImportTakesNoMemory(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	before := p.rss(t)
+	const size = 256 << 20
+	if _, err := p.newClient().ImportImage(t.Context(), "a", io.LimitReader(rubbish{}, size)); !fault.Is(err, fault.Image) {
+		t.Errorf("rubbish: %v", err)
+	}
+	if grown := p.rss(t) - before; grown > size/4 {
+		t.Errorf("the server has grown by %d MiB", grown>>20)
+	}
+}
+
+// rubbish is no tar.
+type rubbish struct{}
+
+func (rubbish) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+// TestPullStream wants the events of a pull as the contract has them.
+func TestPullStream(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t, registry.Options{})
+	r.Push(t, "box:v1", registry.Busybox(t))
+	p := serve(t)
+	for ref, last := range map[string]string{"/box:v1": "image", "/nothing": "error"} {
+		doc := strings.NewReader(`{"reference":"` + r.Host + ref + `"}`)
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://box/v1/images:pull", doc)
+		must(t, err)
+		req.Header.Set("Accept", "text/event-stream")
+		a := p.send(req)
+		if a.status != 200 || a.header.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("%s: %d %s", ref, a.status, a.header)
+		}
+		events := strings.Split(strings.TrimSuffix(string(a.body), "\n\n"), "\n\n")
+		for i, event := range events {
+			kind := "event: progress\ndata: {\"layer\":"
+			if i == len(events)-1 {
+				kind = "event: " + last + "\ndata: {"
+			}
+			if !strings.HasPrefix(event, kind) {
+				t.Errorf("%s: event %d is %q, want %q", ref, i, event, kind)
+			}
+		}
+	}
+}
