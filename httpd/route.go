@@ -76,6 +76,8 @@ func Routes() []Route {
 		{Method: "POST", Pattern: "/v1/observability/logs/aggregate", Permission: api.MayQueryLogs, failures: problems{}, handle: (*Server).aggregateLogs},
 		{Method: "POST", Pattern: "/v1/logs", Permission: api.MayWriteLogs, failures: otlp{}, handle: (*Server).exportLogs},
 		{Method: "GET", Pattern: "/healthz", Open: true, handle: (*Server).health},
+		{Method: "GET", Pattern: "/openapi.yaml", Open: true, handle: (*Server).openapi},
+		{Method: "GET", Pattern: "/docs", Open: true, handle: (*Server).reference},
 		{Method: "GET", Pattern: "/metrics", handle: (*Server).showMetrics},
 	}
 }
