@@ -184,34 +184,13 @@ func (c *command) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		}
 		return nil
 	}
-	var args []*string
+	if dec.PeekKind() != '[' {
+		return errCommand
+	}
+	var args []text
 	if err := json.UnmarshalDecode(dec, &args); err != nil {
 		return err
 	}
-	for _, arg := range args {
-		if arg == nil {
-			return errCommand
-		}
-		*c = append(*c, *arg)
-	}
-	return nil
-}
-
-// object is a map of strings. It is read from a JSON object.
-type object map[string]string
-
-// UnmarshalJSONFrom implements the interface through which package json reads o.
-func (o *object) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	var members map[string]*string
-	if err := json.UnmarshalDecode(dec, &members); err != nil {
-		return err
-	}
-	*o = object{}
-	for name, value := range members {
-		if value == nil {
-			return errObject
-		}
-		(*o)[name] = *value
-	}
+	*c = plain(args)
 	return nil
 }
