@@ -31,6 +31,8 @@ type boxes interface {
 	Images(ctx context.Context) ([]api.Image, error)
 	Image(ctx context.Context, ref string) (api.Image, error)
 	Pull(ctx context.Context, ref string, progress func(api.ImageProgress)) (api.Image, error)
+	// RemoveImage removes an image; with force also one that is in use.
+	RemoveImage(ctx context.Context, ref string, force bool) error
 	// ImportImage makes an image of a directory or an archive of this host.
 	ImportImage(ctx context.Context, name, source string, progress func(api.ImageProgress)) (api.Image, error)
 

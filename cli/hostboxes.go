@@ -114,6 +114,10 @@ func (h hostBoxes) Pull(ctx context.Context, ref string, progress func(api.Image
 	return h.host.Images.Pull(ctx, ref, progress)
 }
 
+func (h hostBoxes) RemoveImage(ctx context.Context, ref string, force bool) error {
+	return h.host.Images.Remove(ctx, ref, force)
+}
+
 func (h hostBoxes) ImportImage(ctx context.Context, name, source string, progress func(api.ImageProgress)) (api.Image, error) {
 	return h.host.Images.Import(ctx, name, source, progress)
 }

@@ -92,9 +92,9 @@ the one given stands for, is removed only with --force. Boxes keep their files.`
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "also images that boxes or aliases use")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.withHost(ctx, func(host *local.Host) error {
+		return a.with(ctx, false, func(on boxes) error {
 			return a.eachRemoved(args, func(ref string) (string, error) {
-				return ref, host.Images.Remove(ctx, ref, force)
+				return ref, on.RemoveImage(ctx, ref, force)
 			})
 		})
 	}

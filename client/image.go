@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sandbox/api"
@@ -15,7 +16,7 @@ import (
 
 // Images lists the images of the server's store by their names.
 func (c *Client) Images(ctx context.Context) ([]api.Image, error) {
-	return pages(ctx, c, "/v1/images", url.Values{"page_size": {"1000"}}, "images", func(i api.Image) string { return i.Name })
+	return pages(ctx, c, "/v1/images", url.Values{"page_size": {strconv.Itoa(pageSize)}}, "images", func(i api.Image) string { return i.Name })
 }
 
 // Image returns the image that ref names. Errors: ImageNotFound, InvalidArgument.
@@ -102,4 +103,16 @@ func (c *Client) ImportImage(ctx context.Context, name string, tar io.Reader) (i
 		header: http.Header{"Content-Type": {"application/x-tar"}, "Expect": {"100-continue"}},
 	}, &img)
 	return img, err
+}
+
+// RemoveImage removes the image that ref names. One that boxes were made from, or
+// that another alias stands for, is removed only with force; the boxes keep their
+// files. Errors: ImageNotFound, InvalidArgument, InvalidState (it is in use).
+func (c *Client) RemoveImage(ctx context.Context, ref string, force bool) error {
+	path, err := imagePath(ref)
+	if err != nil {
+		return err
+	}
+	query := url.Values{"force": {strconv.FormatBool(force)}}
+	return c.call(ctx, request{method: http.MethodDelete, path: path, query: query, again: true}, nil)
 }

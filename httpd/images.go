@@ -66,6 +66,21 @@ func (s *Server) getImage(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, img)
 }
 
+func (s *Server) removeImage(w http.ResponseWriter, r *request) error {
+	query, err := r.query()
+	if err != nil {
+		return err
+	}
+	force, err := flag(query, "force")
+	if err != nil {
+		return err
+	}
+	if err := s.Images.Remove(r.Context(), r.param("reference"), force); err != nil {
+		return refused("reference", err)
+	}
+	return writeJSON(w, http.StatusOK, map[string]bool{"ok": true})
+}
+
 // refused names the member that held what the store says is no name of an image.
 func refused(member string, err error) error {
 	if fault.Is(err, fault.InvalidArgument) {

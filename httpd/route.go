@@ -62,6 +62,7 @@ func Routes() []Route {
 		{Method: "POST", Pattern: "/v1/run", Permission: api.MayUseBoxes, handle: (*Server).run},
 		{Method: "GET", Pattern: "/v1/images", Permission: api.MayUseBoxes, handle: (*Server).listImages},
 		{Method: "GET", Pattern: "/v1/images/{reference}", Permission: api.MayUseBoxes, Rest: true, handle: (*Server).getImage},
+		{Method: "DELETE", Pattern: "/v1/images/{reference}", Permission: api.MayUseBoxes, Rest: true, handle: (*Server).removeImage},
 		{Method: "POST", Pattern: "/v1/images:pull", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).pullImage},
 		{Method: "POST", Pattern: "/v1/images:import", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).importImage},
 		{Method: "GET", Pattern: "/v1/info", handle: (*Server).info},

@@ -81,6 +81,31 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestRemoveImage wants an image that a box was made from to go by force alone,
+// and the box to keep its files.
+func TestRemoveImage(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	c := p.newClient()
+	_, err := c.ImportImage(t.Context(), "team/mine:1", bytes.NewReader(archive(t)))
+	must(t, err)
+	o := options.Defaults()
+	o.Name, o.Image, o.Network, o.AutoRemove = "user-of-it", "team/mine:1", options.NetworkNone, false
+	_, err = c.CreateBox(t.Context(), o)
+	must(t, err)
+	if err := c.RemoveImage(t.Context(), "team/mine:1", false); !fault.Is(err, fault.InvalidState) || !strings.Contains(err.Error(), "user-of-it") {
+		t.Errorf("an image in use: %v, want invalid_state that names the box", err)
+	}
+	must(t, c.RemoveImage(t.Context(), "team/mine:1", true))
+	if _, last := p.events(p.sh("/v1/boxes/user-of-it", "ls /bin/sh"), 0).rest(); last.data["exit_code"] != 0. {
+		t.Errorf("the box has lost its files: %v", last)
+	}
+	if err := c.RemoveImage(t.Context(), "team/mine:1", true); !fault.Is(err, fault.ImageNotFound) {
+		t.Errorf("an image that is gone: %v", err)
+	}
+	p.ask("DELETE", "/v1/images/team/mine:1?force=2", nil).want(t, 422, "invalid_argument")
+}
+
 // TestImagePages walks the list page by page.
 func TestImagePages(t *testing.T) {
 	t.Parallel()
