@@ -63,17 +63,22 @@ it); 125 means that sandbox failed, not the command.
 			if err != nil {
 				return err
 			}
-			box, err := a.create(ctx, on, b)
-			if err != nil {
-				return err
-			}
-			if detach {
-				return a.leave(ctx, on, box, o)
-			}
-			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, box.ID, o) }})
+			return a.runIn(ctx, on, b, o, detach)
 		})
 	}
 	return cmd
+}
+
+// runIn makes a box and runs a command in it, or leaves it running.
+func (a *app) runIn(ctx context.Context, on boxes, b options.Box, o options.Exec, detach bool) error {
+	box, err := a.create(ctx, on, b)
+	if err != nil {
+		return err
+	}
+	if detach {
+		return a.leave(ctx, on, box, o)
+	}
+	return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, box.ID, o) }})
 }
 
 // argv returns the command that was given, or else the image's own. It shows the
