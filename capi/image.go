@@ -85,3 +85,18 @@ func layersDone(report func(step)) func(image.Progress) {
 		report(s)
 	}
 }
+
+//export sandbox_image_remove
+func sandbox_image_remove(rt *C.CSandboxRuntime, ref *C.cchar, force C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		h, err := hostOf(rt)
+		if err != nil {
+			return err
+		}
+		name, err := required(ref, "reference")
+		if err != nil {
+			return err
+		}
+		return h.Images.Remove(context.Background(), name, force != 0)
+	})
+}

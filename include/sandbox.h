@@ -710,6 +710,21 @@ SandboxErrorCode sandbox_image_import(CSandboxRuntime *runtime, const char *name
                                       const char *source, SandboxProgressCallback callback,
                                       void *user_data, char **out_json, CSandboxError *err);
 
+/*
+ * Removes an image and the layers that nothing else needs. Boxes keep their
+ * files.
+ *
+ * reference: as of sandbox_image_pull.
+ * force: not 0 removes it also while boxes were made from it, or another alias
+ *   stands for it.
+ *
+ * Any thread.
+ * Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_ARGUMENT (reference),
+ * SANDBOX_INVALID_STATE (it is in use: the message names the users).
+ */
+SandboxErrorCode sandbox_image_remove(CSandboxRuntime *runtime, const char *reference, int force,
+                                      CSandboxError *err);
+
 /* ---- Simple ---- */
 
 /*

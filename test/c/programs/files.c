@@ -84,6 +84,18 @@ static void images(CSandboxRuntime *runtime) {
   CHECK(strstr(list, "\"mine:1\"") && strstr(list, "\"mine:2\""));
   sandbox_free_string(list);
 
+  WORKS(sandbox_image_remove(runtime, "mine:1", 0, &err));
+  FAILS(SANDBOX_NOT_FOUND, sandbox_image_remove(runtime, "mine:1", 0, &err));
+  SAYS("mine:1");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_remove(runtime, NULL, 0, &err));
+  CBoxHandle *user = NULL;
+  WORKS(sandbox_create_box(runtime,
+                           "{\"rootfs\":{\"Image\":\"mine:2\"},\"env\":[],\"volumes\":[],\"network\":\"None\",\"ports\":[]}",
+                           &user, &err));
+  FAILS(SANDBOX_INVALID_STATE, sandbox_image_remove(runtime, "mine:2", 0, &err));
+  WORKS(sandbox_image_remove(runtime, "mine:2", 1, &err));
+  sandbox_box_free(user);
+
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_import(runtime, NULL, "tree", NULL, NULL, &made, &err));
   CHECK(made == NULL);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_import(runtime, "x", NULL, NULL, NULL, &made, &err));
