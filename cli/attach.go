@@ -13,35 +13,40 @@ import (
 func (a *app) attachCmd() *cobra.Command {
 	var interactive bool
 	var shell string
+	keys := newKeySequence()
 	cmd := &cobra.Command{
 		Use:   "attach [-i] BOX [EXEC]",
 		Short: "Join a command that runs, or a new shell",
 		Long: `Join a command that runs in a box ('exec -d' prints its id, 'ps' lists them), from the oldest
 output that is kept; or without EXEC start a shell on a terminal.
 
-Ctrl-C leaves the command running; on a terminal it is sent as a key. The exit
-code is the command's own if it ends first. A shell ends when its terminal does.`,
+Ctrl-C leaves the command running; on a terminal it is sent as a key, and
+Ctrl-P Ctrl-Q leave the command, a shell too: it is joined again where it was left.
+The exit code is the command's own if it ends first. A shell ends when its terminal
+does.`,
 		Example:     "  sandbox attach web\n  sandbox attach web exec_6fq2vknzwx5n4tsm7yde",
 		Args:        cobra.RangeArgs(1, 2),
 		Annotations: map[string]string{runsCommand: "true"},
 	}
 	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "pass standard input to the command (a terminal always gets it)")
 	cmd.Flags().StringVar(&shell, "shell", "", "the shell to start (/bin/bash, or /bin/sh where there is none)")
+	detachKeysFlag(cmd.Flags(), &keys)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.with(ctx, false, func(on boxes) error {
 			if len(args) == 1 {
-				return a.shell(ctx, on, args[0], shell)
+				return a.shell(ctx, on, args[0], shell, keys)
 			}
-			return a.join(ctx, on, args[0], args[1], interactive)
+			return a.join(ctx, on, args[0], args[1], interactive, keys)
 		})
 	}
 	return a.completeBoxes(cmd, 1, api.Running)
 }
 
 // shell starts a shell on our terminal.
-func (a *app) shell(ctx context.Context, on boxes, ref, path string) error {
+func (a *app) shell(ctx context.Context, on boxes, ref, path string, keys keySequence) error {
 	return a.attached(ctx, joining{
+		box: ref, keys: keys,
 		Exec: options.Exec{TTY: true, Stdin: true},
 		start: func(o options.Exec) (command, error) {
 			return on.Shell(ctx, ref, client.TerminalOptions{Shell: path, Cols: o.Cols, Rows: o.Rows, Term: o.Env["TERM"]})
@@ -50,14 +55,14 @@ func (a *app) shell(ctx context.Context, on boxes, ref, path string) error {
 }
 
 // join joins a running command.
-func (a *app) join(ctx context.Context, on boxes, ref, id string, interactive bool) error {
+func (a *app) join(ctx context.Context, on boxes, ref, id string, interactive bool, keys keySequence) error {
 	e, err := on.Exec(ctx, ref, id)
 	if err != nil {
 		return err
 	}
 	return a.attached(ctx, joining{
 		Exec:  options.Exec{TTY: e.TTY, Stdin: interactive || e.TTY},
-		start: func(options.Exec) (command, error) { return on.Join(ctx, ref, id) },
-		leave: true,
+		start: func(options.Exec) (command, error) { return on.Join(ctx, ref, id, e.TTY) },
+		leave: true, box: ref, keys: keys,
 	})
 }

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"sandbox/api"
@@ -18,6 +20,9 @@ type joining struct {
 	options.Exec                                     // its terminal and its input
 	start        func(options.Exec) (command, error) // starts the command, or joins it
 	leave        bool                                // when ctx ends the command goes on; otherwise it is ended
+	box          string                              // a name or id to join it by again
+	keys         keySequence                         // leave it
+	keep         func() error                        // called before it is left; nil for nothing
 }
 
 // attached joins our streams to a command; with -o json its output goes into
@@ -39,6 +44,8 @@ func (a *app) attached(ctx context.Context, j joining) error {
 	status, err := a.stream(ctx, j, term, sink)
 	term.restore() // before we print a line ourselves
 	switch {
+	case errors.Is(err, errDetached):
+		return nil
 	case err != nil:
 		return err
 	case ctx.Err() != nil && !j.leave:
@@ -60,19 +67,50 @@ func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(b
 		return api.ExitStatus{}, err
 	}
 	defer func() { _ = e.Close() }() // its end is known by then
-	defer term.follow(ctx, e)()
+	defer term.follow(ctx, e, j.leave)()
 	if in := e.Input(); in != nil && j.Stdin { // nil if the command could not be started
-		defer feed(a.In, in, j.TTY)()
+		defer feed(a.In, a.detachable(in, j, term, e), j.TTY)()
 	}
 	if j.leave {
-		return e.Stream(ctx, sink)
+		return a.follow(ctx, j, e, sink)
 	}
 	defer context.AfterFunc(ctx, func() { cancel(ctx, e) })()
-	status, err := e.Stream(context.WithoutCancel(ctx), sink)
-	if err != nil {
+	status, err := a.follow(context.WithoutCancel(ctx), j, e, sink)
+	if err != nil && !errors.Is(err, errDetached) {
 		cancel(ctx, e)
 	}
 	return status, err
+}
+
+// follow passes a command's output to sink. When we have left the command it says
+// how to come back.
+func (a *app) follow(ctx context.Context, j joining, e command, sink func(bool, []byte) error) (api.ExitStatus, error) {
+	status, err := e.Stream(ctx, sink)
+	if errors.Is(err, errDetached) {
+		fmt.Fprintf(a.Err, "\r\nsandbox: the command goes on%s: 'sandbox attach %s %s' joins it again\r\n", e.Unread(), printable(j.box), printable(e.ID()))
+	}
+	return status, err
+}
+
+// detachable returns the input of a command that the keys of j leave, if these come
+// from our terminal.
+func (a *app) detachable(in io.WriteCloser, j joining, term *terminal, e command) io.WriteCloser {
+	if len(j.keys) == 0 || !term.raw {
+		return in
+	}
+	return &detachable{WriteCloser: in, keys: j.keys, detach: func() bool {
+		var err error
+		if j.keep != nil {
+			err = j.keep()
+		}
+		if err == nil {
+			err = e.Detach()
+		}
+		if err != nil {
+			fmt.Fprintf(a.Err, "\r\nsandbox: %s\r\n", printable(fault.Of(err).Message))
+		}
+		return err == nil
+	}}
 }
 
 // cancel ends the command. That fails for a command that has ended already, which

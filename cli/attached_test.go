@@ -177,9 +177,10 @@ func TestDetached(t *testing.T) {
 // keyboard is the far side of the terminal that a command line runs on.
 type keyboard struct {
 	t    *testing.T
-	user *os.File // what the user types and sees
-	tty  *os.File // what the program reads and writes
-	seen strings.Builder
+	user *os.File        // what the user types and sees
+	tty  *os.File        // what the program reads and writes
+	seen strings.Builder // since the last expect
+	all  strings.Builder
 	code chan int
 }
 
@@ -223,6 +224,7 @@ func (k *keyboard) expect(text string) {
 			k.t.Fatalf("want %q, saw %q: %v", text, k.seen.String(), err)
 		}
 		k.seen.Write(p[:n])
+		k.all.Write(p[:n])
 	}
 	_, rest, _ := strings.Cut(k.seen.String(), text)
 	k.seen.Reset()

@@ -46,14 +46,18 @@ type boxes interface {
 	Signal(ctx context.Context, ref, id string, sig unix.Signal) error
 	// Run starts a command and joins it. The command ends with us.
 	Run(ctx context.Context, ref string, o options.Exec) (command, error)
-	// Join joins a running command, which goes on without us.
-	Join(ctx context.Context, ref, id string) (command, error)
+	// Join joins a running command, which goes on without us. One with a terminal
+	// goes on where who left it last was.
+	Join(ctx context.Context, ref, id string, tty bool) (command, error)
 	// Shell starts a shell on a terminal and joins it. The shell ends with us.
 	Shell(ctx context.Context, ref string, o client.TerminalOptions) (command, error)
 
 	Upload(ctx context.Context, ref string, u client.Upload, content io.Reader) (api.Uploaded, error)
 	Download(ctx context.Context, ref, path string, tar bool) (*client.Download, error)
 
+	// Keep has the boxes go on that would end with this run of the command line.
+	// Errors: InvalidState (they can't).
+	Keep() error
 	// Close removes the boxes that end with this run of the command line.
 	Close(ctx context.Context) error
 }
@@ -70,6 +74,14 @@ type command interface {
 	Cancel(ctx context.Context, grace time.Duration) error
 	// Resize sets the size of the command's terminal.
 	Resize(ctx context.Context, cols, rows int) error
+	// ID returns the id of the exec.
+	ID() string
+	// Detach leaves the command running, whatever Close would do. Stream returns
+	// errDetached then.
+	Detach() error
+	// Unread says what becomes of the output while nobody has joined the command,
+	// if that is worth telling.
+	Unread() string
 	// Close ends our use of the command, and the command if it was to end
 	// with us.
 	Close() error

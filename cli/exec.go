@@ -18,6 +18,7 @@ import (
 type execFlags struct {
 	options.Exec
 	timeout seconds
+	keys    keySequence
 }
 
 func (f *execFlags) register(fs *pflag.FlagSet) {
@@ -25,6 +26,8 @@ func (f *execFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.Stdin, "interactive", "i", false, "pass standard input to the command")
 	fs.BoolVarP(&f.TTY, "tty", "t", false, "run the command on a terminal")
 	fs.Var(&f.timeout, "timeout", "end the command after this time (0: never)")
+	f.keys = newKeySequence()
+	detachKeysFlag(fs, &f.keys)
 }
 
 // exec returns the command that the flags and arguments ask for.
@@ -84,7 +87,9 @@ goes to the terminal of the command.`,
 			if detach {
 				return a.detached(ctx, on, ref, o)
 			}
-			return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, ref, o) }})
+			return a.attached(ctx, joining{
+				Exec: o, box: ref, keys: f.keys, start: func(o options.Exec) (command, error) { return on.Run(ctx, ref, o) },
+			})
 		})
 	}
 	return a.completeBoxes(cmd, 1, api.Running)

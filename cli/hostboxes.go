@@ -10,6 +10,7 @@ import (
 	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core"
+	"sandbox/core/fault"
 	"sandbox/core/image"
 	"sandbox/core/local"
 	"sandbox/core/options"
@@ -96,6 +97,11 @@ func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*c
 	}
 	d, err := b.Download(ctx, path, tar)
 	return (*client.Download)(d), err
+}
+
+// Keep fails: the boxes are tied to this process, however it ends.
+func (h hostBoxes) Keep() error {
+	return fault.New(fault.InvalidState, "this command can't be left: its box ends with it. To leave it, run it with --keep or with a daemon ('sandbox serve')")
 }
 
 func (h hostBoxes) Close(ctx context.Context) error { return h.host.Close(ctx) }
@@ -187,10 +193,10 @@ func (h hostBoxes) Run(ctx context.Context, ref string, o options.Exec) (command
 	if err != nil {
 		return nil, err
 	}
-	return hostCommand{e, e.Close}, nil
+	return newHostCommand(e, e.Close), nil
 }
 
-func (h hostBoxes) Join(ctx context.Context, ref, id string) (command, error) {
+func (h hostBoxes) Join(ctx context.Context, ref, id string, _ bool) (command, error) {
 	b, err := h.host.Get(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -199,7 +205,7 @@ func (h hostBoxes) Join(ctx context.Context, ref, id string) (command, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hostCommand{e, e.Detach}, nil
+	return newHostCommand(e, e.Detach), nil
 }
 
 func (h hostBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptions) (command, error) {
@@ -216,7 +222,24 @@ func (h hostBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptio
 // hostCommand is a command of this host; leave ends our use of it.
 type hostCommand struct {
 	*core.Exec
-	leave func() error
+	leave  func() error
+	left   context.Context // ended by detach
+	detach context.CancelFunc
+}
+
+func newHostCommand(e *core.Exec, leave func() error) hostCommand {
+	left, detach := context.WithCancel(context.Background())
+	return hostCommand{e, leave, left, detach}
+}
+
+func (c hostCommand) Detach() error {
+	c.detach()
+	return nil
+}
+
+// Unread says that no other program reads the output.
+func (c hostCommand) Unread() string {
+	return ", but waits when it has printed some KiB, because no daemon reads them"
 }
 
 func (c hostCommand) Input() io.WriteCloser {
@@ -227,7 +250,21 @@ func (c hostCommand) Input() io.WriteCloser {
 }
 
 func (c hostCommand) Stream(ctx context.Context, sink func(bool, []byte) error) (api.ExitStatus, error) {
-	return c.Exec.Stream(ctx, make([]byte, core.OutputBuffer), sink)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.left, cancel)()
+	status, err := c.Exec.Stream(ctx, make([]byte, core.OutputBuffer), sink)
+	if err != nil && c.left.Err() != nil {
+		err = errDetached
+	}
+	return status, err
 }
 
-func (c hostCommand) Close() error { return c.leave() }
+func (c hostCommand) Close() error {
+	left := c.left.Err() != nil
+	c.detach() // frees the context
+	if left {
+		return c.Exec.Detach()
+	}
+	return c.leave()
+}

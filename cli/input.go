@@ -28,9 +28,10 @@ func feed(in io.Reader, to io.WriteCloser, tty bool) (stop func()) {
 		}
 	}
 	go func() {
-		// A failure means that the command has closed its input, as it may.
-		_, _ = io.Copy(writerOnly{to}, in)
-		_ = finish()
+		// Another failure means that the command has closed its input, as it may.
+		if _, err := io.Copy(writerOnly{to}, in); !errors.Is(err, errDetached) {
+			_ = finish()
+		}
 	}()
 	return stop
 }

@@ -63,22 +63,26 @@ it); 125 means that sandbox failed, not the command.
 			if err != nil {
 				return err
 			}
-			return a.runIn(ctx, on, b, o, detach)
+			return a.runIn(ctx, on, b, joining{Exec: o, keys: x.keys}, detach)
 		})
 	}
 	return cmd
 }
 
 // runIn makes a box and runs a command in it, or leaves it running.
-func (a *app) runIn(ctx context.Context, on boxes, b options.Box, o options.Exec, detach bool) error {
+func (a *app) runIn(ctx context.Context, on boxes, b options.Box, j joining, detach bool) error {
 	box, err := a.create(ctx, on, b)
 	if err != nil {
 		return err
 	}
 	if detach {
-		return a.leave(ctx, on, box, o)
+		return a.leave(ctx, on, box, j.Exec)
 	}
-	return a.attached(ctx, joining{Exec: o, start: func(o options.Exec) (command, error) { return on.Run(ctx, box.ID, o) }})
+	j.box, j.start = box.ID, func(o options.Exec) (command, error) { return on.Run(ctx, box.ID, o) }
+	if box.AutoRemove {
+		j.keep = on.Keep
+	}
+	return a.attached(ctx, j)
 }
 
 // argv returns the command that was given, or else the image's own. It shows the

@@ -99,9 +99,16 @@ func (s *serverBoxes) Run(ctx context.Context, ref string, o options.Exec) (comm
 	return serverCommand{Session: session, server: s.Client, box: e.BoxID, id: e.ID, input: o.Stdin || o.TTY}, nil
 }
 
-// Join joins a running command.
-func (s *serverBoxes) Join(ctx context.Context, ref, id string) (command, error) {
-	session, err := s.Attach(ctx, ref, id, client.AttachOptions{})
+// Keep leaves the boxes as they are when this run ends.
+func (s *serverBoxes) Keep() error {
+	s.made = nil
+	return nil
+}
+
+// Join joins a running command. What a terminal has shown to who left it is not
+// shown again.
+func (s *serverBoxes) Join(ctx context.Context, ref, id string, tty bool) (command, error) {
+	session, err := s.Attach(ctx, ref, id, client.AttachOptions{Resume: tty})
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +131,17 @@ type serverCommand struct {
 	box, id string // id is "" for a shell, which ends with its session
 	input   bool
 }
+
+// ID returns the id of the exec.
+func (c serverCommand) ID() string {
+	if c.id != "" {
+		return c.id
+	}
+	return c.ExecID()
+}
+
+// Unread returns "": the server keeps the output.
+func (c serverCommand) Unread() string { return "" }
 
 // Input returns the session's input.
 func (c serverCommand) Input() io.WriteCloser {
@@ -156,6 +174,9 @@ func (c serverCommand) Cancel(ctx context.Context, grace time.Duration) error {
 // Stream passes all output to sink and returns how the command ended.
 func (c serverCommand) Stream(ctx context.Context, sink func(bool, []byte) error) (api.ExitStatus, error) {
 	end, err := c.Session.Stream(ctx, sink)
+	if errors.Is(err, client.ErrDetached) {
+		err = errDetached
+	}
 	if err != nil {
 		return api.ExitStatus{}, err
 	}

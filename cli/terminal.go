@@ -16,6 +16,7 @@ import (
 // terminal is the terminal that we run on, if we and the command have one.
 type terminal struct {
 	screen  *os.File // nil if we have none, or the command has none
+	raw     bool     // every key goes to the command
 	restore func()   // puts our terminal back into its former mode; may be called twice
 }
 
@@ -47,6 +48,7 @@ func (a *app) openTerminal(o options.Exec) (*terminal, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "switch the terminal to raw mode")
 	}
+	t.raw = true
 	t.restore = sync.OnceFunc(func() { _ = term.Restore(int(keys.Fd()), mode) })
 	return t, nil
 }
@@ -85,9 +87,13 @@ func (t *terminal) size() (cols, rows int, ok bool) {
 }
 
 // follow passes each new size of our terminal to the command until stop is called.
-func (t *terminal) follow(ctx context.Context, e command) (stop func()) {
+// With redraw the size changes at once, which has programs draw their screen anew.
+func (t *terminal) follow(ctx context.Context, e command, redraw bool) (stop func()) {
 	if t.screen == nil {
 		return func() {}
+	}
+	if cols, rows, ok := t.size(); ok && redraw {
+		_ = e.Resize(ctx, cols, rows+1)
 	}
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, unix.SIGWINCH)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -25,8 +26,12 @@ const (
 	maxControl = 1 << 20
 )
 
-// farewell bounds how long Close waits until its close frame is sent.
-const farewell = time.Second
+// farewell bounds how long Close waits until its close frame is sent, and goodbye
+// how long Stream waits for the server's after Detach.
+const (
+	farewell = time.Second
+	goodbye  = 10 * time.Second
+)
 
 // Session is a connection to a running command. One goroutine calls Stream; the
 // other methods may be called from any goroutine meanwhile. Its owner closes it.
@@ -36,7 +41,12 @@ type Session struct {
 	server string // for messages
 
 	writing sync.Mutex // gorilla allows one writer
+	exec    atomic.Pointer[string]
+	leaving atomic.Bool
 }
+
+// ErrDetached is what Stream returns after Detach.
+var ErrDetached error = fault.New(fault.Canceled, "detached from the command, which goes on")
 
 // Ended says how a command ended, as far as a session knows it; [Client.Exec] has
 // the rest.
@@ -49,6 +59,7 @@ type Ended struct {
 // dropped, the session begins at the oldest output that is kept.
 type AttachOptions struct {
 	AfterStdout, AfterStderr int64
+	Resume                   bool // leave out what the last client had that detached
 }
 
 // Attach connects to a command in a box. Errors: BoxNotFound, ExecNotFound,
@@ -67,6 +78,9 @@ func (c *Client) Attach(ctx context.Context, box, id string, o AttachOptions) (*
 			query.Set(name, strconv.FormatInt(n, 10))
 		}
 	}
+	if o.Resume {
+		query.Set("resume", "true")
+	}
 	return c.session(ctx, path, query, true)
 }
 
@@ -80,7 +94,7 @@ type TerminalOptions struct {
 }
 
 // Terminal starts a shell on a terminal in a box. Closing the session ends the
-// shell. Errors: BoxNotFound, InvalidState.
+// shell, unless Detach was called. Errors: BoxNotFound, InvalidState.
 func (c *Client) Terminal(ctx context.Context, box string, o TerminalOptions) (*Session, error) {
 	path, err := c.boxPath(box, "", "attach")
 	if err != nil {
@@ -118,7 +132,7 @@ func (c *Client) session(ctx context.Context, path string, query url.Values, tag
 // Stream passes each piece of output to sink, and returns how the command ended. p
 // is valid until sink returns; a slow sink makes the command wait. Stream returns
 // early when sink returns an error or ctx ends; the command then goes on. Errors:
-// sink's, ctx's, those of the service, Unavailable (the connection was lost),
+// ErrDetached, sink's, ctx's, those of the service, Unavailable (the connection was lost),
 // Engine (the box's init died under the command: there is no exit code).
 func (s *Session) Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (Ended, error) {
 	defer context.AfterFunc(ctx, func() { _ = s.ws.SetReadDeadline(time.Unix(1, 0)) })()
@@ -176,6 +190,7 @@ func (s *Session) control(p []byte) (end Ended, last bool, err error) {
 	var m struct {
 		Type string `json:"type"`
 		Ended
+		ExecID  string     `json:"exec_id"`
 		Code    fault.Kind `json:"code"`
 		Message string     `json:"message"`
 	}
@@ -183,16 +198,21 @@ func (s *Session) control(p []byte) (end Ended, last bool, err error) {
 		return Ended{}, false, fault.Wrap(fault.Upstream, err, "%s sent a message that can't be read", s.server)
 	}
 	switch m.Type {
+	case "ready":
+		s.exec.Store(&m.ExecID)
 	case "exit":
 		return m.Ended, true, known(m.ExitCode)
 	case "error":
 		return Ended{}, false, &fault.Error{Kind: m.Code, Message: m.Message}
 	}
-	return Ended{}, false, nil // ready, or a type that this client does not know
+	return Ended{}, false, nil // it may be a type that this client does not know
 }
 
 // lost classifies the failure of a session.
 func (s *Session) lost(ctx context.Context, err error) error {
+	if s.leaving.Load() && websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+		return ErrDetached
+	}
 	if ctx.Err() != nil {
 		return fault.Wrap(fault.Of(ctx.Err()).Kind, ctx.Err(), "waiting for %s", s.server)
 	}
@@ -209,6 +229,23 @@ func (s *Session) Write(p []byte) (n int, err error) {
 		n += len(piece)
 	}
 	return n, nil
+}
+
+// ExecID returns the id of the command, or "" before Stream has heard of it.
+func (s *Session) ExecID() string {
+	if id := s.exec.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
+// Detach leaves the command running, also the shell of [Client.Terminal]. Stream
+// then passes on what is on its way, and returns ErrDetached.
+func (s *Session) Detach() error {
+	s.leaving.Store(true)
+	err := s.message(map[string]any{"type": "detach"})
+	_ = s.ws.SetReadDeadline(time.Now().Add(goodbye))
+	return err
 }
 
 // CloseInput ends the command's input.

@@ -76,11 +76,15 @@ func (r *request) lastEvent() (int64, error) {
 	return count(name, value, "must be the number of an event")
 }
 
-// skips returns how many bytes of each stream a client has already.
-func (r *request) skips() (skip [2]int64, err error) {
+// skips returns how many bytes of each stream a client has already. With resume,
+// these are what the last client had when it detached.
+func (r *request) skips() (skip [2]int64, resume bool, err error) {
 	query, err := r.query()
 	if err != nil {
-		return skip, err
+		return skip, false, err
+	}
+	if resume, err = flag(query, "resume"); err != nil {
+		return skip, false, err
 	}
 	names := [...]string{spool.Stdout: "after_stdout", spool.Stderr: "after_stderr"}
 	for stream, name := range names {
@@ -88,10 +92,10 @@ func (r *request) skips() (skip [2]int64, err error) {
 			continue
 		}
 		if skip[stream], err = count(name, query.Get(name), "must be a number of bytes"); err != nil {
-			return skip, err
+			return skip, false, err
 		}
 	}
-	return skip, nil
+	return skip, resume, nil
 }
 
 // count parses a number that must not be negative. Errors: InvalidArgument.

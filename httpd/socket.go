@@ -111,8 +111,13 @@ type console struct {
 	eof    func() error
 }
 
-// errHungUp means that the client has closed the connection, or has vanished.
-var errHungUp = errors.New("the client has hung up")
+var (
+	// errHungUp means that the client has closed the connection, or has vanished.
+	errHungUp = errors.New("the client has hung up")
+	// errDetached means that the client has said that it leaves, and that the
+	// command goes on.
+	errDetached = errors.New("the client has detached")
+)
 
 // serve calls show, which sends output until the command ends, and meanwhile reads
 // the client's frames and pings it. The context that show gets ends when the client
@@ -201,8 +206,10 @@ func (c *socket) control(frame io.Reader, on console) error {
 		return on.signal(m.Signal)
 	case "eof":
 		return on.eof()
+	case "detach":
+		return errDetached
 	}
-	return document.Invalid("type", "value", "must be resize, signal or eof")
+	return document.Invalid("type", "value", "must be resize, signal, eof or detach")
 }
 
 // maxSide bounds the columns and rows of a terminal.
@@ -369,7 +376,7 @@ func (c *socket) leave(err error) {
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(farewell))
 	code := websocket.CloseNormalClosure
-	if err != nil {
+	if err != nil && !errors.Is(err, errDetached) {
 		code = websocket.CloseInternalServerErr
 		if errors.Is(err, context.Canceled) {
 			err = errEnds()

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -24,13 +25,16 @@ var pieces = sync.Pool{New: func() any { b := make([]byte, page+piece); return &
 // attachExec attaches a client to an exec: it reads the output, and writes input
 // and signals. A client that reads slowly slows the command down.
 func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
-	skip, err := r.skips()
+	skip, resume, err := r.skips()
 	if err != nil {
 		return err
 	}
 	e, err := s.spooled(r)
 	if err != nil {
 		return err
+	}
+	if resume {
+		skip = e.Left()
 	}
 	if err := r.mustUpgrade(); err != nil {
 		return err
@@ -75,8 +79,14 @@ func (c *socket) showExec(ctx context.Context, e *spool.Exec, a *spool.Attached)
 }
 
 // show sends output until the exec has ended. With tagged, each frame names its
-// stream.
+// stream. A client that detaches has left when show returns, so that it can come
+// back as soon as it is told.
 func (c *socket) show(ctx context.Context, a *spool.Attached, tagged bool) error {
+	defer func() {
+		if errors.Is(context.Cause(ctx), errDetached) {
+			a.Leave()
+		}
+	}()
 	for {
 		if err := a.Wait(ctx); err != nil {
 			return err

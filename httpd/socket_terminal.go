@@ -24,8 +24,8 @@ const (
 // whose client has gone.
 const hangUpGrace = 5 * time.Second
 
-// terminal runs a shell for one client. The shell is hung up when the client goes.
-// When this service ends, the shell goes on, as every exec does.
+// terminal runs a shell for one client. The shell is hung up when the client goes
+// without a word; one that detaches leaves it running. When this service ends, the shell goes on, as every exec does.
 func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	o, named, err := r.shell()
 	if err != nil {
@@ -51,10 +51,10 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	defer cancel()
 	err = c.serve(ctx, consoleOf(ctx, true, true, a.Command), func(ctx context.Context) error { return c.showTerminal(ctx, e, a) })
 	c.end(a)
-	if err != nil && s.draining.Err() == nil {
-		return hangUp(e, hangUpGrace)
+	if err == nil || errors.Is(err, errDetached) || s.draining.Err() != nil {
+		return nil
 	}
-	return nil // the client was told
+	return hangUp(e, hangUpGrace) // the client was told
 }
 
 // openTerminal starts a shell, whose output goes to the spool as that of any exec,

@@ -170,3 +170,34 @@ func TestObservedTerminal(t *testing.T) {
 		t.Errorf("replayed: %d bytes of %d", len(got), len(seen))
 	}
 }
+
+// TestDetached leaves a terminal, and goes on with it where it was left.
+func TestDetached(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	box := s.create(`{}`)
+	c := s.terminal(box)
+	exec := "/v1/boxes/" + box + "/exec/" + c.ready.ExecID
+	c.typ("stty -echo; PS1=; echo o''n\n")
+	seen := c.expect("on\r\n")
+	for round := range 2 { // from its own client, and from an attachment
+		must(t, c.WriteMessage(websocket.TextMessage, []byte(`{"type":"detach"}`)))
+		if seen += c.rest(); c.last != nil {
+			t.Errorf("round %d ends with %v", round, c.last)
+		}
+		c = s.attach(exec, "?resume=true")
+		if c.ready.From != int64(len(seen)) {
+			t.Errorf("round %d goes on at %d of %d", round, c.ready.From, len(seen))
+		}
+		c.typ("echo still\n")
+		seen += c.expect("still\r\n")
+	}
+	c.typ("exit 3\n")
+	if c.rest(); c.last["exit_code"] != 3.0 {
+		t.Errorf("it ends with %v", c.last)
+	}
+	if got := s.observe(exec, "").until(""); got != seen {
+		t.Errorf("all of it is %q, was seen as %q", got, seen)
+	}
+	s.ask("GET", exec+"/attach?resume=maybe", "").want(t, 422, "invalid_argument")
+}

@@ -57,6 +57,24 @@ func (a *Attached) free() {
 	*a.place = nil
 }
 
+// Leave detaches as Close does, and notes that the client has been sent what was
+// read until now, so that the next one can go on from there.
+func (a *Attached) Leave() {
+	e := a.r.e
+	e.mu.Lock()
+	e.left = a.pos
+	e.mu.Unlock()
+	a.Close()
+}
+
+// Left returns how many bytes of each stream the last client had when it called
+// Leave. A client of an earlier process does not count.
+func (e *Exec) Left() [2]int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.left
+}
+
 // writer returns the client that may write, or nil if none is attached. The caller
 // holds mu.
 func (e *Exec) writer() *Attached {

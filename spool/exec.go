@@ -30,6 +30,7 @@ type Exec struct {
 	stop    bool      // the store closes: the command continues without this process
 	owner   *Attached // the client that a terminal was opened for, while it is there
 	other   *Attached // the client of Attach, while it is there
+	left    mark      // what the last client that left had been sent
 	readers map[*reader]struct{}
 	changed chan struct{} // closed at the next change; nil if nobody waits for one
 	full    bool          // the pump waits until a reader has read on
