@@ -81,8 +81,11 @@ func TestVolumes(t *testing.T) {
 		"read-only":           {owner: 1234, volume: options.Volume{GuestPath: "/data", ReadOnly: true}, script: "cat /data/f; echo >/data/new", want: "host\n/bin/sh: can't create /data/new: Read-only file system\n"},
 		"remount":             {owner: 1234, volume: options.Volume{GuestPath: "/data", ReadOnly: true}, script: "mount -o remount,rw /data; echo >/data/new", want: "mount: permission denied (are you root?)\n/bin/sh: can't create /data/new: Read-only file system\n"},
 		"a file":              {owner: 1234, volume: options.Volume{HostPath: "f", GuestPath: "/etc/new/f"}, script: "cat /etc/new/f; echo host >/etc/new/f; stat -c %u /etc/new", want: "host\n0\n", leaves: "f"},
+		"a read-only file":    {owner: 1234, volume: options.Volume{HostPath: "f", GuestPath: "/etc/group", ReadOnly: true}, script: "cat /etc/group; echo >/etc/group", want: "host\n/bin/sh: can't create /etc/group: Read-only file system\n"},
+		"a link to a file":    {owner: 1234, volume: options.Volume{HostPath: "link", GuestPath: "/f"}, script: "test -L /f; cat /f; echo host >/f", want: "host\n", leaves: "f"},
+		"a file of all users": {owner: 1234, volume: options.Volume{HostPath: "f", GuestPath: "/f"}, script: "for m in 604 600; do chmod $m /f; su -s /bin/sh nobody -c 'cat /f'; done", want: "host\ncat: can't open '/f': Permission denied\n"},
 		"missing directories": {owner: 1234, volume: options.Volume{GuestPath: "/a/b/c"}, script: "stat -c %u:%a /a /a/b; cat /a/b/c/f", want: "0:755\n0:755\nhost\n"},
-		"over a directory":    {owner: 0, volume: options.Volume{GuestPath: "/etc"}, script: "ls /etc", want: "f\nsub\n"},
+		"over a directory":    {owner: 0, volume: options.Volume{GuestPath: "/etc"}, script: "ls /etc", want: "f\nlink\nsub\n"},
 		"through a link":      {owner: 0, volume: options.Volume{GuestPath: "/out/here"}, script: "cat /etc/here/f", want: "host\n"},
 		"through a climb":     {owner: 0, volume: options.Volume{GuestPath: "/climb"}, script: "cat /etc/deep/f", want: "host\n"},
 		"no set-user-id":      {owner: 0, volume: options.Volume{GuestPath: "/data"}, script: "grep ' /data ' /proc/mounts | grep -c nosuid,nodev", want: "1\n"},
@@ -91,6 +94,7 @@ func TestVolumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := hostDir(t, test.owner, "f", "sub/g")
+			must(t, os.Symlink("f", filepath.Join(dir, "link")))
 			test.volume.HostPath = filepath.Join(dir, test.volume.HostPath)
 			box, err := boxWith(t, e, root, func(o *options.Box) { o.Volumes = []options.Volume{test.volume} })
 			must(t, err)
@@ -110,6 +114,30 @@ func TestVolumes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A file that replaces the one of a volume is another file: a box sees it when it
+// is started the next time.
+func TestReplacedVolume(t *testing.T) {
+	t.Parallel()
+	e := boxes.Open(t, t.TempDir())
+	dir := hostDir(t, 1234, "f", "g")
+	box, err := boxWith(t, e, rootfs.Busybox(t), func(o *options.Box) {
+		o.Volumes = []options.Volume{{HostPath: filepath.Join(dir, "f"), GuestPath: "/f"}}
+	})
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "g"), []byte("another\n"), 0o600))
+	must(t, os.Rename(filepath.Join(dir, "g"), filepath.Join(dir, "f")))
+	if got := sh(t, e, box, "cat /f"); got != "host\n" {
+		t.Errorf("replaced: %q", got)
+	}
+	_, err = e.Stop(t.Context(), box, time.Second)
+	must(t, err)
+	_, err = e.Start(t.Context(), box)
+	must(t, err)
+	if got := sh(t, e, box, "cat /f"); got != "another\n" {
+		t.Errorf("replaced and started: %q", got)
 	}
 }
 
