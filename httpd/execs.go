@@ -212,7 +212,8 @@ func (s *Server) spooled(r *request) (*spool.Exec, error) {
 	}
 	e, rec, err := s.exec(r, box)
 	if err == nil && e == nil {
-		return nil, fault.New(fault.InvalidState, "the output of exec %s is read by the program that started it, which is not this server", rec.ID)
+		return nil, fault.New(fault.InvalidState, "exec %s was started by another program on this server's home, and its output is that program's: "+
+			"read it there, or start the command through this server; here the exec can be shown and canceled", rec.ID)
 	}
 	return e, err
 }

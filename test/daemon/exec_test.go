@@ -118,7 +118,15 @@ func TestExecsListed(t *testing.T) {
 	if m := p.ask("GET", others, nil).want(t, 200, ""); m["status"] != "running" || m["stdout_bytes"] != nil {
 		t.Errorf("another's exec: %v", m)
 	}
-	p.ask("GET", others+"/events", nil).want(t, 409, "invalid_state")
+	for _, stream := range []string{"/events", "/attach"} {
+		a := p.ask("GET", others+stream, nil)
+		a.want(t, 409, "invalid_state")
+		for _, says := range []string{command.ID(), "another program", "start the command through this server"} {
+			if !strings.Contains(string(a.body), says) {
+				t.Errorf("%s does not say %q: %s", stream, says, a.body)
+			}
+		}
+	}
 	if m := p.ask("POST", others+":cancel", nil).want(t, 200, ""); m["status"] != "canceled" {
 		t.Errorf("another's exec: %v", m)
 	}
