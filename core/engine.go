@@ -27,10 +27,11 @@ type Engine interface {
 type Boxes interface {
 	// Create makes a box and starts it. When it fails, nothing of the box is
 	// left. A box that has the id of the request already is returned as it is,
-	// in whatever state; one that is being made is waited for. Errors: AlreadyExists (the name), PortInUse, InvalidArgument (the
-	// root file system, a volume, a port), PermissionDenied (a path that leads
-	// out of its host root), ResourceExhausted, Unsupported, Upstream (the
-	// network), Engine, Storage.
+	// in whatever state; one that is being made is waited for. Errors:
+	// AlreadyExists (the name), PortInUse, InvalidArgument (the root file system,
+	// a volume, a port), PermissionDenied (a path that leads out of its host
+	// root), ResourceExhausted, Unsupported, Upstream (the network), Engine,
+	// Storage.
 	Create(ctx context.Context, req CreateRequest) (Record, error)
 	// Start starts a stopped box. Errors: BoxNotFound, InvalidState.
 	Start(ctx context.Context, id string) (Record, error)

@@ -78,11 +78,7 @@ func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	size := defaultPage
-	if err := number(query, "page_size", &size, 1, maxPage); err != nil {
-		return err
-	}
-	after, err := parsePageToken(query.Get("page_token"))
+	paging, err := parsePaging(query)
 	if err != nil {
 		return err
 	}
@@ -94,7 +90,7 @@ func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	page, next := pageOf(s.places(box, others), size, after)
+	page, next := paging.of(s.places(box, others))
 	reply := execs{Execs: []api.Exec{}, Next: next}
 	for _, place := range page {
 		rec, err := s.execRecord(box.ID(), place.ID, others)
@@ -145,14 +141,14 @@ func (s *Server) places(box *core.Box, others map[string]api.Exec) []spool.Place
 	return places
 }
 
-// pageOf returns the execs of one page, and the token of the next page or nil.
-func pageOf(places []spool.Place, size int, after pageToken) (page []spool.Place, next *string) {
+// of returns the execs of one page, and the token of the next page or nil.
+func (p paging) of(places []spool.Place) (page []spool.Place, next *string) {
 	for _, place := range places {
-		if after.id != "" && !after.behind(place.CreatedAt, place.ID) {
+		if p.after.id != "" && !p.after.behind(place.CreatedAt, place.ID) {
 			continue
 		}
-		if len(page) == size {
-			token := pageToken{page[size-1].CreatedAt, page[size-1].ID}.String()
+		if len(page) == p.size {
+			token := pageToken{page[p.size-1].CreatedAt, page[p.size-1].ID}.String()
 			return page, &token
 		}
 		page = append(page, place)

@@ -25,11 +25,7 @@ func (s *Server) listImages(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	size := defaultPage
-	if err := number(query, "page_size", &size, 1, maxPage); err != nil {
-		return err
-	}
-	after, err := parsePageToken(query.Get("page_token"))
+	paging, err := parsePaging(query)
 	if err != nil {
 		return err
 	}
@@ -37,19 +33,19 @@ func (s *Server) listImages(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		s.Log.LogAttrs(r.Context(), slog.LevelError, "images can't be read", slog.String("request_id", r.id), slog.Any("error", err))
 	}
-	return writeJSON(w, http.StatusOK, pageOfImages(all, size, after))
+	return writeJSON(w, http.StatusOK, pageOfImages(all, paging))
 }
 
 // pageOfImages returns one page of images that are in the order of their names.
 // Its tokens hold the same time for all, so that only the name counts.
-func pageOfImages(all []api.Image, size int, after pageToken) images {
+func pageOfImages(all []api.Image, p paging) images {
 	page := images{Images: []api.Image{}}
 	for _, img := range all {
-		if after.id != "" && img.Name <= after.id {
+		if p.after.id != "" && img.Name <= p.after.id {
 			continue
 		}
-		if len(page.Images) == size {
-			token := pageToken{time.Unix(0, 0), page.Images[size-1].Name}.String()
+		if len(page.Images) == p.size {
+			token := pageToken{time.Unix(0, 0), page.Images[p.size-1].Name}.String()
 			page.Next = &token
 			break
 		}

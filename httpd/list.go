@@ -24,8 +24,24 @@ type filter struct {
 	status api.BoxStatus // "" for all
 	name   string        // "" for all
 	labels map[string]string
-	size   int
-	after  pageToken // the last box of the page before; zero for the first page
+	paging
+}
+
+// paging says which page of a listing is wanted.
+type paging struct {
+	size  int
+	after pageToken // the last entry of the page before; zero for the first page
+}
+
+// parsePaging reads the parameters that every listing has. Errors:
+// InvalidArgument.
+func parsePaging(query url.Values) (p paging, err error) {
+	p.size = defaultPage
+	if err := number(query, "page_size", &p.size, 1, maxPage); err != nil {
+		return p, err
+	}
+	p.after, err = parsePageToken(query.Get("page_token"))
+	return p, err
 }
 
 // pageToken is a place in the order of a listing: newest first, then by id.
@@ -56,7 +72,7 @@ func (s *Server) listBoxes(w http.ResponseWriter, r *request) error {
 }
 
 func parseFilter(query url.Values) (filter, error) {
-	f := filter{size: defaultPage}
+	f := filter{paging: paging{size: defaultPage}}
 	if len(query) == 0 {
 		return f, nil
 	}
@@ -77,11 +93,8 @@ func parseFilter(query url.Values) (filter, error) {
 		}
 		f.labels[key] = value
 	}
-	if err := number(query, "page_size", &f.size, 1, maxPage); err != nil {
-		return f, err
-	}
 	var err error
-	f.after, err = parsePageToken(query.Get("page_token"))
+	f.paging, err = parsePaging(query)
 	return f, err
 }
 
