@@ -121,6 +121,33 @@ func TestEnvFile(t *testing.T) {
 	}
 }
 
+// TestEnvOfOurs takes the value of a KEY that stands alone from our own environment.
+func TestEnvOfOurs(t *testing.T) { // not parallel: it sets the environment
+	t.Setenv("OURS", "1 = 2")
+	t.Setenv("EMPTY", "")
+	h := newHost(t)
+	name := filepath.Join(t.TempDir(), "env")
+	if err := os.WriteFile(name, []byte("OURS\nNOWHERE\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.create("-n", "a", "-e", "OURS", "-e", "NOWHERE")
+	const script = `echo "$OURS,${EMPTY-none},${NOWHERE-none}"`
+	for args, want := range map[string]string{
+		"exec a":                              "1 = 2,none,none\n",
+		"exec -e OURS=3 -e EMPTY a":           "3,,none\n",
+		"run -e OURS -e EMPTY default":        "1 = 2,,none\n",
+		"run --env-file " + name + " default": "1 = 2,none,none\n",
+		"run -e NOWHERE default":              ",none,none\n",
+	} {
+		if out, errs, code := h.sandbox(append(strings.Fields(args), "--", "sh", "-c", script)...); out != want || code != 0 {
+			t.Errorf("%s: exit %d, %q, %q; want %q", args, code, out, errs, want)
+		}
+	}
+	if _, errs, code := h.sandbox("exec", "-e", "=x", "a", "--", "true"); code != 125 || !strings.Contains(errs, "KEY=VALUE") {
+		t.Errorf("no key: exit %d, %q", code, errs)
+	}
+}
+
 func TestTerminalWithoutOne(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

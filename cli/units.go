@@ -75,8 +75,24 @@ func (m *mebibytes) Set(arg string) error {
 type envFlags struct{ files, vars []string }
 
 func (f *envFlags) register(fs *pflag.FlagSet) {
-	fs.StringArrayVarP(&f.vars, "env", "e", nil, "set `KEY=VALUE` in the environment (repeatable)")
-	fs.StringArrayVar(&f.files, "env-file", nil, "set the KEY=VALUE lines of `FILE` in the environment; # begins a comment, -e wins over them (repeatable)")
+	fs.StringArrayVarP(&f.vars, "env", "e", nil, "set `KEY=VALUE` in the environment; KEY alone takes our own value, if there is one (repeatable)")
+	fs.StringArrayVar(&f.files, "env-file", nil, "set the KEY=VALUE and KEY lines of `FILE` in the environment; # begins a comment, -e wins over them (repeatable)")
+}
+
+// withOurs completes each KEY that stands alone with the value that it has in our own
+// environment. What is not set there is left out.
+func withOurs(args []string) []string {
+	var all []string
+	for _, arg := range args {
+		value, set := os.LookupEnv(arg)
+		switch {
+		case arg == "" || strings.Contains(arg, "="):
+			all = append(all, arg)
+		case set:
+			all = append(all, arg+"="+value)
+		}
+	}
+	return all
 }
 
 // env returns the environment that the flags ask for.
@@ -94,11 +110,11 @@ func (f *envFlags) env() (map[string]string, error) {
 			}
 		}
 	}
-	env, err := pairs("--env-file", lines)
+	env, err := pairs("--env-file", withOurs(lines))
 	if err != nil {
 		return nil, err
 	}
-	vars, err := pairs("-e", f.vars)
+	vars, err := pairs("-e", withOurs(f.vars))
 	for key, value := range vars {
 		env[key] = value
 	}
