@@ -12,6 +12,9 @@
  *   make install PREFIX=/usr/local        (DESTDIR for packagers)
  *   cc -std=c99 prog.c $(pkg-config --cflags --libs sandbox) -o prog
  *   cc -std=c99 prog.c -lsandbox -o prog  (the same without pkg-config)
+ *   cc -std=c99 prog.c $(pkg-config --cflags sandbox) \
+ *     $(pkg-config --variable=libdir sandbox)/libsandbox.a -pthread -o prog
+ *                                         (with the library in the program)
  *
  *   libsandbox.so.0 is the ABI. Functions and error codes are only added;
  *   structs of this header never change.

@@ -8,7 +8,7 @@ VERSION   := $(shell sed -n 's/^const Version = "\(.*\)"/\1/p' core/runtime.go)
 CFLAGS    ?= -O2 -Wall -Wextra -Werror
 EXAMPLES  := $(patsubst examples_c/%.c,$(BUILD)/examples/%,$(wildcard examples_c/*.c))
 
-.PHONY: $(BUILD)/libsandbox.so examples abi test-c install-lib
+.PHONY: $(BUILD)/libsandbox.so $(BUILD)/libsandbox.a examples abi test-c install-lib
 
 # Go's cache decides what is to be done. The version script hides all but the
 # names of the header; the link carries the name that programs look for.
@@ -18,6 +18,13 @@ $(BUILD)/libsandbox.so:
 	  -ldflags '-s -w -extldflags "-Wl,--version-script=$(CURDIR)/capi/exports.map -Wl,-soname,libsandbox.so.$(SOVERSION)"' ./capi
 	@rm -f $(BUILD)/libsandbox.h
 	@ln -sfn libsandbox.so $@.$(SOVERSION)
+
+# The same for programs that carry it in themselves. A plain build leaves it out,
+# because it is linked anew each time and few need it.
+$(BUILD)/libsandbox.a:
+	@mkdir -p $(BUILD)
+	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-archive -o $@ -ldflags '-s -w' ./capi
+	@rm -f $(BUILD)/libsandbox.h
 
 examples: $(EXAMPLES) ## build the C examples into build/examples/
 
@@ -31,11 +38,12 @@ abi: ## hold the header, the exported names and the version script to each other
 test-c: ## run the C and Python tests of the library (needs root)
 	$(GO) test -count=1 ./test/c
 
-install-lib: $(BUILD)/libsandbox.so
+install-lib: $(BUILD)/libsandbox.so $(BUILD)/libsandbox.a
 	install -d '$(DESTDIR)$(PREFIX)/lib/pkgconfig' '$(DESTDIR)$(PREFIX)/include'
 	install -m 755 $< '$(DESTDIR)$(PREFIX)/lib/libsandbox.so.$(VERSION)'
 	ln -sfn libsandbox.so.$(VERSION) '$(DESTDIR)$(PREFIX)/lib/libsandbox.so.$(SOVERSION)'
 	ln -sfn libsandbox.so.$(SOVERSION) '$(DESTDIR)$(PREFIX)/lib/libsandbox.so'
+	install -m 644 $(BUILD)/libsandbox.a '$(DESTDIR)$(PREFIX)/lib/'
 	install -m 644 include/sandbox.h '$(DESTDIR)$(PREFIX)/include/'
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' capi/sandbox.pc.in > '$(DESTDIR)$(PREFIX)/lib/pkgconfig/sandbox.pc'
 	chmod 644 '$(DESTDIR)$(PREFIX)/lib/pkgconfig/sandbox.pc'

@@ -50,6 +50,24 @@ a handle that was released: code 5, box is not a live handle
 	}
 }
 
+// TestStatic runs a program that has the library in it.
+func TestStatic(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	dir, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, exec.Command("make", "-C", root, "build/libsandbox.a"))
+	program := filepath.Join(t.TempDir(), "lifecycle")
+	run(t, exec.Command("cc", "-std=c99", "-I", root+"/include", "-o", program, root+"/examples_c/lifecycle.c", root+"/build/libsandbox.a", "-pthread"))
+	cmd := h.command(t, program, h.rootfs)
+	cmd.Env = append(cmd.Env, "SANDBOX_HELPER_DIR="+dir)
+	if got, want := run(t, cmd), "written\nstopped\nkept\nremoved\n"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
 // importDefault makes the host's root file system the image "default", with a
 // python3 that only prints its program.
 func (h host) importDefault(t *testing.T) {

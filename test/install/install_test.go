@@ -21,6 +21,7 @@ var placed = map[string]string{
 	"libexec/sandbox/sandbox-shim":                 "\x7fELF",
 	"libexec/sandbox/sandbox-init":                 "\x7fELF",
 	"libexec/sandbox/sandbox-logs":                 "\x7fELF",
+	"lib/libsandbox.a":                             "!<arch>",
 	"lib/libsandbox.so":                            "\x7fELF",
 	"include/sandbox.h":                            "sandbox",
 	"lib/pkgconfig/sandbox.pc":                     "prefix=",
