@@ -62,6 +62,14 @@ func (s *Server) streaming(r *request) (context.Context, context.CancelFunc) {
 // errEnds is what a request is answered that the end of the server breaks off.
 func errEnds() error { return fault.New(fault.Unavailable, "the service ends: come again") }
 
+// brokenOff returns err, unless that is only that the server ends.
+func (s *Server) brokenOff(err error) error {
+	if fault.Is(err, fault.Canceled) && s.draining.Err() != nil {
+		return errEnds()
+	}
+	return err
+}
+
 // eventsType is the media type of Server-Sent Events.
 const eventsType = "text/event-stream"
 

@@ -102,7 +102,7 @@ func (s *Server) importImage(w http.ResponseWriter, r *request) error {
 	defer cancel()
 	img, err := s.Images.ImportTar(ctx, name, rawBody{r.Body}, nil)
 	if err != nil {
-		return err
+		return s.brokenOff(err)
 	}
 	return writeJSON(w, http.StatusOK, img)
 }
@@ -157,7 +157,7 @@ func (s *Server) pullImage(w http.ResponseWriter, r *request) error {
 	defer cancel()
 	img, err := pull(ctx, ref, nil)
 	if err != nil {
-		return err
+		return s.brokenOff(err)
 	}
 	return writeJSON(w, http.StatusOK, img)
 }

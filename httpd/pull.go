@@ -25,6 +25,7 @@ func (s *Server) streamPull(w http.ResponseWriter, r *request, ref string, pull 
 	ctx, cancel := s.streaming(r)
 	defer cancel()
 	out := beginEvents(w)
+	_ = out.flush() // the head, so that the client knows it is connected; if it fails, the next write does
 	var news pullNews
 	pulling, ended := context.WithCancel(ctx)
 	defer ended()
@@ -37,7 +38,7 @@ func (s *Server) streamPull(w http.ResponseWriter, r *request, ref string, pull 
 	img, err := pull(ctx, ref, news.note)
 	ended()
 	showing.Wait()
-	last, err := s.lastOfPull(r, img, err)
+	last, err := s.lastOfPull(r, img, s.brokenOff(err))
 	if err == nil {
 		_ = out.write(append(news.events(), last...)) // if it fails, nobody is left to tell
 	}

@@ -34,11 +34,8 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 	}
 	start := time.Now()
 	result, err := s.runIn(ctx, o, asked)
-	if fault.Is(err, fault.Canceled) && s.draining.Err() != nil {
-		return errEnds()
-	}
 	if err != nil {
-		return err
+		return s.brokenOff(err)
 	}
 	result.DurationMS = time.Since(start).Milliseconds()
 	return writeJSON(w, http.StatusOK, result)

@@ -47,18 +47,19 @@ func (p parameter) value() string {
 	return strings.ToUpper(p.Name)
 }
 
-// content returns the words of curl for the body.
+// content returns the words of curl for the body: the first kind of body that the
+// operation takes.
 func (o operation) content() []string {
-	for _, kind := range slices.Sorted(maps.Keys(o.Body.Content)) {
-		switch {
-		case kind == "application/json":
-			return []string{"-H 'Content-Type: application/json'", "-d '" + o.Body.Content[kind].sample() + "'"}
-		case strings.HasPrefix(kind, "multipart/"):
-			return []string{"-F dest=/root/", "-F file=@FILE"}
-		}
-		return []string{"-H 'Content-Type: " + kind + "'", "--data-binary @FILE"}
+	kinds := slices.Sorted(maps.Keys(o.Body.Content))
+	switch {
+	case kinds == nil:
+		return nil
+	case kinds[0] == "application/json":
+		return []string{"-H 'Content-Type: application/json'", "-d '" + o.Body.Content[kinds[0]].sample() + "'"}
+	case strings.HasPrefix(kinds[0], "multipart/"):
+		return []string{"-F dest=/root/", "-F file=@FILE"}
 	}
-	return nil
+	return []string{"-H 'Content-Type: " + kinds[0] + "'", "--data-binary @FILE"}
 }
 
 // sample returns the first example as JSON, quoted for a shell's single quotes.

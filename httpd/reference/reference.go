@@ -39,7 +39,8 @@ func Page(document []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := template.New("page").Funcs(template.FuncMap{"schema": schema, "prose": prose}).Parse(layout)
+	r := newRenderer()
+	t, err := template.New("page").Funcs(template.FuncMap{"schema": r.schema, "prose": r.prose}).Parse(layout)
 	if err != nil {
 		return nil, fmt.Errorf("read the layout of the page: %w", err)
 	}
@@ -51,22 +52,28 @@ func Page(document []byte) ([]byte, error) {
 	return page.Bytes(), err
 }
 
-var quoted, bold = regexp.MustCompile("`([^`]*)`"), regexp.MustCompile(`\*\*([^*]*)\*\*`)
+// renderer renders the texts of a document. Its patterns are compiled once a page.
+type renderer struct{ quoted, bold, component *regexp.Regexp }
 
-// prose returns a description, with the little of Markdown that ours have.
-func prose(text string) template.HTML {
-	text = quoted.ReplaceAllString(template.HTMLEscapeString(text), "<code>$1</code>")
-	return template.HTML(bold.ReplaceAllString(text, "<b>$1</b>")) //nolint:gosec // escaped
+func newRenderer() renderer {
+	return renderer{
+		quoted: regexp.MustCompile("`([^`]*)`"), bold: regexp.MustCompile(`\*\*([^*]*)\*\*`),
+		component: regexp.MustCompile(`#/components/schemas/([A-Za-z]+)`),
+	}
 }
 
-var component = regexp.MustCompile(`#/components/schemas/([A-Za-z]+)`)
+// prose returns a description, with the little of Markdown that ours have.
+func (r renderer) prose(text string) template.HTML {
+	text = r.quoted.ReplaceAllString(template.HTMLEscapeString(text), "<code>$1</code>")
+	return template.HTML(r.bold.ReplaceAllString(text, "<b>$1</b>")) //nolint:gosec // escaped
+}
 
 // schema returns a schema as YAML, with links to the schemas that it names.
-func schema(node yaml.Node) (template.HTML, error) {
+func (r renderer) schema(node yaml.Node) (template.HTML, error) {
 	if node.IsZero() {
 		return "", nil
 	}
 	text, err := yaml.Marshal(&node)
 	escaped := template.HTMLEscapeString(string(text))
-	return template.HTML(component.ReplaceAllString(escaped, `<a href="#schema-$1">$1</a>`)), err //nolint:gosec // escaped
+	return template.HTML(r.component.ReplaceAllString(escaped, `<a href="#schema-$1">$1</a>`)), err //nolint:gosec // escaped
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -238,11 +239,23 @@ func TestBadImports(t *testing.T) {
 		t.Error("an upload that broke off succeeded")
 	}
 	must(t, body.Close())
-	p.kill() // all that it had open is closed
-	p.start()
+	for p.holds("layers") { // until the server has noticed
+	}
 	if left := append(p.files("layers"), p.files("images")...); len(left) != 0 {
 		t.Errorf("left %q", left)
 	}
+}
+
+// holds tells whether the server has a file open in a directory of the home.
+func (p *program) holds(dir string) bool {
+	p.t.Helper()
+	fds := filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "fd")
+	entries, err := os.ReadDir(fds)
+	must(p.t, err)
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		to, _ := os.Readlink(filepath.Join(fds, e.Name())) // it may be closed by now
+		return strings.HasPrefix(to, filepath.Join(p.home, dir)+"/")
+	})
 }
 
 // files lists what is in a directory of the home, but locks.
