@@ -15,7 +15,7 @@
 // surface for one step. save keeps values of the result; <name> in later
 // arguments is replaced with them. <box> is the box made last, <exec> the
 // exec, <name> a name of this case alone, <ROOTFS> a root file system and
-// <SHARE> a directory of the host that boxes may see, <long> 128 KiB of text, <mebibyte> more of it,
+// <SHARE> a directory of the host that boxes may see, with a file in it, <long> 128 KiB of text, <mebibyte> more of it,
 // <URL> the daemon, <HOME> the directory of profiles; <65 volumes> is so many.
 // Cases of the log queries store rows of the service <name> with log, from the
 // midnight <from> of <day> to a day later, <to>, which is where searches look.

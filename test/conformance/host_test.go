@@ -49,6 +49,7 @@ func newHost(t *testing.T) *host {
 	t.Setenv("SANDBOX_HOME", home)
 	must(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte("pull = \"never\"\n"), 0o600))
 	must(t, os.Chmod(h.share, 0o755)) //nolint:gosec // boxes look into it
+	must(t, os.WriteFile(filepath.Join(h.share, "file"), []byte("shared\n"), 0o600))
 	var err error
 	h.core, err = local.Open(local.Config{Home: home})
 	must(t, err)

@@ -116,7 +116,8 @@ func mountVolume(home string, root guestRoot, v options.Volume) error {
 	}
 	defer unix.Close(at)
 	if same, err := isDir(at); err != nil || same != dir {
-		return fault.New(fault.InvalidArgument, "volume host_path %s and guest_path %s: one is a directory and the other is not", v.HostPath, v.GuestPath)
+		return fault.New(fault.InvalidArgument, "volume host_path %s and guest_path %s: one is a directory and the other is not; "+
+			"name a guest_path of the same kind, or one that is not in the image", v.HostPath, v.GuestPath)
 	}
 	if err := unix.MoveMount(int(tree.Fd()), "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount volume %s: %w", v.GuestPath, err)
