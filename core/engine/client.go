@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
@@ -93,24 +94,37 @@ func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 
 // Start starts a stopped box; see [core.Engine].
 func (c *Client) Start(ctx context.Context, id string) (core.Record, error) {
-	var rec core.Record
 	if err := c.config.checkDisk(); err != nil {
-		return rec, err
+		return core.Record{}, err
 	}
-	err := c.shim.ask(ctx, wire.TypeStartBox, wire.BoxRequest{ID: id}, &rec)
-	return rec, err
+	return c.change(ctx, wire.TypeStartBox, wire.BoxRequest{ID: id}, api.Running)
 }
 
 // Stop stops a running box; see [core.Engine].
 func (c *Client) Stop(ctx context.Context, id string, grace time.Duration) (core.Record, error) {
+	return c.change(ctx, wire.TypeStopBox, wire.BoxRequest{ID: id, GraceMS: grace.Milliseconds()}, api.Stopped)
+}
+
+// change asks for another status of a box. A request that was sent twice may be
+// refused because the shim that has gone did what was asked: that is success.
+func (c *Client) change(ctx context.Context, t wire.Type, r wire.BoxRequest, want api.BoxStatus) (core.Record, error) {
 	var rec core.Record
-	err := c.shim.ask(ctx, wire.TypeStopBox, wire.BoxRequest{ID: id, GraceMS: grace.Milliseconds()}, &rec)
+	twice, err := c.shim.askAgain(ctx, t, r, &rec)
+	if twice && fault.Is(err, fault.InvalidState) {
+		if now, missing := c.Get(ctx, r.ID); missing == nil && now.Status == want {
+			return now, nil
+		}
+	}
 	return rec, err
 }
 
 // Remove removes a box; see [core.Engine].
 func (c *Client) Remove(ctx context.Context, id string, force bool) error {
-	return c.shim.ask(ctx, wire.TypeRemoveBox, wire.BoxRequest{ID: id, Force: force}, nil)
+	twice, err := c.shim.askAgain(ctx, wire.TypeRemoveBox, wire.BoxRequest{ID: id, Force: force}, nil)
+	if twice && fault.Is(err, fault.BoxNotFound) {
+		return nil // the shim that has gone has removed it
+	}
+	return err
 }
 
 // Sweep removes boxes that have stopped or failed; see [core.Boxes].

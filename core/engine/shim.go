@@ -35,29 +35,35 @@ type shim struct {
 // maxIdle is how many idle connections are kept. More are needed only in bursts.
 const maxIdle = 8
 
-// ask sends one request and reads its answer into v. If the shim has gone, the
-// request is sent once more, to a new shim, in two cases: on a kept connection,
-// whose shim may have gone while it was idle, and for a create, which names its
-// box.
+// ask sends one request and reads its answer into v; see [shim.askAgain].
 func (s *shim) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) error {
+	_, err := s.askAgain(ctx, t, body, v, fds...)
+	return err
+}
+
+// askAgain is ask, and tells whether the request was sent twice. If the shim has
+// gone, it is sent once more, to a new shim, in two cases: on a kept connection,
+// whose shim may have gone while it was idle, and for a create, which names its
+// box. The shim that has gone may have done it.
+func (s *shim) askAgain(ctx context.Context, t wire.Type, body, v any, fds ...int) (twice bool, _ error) {
 	for again := true; ; again = false {
 		conn, kept, err := s.connection(ctx)
 		if err != nil {
-			return err
+			return !again, err
 		}
 		err = exchange(ctx, conn, t, body, v, fds)
 		if err == nil || fault.Classified(err) {
 			s.keep(conn)
-			return err
+			return !again, err
 		}
 		_ = conn.Close()
 		switch {
 		case ctx.Err() != nil:
-			return fault.Of(fmt.Errorf("ask the shim: %w", ctx.Err()))
+			return !again, fault.Of(fmt.Errorf("ask the shim: %w", ctx.Err()))
 		case again && cutOff(err) && (kept || t == wire.TypeCreate):
 			s.drop() // the other kept connections have lost their shim too
 		default:
-			return fault.Wrap(fault.Engine, err, "the shim of %s has died; see %s", s.home, s.log())
+			return !again, fault.Wrap(fault.Engine, err, "the shim of %s has died; see %s", s.home, s.log())
 		}
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine"
-
+	"sandbox/core/engine/process"
+	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/test/boxes"
@@ -113,6 +115,67 @@ func TestShimHangs(t *testing.T) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
+	}
+}
+
+// A shim that goes after it has done what it was asked, and before it has said so:
+// the next one refuses it, and it is done all the same.
+func TestShimGoesBeforeItAnswers(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status  api.BoxStatus // that the box has then
+		refusal fault.Kind
+		ask     func(context.Context, *engine.Client, string) error
+	}{
+		"remove": {"", fault.BoxNotFound, func(ctx context.Context, e *engine.Client, id string) error { return e.Remove(ctx, id, true) }},
+		"stop": {api.Stopped, fault.InvalidState, func(ctx context.Context, e *engine.Client, id string) error {
+			_, err := e.Stop(ctx, id, time.Second)
+			return err
+		}},
+		"start": {api.Running, fault.InvalidState, func(ctx context.Context, e *engine.Client, id string) error {
+			_, err := e.Start(ctx, id)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, id := t.TempDir(), boxes.ID(t.Name(), 1)
+			boxes.Serve(t, filepath.Join(home, "engine"), wire.ShimSocket, forgetful(tt.refusal))
+			if tt.status != "" {
+				init, err := process.Of(os.Getpid())
+				if err == nil {
+					err = record.Open(home).Put(id, record.Box{Record: core.Record{ID: id, Status: tt.status}, Init: init}, false)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			e := boxes.Open(t, home)
+			if err := e.Flush(t.Context()); err != nil { // leaves a connection for the next request
+				t.Fatal(err)
+			}
+			if err := tt.ask(t.Context(), e, id); err != nil {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// forgetful is a shim that answers one request and goes at the second one, and the
+// next shim, which refuses.
+func forgetful(refusal fault.Kind) func(*wire.Conn) {
+	gone := false
+	return func(c *wire.Conn) {
+		_ = c.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: core.Version, PID: 1})
+		_, _ = c.Recv()
+		if gone {
+			_ = c.Send(wire.TypeError, wire.Error{Kind: refusal, Message: "refused"})
+			return
+		}
+		gone = true
+		_ = c.Send(wire.TypeDone, nil)
+		_, _ = c.Recv()
+		_ = c.Close()
 	}
 }
 

@@ -238,10 +238,10 @@ func (c *Conn) recvmsg(size int) (int, error) {
 	return n, c.takeRights(oob[:oobn], flags)
 }
 
+// takeRights takes the descriptors of a message. The kernel cuts them off where
+// there are more than fit, and also where this process can't have so many.
 func (c *Conn) takeRights(oob []byte, flags int) error {
-	if len(oob) == 0 {
-		return nil
-	}
+	before := len(c.fds)
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrProtocol, err)
@@ -253,7 +253,11 @@ func (c *Conn) takeRights(oob []byte, flags int) error {
 		}
 		c.fds = append(c.fds, fds...)
 	}
-	if flags&unix.MSG_CTRUNC != 0 || len(c.fds) > 2*MaxFDs {
+	cut := flags&unix.MSG_CTRUNC != 0
+	if cut && len(c.fds)-before < MaxFDs {
+		return fmt.Errorf("receive descriptors: %w", unix.EMFILE)
+	}
+	if cut || len(c.fds) > 2*MaxFDs {
 		return fmt.Errorf("%w: too many descriptors", ErrProtocol)
 	}
 	return nil
