@@ -256,7 +256,7 @@ func (s *shim) spawn() error {
 	defer home.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "start the shim")
+		return fmt.Errorf("start the shim: %w", err)
 	}
 	defer null.Close()
 	ready, theirs, err := os.Pipe()

@@ -104,6 +104,8 @@ func Of(err error) *Error {
 		kind = Canceled
 	case errors.Is(err, context.DeadlineExceeded):
 		kind = Timeout
+	case Short(err):
+		kind = ResourceExhausted
 	}
 	return &Error{Kind: kind, Message: err.Error()}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ func TestOf(t *testing.T) {
 		"joined":        {errors.Join(io.EOF, storage), fault.Storage, "EOF\nwrite box.json: short write"},
 		"canceled":      {fmt.Errorf("wait: %w", context.Canceled), fault.Canceled, "wait: context canceled"},
 		"late":          {context.DeadlineExceeded, fault.Timeout, "context deadline exceeded"},
+		"short":         {fmt.Errorf("dial: %w", syscall.EMFILE), fault.ResourceExhausted, "dial: too many open files"},
 		"unclassified":  {io.EOF, fault.Internal, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,6 +37,12 @@ func Host(err error) (k Kind, ok bool) {
 	return Internal, false
 }
 
+// Short reports whether err says that descriptors have run out, whatever it is
+// classified as.
+func Short(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
 // Disk classifies a failure of the home's file system as Storage, unless [Host]
 // says that memory, processes or descriptors have run out. The format says what
 // was being done, and Disk adds what the user can do about the state of the

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -228,6 +229,54 @@ func TestShimShortOfDescriptors(t *testing.T) {
 		}
 	}
 	b.Lives(t)
+}
+
+// A create whose shim is out of descriptors, at whichever step, is told so and
+// leaves nothing that the next sweep does not remove.
+func TestCreateShortOfDescriptors(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	pid := boxes.ShimPID(t, b.Home)
+	var usual unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual); err != nil {
+		t.Fatal(err)
+	}
+	for free, made := uint64(0), false; !made; free++ {
+		id := boxes.NextID(b.Home)
+		limit(t, pid, unix.Rlimit{Cur: open(t, pid) + free, Max: usual.Max})
+		_, err := boxes.Create(t.Context(), b.Engine, id, b.Root)
+		limit(t, pid, usual)
+		if made = err == nil; made {
+			err = b.Engine.Remove(t.Context(), id, true)
+		} else if fault.Is(err, fault.ResourceExhausted) {
+			_, err = b.Engine.Sweep(t.Context(), 0)
+		}
+		if err != nil {
+			t.Fatalf("with %d descriptors: %v", free, err)
+		}
+		if groups, _ := filepath.Glob("/sys/fs/cgroup/*/sandbox/" + id); len(groups) != 0 {
+			t.Fatalf("with %d descriptors: the groups %v are left", free, groups)
+		}
+	}
+	b.Lives(t)
+}
+
+// limit sets how many descriptors a process may have.
+func limit(t *testing.T, pid int, to unix.Rlimit) {
+	t.Helper()
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &to, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open returns how many descriptors a process has.
+func open(t *testing.T, pid int) uint64 {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint64(len(entries))
 }
 
 // A program that is out of descriptors is told so, and not that its boxes end.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // without this import the rules for devices are not applied
@@ -57,6 +58,9 @@ func groupRoot() string {
 // keeps a writable mount of them for the shim. libcontainer then makes no groups
 // and goes on without, as it does for a user without rights over cgroups.
 func takeGroups() error {
+	if _, err := hierarchyNames(); err != nil {
+		return fmt.Errorf("look at the host's cgroups: %w", err)
+	}
 	mounted, _ := filepath.Glob(hostGroups + "/*/tasks") // only a bad pattern fails
 	if cgroups.IsCgroup2UnifiedMode() || len(mounted) == 0 {
 		return nil // there is nothing to take; creating a box reports what is missing
@@ -107,9 +111,11 @@ func hybrid() bool {
 // keys are the hierarchies' names as libcontainer spells them.
 func (g groups) controllers() map[string]string {
 	paths := map[string]string{}
-	mounted, _ := filepath.Glob(filepath.Join(groupRoot(), "*", "tasks")) // only a bad pattern fails
-	for _, tasks := range mounted {
-		name := filepath.Base(filepath.Dir(tasks))
+	names, _ := hierarchyNames() // known since the shim began
+	for _, name := range names {
+		if !exists(filepath.Join(groupRoot(), name, "tasks")) {
+			continue
+		}
 		key := name
 		if name == "systemd" {
 			key = "name=systemd"
@@ -125,8 +131,36 @@ func (g groups) all() []string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return []string{g.unified()}
 	}
-	found, _ := filepath.Glob(g.dir("*")) // only a bad pattern fails
+	names, _ := hierarchyNames() // known since the shim began
+	var found []string
+	for _, name := range names {
+		if dir := g.dir(name); exists(dir) {
+			found = append(found, dir)
+		}
+	}
 	return found
+}
+
+// namesOnce are the names of the host's hierarchies, once they have been read.
+var namesOnce atomic.Pointer[[]string]
+
+// hierarchyNames returns the names of what lies where hierarchies are mounted. They
+// are read once, when the shim begins: a shim that is short of descriptors must not
+// take a box's groups for gone because it can't list them.
+func hierarchyNames() ([]string, error) {
+	if known := namesOnce.Load(); known != nil {
+		return *known, nil
+	}
+	entries, err := os.ReadDir(hostGroups)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	namesOnce.Store(&names)
+	return names, nil
 }
 
 func exists(path string) bool {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/opencontainers/cgroups"
@@ -35,6 +36,7 @@ type launcher struct {
 	state   string   // libcontainer's directory
 	program *os.File // sandbox-init
 	network *network.Host
+	unclean *sync.Map // by id, the boxes of which something could not be removed
 	log     *slog.Logger
 }
 
@@ -252,12 +254,16 @@ func (l launcher) cleanUp(id string, f *life) {
 	l.clean(id)
 }
 
-// clean removes a box's groups and libcontainer's state directory of it.
+// clean removes a box's groups and libcontainer's state directory of it. What can't
+// be removed now, for want of descriptors, the next sweep removes.
 func (l launcher) clean(id string) {
 	err := errors.Join(groups(id).remove(), os.RemoveAll(filepath.Join(l.state, id)))
-	if err != nil {
-		l.log.Error("clean up after a box", "box", id, "error", err)
+	if err == nil {
+		l.unclean.Delete(id)
+		return
 	}
+	l.unclean.Store(id, true)
+	l.log.Error("clean up after a box", "box", id, "error", err)
 }
 
 // expect receives one frame of type t and decodes it into v, unless v is nil. A
@@ -296,7 +302,7 @@ func socketPair() (*wire.Conn, *os.File, error) {
 // saying anything. So explain looks for itself whether a disk is full: the
 // home's, and the box's, which is mounted at root.
 func (l launcher) explain(err error, root string) error {
-	if f := fault.Of(err); fault.Classified(err) && f.Kind != fault.Engine && f.Kind != fault.Unsupported {
+	if f := fault.Of(err); fault.Classified(err) && !fault.Short(err) && f.Kind != fault.Engine && f.Kind != fault.Unsupported {
 		return err
 	}
 	for _, disk := range []struct{ path, name string }{{l.home, "the disk of the home " + l.home}, {root, "the box's disk"}} {
@@ -331,6 +337,11 @@ const (
 
 // engineFault classifies errors of libcontainer and init.
 func engineFault(err error) error {
+	// Go reports EBADF for a child that may not have a descriptor of so high a
+	// number. What a step takes a shortage for counts as little.
+	if fault.Short(err) || errors.Is(err, unix.EBADF) {
+		return fault.Wrap(fault.ResourceExhausted, err, "make the box: raise the limit of open files (ulimit -n)")
+	}
 	if fault.Classified(err) {
 		return err
 	}

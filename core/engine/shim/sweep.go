@@ -161,7 +161,10 @@ func (k *keeper) sweepGroups() {
 			continue
 		}
 		st, err := os.Stat(path)
+		_, unclean := k.launcher.unclean.Load(id)
 		switch {
+		case unclean:
+			k.launcher.clean(id)
 		case slices.ContainsFunc(firstProcesses(path), k.bears):
 			groups(id).kill()
 			k.launcher.clean(id)
