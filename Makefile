@@ -79,8 +79,8 @@ fuzz: ## run every fuzz target for FUZZTIME (20s)
 
 # The tests run once, without the race detector, under which they take more than
 # twice as long: `make race` is for changes of what runs at the same time, and
-# before a release. Measurements and generated requests (bench, fuzz, fuzz-api,
-# test-cgroup2) are left out too: they take from minutes to hours.
+# before a release. Measurements and generated requests (bench, soak, fuzz,
+# fuzz-api, test-cgroup2) are left out too: they take from minutes to hours.
 check: ## all that must hold before a change goes in, and what CI runs: format, vet, lint, spelling, scripts, subjects, bars, abi, tests, tidy tree
 	$(MAKE) deps PACKAGES='$(PACKAGES) $(CHECK_PACKAGES)'
 	$(MAKE) -j2 --output-sync=target $(CHECKS) tidy

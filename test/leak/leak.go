@@ -63,12 +63,19 @@ func Run(m interface{ Run() int }) int {
 // is for tests that run alone: what a parallel test uses looks like a leak.
 func Check(t *testing.T) {
 	t.Helper()
-	before := look()
+	left := Watch()
 	t.Cleanup(func() {
-		for _, line := range before.wait(timeout) {
+		for _, line := range left() {
 			t.Errorf("left behind: %s", line)
 		}
 	})
+}
+
+// Watch returns a function that waits for what comes after this call to go, and
+// names what does not. The first word of a name is its kind.
+func Watch() (left func() []string) {
+	before := look()
+	return func() []string { return before.wait(timeout) }
 }
 
 // seen is what there was at one time.

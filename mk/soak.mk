@@ -1,0 +1,9 @@
+# The product under load while it is killed, starved and damaged. SEED=n repeats
+# the choices of a run that printed it; make test has the short form.
+SECONDS ?= 300
+SEED    ?= $(shell date +%s)
+
+.PHONY: soak
+
+soak: root deps build ## disturb boxes under load for SECONDS (300), by kills, shortages and damage; SEED=n repeats one (needs root)
+	$(GO) test -count=1 -v -timeout 0 ./test/soak -seconds=$(SECONDS) -seed=$(SEED)
