@@ -18,6 +18,7 @@ func TestExamples(t *testing.T) {
 		{"streaming", "1000 lines on stdout, 1 on stderr, exit code 0\n", false},
 		{"conversation", "42\n/tmp\nit goes\nexit code 3\n", false},
 		{"files", "the box has all bytes\n", false},
+		{"images", "layer 1 of 1 is there\nexit code 0\na box stands on it\n", false},
 		{"lifecycle", "written\nstopped\nkept\nremoved\n", false},
 		{"errors", `incomplete options: code 5, invalid box options JSON: rootfs is missing; env is missing; volumes is missing; network is missing; ports is missing
 no such box: code 2, no box "nobody"
