@@ -18,7 +18,7 @@ var dockerWords = map[string]string{
 	"prune":     "sandbox gc for boxes that have ended, sandbox images prune for layers",
 	"rmi":       "sandbox images rm IMAGE",
 	"system":    "sandbox doctor, sandbox gc, sandbox info",
-	"top":       "sandbox ps BOX for its commands, sandbox exec BOX -- ps for all processes",
+	"top":       "sandbox stats for what boxes use, sandbox ps BOX for commands, sandbox exec BOX -- ps for all processes",
 	"unpause":   "sandbox start BOX",
 	"pause":     "sandbox stop BOX: its disk is kept",
 	"volume":    "-v HOST:GUEST of sandbox create: volumes are paths of the host",
