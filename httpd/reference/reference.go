@@ -9,7 +9,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
-	"regexp"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -39,8 +39,7 @@ func Page(document []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := newRenderer()
-	t, err := template.New("page").Funcs(template.FuncMap{"schema": r.schema, "prose": r.prose}).Parse(layout)
+	t, err := template.New("page").Funcs(template.FuncMap{"schema": schema, "prose": prose}).Parse(layout)
 	if err != nil {
 		return nil, fmt.Errorf("read the layout of the page: %w", err)
 	}
@@ -52,28 +51,35 @@ func Page(document []byte) ([]byte, error) {
 	return page.Bytes(), err
 }
 
-// renderer renders the texts of a document. Its patterns are compiled once a page.
-type renderer struct{ quoted, bold, component *regexp.Regexp }
-
-func newRenderer() renderer {
-	return renderer{
-		quoted: regexp.MustCompile("`([^`]*)`"), bold: regexp.MustCompile(`\*\*([^*]*)\*\*`),
-		component: regexp.MustCompile(`#/components/schemas/([A-Za-z]+)`),
-	}
-}
-
 // prose returns a description, with the little of Markdown that ours have.
-func (r renderer) prose(text string) template.HTML {
-	text = r.quoted.ReplaceAllString(template.HTMLEscapeString(text), "<code>$1</code>")
-	return template.HTML(r.bold.ReplaceAllString(text, "<b>$1</b>")) //nolint:gosec // escaped
+func prose(text string) template.HTML {
+	text = tagged(template.HTMLEscapeString(text), "`", "code")
+	return template.HTML(tagged(text, "**", "b")) //nolint:gosec // escaped
 }
+
+// tagged puts what stands between two marks between tags.
+func tagged(text, mark, tag string) string {
+	parts := strings.Split(text, mark)
+	for i := 1; i < len(parts); i += 2 {
+		parts[i] = "<" + tag + ">" + parts[i] + "</" + tag + ">"
+	}
+	return strings.Join(parts, "")
+}
+
+// letters are what the names of schemas are made of.
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // schema returns a schema as YAML, with links to the schemas that it names.
-func (r renderer) schema(node yaml.Node) (template.HTML, error) {
+func schema(node yaml.Node) (template.HTML, error) {
 	if node.IsZero() {
 		return "", nil
 	}
 	text, err := yaml.Marshal(&node)
-	escaped := template.HTMLEscapeString(string(text))
-	return template.HTML(r.component.ReplaceAllString(escaped, `<a href="#schema-$1">$1</a>`)), err //nolint:gosec // escaped
+	parts := strings.Split(template.HTMLEscapeString(string(text)), "#/components/schemas/")
+	for i, part := range parts[1:] {
+		rest := strings.TrimLeft(part, letters)
+		name := strings.TrimSuffix(part, rest)
+		parts[i+1] = `<a href="#schema-` + name + `">` + name + `</a>` + rest
+	}
+	return template.HTML(strings.Join(parts, "")), err //nolint:gosec // escaped
 }
