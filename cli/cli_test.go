@@ -84,7 +84,10 @@ func TestFlagsReachTheBox(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	dir := t.TempDir()
-	h.create("-n", "a", "--cpus", "1", "-m", "64", "-e", "A=1", "-w", "/tmp", "-u", "nobody", "--network", "None", "--label", "k=v", "--rm", "--rootfs", dir)
+	h.create("-n", "a", "--hostname", "db.local", "--cpus", "1", "-m", "64", "-e", "A=1", "-w", "/tmp", "-u", "nobody", "--network", "None", "--label", "k=v", "--rm", "--rootfs", dir)
+	if rec, err := h.runtime(false).Find(t.Context(), "a"); err != nil || rec.Options.Hostname != "db.local" {
+		t.Errorf("the host name of %+v, %v", rec.Options, err)
+	}
 	out, _, _ := h.sandbox("info", "a", "-o", "json")
 	var got api.Box
 	if err := json.Unmarshal([]byte(out), &got); err != nil {

@@ -37,6 +37,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVarP(&f.ports, "publish", "p", nil, "publish a port: `[IP:]HOST:GUEST[/udp]` (repeatable)")
 	fs.StringVarP(&f.WorkingDir, "workdir", "w", "", "working directory of commands")
 	fs.StringVarP(&f.User, "user", "u", "", "user of commands: a name or id, with :group if wanted")
+	fs.StringVar(&f.Hostname, "hostname", "", "host name of the box (default: its name, or its id where that is no host name)")
 	fs.StringVar(&f.Network, "network", f.Network, "Isolated or None")
 	fs.StringArrayVar(&f.labels, "label", nil, "label the box `KEY=VALUE` (repeatable)")
 	fs.StringVar(&f.RootfsPath, "rootfs", "", "use the root file system in `DIR`, read-only, in place of an image")

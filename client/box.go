@@ -32,6 +32,7 @@ type createBody struct {
 	DiskSizeGB int               `json:"disk_size_gb,omitempty"`
 	WorkingDir string            `json:"working_dir,omitempty"`
 	User       string            `json:"user,omitempty"`
+	Hostname   string            `json:"hostname,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
 	Volumes    []api.Volume      `json:"volumes,omitempty"`
 	Network    string            `json:"network"`
@@ -48,7 +49,7 @@ func newCreateBody(o options.Box) createBody {
 	return createBody{
 		Name: o.Name, Image: o.Image, RootfsPath: o.RootfsPath,
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
-		WorkingDir: o.WorkingDir, User: o.User, Env: o.Env, Volumes: volumes,
+		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
 	}
 }

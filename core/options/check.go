@@ -22,6 +22,25 @@ func (b Box) Check() error {
 	return p.Err(fault.InvalidArgument)
 }
 
+// validHostname tells whether all that stands between the dots of a name can be the
+// name of a host.
+func validHostname(name string) bool {
+	return len(name) <= 63 && !slices.ContainsFunc(strings.Split(name, "."), func(part string) bool { return !IsHostname(part) })
+}
+
+// IsHostname tells whether a name without dots can be that of a host.
+func IsHostname(name string) bool {
+	if name == "" || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
+		return false
+	}
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
 // checkRootfs checks the root file system. It names the members as the box
 // options document does.
 func (b Box) checkRootfs(p *problems) {
@@ -38,6 +57,7 @@ func (b Box) check(p *problems) {
 	p.Within("disk_size_gb", b.DiskSizeGB, 0, MaxDiskSizeGB)
 	p.absolute("working_dir", b.WorkingDir)
 	p.text("user", b.User)
+	p.When(b.Hostname != "" && !validHostname(b.Hostname), "hostname", "value", "must be letters, digits and hyphens, with dots between them, at most 63")
 	p.env("env", b.Env)
 	p.atMost("volumes", len(b.Volumes), MaxVolumes)
 	for i, v := range b.Volumes {

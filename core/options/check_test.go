@@ -26,6 +26,11 @@ func TestBoxCheck(t *testing.T) {
 		"name like a box":   {func(b *options.Box) { b.Name = "box_a" }, "name"},
 		"name like an exec": {func(b *options.Box) { b.Name = "exec_a" }, "name"},
 		"user":              {func(b *options.Box) { b.User = "a\x00b" }, "user"},
+		"host name":         {func(b *options.Box) { b.Hostname = "Db-1.example.com" }, ""},
+		"host name, long":   {func(b *options.Box) { b.Hostname = strings.Repeat("a.", 32) + "a" }, "hostname"},
+		"host name, parts":  {func(b *options.Box) { b.Hostname = "a..b" }, "hostname"},
+		"host name, hyphen": {func(b *options.Box) { b.Hostname = "a.-b" }, "hostname"},
+		"host name, text":   {func(b *options.Box) { b.Hostname = "a b" }, "hostname"},
 		"label":             {func(b *options.Box) { b.Labels = map[string]string{"k": "\x00"} }, "labels.k"},
 		"label key":         {func(b *options.Box) { b.Labels = map[string]string{"": "v"} }, "labels"},
 		"labels": {func(b *options.Box) {

@@ -61,6 +61,7 @@ type Box struct {
 	DiskSizeGB   int               `json:"disk_size_gb,omitempty"` // in GB of 1024 MiB; 0: no limit of its own
 	WorkingDir   string            `json:"working_dir,omitempty"`
 	User         string            `json:"user,omitempty"`
+	Hostname     string            `json:"hostname,omitempty"` // "" for the name, or the id where that is none
 	Env          map[string]string `json:"env,omitempty"`
 	Volumes      []Volume          `json:"volumes,omitempty"`
 	Network      string            `json:"network"`

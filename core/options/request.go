@@ -19,6 +19,7 @@ type createDocument struct {
 	Image      *string `json:"image"`
 	RootfsPath *string `json:"rootfs_path"`
 	User       *string `json:"user"`
+	Hostname   *string `json:"hostname"`
 	Labels     *object `json:"labels"`
 }
 
@@ -131,7 +132,7 @@ func (d *createDocument) box() Box {
 	b.AutoRemove = false
 	d.fill(&b)
 	b.Name, b.User, b.Labels = or(d.Name, ""), or(d.User, ""), or(d.Labels, nil)
-	b.RootfsPath = or(d.RootfsPath, "")
+	b.RootfsPath, b.Hostname = or(d.RootfsPath, ""), or(d.Hostname, "")
 	if b.Image = or(d.Image, ""); d.Image == nil && d.RootfsPath == nil {
 		b.Image = DefaultImage
 	}

@@ -17,7 +17,7 @@ func ToWire(r core.CreateRequest) wire.Create {
 	return wire.Create{ID: r.ID, Image: wire.Image(r.Image), Owned: r.Owned, Box: wire.Box{
 		Name: o.Name, Image: o.Image, RootfsPath: o.RootfsPath, RootfsWithin: o.RootfsWithin,
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
-		WorkingDir: o.WorkingDir, User: o.User, Env: o.Env, Volumes: volumes,
+		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove, Processes: o.Processes,
 	}}
 }
@@ -32,7 +32,7 @@ func FromWire(c wire.Create) core.CreateRequest {
 	return core.CreateRequest{ID: c.ID, Image: core.Image(c.Image), Owned: c.Owned, Options: options.Box{
 		Name: b.Name, Image: b.Image, RootfsPath: b.RootfsPath, RootfsWithin: b.RootfsWithin,
 		CPUs: b.CPUs, MemoryMiB: b.MemoryMiB, DiskSizeGB: b.DiskSizeGB,
-		WorkingDir: b.WorkingDir, User: b.User, Env: b.Env, Volumes: volumes,
+		WorkingDir: b.WorkingDir, User: b.User, Hostname: b.Hostname, Env: b.Env, Volumes: volumes,
 		Network: b.Network, Ports: b.Ports, Labels: b.Labels, AutoRemove: b.AutoRemove, Processes: b.Processes,
 	}}
 }

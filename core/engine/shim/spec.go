@@ -56,24 +56,16 @@ func config(b record.Box, root string) (*configs.Config, error) {
 	return c, nil
 }
 
-// hostname returns the box's name if it is a valid host name, or else its id.
+// hostname returns the host name that the box was given, or its name if that is a
+// valid one, or else its id.
 func hostname(b record.Box) string {
-	if validHostname(b.Options.Name) {
+	switch {
+	case b.Options.Hostname != "":
+		return b.Options.Hostname
+	case options.IsHostname(b.Options.Name):
 		return b.Options.Name
 	}
 	return b.ID
-}
-
-func validHostname(name string) bool {
-	if name == "" || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
-		return false
-	}
-	for _, c := range name {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
 }
 
 func namespaces() []specs.LinuxNamespace {

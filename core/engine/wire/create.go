@@ -21,6 +21,7 @@ type Box struct {
 	DiskSizeGB   int               `json:"disk_size_gb,omitempty"`
 	WorkingDir   string            `json:"working_dir,omitempty"`
 	User         string            `json:"user,omitempty"`
+	Hostname     string            `json:"hostname,omitempty"`
 	Env          map[string]string `json:"env,omitempty"`
 	Volumes      []Volume          `json:"volumes,omitempty"`
 	Network      string            `json:"network"`
