@@ -12,8 +12,8 @@
 //
 // Requests that are safe to send twice are sent again if the connection was
 // refused, or lost before the reply, or if the server says Retry-After: those that
-// read, those that remove, and the one that creates a box, which carries an
-// Idempotency-Key. Commands are never started twice.
+// read, those that remove, those that pull an image, and the one that creates a
+// box, which carries an Idempotency-Key. Commands are never started twice.
 package client
 
 import (
