@@ -231,7 +231,11 @@ func (s *shim) start(ctx context.Context) (*wire.Conn, error) {
 	if err := s.spawn(); err != nil {
 		return nil, err
 	}
-	return s.dial(ctx)
+	conn, err := s.dial(ctx)
+	if err != nil && gone(err) {
+		err = fault.Wrap(fault.Engine, err, "the shim of %s has died as it began; see %s", s.home, s.log())
+	}
+	return conn, err
 }
 
 // startTimeout bounds the wait for a new shim to become ready. It may first have

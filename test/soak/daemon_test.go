@@ -19,6 +19,9 @@ import (
 	"sandbox/test/programs"
 )
 
+// address is where the daemon listens, in a network of its own.
+const address = "127.0.0.1:9090"
+
 // server is the daemon, again and again.
 type server struct {
 	soak *soak
@@ -62,8 +65,8 @@ func (d *server) ready() error {
 			return fmt.Errorf("the daemon ended: %s", tail(d.soak.daemonLog(), ""))
 		default:
 		}
-		if client.Listens(d.soak.ctx, d.soak.socket()) {
-			return nil
+		if conn, err := net.Dial("tcp", address); err == nil && client.Listens(d.soak.ctx, d.soak.socket()) {
+			return conn.Close()
 		}
 		if !d.soak.pause(nil) {
 			return fmt.Errorf("the daemon does not get ready: %s", tail(d.soak.daemonLog(), ""))
@@ -100,7 +103,7 @@ func (s *soak) connect() []*client.Client {
 	must(s.t, err)
 	key, err := local.CreateKey(s.ctx, client.NewKey{Name: "soak", Permissions: []string{"Boxes"}})
 	must(s.t, err)
-	tcp, err := client.New(client.Options{URL: "http://127.0.0.1:9090", Credential: client.NewApiKeyCredential(key.Secret)})
+	tcp, err := client.New(client.Options{URL: "http://" + address, Credential: client.NewApiKeyCredential(key.Secret)})
 	must(s.t, err)
 	return []*client.Client{local, tcp}
 }

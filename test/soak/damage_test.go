@@ -99,7 +99,7 @@ func (s *soak) damageKey(w *worker) {
 	}
 	s.overwrite("daemon", "keys", key.ID+".json")
 	s.killDaemon()
-	c, err := client.New(client.Options{URL: "http://127.0.0.1:9090", Credential: client.NewApiKeyCredential(key.Secret)})
+	c, err := client.New(client.Options{URL: "http://" + address, Credential: client.NewApiKeyCredential(key.Secret)})
 	must(s.t, err)
 	defer c.Close()
 	if _, err := c.Me(s.ctx); !fault.Is(err, fault.Unauthenticated) {

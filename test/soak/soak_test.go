@@ -26,8 +26,8 @@
 //   - An exec goes on and ends with its own exit code: no kill of the daemon or of the
 //     shim ends it, nor a full disk.
 //   - A file that was put into a box comes out with the same bytes, also after the box
-//     was stopped and started. The one exception is a box with a disk_size_gb, whose disk
-//     is a sparse file, when there is no room for that file.
+//     was stopped and started. Boxes with a disk_size_gb are left out: their disk is a
+//     sparse file, which fails like a broken disk when there is no room for it.
 //   - One Idempotency-Key is one box.
 //   - A call that failed can be repeated, and then succeeds, or says that it was done.
 //   - The boxes of a program with the library go with it, however it ends.

@@ -28,9 +28,8 @@ type worker struct {
 	name string
 	made int
 	done []follower // the commands of the present box that have ended
-	// sized tells whether the present box has a disk with a size. It is a sparse
-	// file: what was written to it and not synced is lost when the home's disk is
-	// full, as with any disk that fails.
+	// sized tells whether the present box has a disk with a size: a sparse file, which
+	// fails like a broken disk when the home's is full. It is there for its loop device.
 	sized bool
 }
 
@@ -73,7 +72,10 @@ func (w *worker) life() {
 		return
 	}
 	w.done = nil
-	ways := []func(box string) error{w.output, w.files, w.echo, w.terminal, w.restart, w.canceled, w.once}
+	ways := []func(box string) error{w.output, w.echo, w.terminal, w.canceled, w.once}
+	if !w.sized {
+		ways = append(ways, w.files, w.restart)
+	}
 	for _, i := range w.rng.Perm(len(ways))[:1+w.rng.IntN(len(ways))] {
 		if err = ways[i](box); err != nil {
 			break

@@ -1,12 +1,15 @@
 package shim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,9 +53,10 @@ type life struct {
 
 // launch starts a box. On failure nothing of it is left in the kernel.
 func (l launcher) launch(b record.Box) (f *life, err error) {
+	full := exhausted(l.home)
 	net, err := l.reservePorts(b.Options)
 	if err != nil {
-		return nil, err
+		return nil, engineFault(err)
 	}
 	defer func() {
 		if err != nil {
@@ -72,12 +76,12 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 	defer child.Close()
 	life, err := l.run(b, tree.root, child, mounted)
 	if err != nil {
-		return nil, l.explain(err, tree.root)
+		return nil, l.explain(err, tree.root, full)
 	}
 	_ = child.Close() // only init has this end now, so its death reads as EOF
 	if err := l.greet(b, life.init.PID, net, control); err != nil {
 		l.end(b.ID, life)
-		return nil, l.explain(fmt.Errorf("start the box's init: %w", err), tree.root)
+		return nil, l.explain(fmt.Errorf("start the box's init: %w", err), tree.root, full)
 	}
 	life.net = net
 	return life, nil
@@ -297,18 +301,24 @@ func socketPair() (*wire.Conn, *os.File, error) {
 	return c, os.NewFile(uintptr(p[1]), "shim"), c.SetTimeout(initTimeout)
 }
 
+// doubtful are the kinds that a step may have taken a shortage for.
+var doubtful = []fault.Kind{fault.Engine, fault.Unsupported, fault.Upstream, fault.ResourceExhausted}
+
 // explain classifies the error with which a box could not be started. On a full
 // disk each step fails with an error of its own, and init may even end without
 // saying anything. So explain looks for itself whether a disk is full: the
-// home's, and the box's, which is mounted at root.
-func (l launcher) explain(err error, root string) error {
-	if f := fault.Of(err); fault.Classified(err) && !fault.Short(err) && f.Kind != fault.Engine && f.Kind != fault.Unsupported {
+// home's, and the box's, which is mounted at root. before is what the home's had
+// run out of when the start began, "" for nothing: since then room may have been
+// freed.
+func (l launcher) explain(err error, root, before string) error {
+	if f := fault.Of(err); fault.Classified(err) && !slices.Contains(doubtful, f.Kind) {
 		return err
 	}
-	for _, disk := range []struct{ path, name string }{{l.home, "the disk of the home " + l.home}, {root, "the box's disk"}} {
-		if what := exhausted(disk.path); what != "" {
-			return fault.Wrap(fault.Storage, err, "%s has no %s left: free some", disk.name, what)
-		}
+	if what := cmp.Or(before, exhausted(l.home)); what != "" {
+		return fault.Wrap(fault.Storage, err, "the disk of the home %s has no %s left: free some", l.home, what)
+	}
+	if what := exhausted(root); what != "" {
+		return fault.Wrap(fault.Storage, err, "the box's disk has no %s left: free some", what)
 	}
 	return engineFault(err)
 }
@@ -337,9 +347,10 @@ const (
 
 // engineFault classifies errors of libcontainer and init.
 func engineFault(err error) error {
-	// Go reports EBADF for a child that may not have a descriptor of so high a
-	// number. What a step takes a shortage for counts as little.
-	if fault.Short(err) || errors.Is(err, unix.EBADF) {
+	// What a step takes a shortage for counts as little. Go reports EBADF for a child
+	// that may not have a descriptor of so high a number, and netlink's errors have the
+	// kernel's as text alone.
+	if fault.Short(err) || errors.Is(err, unix.EBADF) || strings.Contains(err.Error(), unix.EMFILE.Error()) {
 		return fault.Wrap(fault.ResourceExhausted, err, "make the box: raise the limit of open files (ulimit -n)")
 	}
 	if fault.Classified(err) {
