@@ -316,11 +316,21 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer b.change.Unlock()
+	conn, err := k.dialInit(id)
+	if fault.Short(err) { // before anything is noted: to kill the box would be no stop
+		return core.Record{}, fmt.Errorf("stop box %s: %w", id, err)
+	}
 	life, ended := k.stopping(b)
+	if err == nil {
+		defer conn.Close()
+	}
 	if life == nil {
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is not running", id)
 	}
-	if err := k.askToStop(id, grace); err != nil {
+	if err == nil {
+		err = askToStop(conn, grace)
+	}
+	if err != nil {
 		k.log.Warn("a box did not stop in time and is killed", "box", id, "error", err)
 		_ = life.handle.Kill()
 	}
@@ -353,19 +363,19 @@ func (k *keeper) stopping(b *box) (*life, *ending) {
 	return b.life, b.ended
 }
 
-// askToStop asks init to end the box's commands within the grace period, and
-// waits until init answers that all have ended.
-func (k *keeper) askToStop(id string, grace time.Duration) error {
+// dialInit connects to a box's init.
+func (k *keeper) dialInit(id string) (*wire.Conn, error) {
 	dir, err := openPath(record.Dir(k.home, id))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer dir.Close()
-	conn, err := wire.Dial(dir, wire.InitSocket)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
+	return wire.Dial(dir, wire.InitSocket)
+}
+
+// askToStop asks init to end the box's commands within the grace period, and
+// waits until init answers that all have ended.
+func askToStop(conn *wire.Conn, grace time.Duration) error {
 	if err := conn.SetTimeout(grace + stopSlack); err != nil {
 		return err
 	}
@@ -387,7 +397,10 @@ func (k *keeper) remove(id string, force bool) error {
 		return fault.New(fault.InvalidState, "box %s is running: stop it first, or use force", id)
 	}
 	if life, ended := k.stopping(b); life != nil {
-		_ = k.askToStop(id, 0) // so that commands in it end as stopped, not as lost
+		if conn, err := k.dialInit(id); err == nil {
+			_ = askToStop(conn, 0) // so that commands in it end as stopped, not as lost
+			_ = conn.Close()
+		}
 		_ = life.handle.Kill()
 		<-ended.noted
 	}
