@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -411,6 +412,8 @@ const killRounds = 100
 func killGroup(path string) {
 	for range killRounds {
 		pids, _ := cgroups.GetAllPids(path)
+		// A thread of ours that could not leave is in here by its process.
+		pids = slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() })
 		if len(pids) == 0 {
 			return
 		}

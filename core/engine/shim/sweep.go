@@ -163,9 +163,7 @@ func (k *keeper) sweepGroups() {
 		st, err := os.Stat(path)
 		_, unclean := k.launcher.unclean.Load(id)
 		switch {
-		case unclean:
-			k.launcher.clean(id)
-		case slices.ContainsFunc(firstProcesses(path), k.bears):
+		case unclean || slices.ContainsFunc(firstProcesses(path), k.bears):
 			groups(id).kill()
 			k.launcher.clean(id)
 		case err == nil && time.Since(st.ModTime()) > minGroupAge && len(groups(id).processes()) == 0:
