@@ -338,10 +338,11 @@ func exhausted(path string) string {
 	return ""
 }
 
-// leastSpace (in bytes) and leastFiles are what the start of a box needs on a
-// disk: it writes a few directories and files of a few bytes.
+// leastSpace (in bytes) and leastFiles are below what a disk counts as full once a
+// start has failed. The start needs less: a few directories and files of a few bytes.
+// But on a full disk room comes free and goes all the time, in pieces of this size.
 const (
-	leastSpace = 64 << 10
+	leastSpace = 4 << 20
 	leastFiles = 16
 )
 
