@@ -165,8 +165,8 @@ func TestShimKilledInStop(t *testing.T) {
 	if err := syscall.Kill(boxes.ShimPID(t, b.Home), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err == nil {
-		t.Error("the stop came back as done")
+	if err := <-done; err != nil { // asked of the next shim, which finishes the stop
+		t.Error(err)
 	}
 	if err := b.Engine.Flush(t.Context()); err != nil { // starts the next shim
 		t.Fatal(err)
