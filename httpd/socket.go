@@ -42,7 +42,7 @@ type socket struct {
 	*websocket.Conn
 	remote bool           // the client came over TCP, where it may vanish unnoticed
 	beat   time.Duration  // between two pings
-	heard  atomic.Int64   // time of the last frame from the client, in Unix ns
+	pings  atomic.Int32   // sent since the last frame from the client
 	busy   atomic.Int32   // writes under way, to the client or to the command
 	ends   sync.WaitGroup // the goroutines that serve starts
 }
@@ -71,7 +71,6 @@ func (s *Server) upgrade(w http.ResponseWriter, r *request) (*socket, error) {
 	}
 	c := &socket{Conn: conn, remote: r.by == ByKey, beat: s.Heartbeat}
 	c.SetReadLimit(maxFrame)
-	c.listening()
 	c.SetPongHandler(func(string) error { c.listening(); return nil })
 	return c, nil
 }
@@ -93,7 +92,7 @@ func (r *request) chosen() []string {
 }
 
 // listening notes that the client is alive.
-func (c *socket) listening() { c.heard.Store(time.Now().UnixNano()) }
+func (c *socket) listening() { c.pings.Store(0) }
 
 // control is a text frame from a client (contract, section 5).
 type control struct {
@@ -308,7 +307,9 @@ func (c *socket) ping(ctx context.Context, cancel context.CancelCauseFunc) {
 			c.listening()
 			continue
 		}
-		if c.remote && time.Since(time.Unix(0, c.heard.Load())) > silent*c.beat {
+		// Pings are counted, and not time: while this process itself stands still,
+		// it asks no client anything.
+		if c.remote && c.pings.Add(1) > silent {
 			cancel(errHungUp)
 			return
 		}

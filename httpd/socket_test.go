@@ -89,8 +89,8 @@ func TestNoPong(t *testing.T) {
 	for err == nil { // until the server closes
 		_, _, err = conn.ReadMessage()
 	}
-	if pings < 2 {
-		t.Errorf("%d pings, then %v", pings, err)
+	if want := 4; pings != want {
+		t.Errorf("%d pings, then %v; want %d pings", pings, err, want)
 	}
 	box, err := s.runtime.Get(t.Context(), id)
 	must(t, err)
