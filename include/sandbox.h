@@ -35,8 +35,9 @@
  *   gone within seconds after the last) and sandbox-init (process 1 of each
  *   box). They are looked for, in this order: in the directory that the
  *   environment variable SANDBOX_HELPER_DIR names; in the directory of the
- *   library's own file; in ../libexec/sandbox from there; in PATH. If they
- *   are nowhere, sandbox_runtime_new fails and names every place it tried.
+ *   library's own file; in ../libexec/sandbox from there; in each directory of
+ *   PATH, and in ../libexec/sandbox from it. If they are nowhere,
+ *   sandbox_runtime_new fails and names every place it tried.
  *
  *
  * WHAT THIS VERSION CANNOT DO YET
