@@ -48,7 +48,7 @@ programs:
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox-shim ./cmd/sandbox-shim
 
 image: root deps $(BUILD)/debian.tar build ## make a small Debian image and import it as the alias "default" (needs root)
-	$(BUILD)/sandbox images import default $(BUILD)/debian.tar
+	$(BUILD)/sandbox --local images import default $(BUILD)/debian.tar
 
 # Debian with bash and python3; made again when its recipe changes.
 $(BUILD)/debian.tar: test/image/debian.sh
@@ -57,7 +57,7 @@ $(BUILD)/debian.tar: test/image/debian.sh
 
 demo: root deps image examples ## from nothing to Python computing in a box, from C and from the command line (needs root)
 	$(BUILD)/examples/hello
-	$(BUILD)/sandbox run default -- python3 -c 'print("from the command line: 2**100 =", 2**100)'
+	$(BUILD)/sandbox --local run default -- python3 -c 'print("from the command line: 2**100 =", 2**100)'
 
 # Boxes are made of mounts, cgroups and namespaces.
 root:

@@ -81,7 +81,7 @@ func (h host) importDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, h.command(t, filepath.Join(dir, "sandbox"), "images", "import", "default", h.rootfs))
+	run(t, h.command(t, filepath.Join(dir, "sandbox"), "--local", "images", "import", "default", h.rootfs))
 }
 
 // TestInstalled builds a program against an installed library, as pkg-config says.

@@ -89,7 +89,7 @@ func (p *program) launch() *bufio.Reader {
 // importBusybox imports the root file system as the image "busybox".
 func (p *program) importBusybox() {
 	p.t.Helper()
-	cmd := exec.Command(filepath.Join(programs.Dir(), "sandbox"), "images", "import", "busybox", p.rootfs)
+	cmd := exec.Command(filepath.Join(programs.Dir(), "sandbox"), "--local", "images", "import", "busybox", p.rootfs)
 	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+p.home)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		p.t.Fatalf("%v: %s", err, out)

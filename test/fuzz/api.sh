@@ -29,7 +29,7 @@ for applet in $(/bin/busybox --list | grep -vx busybox); do ln -s busybox "$work
 echo 'root:x:0:0:root:/root:/bin/sh' >"$work/root/etc/passwd"
 # Generated requests name any text as an image: don't pull.
 echo 'pull = "never"' >"$SANDBOX_HOME/config.toml"
-"$build/sandbox" images import default "$work/root" >/dev/null
+"$build/sandbox" --local images import default "$work/root" >/dev/null
 
 printf '[logs.budget]\nqueries_per_minute = 1000000\n' >"$work/config.toml"
 "$build/sandbox" serve --listen 127.0.0.1:0 --config "$work/config.toml" 2>"$work/log" &

@@ -144,7 +144,7 @@ func begin(t *testing.T) *soak {
 	must(t, os.WriteFile(filepath.Join(s.home, "config.toml"), []byte("disk_floor_mib = 0\n"), 0o600)) // so that the disk really is full
 	s.daemon = &server{soak: s}
 	must(t, s.daemon.start(0))
-	s.command("images", "import", "busybox", s.root)
+	s.command("--local", "images", "import", "busybox", s.root)
 	s.clients = s.connect()
 	return s
 }
