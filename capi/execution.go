@@ -280,10 +280,7 @@ func (x *execution) descriptor(stream C.SandboxStream) (int, error) {
 		return 0, fault.New(fault.InvalidState, "the command has no stream %d", int(stream))
 	}
 	fd := -1
-	if conn, err := f.SyscallConn(); err == nil {
-		_ = conn.Control(func(n uintptr) { fd = int(n) }) // fails when the file is closed
-	}
-	if fd < 0 {
+	if core.WithFD(f, func(n int) error { fd = n; return nil }) != nil {
 		return 0, fault.New(fault.InvalidState, "stream %d was closed", int(stream))
 	}
 	return fd, nil

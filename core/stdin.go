@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"io"
 	"os"
 	"sync/atomic"
@@ -11,6 +12,22 @@ import (
 type Stdin struct {
 	*os.File
 	written *atomic.Int64
+}
+
+// WithFD calls do with the descriptor, which stays open until do returns: who
+// takes it from Fd may find that another goroutine has closed it. Errors: do's,
+// and os.ErrClosed.
+func (s *Stdin) WithFD(do func(fd int) error) error { return WithFD(s.File, do) }
+
+// WithFD does for a file what [Stdin.WithFD] does.
+func WithFD(f *os.File, do func(fd int) error) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = conn.Control(func(fd uintptr) { failed = do(int(fd)) })
+	return errors.Join(err, failed)
 }
 
 // Write writes to the command.

