@@ -282,6 +282,24 @@ func TestStopShortOfDescriptors(t *testing.T) {
 	}
 }
 
+// A start takes away what a stop that was short of descriptors has left.
+func TestStartAfterUncleanStop(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	if _, err := b.Engine.Stop(t.Context(), b.ID, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(b.Home, "engine", "state", b.ID, "left"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Engine.Start(t.Context(), b.ID); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := boxes.Output(t, b.Engine, b.ID, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
+		t.Errorf("the box says %q", out)
+	}
+}
+
 // limit sets how many descriptors a process may have.
 func limit(t *testing.T, pid int, to unix.Rlimit) {
 	t.Helper()

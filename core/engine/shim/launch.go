@@ -53,6 +53,9 @@ type life struct {
 
 // launch starts a box. On failure nothing of it is left in the kernel.
 func (l launcher) launch(b record.Box) (f *life, err error) {
+	if err := l.cleanAgain(b.ID); err != nil {
+		return nil, err
+	}
 	full := exhausted(l.home)
 	net, err := l.reservePorts(b.Options)
 	if err != nil {
@@ -268,6 +271,20 @@ func (l launcher) clean(id string) {
 	}
 	l.unclean.Store(id, true)
 	l.log.Error("clean up after a box", "box", id, "error", err)
+}
+
+// cleanAgain removes what an earlier life of a box has left, if its clean failed
+// for want of descriptors: beside that, libcontainer makes no container. Errors:
+// ResourceExhausted.
+func (l launcher) cleanAgain(id string) error {
+	if _, err := os.Lstat(filepath.Join(l.state, id)); err != nil {
+		return nil // nothing is left, which is the usual case
+	}
+	l.clean(id)
+	if _, left := l.unclean.Load(id); left {
+		return fault.New(fault.ResourceExhausted, "what an earlier run of box %s has left can't be removed: the shim's log says why, and 'sandbox gc' tries again", id)
+	}
+	return nil
 }
 
 // expect receives one frame of type t and decodes it into v, unless v is nil. A
