@@ -26,6 +26,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -204,14 +205,12 @@ func (s *Store) load(box string) ([]written, error) {
 // ctx.
 func (s *Store) AwaitRecords(ctx context.Context, box string) error {
 	s.mu.Lock()
-	var live []*Exec
-	for _, e := range s.live {
-		if e.rec.BoxID == box {
-			live = append(live, e)
-		}
-	}
+	live := slices.Collect(maps.Values(s.live))
 	s.mu.Unlock()
 	for _, e := range live {
+		if e.Record().BoxID != box {
+			continue
+		}
 		if err := e.Wait(ctx); err != nil {
 			return err
 		}
