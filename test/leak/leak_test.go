@@ -1,6 +1,7 @@
 package leak
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,6 +59,37 @@ func TestDirs(t *testing.T) {
 	}
 	if left := dirs(dir); len(left) != 1 || !strings.HasSuffix(left[0], "home") {
 		t.Errorf("got %q", left)
+	}
+}
+
+func TestMentions(t *testing.T) {
+	t.Parallel()
+	const dir = "/tmp/leak-1/"
+	for name, test := range map[string]struct {
+		file, content string
+		want          bool
+	}{
+		"argument":        {"cmdline", "sandbox-shim\x00serve\x00/tmp/leak-1/home\x00", true},
+		"variable":        {"environ", "TMPDIR=/tmp/leak-1/x\x00", true},
+		"open file":       {"fd/3", "/tmp/leak-1/home/lock", true},
+		"another's home":  {"cmdline", "sandbox-shim\x00serve\x00/tmp/leak-2/home\x00", false},
+		"another's file":  {"fd/3", "/tmp/leak-2/home/lock", false},
+		"mount, a copy's": {"mountinfo", "36 35 8:1 / /tmp/leak-1/disk rw - ext4 /dev/loop0 rw\n", false},
+	} {
+		proc := t.TempDir()
+		path := filepath.Join(proc, test.file)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if strings.HasPrefix(test.file, "fd/") {
+			err = errors.Join(err, os.Symlink(test.content, path))
+		} else {
+			err = errors.Join(err, os.WriteFile(path, []byte(test.content), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mentions(proc, dir); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
 	}
 }
 

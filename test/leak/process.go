@@ -55,15 +55,16 @@ func inspect(dir string) process {
 	return p
 }
 
-// mentions tells whether a process has to do with files below directory: by its
-// arguments, environment, open files or mounts.
+// mentions tells whether a process has to do with files below dir: by its
+// arguments, environment or open files. Its mounts don't tell: a shim of another
+// suite starts with a copy of all mounts of the host, and keeps it.
 func mentions(proc, dir string) bool {
-	for _, name := range []string{"cmdline", "environ", "mountinfo"} {
+	for _, name := range []string{"cmdline", "environ"} {
 		if strings.Contains(read(proc+"/"+name), dir) {
 			return true
 		}
 	}
-	links, _ := filepath.Glob(dir + "/fd/*")
+	links, _ := filepath.Glob(proc + "/fd/*")
 	for _, link := range links {
 		if target, _ := os.Readlink(link); strings.HasPrefix(target, dir) {
 			return true
