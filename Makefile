@@ -100,6 +100,7 @@ fmt: ## format the Go sources
 	gofmt -s -w $$(git ls-files '*.go')
 
 docs: ## rewrite the generated documents, and what documents quote
+	$(GO) run ./bindings/generate
 	$(GO) test ./core/fault -run TestDocument -update
 	$(GO) test ./logs/sql/check -run TestDocument -update
 	$(GO) test ./test -run 'TestQuoted|TestContents' -update
