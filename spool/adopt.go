@@ -98,12 +98,12 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) error {
 // keep holds an exec in memory until its end can be written.
 func (s *Store) keep(e *Exec) {
 	s.mu.Lock()
-	s.live[e.rec.ID] = e
+	s.live[e.id] = e
 	s.mu.Unlock()
 	s.pumps.Go(func() {
 		e.insist()
 		s.mu.Lock()
-		delete(s.live, e.rec.ID)
+		delete(s.live, e.id)
 		s.mu.Unlock()
 	})
 }

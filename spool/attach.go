@@ -35,7 +35,7 @@ func (e *Exec) attach(place **Attached, skip [2]int64) (*Attached, error) {
 	}
 	e.mu.Unlock()
 	if taken {
-		return nil, fault.New(fault.InvalidState, "another client is attached to exec %s", e.rec.ID)
+		return nil, fault.New(fault.InvalidState, "another client is attached to exec %s", e.id)
 	}
 	if err := e.join(&a.r); err != nil {
 		a.free()
@@ -91,7 +91,7 @@ func (a *Attached) Writes() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.writer() != a {
-		return fault.New(fault.InvalidState, "exec %s is a terminal whose own client is there and writes alone: here it can only be watched", e.rec.ID)
+		return fault.New(fault.InvalidState, "exec %s is a terminal whose own client is there and writes alone: here it can only be watched", e.id)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func TestEndThatCantBeWritten(t *testing.T) {
 			}
 			wantEnd := func(when string) {
 				t.Helper()
-				got, err := h.Get(h.box.ID(), e.rec.ID)
+				got, err := h.Get(h.box.ID(), e.Record().ID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -77,7 +77,7 @@ func TestIndexCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.again(t)
-			stored, err := h.Get(h.box.ID(), e.rec.ID)
+			stored, err := h.Get(h.box.ID(), e.Record().ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func TestDamagedExec(t *testing.T) {
 		t.Errorf("listed: %v", places)
 	}
 	for when := range 2 { // first the record is set aside, then the one in its place is read
-		e, err := h.Get(h.box.ID(), damaged.rec.ID)
+		e, err := h.Get(h.box.ID(), damaged.Record().ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestDamagedExec(t *testing.T) {
 			t.Errorf("look %d: output %q", when, got.out[Stdout].String())
 		}
 	}
-	if e, err := h.Get(h.box.ID(), whole.rec.ID); err != nil || *e.Record().ExitCode != 3 {
+	if e, err := h.Get(h.box.ID(), whole.Record().ID); err != nil || *e.Record().ExitCode != 3 {
 		t.Errorf("the other: %v", err)
 	}
 	if _, err := os.Stat(damaged.out.base + ".damaged"); err != nil {

@@ -14,6 +14,7 @@ import (
 // from its record. It is safe for concurrent use.
 type Exec struct {
 	s       *Store
+	id, box string     // of the record
 	command *core.Exec // nil if it does not run
 
 	poll *poller       // the pump's poller, to wake it
@@ -89,7 +90,7 @@ func (e *Exec) running() (*core.Exec, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended || e.command == nil {
-		return nil, fault.New(fault.InvalidState, "exec %s has ended: it is %s", e.rec.ID, e.rec.Status)
+		return nil, fault.New(fault.InvalidState, "exec %s has ended: it is %s", e.id, e.rec.Status)
 	}
 	return e.command, nil
 }
@@ -159,5 +160,5 @@ func abandon(command *core.Exec) {
 
 // storage wraps an error of an exec's files.
 func (e *Exec) storage(err error) error {
-	return fault.Disk(err, "read or write the output of exec %s", e.rec.ID)
+	return fault.Disk(err, "read or write the output of exec %s", e.id)
 }

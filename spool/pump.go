@@ -84,7 +84,7 @@ func (u *pump) run() {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			u.left = [2]int64{} // a terminal held less than it seemed to
 		} else if err != nil {
-			u.e.s.log.Error("the output of an exec can't be read any more", "exec_id", u.e.rec.ID, "error", err)
+			u.e.s.log.Error("the output of an exec can't be read any more", "exec_id", u.e.id, "error", err)
 			u.stays = true
 		}
 		u.take(Stdout, ready[Stdout] || len(u.unsaved) > 0)
@@ -234,7 +234,7 @@ func (u *pump) close(place source) {
 func (u *pump) ended() {
 	end, err := u.x.Exit()
 	if err != nil {
-		u.e.s.log.Warn("how an exec ended is not known", "exec_id", u.e.rec.ID, "error", err)
+		u.e.s.log.Warn("how an exec ended is not known", "exec_id", u.e.id, "error", err)
 		end = api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now()}
 	}
 	u.end, u.over = end, time.Now().Add(drain)
@@ -271,13 +271,13 @@ func (u *pump) trouble(err error) bool {
 	now := time.Now()
 	if u.late.IsZero() {
 		u.late = now
-		u.e.s.log.Error("output can't be written: the command waits until it can", "exec_id", u.e.rec.ID, "box_id", u.e.rec.BoxID, "error", err)
+		u.e.s.log.Error("output can't be written: the command waits until it can", "exec_id", u.e.id, "box_id", u.e.box, "error", err)
 	}
 	if kind, _ := fault.Host(err); kind == fault.Storage && u.e.makeSpace() {
 		return true
 	}
 	if u.fds[theEnd] < 0 && now.Sub(u.late) > u.e.s.timeout {
-		u.e.s.log.Error("the end of an exec's output is lost", "exec_id", u.e.rec.ID, "box_id", u.e.rec.BoxID, "error", err)
+		u.e.s.log.Error("the end of an exec's output is lost", "exec_id", u.e.id, "box_id", u.e.box, "error", err)
 		u.e.giveUp()
 		u.closeStreams()
 		return false

@@ -61,7 +61,7 @@ func (e *Exec) crowded() time.Duration {
 	bound, wait := e.bound(time.Now())
 	dropped, err := e.out.shrink(e.s.limit-e.s.limit/16, bound)
 	if err != nil {
-		e.s.log.Error("old output can't be dropped", "exec_id", e.rec.ID, "error", err)
+		e.s.log.Error("old output can't be dropped", "exec_id", e.id, "error", err)
 	}
 	if dropped && e.out.kept() < e.s.limit {
 		return 0

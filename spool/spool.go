@@ -121,7 +121,7 @@ func (s *Store) Start(command *core.Exec, open bool) (*Exec, error) {
 func (s *Store) begin(e *Exec) error {
 	u, err := newPump(e)
 	if err != nil {
-		return fault.Wrap(fault.ResourceExhausted, err, "follow exec %s", e.rec.ID)
+		return fault.Wrap(fault.ResourceExhausted, err, "follow exec %s", e.id)
 	}
 	if err := e.out.hold(); err != nil { // no lock is needed: nobody else knows e yet
 		u.poll.close()
@@ -129,7 +129,7 @@ func (s *Store) begin(e *Exec) error {
 	}
 	e.command.Took(e.out.sizes.total()) // what an earlier process has read of it
 	s.mu.Lock()
-	s.live[e.rec.ID] = e
+	s.live[e.id] = e
 	s.mu.Unlock()
 	if s.begun != nil {
 		s.begun(e)
@@ -137,7 +137,7 @@ func (s *Store) begin(e *Exec) error {
 	s.pumps.Go(func() {
 		u.run()
 		s.mu.Lock()
-		delete(s.live, e.rec.ID)
+		delete(s.live, e.id)
 		s.mu.Unlock()
 		e.mu.Lock()
 		e.out.release()
@@ -219,7 +219,7 @@ func (s *Store) AwaitRecords(ctx context.Context, box string) error {
 }
 
 func (s *Store) exec(w written) *Exec {
-	e := &Exec{s: s, rec: w.Exec, lost: w.Lost, room: make(chan struct{}, 1)}
+	e := &Exec{s: s, id: w.ID, box: w.BoxID, rec: w.Exec, lost: w.Lost, room: make(chan struct{}, 1)}
 	e.out.base = filepath.Join(s.boxDir(w.BoxID), w.ID)
 	return e
 }

@@ -191,7 +191,7 @@ func TestEvents(t *testing.T) {
 		"status": {rec.Status, api.ExecFailed}, "exit code": {rec.ExitCode, 3},
 		"stdout": {rec.StdoutBytes, 10}, "stderr": {rec.StderrBytes, 4}, "an end": {rec.FinishedAt != nil, true},
 	})
-	stored, err := h.Get(h.box.ID(), e.rec.ID)
+	stored, err := h.Get(h.box.ID(), e.Record().ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%.30q: %v", id, err)
 		}
 	}
-	if _, err := h.Get("box_aaaaaaaaaaaaaaaaaaaa", other.rec.ID); !fault.Is(err, fault.ExecNotFound) {
+	if _, err := h.Get("box_aaaaaaaaaaaaaaaaaaaa", other.Record().ID); !fault.Is(err, fault.ExecNotFound) {
 		t.Error("in another box:", err)
 	}
 }
@@ -315,7 +315,7 @@ func TestAttach(t *testing.T) {
 	if len(whole[0]) != 690+500000+1 || len(whole[1]) != 890 {
 		t.Fatalf("got %d and %d bytes", len(whole[0]), len(whole[1]))
 	}
-	stored, err := h.Get(h.box.ID(), e.rec.ID)
+	stored, err := h.Get(h.box.ID(), e.Record().ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +417,7 @@ func wantOnDisk(t *testing.T, h *home, e *Exec, most int64) {
 	t.Helper()
 	var blocks int64
 	for _, suffix := range []string{".stdout", ".stderr", ".index"} {
-		blocks += diskUse(t, filepath.Join(h.boxDir(h.box.ID()), e.rec.ID+suffix))
+		blocks += diskUse(t, filepath.Join(h.boxDir(h.box.ID()), e.Record().ID+suffix))
 	}
 	if blocks > most {
 		t.Errorf("%d bytes on disk", blocks)
@@ -544,7 +544,7 @@ func TestAdopted(t *testing.T) {
 	early.follow(t, v, func() bool { return len(early.seqs) == 1 })
 	v.Close()
 	h.again(t)
-	e2, err := h.Get(h.box.ID(), e.rec.ID)
+	e2, err := h.Get(h.box.ID(), e.Record().ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -573,11 +573,11 @@ func TestAdoptedUnseen(t *testing.T) {
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.box.AwaitExec(t.Context(), e.rec.ID); err != nil {
+	if _, err := h.box.AwaitExec(t.Context(), e.Record().ID); err != nil {
 		t.Fatal(err)
 	}
 	h.again(t)
-	e2, err := h.Get(h.box.ID(), e.rec.ID)
+	e2, err := h.Get(h.box.ID(), e.Record().ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -596,7 +596,7 @@ func TestAdoptedUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.again(t)
-	e3, err := h.Get(h.box.ID(), sleeper.rec.ID)
+	e3, err := h.Get(h.box.ID(), sleeper.Record().ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -604,7 +604,7 @@ func TestAdoptedUnseen(t *testing.T) {
 		t.Errorf("record %+v", rec)
 	}
 	listen(t, e3, 0).wantRow(t, 1)
-	if places := h.Places(h.box.ID()); len(places) != 2 || places[0].ID != sleeper.rec.ID {
+	if places := h.Places(h.box.ID()); len(places) != 2 || places[0].ID != sleeper.Record().ID {
 		t.Errorf("places %v", places)
 	}
 }
@@ -632,7 +632,7 @@ func TestAdoptedShort(t *testing.T) {
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e2, err := h.Get(h.box.ID(), e.rec.ID)
+	e2, err := h.Get(h.box.ID(), e.Record().ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -657,7 +657,7 @@ func TestRemoved(t *testing.T) {
 	if _, err := os.Stat(h.boxDir(h.box.ID())); !os.IsNotExist(err) {
 		t.Error("the directory is left:", err)
 	}
-	if _, err := h.Get(h.box.ID(), e.rec.ID); !fault.Is(err, fault.ExecNotFound) {
+	if _, err := h.Get(h.box.ID(), e.Record().ID); !fault.Is(err, fault.ExecNotFound) {
 		t.Error(err)
 	}
 }
@@ -677,13 +677,13 @@ func TestKept(t *testing.T) {
 	}
 	h.mu.Unlock()
 	h.sh(t, "true")
-	if _, err := h.Get(h.box.ID(), first.rec.ID); !fault.Is(err, fault.ExecNotFound) {
+	if _, err := h.Get(h.box.ID(), first.Record().ID); !fault.Is(err, fault.ExecNotFound) {
 		t.Error("the oldest is still there:", err)
 	}
-	if _, err := h.Get(h.box.ID(), runs.rec.ID); err != nil {
+	if _, err := h.Get(h.box.ID(), runs.Record().ID); err != nil {
 		t.Error(err)
 	}
-	files, err := filepath.Glob(filepath.Join(h.boxDir(h.box.ID()), first.rec.ID+"*"))
+	files, err := filepath.Glob(filepath.Join(h.boxDir(h.box.ID()), first.Record().ID+"*"))
 	if err != nil || len(files) > 0 {
 		t.Errorf("left: %v", files)
 	}
