@@ -87,7 +87,9 @@ func (e *Exec) Resize(ctx context.Context, cols, rows int) error { return e.p.Re
 // [Box.Attach].
 func (e *Exec) Detach() error { return e.p.Detach() }
 
-// Close ends the use of the exec. The command goes on running.
+// Close ends the use of the exec. The command goes on running. Neither Close nor
+// [Exec.Detach] may be called while Stream or a Reader reads: end its context and
+// wait for it first.
 func (e *Exec) Close() error { return e.p.Release() }
 
 // Stream reads all output into buf, passes each piece to sink, and returns the

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -147,12 +148,14 @@ func TestShimKilledInStop(t *testing.T) {
 	}
 	defer x.Close()
 	trapped, done := make(chan struct{}), make(chan error)
-	go func() {
+	var reading sync.WaitGroup
+	defer reading.Wait() // the exec is closed when nobody reads it
+	reading.Go(func() {
 		_, _ = x.Stream(t.Context(), make([]byte, core.OutputBuffer), func(bool, []byte) error {
 			close(trapped)
 			return nil
 		})
-	}()
+	})
 	<-trapped
 	go func() {
 		_, err := b.Engine.Stop(t.Context(), b.ID, 2*time.Second)
