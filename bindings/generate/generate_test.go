@@ -75,6 +75,9 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s is %+v, want %+v", name, got, want)
 		}
 	}
+	if c := model.Classes; len(c) == 0 || c[0].Name != "INTERNAL" || c[len(c)-1].C != 36 {
+		t.Errorf("the classes are %+v", c)
+	}
 	if len(model.Failures) == 0 || model.Failures[0].Code != "internal" || model.Failures[0].C != 1 {
 		t.Errorf("the failures begin with %+v", model.Failures[:1])
 	}

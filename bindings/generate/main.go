@@ -19,7 +19,9 @@ type output struct {
 }
 
 // outputs are all generated files.
-var outputs = []output{}
+var outputs = []output{
+	{"include/sandbox/words.hpp", cpp},
+}
 
 func main() {
 	if err := run("."); err != nil {

@@ -19,6 +19,7 @@ import (
 
 // Model is what all bindings have in common.
 type Model struct {
+	Classes   []Class
 	Failures  []Failure
 	Words     []Words
 	Documents []Document
@@ -85,11 +86,14 @@ var untyped = map[string]string{
 var notDocuments = map[string]bool{"Event": true, "Capture": true}
 
 // Read reads the tables of the project: package api, whose sources lie in
-// directory, and the table of failures.
-func Read(directory string) (Model, error) {
+// directory, the codes of the C header beside it, and the table of failures.
+func Read(directory string) (_ Model, err error) {
 	r := reader{files: token.NewFileSet()}
 	if err := r.parse(directory); err != nil {
 		return Model{}, fmt.Errorf("read the documents in %s: %w", directory, err)
+	}
+	if r.model.Classes, err = classes(filepath.Join(directory, "../include/sandbox.h")); err != nil {
+		return Model{}, err
 	}
 	for _, row := range fault.Table() {
 		r.model.Failures = append(r.model.Failures, Failure{Code: row.Code, C: row.C, HTTP: row.HTTP, Meaning: row.Class})

@@ -1,0 +1,215 @@
+// The driver of the conformance suite in C++: test/conformance/DRIVERS.md.
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sandbox.hpp>
+#include <string>
+#include <vector>
+
+namespace {
+
+using json = nlohmann::json;
+
+// What this driver holds.
+struct state {
+  sandbox::runtime runtime{nullptr};
+  std::map<std::string, sandbox::execution> executions;
+};
+
+// get returns a member, or what stands for it where it is absent or null.
+template <class T>
+T get(const json &from, const char *name, T absent = {}) {
+  const auto found = from.find(name);
+  return found == from.end() || found->is_null() ? absent : found->get<T>();
+}
+
+std::optional<int> number(const json &from, const char *name) {
+  const auto found = from.find(name);
+  if (found == from.end() || found->is_null()) return std::nullopt;
+  return found->get<int>();
+}
+
+std::string encoded(const std::string &bytes) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    unsigned group = 0;
+    for (std::size_t j = 0; j < 3; j++) group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    for (std::size_t j = 0; j < 4; j++) text += i + j > bytes.size() ? '=' : digits[group >> (18 - 6 * j) & 63];
+  }
+  return text;
+}
+
+std::string decoded(const std::string &text) {
+  static const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  unsigned group = 0;
+  int bits = 0;
+  for (char c : text) {
+    if (c == '=') break;
+    group = group << 6 | static_cast<unsigned>(digits.find(c));
+    if ((bits += 6) >= 8) bytes += static_cast<char>(group >> (bits -= 8) & 255);
+  }
+  return bytes;
+}
+
+sandbox::environment environment(const json &from) { return get<sandbox::environment>(from, "env"); }
+
+sandbox::box_options options(const json &from) {
+  sandbox::box_options o(get<std::string>(from, "image"));
+  o.rootfs_path = get<std::string>(from, "rootfs_path");
+  o.name = get<std::string>(from, "name");
+  o.cpus = number(from, "cpus");
+  o.memory_mib = number(from, "memory_mib");
+  o.disk_size_gb = number(from, "disk_size_gb");
+  o.working_dir = get<std::string>(from, "working_dir");
+  o.env = environment(from);
+  for (const json &v : get<json>(from, "volumes", json::array()))
+    o.volumes.push_back({get<std::string>(v, "host_path"), get<std::string>(v, "guest_path"), get(v, "read_only", false)});
+  if (get<std::string>(from, "network") == "None") o.network = sandbox::network::none;
+  for (const json &p : get<json>(from, "ports", json::array()))
+    o.ports.push_back({get(p, "guest_port", 0), get(p, "host_port", 0), get<std::string>(p, "host_ip"),
+                       get<std::string>(p, "protocol") == "Udp" ? sandbox::protocol::udp : sandbox::protocol::tcp});
+  const auto remove = from.find("auto_remove");
+  if (remove != from.end() && !remove->is_null()) o.auto_remove = remove->get<bool>();
+  return o;
+}
+
+json failure(const sandbox::error &e);
+
+json start(state &s, const json &from) {
+  sandbox::command c(get<std::vector<std::string>>(from, "cmd"));
+  c.env = environment(from);
+  c.working_dir = get<std::string>(from, "working_dir");
+  c.user = get<std::string>(from, "user");
+  c.timeout = std::chrono::milliseconds(get(from, "timeout_ms", 0));
+  c.open_stdin = from.contains("stdin");
+  if (get(from, "tty", false)) c.terminal = sandbox::terminal_size{};
+  sandbox::execution e = s.runtime.get(from.at("box")).start(c);
+  if (c.open_stdin) {
+    e.write(decoded(from.at("stdin")));
+    e.close_stdin();
+  }
+  std::string id = e.id();
+  s.executions.emplace(id, std::move(e));
+  return {{"id", id}};
+}
+
+json wait(sandbox::execution &e) {
+  std::string out, err;
+  for (sandbox::piece p : e.pieces()) (p.stream == sandbox::stream::err ? err : out).append(p.bytes);
+  json answer = {{"exit_code", nullptr}, {"stdout", encoded(out)}, {"stderr", encoded(err)}, {"failure", nullptr}};
+  try {
+    answer["exit_code"] = e.wait();
+  } catch (const sandbox::error &failed) {
+    answer["failure"] = failure(failed);
+    if (failed.exit_code()) answer["exit_code"] = *failed.exit_code();
+  }
+  return answer;
+}
+
+json open(state &s, const json &) {
+  s.runtime = sandbox::runtime::local();
+  return nullptr;
+}
+
+sandbox::box box(state &s, const json &from) { return s.runtime.get(from.at("box")); }
+
+sandbox::execution &execution(state &s, const json &from) { return s.executions.at(from.at("exec")); }
+
+using operation = std::function<json(state &, const json &)>;
+
+// done makes an operation of a function that returns nothing.
+template <class F>
+operation done(F f) {
+  return [f](state &s, const json &a) {
+    f(s, a);
+    return nullptr;
+  };
+}
+
+// shown makes an operation of a function that returns a document.
+template <class F>
+operation shown(F f) {
+  return [f](state &s, const json &a) { return json::parse(f(s, a)); };
+}
+
+std::string text(const json &a, const char *name) { return get<std::string>(a, name); }
+
+const std::map<std::string, operation> operations = {
+    {"open", open},
+    {"close", done([](state &s, const json &) { s.runtime.close(); })},
+    {"version", [](state &, const json &) { return sandbox::version(); }},
+    {"metrics", shown([](state &s, const json &) { return s.runtime.metrics(); })},
+    {"shutdown", done([](state &s, const json &a) { s.runtime.shutdown(get(a, "timeout_seconds", 0)); })},
+    {"create", shown([](state &s, const json &a) { return s.runtime.create(options(a)).info(); })},
+    {"get", shown([](state &s, const json &a) { return s.runtime.info(text(a, "box")); })},
+    {"list", shown([](state &s, const json &) { return s.runtime.list(); })},
+    {"box_metrics", shown([](state &s, const json &a) { return box(s, a).metrics(); })},
+    {"start", done([](state &s, const json &a) { box(s, a).start(); })},
+    {"stop", done([](state &s, const json &a) { box(s, a).stop(); })},
+    {"remove", done([](state &s, const json &a) { s.runtime.remove(text(a, "box"), get(a, "force", false)); })},
+    {"exec_start", start},
+    {"exec_wait", [](state &s, const json &a) { return wait(execution(s, a)); }},
+    {"exec_info", shown([](state &s, const json &a) { return execution(s, a).info(); })},
+    {"exec_kill", done([](state &s, const json &a) { execution(s, a).kill(std::chrono::milliseconds(get(a, "grace_ms", 2000))); })},
+    {"exec_signal", done([](state &s, const json &a) { execution(s, a).signal(a.at("signal")); })},
+    {"exec_list", shown([](state &s, const json &a) { return box(s, a).executions(); })},
+    {"copy_in", done([](state &s, const json &a) { box(s, a).copy_in(text(a, "host_path"), text(a, "box_path")); })},
+    {"copy_out", done([](state &s, const json &a) { box(s, a).copy_out(text(a, "box_path"), text(a, "host_path")); })},
+    {"image_list", shown([](state &s, const json &) { return s.runtime.images(); })},
+    {"image_import", shown([](state &s, const json &a) { return s.runtime.import_image(text(a, "name"), text(a, "source")); })},
+    {"image_remove", done([](state &s, const json &a) { s.runtime.remove_image(text(a, "reference"), get(a, "force", false)); })},
+};
+
+// class_of returns the name of a failure's class.
+const char *class_of(const sandbox::error &e) {
+#define CLASS(name) \
+  if (dynamic_cast<const sandbox::name *>(&e)) return #name
+  CLASS(internal_error);
+  CLASS(not_found_error);
+  CLASS(already_exists_error);
+  CLASS(invalid_state_error);
+  CLASS(invalid_argument_error);
+  CLASS(config_error);
+  CLASS(storage_error);
+  CLASS(image_error);
+  CLASS(network_error);
+  CLASS(execution_error);
+  CLASS(stopped_error);
+  CLASS(engine_error);
+  CLASS(unsupported_error);
+  CLASS(resource_exhausted_error);
+  CLASS(timeout_error);
+  CLASS(canceled_error);
+  CLASS(unauthenticated_error);
+  CLASS(permission_denied_error);
+  CLASS(unavailable_error);
+#undef CLASS
+  return "error";
+}
+
+json failure(const sandbox::error &e) {
+  return {{"code", e.code()}, {"class", class_of(e)}, {"message", e.what()}};
+}
+
+json answer(state &s, const std::string &line) {
+  const json asked = json::parse(line);
+  try {
+    return {{"result", operations.at(asked.at("op"))(s, asked)}};
+  } catch (const sandbox::error &e) {
+    return {{"failure", failure(e)}};
+  }
+}
+
+}  // namespace
+
+int main() {
+  state s;
+  for (std::string line; std::getline(std::cin, line);)
+    std::cout << answer(s, line).dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
+  return 0;
+}

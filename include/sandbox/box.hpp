@@ -1,0 +1,125 @@
+/* Boxes. */
+#ifndef SANDBOX_BOX_HPP
+#define SANDBOX_BOX_HPP
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detail.hpp"
+#include "execution.hpp"
+
+namespace sandbox {
+
+/* One box. Its end closes the handle and does not stop the box. */
+class box {
+ public:
+  explicit box(CBoxHandle *raw) noexcept : handle_(raw) {}
+
+  /* The full id, "" of one that was closed. */
+  std::string id() const { return detail::owned_text(sandbox_box_id(raw())).str(); }
+
+  /* The box's document. */
+  std::string info() const {
+    return detail::document([&](char **out, CSandboxError *err) { return sandbox_box_info(raw(), out, err); });
+  }
+
+  /* A document of what the box uses. */
+  std::string metrics() const {
+    return detail::document([&](char **out, CSandboxError *err) { return sandbox_box_metrics(raw(), out, err); });
+  }
+
+  /* Starts the box again after a stop. */
+  void start() {
+    detail::check([&](CSandboxError *err) { return sandbox_start_box(raw(), err); });
+  }
+
+  /* Stops the box. Its disk is kept, unless it has auto_remove. */
+  void stop() {
+    detail::check([&](CSandboxError *err) { return sandbox_stop_box(raw(), err); });
+  }
+
+  /* Starts a command and returns at once. */
+  execution start(const command &c) {
+    if (c.argv.empty()) throw invalid_argument_error("the command has no words: argv[0] is the program");
+    const std::string args = detail::array(std::vector<std::string>(c.argv.begin() + 1, c.argv.end()), [](const std::string &arg) {
+                               return std::string_view(arg);
+                             }).end();
+    const std::string env = detail::pairs(c.env).end();
+    const SandboxCommand set{detail::c_text(c.argv.front(), "the command"), args.c_str(), env.c_str(),
+                             detail::optional_text(c.working_dir, "working_dir"),
+                             detail::optional_text(c.user, "user"), c.timeout.count()};
+    const SandboxTerminal size = c.terminal ? SandboxTerminal{c.terminal->cols, c.terminal->rows} : SandboxTerminal{0, 0};
+    return detail::made<execution, CSandboxExecution>([&](CSandboxExecution **out, CSandboxError *err) {
+      return sandbox_exec_start(raw(), &set, c.open_stdin, c.terminal ? &size : nullptr, out, err);
+    });
+  }
+
+  /*
+   * Runs a command and hands its output to each, which takes a piece, as it
+   * comes. Returns as execution::wait does. Where each throws, the command ends.
+   */
+  template <class F>
+  int run(const command &c, F &&each) {
+    execution e = start(c);
+    try {
+      for (piece p : e.pieces()) each(p);
+    } catch (...) {
+      try {
+        e.kill();
+      } catch (const error &) { /* it has ended, or can't be reached: what was thrown says more */
+      }
+      throw;
+    }
+    return e.wait();
+  }
+
+  /* Runs a command with the input and returns all its output. */
+  completed run(command c, std::string_view input = {}) {
+    completed all;
+    c.open_stdin = !input.empty();
+    execution e = start(c);
+    detail::feeder feeding(e, input);
+    for (piece p : e.pieces()) (p.stream == stream::err ? all.err : all.out).append(p.bytes);
+    all.exit_code = e.wait();
+    return all;
+  }
+
+  /* The documents of the box's last 1,024 commands, in an array. */
+  std::string executions() const {
+    return detail::document([&](char **out, CSandboxError *err) { return sandbox_exec_list(raw(), out, err); });
+  }
+
+  /* Takes over a command that nobody reads any more. */
+  execution attach(const std::string &exec_id) {
+    return detail::made<execution, CSandboxExecution>([&](CSandboxExecution **out, CSandboxError *err) {
+      return sandbox_exec_attach(raw(), detail::c_text(exec_id, "exec_id"), out, err);
+    });
+  }
+
+  /* Copies a file or directory of the host into the box. */
+  void copy_in(const std::string &host_path, const std::string &box_path, const on_progress &told = {}) {
+    detail::relayed(told, [&](SandboxProgressCallback callback, void *data, CSandboxError *err) {
+      return sandbox_copy_in(raw(), detail::c_text(host_path, "host_path"), detail::c_text(box_path, "box_path"), callback, data, err);
+    });
+  }
+
+  /* Copies a file or directory of the box to the host. */
+  void copy_out(const std::string &box_path, const std::string &host_path, const on_progress &told = {}) {
+    detail::relayed(told, [&](SandboxProgressCallback callback, void *data, CSandboxError *err) {
+      return sandbox_copy_out(raw(), detail::c_text(box_path, "box_path"), detail::c_text(host_path, "host_path"), callback, data, err);
+    });
+  }
+
+  /* Closes the handle. The box is not stopped. */
+  void close() noexcept { handle_.close(); }
+
+ private:
+  CBoxHandle *raw() const noexcept { return handle_.get(); }
+
+  detail::handle<CBoxHandle, sandbox_box_free> handle_;
+};
+
+}  // namespace sandbox
+
+#endif /* SANDBOX_BOX_HPP */

@@ -1,0 +1,104 @@
+/* What boxes and commands are made of. */
+#ifndef SANDBOX_OPTIONS_HPP
+#define SANDBOX_OPTIONS_HPP
+
+#include <chrono>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../sandbox.h"
+
+namespace sandbox {
+
+/* Pairs of a name and a value. */
+using environment = std::vector<std::pair<std::string, std::string>>;
+
+/* A directory or a file of the host that a box sees. */
+struct volume {
+  std::string host_path, guest_path;
+  bool read_only = false;
+};
+
+enum class protocol { tcp, udp };
+
+/* A port of a box that the host publishes. */
+struct port {
+  int guest_port = 0;
+  int host_port = 0;   /* 0: a free one is chosen */
+  std::string host_ip; /* 127.0.0.1 if empty */
+  sandbox::protocol protocol = sandbox::protocol::tcp;
+};
+
+enum class network { isolated, none };
+
+/* Settings of a new box. What is left out has the default of sandbox.h. */
+struct box_options {
+  box_options() = default;
+  explicit box_options(std::string reference) : image(std::move(reference)) {}
+
+  std::string image;       /* one of image and rootfs_path is required */
+  std::string rootfs_path; /* a directory of the host, used read-only */
+  std::string name;
+  std::optional<int> cpus, memory_mib, disk_size_gb;
+  std::string working_dir;
+  environment env;
+  std::vector<volume> volumes;
+  sandbox::network network = sandbox::network::isolated;
+  std::vector<port> ports;
+  std::optional<bool> auto_remove;
+};
+
+/* A registry that images are pulled from. */
+struct registry {
+  std::string host;
+  std::string transport; /* "https" if empty, or "http" */
+  std::string username, password, bearer_token;
+};
+
+/* Characters of a terminal; 0 is the default. */
+struct terminal_size {
+  int cols = 0, rows = 0;
+};
+
+/* A command and its settings. What is left out is the box's, else the image's. */
+struct command {
+  command(std::initializer_list<std::string> words) : argv(words) {}
+  explicit command(std::vector<std::string> words) : argv(std::move(words)) {}
+
+  std::vector<std::string> argv; /* the program, looked up in the box's PATH, and its arguments */
+  environment env;
+  std::string working_dir, user;
+  std::chrono::duration<double> timeout{0}; /* 0 is none */
+  bool open_stdin = false;                  /* for execution::write */
+  std::optional<terminal_size> terminal;    /* on a terminal, whose input is always open */
+};
+
+/* The streams of a command; exit is readable when the command has ended. */
+enum class stream { in = SANDBOX_STDIN, out = SANDBOX_STDOUT, err = SANDBOX_STDERR, exit = SANDBOX_EXIT };
+
+/* Output of a command, valid until the next piece is read. */
+struct piece {
+  sandbox::stream stream = sandbox::stream::out;
+  std::string_view bytes;
+};
+
+/* How a command ended, and what it wrote. */
+struct completed {
+  int exit_code = 0; /* 0 to 255; -N after death by signal N */
+  std::string out, err;
+};
+
+/* How far a copy or a pull has come. */
+using progress = SandboxProgress;
+
+/* Is told of progress, on the thread that called. */
+using on_progress = std::function<void(const progress &)>;
+
+}  // namespace sandbox
+
+#endif /* SANDBOX_OPTIONS_HPP */
