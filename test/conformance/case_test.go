@@ -41,6 +41,7 @@ func (c *testCase) run(t *testing.T, h *host) {
 			}}
 			maps.Copy(r.vars, days())
 			t.Cleanup(r.clean)
+			t.Cleanup(func() { h.table.add(c.Row, on, !t.Failed()) })
 			for i, s := range c.Do {
 				r.step(i+1, s)
 			}
@@ -52,9 +53,10 @@ func (c *testCase) run(t *testing.T, h *host) {
 type running struct {
 	*testing.T
 	*host
-	on    string
-	vars  map[string]string
-	boxes []string // to be removed
+	on      string
+	vars    map[string]string
+	boxes   []string // to be removed
+	driving *driver  // of a binding
 }
 
 // object is JSON.

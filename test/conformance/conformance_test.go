@@ -7,7 +7,9 @@
 //	  {exec: {cmd: ls /kept}, want: {exit_code: 0}}]}
 //
 // The surfaces are core (Go), c (libsandbox, through testdata/driver.c), rest
-// (TCP and a key), socket (REST without one) and cli. A step is a verb with
+// (TCP and a key), socket (REST without one), cli, and those of the bindings
+// ([bindings]; DRIVERS.md says how another one joins): "bindings" stands for all
+// that work in process, "remotes" for those on a daemon. A step is a verb with
 // its arguments, named as REST names them, and what shall come of it: want
 // holds values by their paths, where "~x" is a pattern and "(absent)" says
 // that there is none; fails is a code of the table of failures, which each
@@ -43,6 +45,7 @@ func TestConformance(t *testing.T) {
 	}
 	all := load(t)
 	h := newHost(t)
+	t.Cleanup(func() { h.table.write(t, rows(t)) })
 	for _, c := range all {
 		if c.Alone {
 			c.run(t, h)
@@ -92,6 +95,7 @@ func load(t *testing.T) (all []*testCase) {
 		readYAML(t, file, &list)
 		for _, c := range list {
 			c.file = file
+			c.On = expand(c.On)
 			c.check(t)
 		}
 		all = append(all, list...)

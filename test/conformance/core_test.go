@@ -12,12 +12,19 @@ import (
 	"sandbox/core/options"
 )
 
-var surfaceNames = []string{"core", "c", "rest", "socket", "cli"}
+var surfaceNames = append([]string{"core", "c", "rest", "socket", "cli"}, expand([]string{"bindings", "remotes"})...)
 
-// surfaces returns the verbs of each surface.
-var surfaces = map[string]map[string]func(*running, object) result{
+// surfaces holds the verbs of each surface.
+var surfaces = withBindings(map[string]map[string]func(*running, object) result{
 	"core": inCore(), "c": inC(), "rest": overLogs(true, overREST(true)), "socket": overLogs(false, overREST(false)),
 	"cli": onLogsCommandLine(onCommandLine()),
+})
+
+func withBindings(all map[string]map[string]func(*running, object) result) map[string]map[string]func(*running, object) result {
+	for _, b := range bindings {
+		all[b.name] = inBinding()
+	}
+	return all
 }
 
 // box returns the box that a verb is about: the last one if it names none.

@@ -35,6 +35,7 @@ type host struct {
 	driver        string
 	document      *openapi.Document
 	others        map[string]func() *server // of other flags, and homes
+	table         table
 }
 
 func newHost(t *testing.T) *host {
@@ -146,7 +147,11 @@ func (s *server) newKey(t *testing.T) string {
 func compile(t *testing.T) string {
 	t.Helper()
 	const root = "../.."
-	out, err := exec.Command("make", "-C", root, "programs", "sandbox-logs", "build/libsandbox.so").CombinedOutput()
+	args := []string{"-C", root, "programs", "sandbox-logs", "build/libsandbox.so"}
+	for _, b := range bindings {
+		args = append(args, b.target)
+	}
+	out, err := exec.Command("make", args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("make: %v\n%s", err, out)
 	}

@@ -1,0 +1,164 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sandbox/core/fault"
+)
+
+// binding is a surface in another language: a driver program that speaks the
+// protocol of DRIVERS.md.
+type binding struct {
+	name    string
+	remote  bool     // against the daemon over TCP, with a key
+	target  string   // of make, which builds the driver
+	command []string // that starts it, at the top of the tree
+}
+
+// bindings are all of them.
+var bindings = []binding{
+	{"cpp", false, "conformance-cpp", []string{"build/conformance/cpp"}},
+}
+
+// expand replaces the words bindings and remotes with the surfaces they stand for.
+func expand(on []string) (names []string) {
+	for _, name := range on {
+		switch name {
+		case "bindings", "remotes":
+			for _, b := range bindings {
+				if b.remote == (name == "remotes") {
+					names = append(names, b.name)
+				}
+			}
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// driver is a driver that runs for one case.
+type driver struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	answers *json.Decoder
+	stderr  bytes.Buffer
+	end     context.CancelFunc
+}
+
+// longest is how long a driver may live.
+const longest = 2 * time.Minute
+
+// launch starts a driver and opens its runtime.
+func (r *running) launch(b binding) *driver {
+	r.Helper()
+	ctx, end := context.WithTimeout(context.Background(), longest)
+	d := &driver{cmd: exec.CommandContext(ctx, b.command[0], b.command[1:]...), end: end} //nolint:gosec // of the table
+	d.cmd.Dir = "../.."
+	library, err := filepath.Abs("../../build/libsandbox.so")
+	must(r, err)
+	d.cmd.Env = append(os.Environ(), "SANDBOX_LIBRARY="+library)
+	d.cmd.Stderr = &d.stderr
+	d.in, err = d.cmd.StdinPipe()
+	must(r, err)
+	out, err := d.cmd.StdoutPipe()
+	must(r, err)
+	d.answers = json.NewDecoder(out)
+	must(r, d.cmd.Start())
+	r.Cleanup(func() { d.leave(r) })
+	how := object{}
+	if b.remote {
+		how = object{"url": r.url, "api_key": r.key}
+	}
+	if got := d.ask(r, "open", how); got.fail != nil {
+		r.Fatalf("the driver can't open a runtime: %s", got.fail.text)
+	}
+	return d
+}
+
+// leave ends the driver, which has nothing to complain about.
+func (d *driver) leave(r *running) {
+	defer d.end()
+	d.in.Close()
+	if err := d.cmd.Wait(); err != nil || d.stderr.Len() > 0 {
+		r.Errorf("the driver ended with %v: %s", err, d.stderr.Bytes())
+	}
+}
+
+// told is what a driver says of a failure.
+type told struct {
+	Code           int
+	Class, Message string
+}
+
+// ask makes a driver do an operation.
+func (d *driver) ask(r *running, op string, members object) result {
+	r.Helper()
+	operation := without(members)
+	operation["op"] = op
+	line, err := json.Marshal(operation)
+	must(r, err)
+	_, err = d.in.Write(append(line, '\n'))
+	var answer struct {
+		Result  any
+		Failure *told
+	}
+	if err == nil {
+		err = d.answers.Decode(&answer)
+	}
+	if err != nil {
+		r.Fatalf("%s: the driver does not answer: %v", op, err)
+	}
+	if answer.Failure != nil {
+		return answer.Failure.result(r)
+	}
+	value, isObject := answer.Result.(object)
+	if !isObject {
+		value = object{"": answer.Result}
+	}
+	return result{value: value}
+}
+
+// result holds a failure to its class, and makes it a result.
+func (f told) result(r *running) result {
+	r.Helper()
+	if want := classes()[f.Code]; want == "" || class(f.Class) != want {
+		r.Errorf("the failure %d, %q, is of the class %s", f.Code, f.Message, f.Class)
+	}
+	return result{fail: &failure{func(row fault.Row) bool { return row.C == f.Code }, f.Class + ": " + f.Message}}
+}
+
+// class returns what the name of an exception's class has in common in all
+// languages.
+func class(name string) string {
+	return strings.TrimSuffix(strings.ReplaceAll(strings.ToLower(name), "_", ""), "error")
+}
+
+// classes returns the classes of failures by their codes, as the header names them.
+var classes = sync.OnceValue(func() map[int]string {
+	header, _ := os.ReadFile("../../include/sandbox.h")
+	enumeration, _, _ := strings.Cut(string(header), "} SandboxErrorCode;")
+	all := map[int]string{}
+	for _, m := range regexp.MustCompile(`SANDBOX_([A-Z_]+) = (\d+),?`).FindAllStringSubmatch(enumeration, -1) {
+		code, _ := strconv.Atoi(m[2])
+		all[code] = class(m[1])
+	}
+	return all
+})
+
+// named returns the binding of a surface.
+func named(surface string) binding {
+	return bindings[slices.IndexFunc(bindings, func(b binding) bool { return b.name == surface })]
+}
