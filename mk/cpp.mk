@@ -1,15 +1,24 @@
-# The C++ interface: include/sandbox.hpp and include/sandbox/.
-PACKAGES += nlohmann-json3-dev cmake
+# The C++ interface: include/sandbox.hpp with include/sandbox/.
+INSTALLS += install-cpp
+PACKAGES += clang cmake nlohmann-json3-dev
 
-CXXFLAGS ?= -O2 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
-CPP_LINK := -L$(BUILD) -lsandbox -pthread
+.PHONY: conformance-cpp test-cpp install-cpp
 
-.PHONY: conformance-cpp
+test-cpp: ## run the C++ tests of the library (needs root)
+	$(GO) test -count=1 -run TestCPP ./test/c
 
-# Under the sanitizers, so that every case of the suite looks for leaks too.
 conformance-cpp: $(BUILD)/conformance/cpp
 
+# Under the sanitizers, so that every case of the suite looks for leaks too.
 $(BUILD)/conformance/cpp: bindings/cpp/conformance/driver.cpp $(wildcard include/*.h* include/sandbox/*.hpp) | $(BUILD)/libsandbox.so
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -g -O1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
-	  -Iinclude -o $@ $< $(CPP_LINK) -Wl,-rpath,'$$ORIGIN/..'
+	  -Iinclude -o $@ $< -L$(BUILD) -lsandbox -pthread -Wl,-rpath,'$$ORIGIN/..'
+
+install-cpp: install-lib
+	install -d '$(DESTDIR)$(PREFIX)/include/sandbox' '$(DESTDIR)$(PREFIX)/lib/cmake/Sandbox'
+	install -m 644 include/sandbox.hpp '$(DESTDIR)$(PREFIX)/include/'
+	install -m 644 include/sandbox/*.hpp '$(DESTDIR)$(PREFIX)/include/sandbox/'
+	for name in SandboxConfig SandboxConfigVersion; do \
+	  sed -e 's|@VERSION@|$(VERSION)|' -e 's|@SOVERSION@|$(SOVERSION)|' bindings/cpp/cmake/$$name.cmake.in > '$(DESTDIR)$(PREFIX)/lib/cmake/Sandbox/'$$name.cmake && \
+	  chmod 644 '$(DESTDIR)$(PREFIX)/lib/cmake/Sandbox/'$$name.cmake || exit 1; done

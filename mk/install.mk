@@ -32,7 +32,7 @@ ldconfig-hint: install-lib
 	  else echo "so that programs find libsandbox.so by its name, run as root: echo '$(PREFIX)/lib' > /etc/ld.so.conf.d/sandbox.conf && ldconfig"; fi; fi
 
 uninstall: ## remove what `make install` has installed; homes with boxes and images are kept
-	cd '$(DESTDIR)$(PREFIX)' && rm -f bin/sandbox lib/libsandbox.so lib/libsandbox.so.* lib/libsandbox.a lib/pkgconfig/sandbox.pc include/sandbox.h \
+	cd '$(DESTDIR)$(PREFIX)' && rm -f bin/sandbox lib/libsandbox.so lib/libsandbox.so.* lib/libsandbox.a lib/pkgconfig/sandbox.pc include/sandbox.h include/sandbox.hpp \
 	  'share/$(COMPLETION_bash)' 'share/$(COMPLETION_zsh)' 'share/$(COMPLETION_fish)' \
 	  share/man/man1/sandbox.1 share/man/man1/sandbox-*.1
-	cd '$(DESTDIR)$(PREFIX)' && rm -rf libexec/sandbox lib/sandbox share/doc/sandbox
+	cd '$(DESTDIR)$(PREFIX)' && rm -rf libexec/sandbox lib/sandbox lib/cmake/Sandbox include/sandbox share/doc/sandbox

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "detail.hpp"
@@ -59,7 +60,7 @@ class box {
    * Runs a command and hands its output to each, which takes a piece, as it
    * comes. Returns as execution::wait does. Where each throws, the command ends.
    */
-  template <class F>
+  template <class F, class = std::enable_if_t<std::is_invocable_v<F &, piece>>>
   int run(const command &c, F &&each) {
     execution e = start(c);
     try {

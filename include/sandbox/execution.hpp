@@ -113,11 +113,9 @@ class output {
 
   class iterator {
    public:
-    using iterator_category = std::input_iterator_tag;
+    using iterator_concept = std::input_iterator_tag;
     using value_type = piece;
     using difference_type = std::ptrdiff_t;
-    using pointer = const piece *;
-    using reference = piece;
 
     explicit iterator(output *of) : of_(of) {}
 

@@ -1,0 +1,194 @@
+// Every class of sandbox.hpp and every member, as they are meant to be used.
+#include <poll.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+#include "check.hpp"
+
+using namespace std::chrono_literals;
+
+#if __cplusplus >= 202002L
+#include <ranges>
+static_assert(std::ranges::input_range<sandbox::output>);
+#endif
+static_assert(!std::is_copy_constructible_v<sandbox::runtime> && std::is_nothrow_move_constructible_v<sandbox::runtime>);
+static_assert(!std::is_copy_constructible_v<sandbox::box> && std::is_nothrow_move_assignable_v<sandbox::box>);
+static_assert(!std::is_copy_constructible_v<sandbox::execution> && std::is_nothrow_move_assignable_v<sandbox::execution>);
+
+// Texts that JSON has to escape arrive as they are.
+static const std::string awkward = "\"quoted\" back\\slash \b\f\n\r\t\x01\x7f ä€😀 </script>";
+
+static void options(sandbox::runtime &runtime) {
+  sandbox::box_options o = small();
+  o.name = "objects-" + std::to_string(getpid());
+  o.network = sandbox::network::isolated;
+  o.cpus = 1;
+  o.disk_size_gb = 1;
+  o.working_dir = "/tmp";
+  o.env = {{"AWKWARD", awkward}, {"EMPTY", ""}};
+  o.volumes = {{variable("SHARE"), "/mnt/share", true}};
+  o.ports = {{80, 0, "127.0.0.1", sandbox::protocol::tcp}, {53, 0, "", sandbox::protocol::udp}};
+  o.auto_remove = false;
+  sandbox::box box = runtime.create(o);
+  const std::string info = box.info();
+  for (const char *part : {"\"cpus\":1", "\"memory_mib\":128", "\"disk_size_gb\":1", "\"working_dir\":\"/tmp\"", "\"read_only\":true",
+                           "\"protocol\":\"Udp\"", "\"network\":\"Isolated\"", "\"auto_remove\":false"})
+    CHECK(has(info, part));
+  CHECK(box.run(script("printf %s \"$AWKWARD\"; pwd; ls /mnt/share; [ \"${EMPTY-unset}\" ] || echo empty")).out == awkward + "/tmp\nfile\nempty\n");
+  CHECK(box.run({"printf", "%s", awkward}).out == awkward);
+  box.stop();
+  CHECK(has(runtime.info(o.name), "\"status\":\"" + std::string(sandbox::words::box_status::stopped) + "\""));
+  box.start();
+  CHECK(has(runtime.list(), box.id()) && has(box.metrics(), "memory_bytes"));
+  CHECK(runtime.get(o.name).id() == box.id());
+  runtime.remove(box.id(), true);
+}
+
+static void commands(sandbox::box &box) {
+  std::string in(1 << 20, 'x');
+  in[7] = '\0';
+  sandbox::completed done = box.run({"cat"}, in);
+  CHECK(done.exit_code == 0 && done.out == in && done.err.empty());
+  CHECK(box.run({"true"}, in).exit_code == 0);  // it reads none of its input
+  CHECK(box.run(script("kill -9 $$")).exit_code == -9);
+
+  sandbox::command set = script("echo $COLOUR; pwd; id -u; cat");
+  set.env = {{"COLOUR", "blue"}};
+  set.working_dir = "/tmp";
+  set.user = "1000";
+  std::string out;
+  CHECK(box.run(set, [&](sandbox::piece p) { out.append(p.bytes); }) == 0 && out == "blue\n/tmp\n1000\n");
+}
+
+static void executions(sandbox::box &box) {
+  sandbox::command c = script("echo begin; read line; echo $line >&2; exit 3");
+  c.open_stdin = true;
+  sandbox::execution e = box.start(c);
+  CHECK(has(e.info(), e.id()) && has(box.executions(), e.id()));
+  char buffer[16];
+  std::optional<sandbox::piece> first = e.read(buffer, sizeof buffer);
+  CHECK(first && first->stream == sandbox::stream::out && first->bytes == "begin\n");
+  pollfd readable{e.fd(sandbox::stream::err), POLLIN, 0};
+  e.write("typed\n");
+  e.close_stdin();
+  CHECK(poll(&readable, 1, -1) == 1);
+  std::string err;
+  for (sandbox::piece p : e.pieces()) err.append(p.bytes);
+  CHECK(err == "typed\n" && !e.read(buffer, sizeof buffer) && e.wait() == 3 && e.wait() == 3);
+
+  sandbox::command terminal = script("stty size; read x; stty size");
+  terminal.terminal = sandbox::terminal_size{100, 30};
+  sandbox::execution t = box.start(terminal);
+  std::string screen(t.read(buffer, sizeof buffer)->bytes);
+  t.resize({90, 20});
+  t.write("\n");
+  for (sandbox::piece p : t.pieces()) screen.append(p.bytes);
+  CHECK(has(screen, "30 100") && has(screen, "20 90") && t.wait() == 0);
+}
+
+static void ends(sandbox::box &box) {
+  sandbox::execution e = box.start(script("trap 'exit 8' USR1; echo up; while :; do sleep 0.01; done"));
+  char buffer[16];
+  CHECK(e.read(buffer, sizeof buffer));
+  e.signal(SIGUSR1);
+  CHECK(e.wait() == 8);
+
+  sandbox::execution killed = box.start({"sleep", "1000"});
+  killed.kill(1s);
+  THROWS(canceled_error, killed.wait());
+
+  sandbox::execution left = box.start(script("echo kept; read x"));
+  const std::string id = left.id();
+  left.detach();
+  sandbox::execution again = box.attach(id);
+  CHECK(again.read(buffer, sizeof buffer)->bytes == "kept\n");
+  again.kill();
+
+  // What is thrown in between comes out, and the command is gone.
+  bool came = false;
+  try {
+    box.run(script("echo a; sleep 1000"), [](sandbox::piece) { throw std::runtime_error("mine"); });
+  } catch (const std::runtime_error &mine) {
+    came = !std::strcmp(mine.what(), "mine");
+  }
+  CHECK(came && box.run(script("pidof sleep || echo none")).out == "none\n");
+}
+
+static void files(sandbox::box &box) {
+  const std::string dir = variable("SHARE");
+  long long seen = 0;
+  box.copy_in(dir + "/file", "/in/", [&](const sandbox::progress &p) { seen = p.done; });
+  CHECK(seen > 0);
+  box.copy_out("/in/file", dir + "/back");
+  std::stringstream back;
+  back << std::ifstream(dir + "/back").rdbuf();
+  CHECK(back.str() == "shared\n");
+
+  // A callback that throws is not called again; what it threw comes out when C has returned.
+  int calls = 0;
+  bool came = false;
+  try {
+    box.copy_in(dir + "/file", "/in/again", [&](const sandbox::progress &) { calls++; throw 42; });
+  } catch (int thrown) {
+    came = thrown == 42;
+  }
+  CHECK(came && calls == 1 && box.run({"cat", "/in/file"}).out == "shared\n");
+}
+
+static void images(sandbox::runtime &runtime) {
+  bool unpacked = false;
+  const std::string image = runtime.import_image("objects:1", variable("ROOTFS"), [&](const sandbox::progress &p) {
+    unpacked |= p.stage == sandbox::words::image_stage::done;
+  });
+  CHECK(unpacked && has(image, "objects:1") && has(runtime.images(), "objects:1"));
+  bool came = false;
+  try {
+    runtime.import_image("objects:2", variable("ROOTFS"), [](const sandbox::progress &) { throw std::runtime_error("mine"); });
+  } catch (const std::runtime_error &) {
+    came = true;
+  }
+  CHECK(came);
+  sandbox::box_options o("objects:1");
+  o.network = sandbox::network::none;
+  sandbox::box box = runtime.create(o);
+  CHECK(has(box.info(), "objects:1"));
+  box.stop();
+  runtime.remove_image("objects:1");
+  runtime.remove_image("objects:2", true);
+}
+
+#ifdef __cpp_lib_expected
+static void expected(sandbox::runtime &runtime) {
+  auto none = sandbox::attempt([&] { return runtime.get("nobody"); });
+  CHECK(!none && none.error().code() == SANDBOX_NOT_FOUND && has(none.error().what(), "nobody"));
+  auto box = sandbox::attempt([&] { return runtime.create(small()); });
+  CHECK(box && sandbox::attempt([&] { box->stop(); }));
+}
+#endif
+
+int main() {
+  CHECK(has(sandbox::version(), "."));
+  sandbox::runtime runtime = sandbox::runtime::local(variable("SANDBOX_HOME"), {{"docker.io", "", "", "", ""}, {"127.0.0.1:5000", "http", "me", "pass\"word", ""}});
+  options(runtime);
+  sandbox::box box = runtime.create(small());
+  commands(box);
+  executions(box);
+  ends(box);
+  files(box);
+  images(runtime);
+#ifdef __cpp_lib_expected
+  expected(runtime);
+#endif
+  CHECK(has(runtime.metrics(), "boxes_created_total"));
+  runtime.shutdown(1);
+  THROWS(stopped_error, runtime.create(small()));
+  return 0;
+}
