@@ -21,6 +21,7 @@ type output struct {
 // outputs are all generated files.
 var outputs = []output{
 	{"include/sandbox/words.hpp", cpp},
+	{"bindings/python/src/libsandbox/_documents.py", python},
 }
 
 func main() {

@@ -1,0 +1,227 @@
+"""The C library: where its file is, its prototypes, and calls that raise."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ._documents import FAILURES, VERSION, InternalError
+from .errors import ClosedError, ForkedError, LibraryError
+
+STDIN, STDOUT, STDERR, EXIT = range(4)  # SandboxStream
+
+
+class _Error(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_int), ("message", ctypes.c_char_p)]
+
+
+class Command(ctypes.Structure):
+    """SandboxCommand."""
+
+    _fields_ = [
+        ("command", ctypes.c_char_p),
+        ("args_json", ctypes.c_char_p),
+        ("env_json", ctypes.c_char_p),
+        ("workdir", ctypes.c_char_p),
+        ("user", ctypes.c_char_p),
+        ("timeout_secs", ctypes.c_double),
+    ]
+
+
+class TerminalSize(ctypes.Structure):
+    """SandboxTerminal."""
+
+    _fields_ = [("cols", ctypes.c_int), ("rows", ctypes.c_int)]
+
+
+class ProgressRecord(ctypes.Structure):
+    """SandboxProgress."""
+
+    _fields_ = [
+        ("stage", ctypes.c_char_p),
+        ("part", ctypes.c_int),
+        ("parts", ctypes.c_int),
+        ("done", ctypes.c_longlong),
+        ("total", ctypes.c_longlong),
+    ]
+
+
+ProgressCallback = ctypes.CFUNCTYPE(None, ctypes.POINTER(ProgressRecord), ctypes.c_void_p)
+
+_HANDLE, _TEXT, _INT, _REAL, _SIZE = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_double, ctypes.c_size_t
+_OUT_HANDLE, _OUT_INT, _OUT_SIZE = map(ctypes.POINTER, (_HANDLE, _INT, _SIZE))
+_PROGRESS = (ProgressCallback, ctypes.c_void_p)
+
+# The parameters of the functions that can fail, without the error at their end.
+FALLIBLE: dict[str, tuple[Any, ...]] = {
+    "runtime_new": (_TEXT, _TEXT, _OUT_HANDLE),
+    "runtime_open": (_TEXT, _OUT_HANDLE),
+    "runtime_new_remote": (_TEXT, _TEXT, _TEXT, _OUT_HANDLE),
+    "runtime_shutdown": (_HANDLE, _INT),
+    "runtime_metrics": (_HANDLE, _OUT_HANDLE),
+    "create_box": (_HANDLE, _TEXT, _OUT_HANDLE),
+    "create_named_box": (_HANDLE, _TEXT, _TEXT, _OUT_HANDLE),
+    "start_box": (_HANDLE,),
+    "stop_box": (_HANDLE,),
+    "get": (_HANDLE, _TEXT, _OUT_HANDLE),
+    "remove": (_HANDLE, _TEXT, _INT),
+    "list_info": (_HANDLE, _OUT_HANDLE),
+    "get_info": (_HANDLE, _TEXT, _OUT_HANDLE),
+    "box_info": (_HANDLE, _OUT_HANDLE),
+    "box_metrics": (_HANDLE, _OUT_HANDLE),
+    "exec_start": (_HANDLE, ctypes.POINTER(Command), _INT, ctypes.POINTER(TerminalSize), _OUT_HANDLE),
+    "exec_list": (_HANDLE, _OUT_HANDLE),
+    "exec_attach": (_HANDLE, _TEXT, _OUT_HANDLE),
+    "exec_info": (_HANDLE, _OUT_HANDLE),
+    "exec_read": (_HANDLE, ctypes.c_void_p, _SIZE, _OUT_SIZE, _OUT_INT),
+    "exec_fd": (_HANDLE, _INT, _OUT_INT),
+    "exec_write_stdin": (_HANDLE, _TEXT, _SIZE),
+    "exec_close_stdin": (_HANDLE,),
+    "exec_wait": (_HANDLE, _OUT_INT),
+    "exec_kill": (_HANDLE, _REAL),
+    "exec_signal": (_HANDLE, _INT),
+    "exec_resize": (_HANDLE, _INT, _INT),
+    "exec_detach": (_HANDLE,),
+    "copy_in": (_HANDLE, _TEXT, _TEXT, *_PROGRESS),
+    "copy_out": (_HANDLE, _TEXT, _TEXT, *_PROGRESS),
+    "image_list": (_HANDLE, _OUT_HANDLE),
+    "image_pull": (_HANDLE, _TEXT, *_PROGRESS, _OUT_HANDLE),
+    "image_import": (_HANDLE, _TEXT, _TEXT, *_PROGRESS, _OUT_HANDLE),
+    "image_remove": (_HANDLE, _TEXT, _INT),
+}
+
+# Result and parameters of those that can't.
+_INFALLIBLE: dict[str, tuple[Any, ...]] = {
+    "version": (_TEXT,),
+    "box_id": (_HANDLE, _HANDLE),
+    "exec_id": (_HANDLE, _HANDLE),
+    "runtime_free": (None, _HANDLE),
+    "box_free": (None, _HANDLE),
+    "exec_free": (None, _HANDLE),
+    "free_string": (None, _HANDLE),
+    "error_free": (None, ctypes.POINTER(_Error)),
+}
+
+_forked = False
+
+
+def _mark_child() -> None:
+    global _forked
+    _forked = True
+
+
+class Library:
+    """The functions of the loaded library."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            cdll = ctypes.CDLL(str(file))
+            names = [n for n in (*FALLIBLE, *_INFALLIBLE) if hasattr(cdll, "sandbox_" + n)]  # TEMP
+            functions = {name: self._prototype(cdll, name) for name in names}
+        except (OSError, AttributeError) as e:
+            raise LibraryError(f"{file} is not the library of version {VERSION}: {e}") from None
+        found = functions["version"]().decode()
+        if found != VERSION:
+            raise LibraryError(f"{file} is version {found}, and this package needs {VERSION}")
+        self.functions: dict[str, Callable[..., Any]] = functions
+        os.register_at_fork(after_in_child=_mark_child)
+
+    @staticmethod
+    def _prototype(cdll: ctypes.CDLL, name: str) -> Any:
+        function = getattr(cdll, "sandbox_" + name)
+        if name in FALLIBLE:
+            function.restype, function.argtypes = _INT, (*FALLIBLE[name], ctypes.POINTER(_Error))
+        else:
+            function.restype, *function.argtypes = _INFALLIBLE[name]
+        return function
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Calls a function that can fail, and raises its failure."""
+        self.check()
+        error = _Error()
+        code = self.functions[name](*arguments, ctypes.byref(error))
+        if code != 0:
+            message = (error.message or b"").decode(errors="replace")
+            self.functions["error_free"](ctypes.byref(error))
+            raise FAILURES.get(code, InternalError)(message)
+
+    def handle(self, name: str, *arguments: Any) -> int:
+        """Calls a function whose last parameter is a handle that it makes."""
+        out = ctypes.c_void_p()
+        self.call(name, *arguments, ctypes.byref(out))
+        return out.value or 0
+
+    def integer(self, name: str, *arguments: Any) -> int:
+        """Calls a function whose last parameter is a number that it gives."""
+        out = ctypes.c_int()
+        self.call(name, *arguments, ctypes.byref(out))
+        return out.value
+
+    def json(self, name: str, *arguments: Any) -> Any:
+        """Calls a function whose last parameter is a document that it gives."""
+        return json.loads(self._take(self.handle(name, *arguments)))
+
+    def text(self, name: str, handle: int) -> str:
+        """Calls a function that returns a text."""
+        self.check()
+        return self._take(self.functions[name](handle))
+
+    def _take(self, pointer: int) -> str:
+        try:
+            return ctypes.string_at(pointer).decode()
+        finally:
+            self.functions["free_string"](pointer)
+
+    def free(self, name: str, handle: int) -> None:
+        """Releases a handle. In a forked child it does nothing: the parent has the handle."""
+        if not _forked:
+            self.functions[name](handle)
+
+    def check(self) -> None:
+        """Raises ForkedError in a forked child."""
+        if _forked:
+            raise ForkedError(
+                "this process was forked from one that had loaded libsandbox: start it with multiprocessing's"
+                ' "spawn" or with subprocess instead'
+            )
+
+
+@functools.cache
+def library() -> Library:
+    """The library, loaded once: the file that SANDBOX_LIBRARY names, else the one in this package."""
+    named = os.environ.get("SANDBOX_LIBRARY")
+    file = Path(named) if named else Path(__file__).with_name("lib") / "libsandbox.so"
+    if not file.is_file():
+        raise LibraryError(f"there is no {file}: install the package's wheel, or name the library in SANDBOX_LIBRARY")
+    return Library(file)
+
+
+class Handle:
+    """A handle of the library. It is released once: by close, when nobody refers to it, or when Python exits."""
+
+    def __init__(self, what: str, pointer: int, free: str) -> None:
+        self._what, self._pointer = what, pointer
+        self._finalizer = weakref.finalize(self, library().free, free, pointer)
+
+    @property
+    def pointer(self) -> int:
+        """The handle as C has it. Raises ClosedError after close, ForkedError in a forked child."""
+        library().check()
+        if self.closed:
+            raise ClosedError(f"this {self._what} was closed")
+        return self._pointer
+
+    @property
+    def closed(self) -> bool:
+        """Whether the handle was released."""
+        return not self._finalizer.alive
+
+    def close(self) -> None:
+        """Releases the handle. A second call does nothing."""
+        self._finalizer()

@@ -1,0 +1,194 @@
+"""A box: its life, its commands and its files."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from . import _check
+from ._calls import call
+from ._documents import BoxInfo, BoxMetrics, ExecInfo, InvalidArgumentError, InvalidStateError, NotFoundError, Port
+from ._library import Command, Handle, TerminalSize, library
+from ._progress import reporting
+from .execution import MAX_OUTPUT, Execution, Result, payload
+from .options import ExecOptions, ProgressFunction, Terminal, known
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from .runtime import Runtime
+
+
+class Box:
+    """A box of a runtime. Threads may share it.
+
+    Leaving a with block closes it, which leaves the box as it is; a Sandbox removes its box.
+    """
+
+    def __init__(self, runtime: Runtime, pointer: int) -> None:
+        self._runtime = runtime  # also keeps it open
+        self._handle = Handle("box", pointer, "box_free")
+        self._lock = threading.RLock()  # C lets one thread at a time use a handle
+        self.id = library().text("box_id", pointer)
+
+    def info(self) -> BoxInfo:
+        """The box as it is now."""
+        return BoxInfo.parse(self._json("box_info"))
+
+    def metrics(self) -> BoxMetrics:
+        """What is measured of the box."""
+        return BoxMetrics.parse(self._json("box_metrics"))
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The published ports, with the numbers that were chosen on the host."""
+        return self.info().ports
+
+    def execs(self) -> list[ExecInfo]:
+        """The last 1,024 commands of the box, the newest first."""
+        return [ExecInfo.parse(document) for document in self._json("exec_list")]
+
+    def _json(self, name: str) -> Any:
+        with self._lock:
+            return call(lambda: library().json(name, self._handle.pointer))
+
+    def start(self) -> None:
+        """Starts the box after a stop. Its disk is as it was."""
+        with self._second() as pointer:
+            call(lambda: library().call("start_box", pointer))
+
+    def stop(self) -> None:
+        """Stops the box: SIGTERM to all in it, SIGKILL after 10 seconds. One with auto_remove is gone then."""
+        with self._second() as pointer:
+            call(lambda: library().call("stop_box", pointer))
+
+    def remove(self, force: bool = True) -> None:
+        """Removes the box and closes this. One that runs is removed only with force."""
+        self._runtime.remove(self.id, force=force)
+        self._handle.close()
+
+    @contextmanager
+    def _second(self) -> Iterator[int]:
+        """A handle of its own for a call that takes long, so that other threads can use the box meanwhile."""
+        runtime, box_id = self._handle.pointer and self._runtime.pointer, self.id.encode()
+        free = library().free
+        pointer = call(lambda: library().handle("get", runtime, box_id), lambda got: free("box_free", got))
+        try:
+            yield pointer
+        finally:
+            free("box_free", pointer)
+
+    def run(
+        self, *argv: str, input: bytes | str | None = None, max_output: int = MAX_OUTPUT, **options: Unpack[ExecOptions]
+    ) -> Result:
+        """Runs a command to its end and returns its exit code and output.
+
+        argv is the command and its arguments; there is no shell. ExecOptions has the options. A
+        command whose run raises, or is interrupted, is killed. Raises ExecutionError (it can't be
+        started), TimeoutError, CanceledError (the box was stopped), ResourceExhaustedError (more
+        than max_output bytes on a stream).
+        """
+        limit = _check.integer("max_output", max_output, 0)
+        data = None if input is None else payload(input)
+        with self.exec(*argv, stdin=data is not None, **options) as execution:
+            return execution.communicate(data, limit)
+
+    def exec(
+        self, *argv: str, stdin: bool = False, terminal: Terminal | None = None, **options: Unpack[ExecOptions]
+    ) -> Execution:
+        """Starts a command. With stdin its input is open for write; with a terminal it always is."""
+        command, size = _command(argv, options), _size(terminal)
+        opened = int(_check.typed("stdin", stdin, bool))
+        return self._execution("exec_start", ctypes.byref(command), opened, size and ctypes.byref(size))
+
+    def attach(self, exec_id: str) -> Execution:
+        """Takes over a command that its reader has detached from, or whose reader's process has ended."""
+        return self._execution("exec_attach", _check.text("exec_id", exec_id))
+
+    def _execution(self, name: str, *arguments: object) -> Execution:
+        with self._lock:
+            pointer = call(lambda: library().handle(name, self._handle.pointer, *arguments), _abandon)
+        return self._runtime.adopt(Execution(pointer))
+
+    def copy_in(
+        self, host_path: str | os.PathLike[str], box_path: str, progress: ProgressFunction | None = None
+    ) -> None:
+        """Copies a file or directory of this host into the box, as cp -r does. progress runs on another thread."""
+        self._copy("copy_in", _check.path("host_path", host_path), _check.text("box_path", box_path), progress)
+
+    def copy_out(
+        self, box_path: str, host_path: str | os.PathLike[str], progress: ProgressFunction | None = None
+    ) -> None:
+        """The other way. What is made belongs to this process's user; nothing is made outside of host_path."""
+        self._copy("copy_out", _check.text("box_path", box_path), _check.path("host_path", host_path), progress)
+
+    def _copy(self, name: str, source: bytes, target: bytes, progress: ProgressFunction | None) -> None:
+        with self._second() as pointer, reporting(progress) as callback:
+            call(lambda: library().call(name, pointer, source, target, callback, None))
+
+    def read_file(self, path: str) -> bytes:
+        """The content of a file of the box."""
+        with tempfile.TemporaryDirectory() as directory:
+            copy = Path(directory, "file")
+            self.copy_out(path, copy)
+            try:  # a link must not lead to a file of this host
+                with os.fdopen(os.open(copy, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                    return file.read()
+            except OSError:
+                raise InvalidArgumentError(f"{path} is not a file") from None
+
+    def write_file(self, path: str, data: bytes | str, mode: int = 0o644) -> None:
+        """Makes or replaces a file of the box, whose root owns it. Missing directories are made."""
+        content = _check.typed("data", data, bytes, str)
+        with tempfile.TemporaryDirectory() as directory:
+            copy = Path(directory, Path(_check.text("path", path).decode()).name or "file")
+            copy.write_bytes(content.encode() if isinstance(content, str) else content)
+            copy.chmod(_check.integer("mode", mode, 0, 0o777))
+            self.copy_in(copy, path)
+
+    def close(self) -> None:
+        """Ends the use of the box, which stays as it is. A second call does nothing."""
+        self._handle.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _command(argv: tuple[str, ...], options: ExecOptions) -> Command:
+    if not argv:
+        raise InvalidArgumentError("argv is empty: give the command and its arguments")
+    given = known(options, ExecOptions, "commands")
+    env = _check.pairs("env", given.get("env", {}))
+    return Command(
+        command=_check.text("argv[0]", argv[0]),
+        args_json=_check.texts("argv", argv[1:]),
+        env_json=json.dumps(env).encode() if env else None,
+        workdir=_check.optional("cwd", given.get("cwd")),
+        user=_check.optional("user", given.get("user")),
+        timeout_secs=_check.number("timeout", given["timeout"], low=1e-9) if "timeout" in given else 0,
+    )
+
+
+def _size(terminal: Terminal | None) -> TerminalSize | None:
+    if terminal is None:
+        return None
+    size: Terminal = _check.typed("terminal", terminal, Terminal)
+    return TerminalSize(_check.integer("cols", size.cols), _check.integer("rows", size.rows))
+
+
+def _abandon(pointer: int) -> None:
+    """Ends a command whose start was interrupted."""
+    with suppress(InvalidStateError, NotFoundError):
+        library().call("exec_kill", pointer, 0)
+    library().free("exec_free", pointer)

@@ -1,0 +1,305 @@
+"""Commands that run in a box."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple
+
+from . import _check
+from ._calls import call, submit
+from ._documents import (
+    CanceledError,
+    ExecInfo,
+    ExecutionError,
+    InvalidStateError,
+    ResourceExhaustedError,
+    Stream,
+)
+from ._library import EXIT, STDERR, STDOUT, Handle, library
+from ._support import SandboxError
+from .errors import ClosedError
+
+PIECE = 65536  # what a pipe holds
+MAX_OUTPUT = 64 << 20
+_STREAMS = {STDOUT: Stream.STDOUT, STDERR: Stream.STDERR}
+
+
+class Piece(NamedTuple):
+    """A piece of output, as the command wrote it."""
+
+    stream: Stream
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command gave that ran to its end."""
+
+    exit_code: int
+    """0 to 255; -N if signal N ended the command."""
+
+    stdout_bytes: bytes
+    stderr_bytes: bytes
+
+    @property
+    def stdout(self) -> str:
+        """The output as text. Bytes that are not UTF-8 are U+FFFD."""
+        return self.stdout_bytes.decode(errors="replace")
+
+    @property
+    def stderr(self) -> str:
+        """The same of standard error."""
+        return self.stderr_bytes.decode(errors="replace")
+
+
+class Captured:
+    """The output of a command, kept up to a limit a stream."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept = {stream: bytearray() for stream in _STREAMS.values()}
+
+    def add(self, piece: Piece) -> None:
+        """Keeps a piece. Raises ResourceExhaustedError if it is too much."""
+        kept = self._kept[piece.stream]
+        if len(kept) + len(piece.data) > self._limit:
+            raise ResourceExhaustedError(f"the command printed more than {self._limit} bytes on {piece.stream}")
+        kept += piece.data
+
+    def result(self, exit_code: int) -> Result:
+        """The result of a command that ended so."""
+        return Result(exit_code, *map(bytes, self._kept.values()))
+
+    def explain(self, error: SandboxError) -> None:
+        """Adds what there is of output to a failure."""
+        result = self.result(0)
+        error.stdout, error.stderr = result.stdout, result.stderr
+
+
+def payload(data: object) -> bytes:
+    """Input for a command: bytes, or text."""
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    return bytes(_check.typed("data", data, str, bytes).encode())
+
+
+class Output:
+    """The output of an execution: when there is some, and a piece of it.
+
+    What waits is one epoll descriptor over the descriptors of the command, in Python, so that
+    signals come through and asyncio can wait for it. The C library reads: it knows when the
+    output of a command has ended. One thread at a time uses it. The last one to leave
+    after close releases the descriptor and the handle.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._reading = threading.Lock()
+        self._closed = self.exited = self.ended = False
+        self._buffer = ctypes.create_string_buffer(PIECE)
+        self._length, self._stream = ctypes.c_size_t(), ctypes.c_int()
+        self._epoll = select.epoll()
+        for stream in (STDOUT, STDERR, EXIT):
+            with suppress(InvalidStateError):  # a terminal has no stderr
+                fd = library().integer("exec_fd", handle.pointer, stream)
+                self._epoll.register(fd, select.EPOLLIN)
+        self._exit = fd
+
+    def fileno(self) -> int:
+        """The descriptor that is readable when ready says so."""
+        return self._epoll.fileno()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """The time in which one reader uses ready and piece."""
+        if self._closed:
+            raise ClosedError("this execution was closed")
+        if not self._reading.acquire(blocking=False):
+            raise InvalidStateError("another thread reads this execution or waits for its end: one does at a time")
+        try:
+            yield
+        finally:
+            self._reading.release()
+            self._leave()
+
+    def ready(self, timeout: float | None) -> bool:
+        """Waits until there is a piece, or the end. A stream that has ended is not waited for any more."""
+        readable = self.exited
+        for fd, events in () if readable else self._epoll.poll(timeout, 4):
+            if self._closed:
+                raise CanceledError("the execution was closed while it was read")
+            if fd == self._exit:
+                self.exited = readable = True
+            elif events & select.EPOLLIN:
+                readable = True
+            else:
+                self._epoll.unregister(fd)
+        return readable
+
+    def piece(self) -> Piece | None:
+        """Reads what ready has seen. None is the end. Once exited, it may wait 200 ms for children of the command."""
+        length, stream = self._length, self._stream
+        out = ctypes.byref(length), ctypes.byref(stream)
+        library().call("exec_read", self._handle.pointer, self._buffer, PIECE, *out)
+        if length.value == 0:
+            self.ended = True
+            return None
+        return Piece(_STREAMS[stream.value], ctypes.string_at(self._buffer, length.value))
+
+    def read(self) -> Piece | None:
+        """Waits for a piece and reads it. None is the end."""
+        with self.reading():
+            while not self.ended:
+                if self.ready(None):
+                    return self.piece()
+            return None
+
+    def close(self) -> None:
+        """Ends the use, and a read that another thread waits in."""
+        self._closed = True
+        with suppress(ValueError, FileExistsError):  # closed already, or by two at once
+            self._epoll.register(_always_readable(), select.EPOLLIN)
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._closed and self._reading.acquire(blocking=False):
+            try:
+                self._epoll.close()
+                self._handle.close()
+            finally:
+                self._reading.release()
+
+
+_readable: list[int] = []
+
+
+def _always_readable() -> int:
+    """A descriptor that wakes every epoll that it is added to. The process has one."""
+    if not _readable:
+        _readable.append(os.eventfd(1, os.EFD_CLOEXEC))
+    return _readable[0]
+
+
+class Execution:
+    """A command that runs in a box. Iterating yields its output, piece by piece, as it comes.
+
+    One thread at a time reads or waits; writing, signals and close are allowed from others
+    meanwhile. At the end of a with block a command that still runs is killed.
+    """
+
+    def __init__(self, pointer: int) -> None:
+        self._handle = Handle("execution", pointer, "exec_free")
+        self.output = Output(self._handle)
+        self.id = library().text("exec_id", pointer)
+
+    def info(self) -> ExecInfo:
+        """The record of the command."""
+        return call(lambda: ExecInfo.parse(library().json("exec_info", self._handle.pointer)))
+
+    def __iter__(self) -> Iterator[Piece]:
+        while (piece := self.read()) is not None:
+            yield piece
+
+    def read(self) -> Piece | None:
+        """Waits for a piece of output. None is the end."""
+        return self.output.read()
+
+    def fileno(self) -> int:
+        """A descriptor for select, poll and epoll, which is readable when read would not wait long."""
+        return self.output.fileno()
+
+    def wait(self) -> int:
+        """Drops what has not been read, waits for the end and returns the exit code, which is -N after signal N.
+
+        Raises ExecutionError (it could not be started), TimeoutError and CanceledError (it was
+        killed, or its box stopped).
+        """
+        while self.read() is not None:
+            pass
+        code = ctypes.c_int()
+        try:
+            library().call("exec_wait", self._handle.pointer, ctypes.byref(code))
+        except ExecutionError as e:
+            e.exit_code = code.value
+            raise
+        return code.value
+
+    def communicate(self, input: bytes | str | None = None, max_output: int = MAX_OUTPUT) -> Result:
+        """Writes the input and ends it, reads all output and waits. A failure has the output until then."""
+        if input is not None:
+            data = payload(input)
+            submit(lambda: self._feed(data))
+        captured = Captured(max_output)
+        try:
+            for piece in self:
+                captured.add(piece)
+            return captured.result(self.wait())
+        except SandboxError as e:
+            captured.explain(e)
+            raise
+
+    def _feed(self, data: bytes) -> None:
+        with suppress(SandboxError):  # the command need not read it
+            self._write(data)
+            self._close_stdin()
+
+    def write(self, data: bytes | str) -> None:
+        """Writes to the input, or types on the terminal. Returns when the command's pipe has taken all."""
+        encoded = payload(data)
+        call(lambda: self._write(encoded))
+
+    def _write(self, data: bytes) -> None:
+        library().call("exec_write_stdin", self._handle.pointer, data, len(data))
+
+    def close_stdin(self) -> None:
+        """Ends the input. A second call does nothing."""
+        call(self._close_stdin)
+
+    def _close_stdin(self) -> None:
+        library().call("exec_close_stdin", self._handle.pointer)
+
+    def kill(self, grace: float = 0) -> None:
+        """Ends the command and all that it started: SIGTERM, and SIGKILL after grace seconds. Does not wait."""
+        seconds = _check.number("grace", grace)
+        call(lambda: library().call("exec_kill", self._handle.pointer, seconds))
+
+    def signal(self, number: int) -> None:
+        """Sends a signal, such as signal.SIGINT, to the command's own process."""
+        value = _check.integer("number", number)
+        call(lambda: library().call("exec_signal", self._handle.pointer, value))
+
+    def resize(self, cols: int, rows: int) -> None:
+        """Sets the size of the terminal."""
+        size = _check.integer("cols", cols), _check.integer("rows", rows)
+        call(lambda: library().call("exec_resize", self._handle.pointer, *size))
+
+    def detach(self) -> None:
+        """Leaves the command and the output that was not read to the next Box.attach, and closes this."""
+        call(lambda: library().call("exec_detach", self._handle.pointer))
+        self.close()
+
+    def close(self) -> None:
+        """Ends the use of the command, which goes on. A read that another thread waits in raises CanceledError."""
+        self.output.close()
+
+    def __enter__(self) -> Execution:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Kills the command if it has not ended, and closes."""
+        try:
+            if not self.output.ended:
+                with suppress(SandboxError):  # it has ended meanwhile, or its box has
+                    self.kill()
+        finally:
+            self.close()

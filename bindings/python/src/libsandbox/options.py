@@ -1,0 +1,159 @@
+"""Where a runtime is, and what boxes and commands are made with."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from . import _check
+from ._documents import ConfigError, InvalidArgumentError, Port, Volume
+from .errors import ArgumentTypeError
+
+
+@dataclass(frozen=True, repr=False)
+class ApiKeyCredential:
+    """An API key. However it is printed, it shows no more than its beginning and its last three characters."""
+
+    key: str
+
+    def __post_init__(self) -> None:
+        _check.text("key", self.key)
+
+    def __repr__(self) -> str:
+        before, live, opaque = self.key.partition("_live_")
+        shown = before + live + "*" * 12 + opaque[-3:] if len(opaque) >= 12 else "*" * 12
+        return f"ApiKeyCredential({shown!r})"
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """The address of a daemon and the key for it."""
+
+    url: str
+    """http://HOST:PORT, https://HOST, or unix:///PATH, which needs no key."""
+
+    credential: ApiKeyCredential | None = None
+    path_prefix: str | None = None
+    """The prefix of the server's routes of boxes, if it has one."""
+
+    @classmethod
+    def from_env(cls) -> ClientOptions:
+        """Reads SANDBOX_REST_URL, SANDBOX_API_KEY and SANDBOX_REST_PATH_PREFIX. Raises ConfigError without a URL."""
+        url = os.environ.get("SANDBOX_REST_URL")
+        if not url:
+            raise ConfigError("SANDBOX_REST_URL is not set: set it to the server's address")
+        key = os.environ.get("SANDBOX_API_KEY")
+        return cls(url, ApiKeyCredential(key) if key else None, os.environ.get("SANDBOX_REST_PATH_PREFIX") or None)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A host that images are pulled from."""
+
+    host: str
+    transport: str = "https"
+    """Or http."""
+
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    bearer_token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """The size of a terminal in characters."""
+
+    cols: int = 80
+    rows: int = 24
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a copy, or the pull or import of an image, has come."""
+
+    stage: str
+    """copy; of an image's layer one of ImageStage."""
+
+    part: int
+    """Which layer, from 1; 1 of a copy."""
+
+    parts: int
+    done: int
+    """Bytes."""
+
+    total: int | None
+
+
+ProgressFunction = Callable[[Progress], object]
+
+
+class BoxOptions(TypedDict, total=False):
+    """What a box can be made with besides an image. All may be left out."""
+
+    name: str
+    rootfs_path: str
+    """A directory of the host in place of an image. It is used read-only."""
+
+    env: Mapping[str, str]
+    volumes: Iterable[Volume]
+    network: str
+    """Isolated, or None for no network."""
+
+    ports: Iterable[Port]
+    cpus: int
+    memory_mib: int
+    disk_size_gb: int
+    working_dir: str
+    auto_remove: bool
+    """Remove the box when it stops, or when its runtime is closed: True."""
+
+
+class ExecOptions(TypedDict, total=False):
+    """How a command can be run. All may be left out."""
+
+    env: Mapping[str, str]
+    """Added to the box's."""
+
+    cwd: str
+    """Absolute, in the box."""
+
+    user: str
+    """A name or a number, optionally with :group."""
+
+    timeout: float
+    """Seconds, after which the command and all that it started are killed."""
+
+
+def known(options: Mapping[str, Any], kind: type, what: str) -> dict[str, Any]:
+    """The options that are set. Raises ArgumentTypeError for one that there is not."""
+    unknown = options.keys() - kind.__annotations__
+    if unknown:
+        raise ArgumentTypeError(f"there is no option {', '.join(sorted(unknown))} of {what}")
+    return {option: value for option, value in options.items() if value is not None}
+
+
+def box_document(image: str | None, options: BoxOptions) -> tuple[bytes | None, bytes]:
+    """The name of a box and its options document, as C takes them."""
+    given = known(options, BoxOptions, "boxes")
+    name, rootfs_path = given.pop("name", None), given.pop("rootfs_path", None)
+    if (image is None) == (rootfs_path is None):
+        raise InvalidArgumentError("give an image or rootfs_path")
+    rootfs = {"RootfsPath": _text("rootfs_path", rootfs_path)} if image is None else {"Image": _text("image", image)}
+    document = {
+        "rootfs": rootfs,
+        "env": _check.pairs("env", given.pop("env", {})),
+        "volumes": _check.records("volumes", given.pop("volumes", ()), Volume),
+        "network": _text("network", given.pop("network", "Isolated")),
+        "ports": _check.records("ports", given.pop("ports", ()), Port),
+    }
+    types = {"auto_remove": bool, "working_dir": str}
+    for option, value in given.items():
+        document[option] = _check.typed(option, value, types.get(option, int))
+    return _check.optional("name", name), json.dumps(document).encode()
+
+
+def _text(name: str, value: object) -> str:
+    return _check.text(name, value).decode()
