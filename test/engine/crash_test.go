@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -69,10 +72,11 @@ func TestShimKilledInCreate(t *testing.T) {
 }
 
 // TestOwnerKilled kills a process that owns boxes: they go with it, also when
-// the shim was replaced meanwhile; a box it does not own lives on.
+// the shim was replaced meanwhile or is out of descriptors for a while; a box it
+// does not own lives on.
 func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
-	for _, replaced := range []bool{false, true} {
+	for _, shim := range []string{"", "replaced", "short"} {
 		home := t.TempDir()
 		e := boxes.Open(t, home)
 		owner := exec.Command(os.Args[0])
@@ -91,15 +95,27 @@ func TestOwnerKilled(t *testing.T) {
 		if err != nil || len(recs) != 2 {
 			t.Fatalf("got %v, %v, want an owned and a free box", recs, err)
 		}
-		if replaced {
-			_ = syscall.Kill(boxes.ShimPID(t, home), syscall.SIGKILL)
+		pid, usual := boxes.ShimPID(t, home), unix.Rlimit{}
+		switch shim {
+		case "replaced":
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		case "short":
+			usual = limits(t, pid)
+			limit(t, pid, unix.Rlimit{Cur: 3, Max: usual.Max})
 		}
 		_ = owner.Process.Kill()
 		_ = owner.Wait()
-		if replaced { // the next use of the home starts another shim
+		switch shim {
+		case "replaced": // the next use of the home starts another shim
 			if err := e.Remove(t.Context(), boxes.ID(home, 3), true); !fault.Is(err, fault.BoxNotFound) {
 				t.Errorf("got %v", err)
 			}
+		case "short":
+			boxes.Await(t, "the removal to fail", func() bool {
+				log, err := os.ReadFile(filepath.Join(home, "engine", "shim.log"))
+				return err == nil && strings.Contains(string(log), "remove a box that nobody owns")
+			})
+			limit(t, pid, usual)
 		}
 		awaitBoxes(t, e, boxes.ID(home, 2))
 		if err := e.Remove(t.Context(), boxes.ID(home, 2), true); err != nil {

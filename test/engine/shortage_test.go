@@ -235,15 +235,12 @@ func TestShimShortOfDescriptors(t *testing.T) {
 }
 
 // A create whose shim is out of descriptors, at whichever step, is told so and
-// leaves nothing that a remove and a sweep do not take away.
+// leaves nothing once there are descriptors again.
 func TestCreateShortOfDescriptors(t *testing.T) {
 	t.Parallel()
 	b := boxes.New(t)
 	pid := boxes.ShimPID(t, b.Home)
-	var usual unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual); err != nil {
-		t.Fatal(err)
-	}
+	usual := limits(t, pid)
 	for free, made := uint64(0), false; !made; free++ {
 		id := boxes.NextID(b.Home)
 		limit(t, pid, unix.Rlimit{Cur: open(t, pid) + free, Max: usual.Max})
@@ -252,14 +249,15 @@ func TestCreateShortOfDescriptors(t *testing.T) {
 		if made = err == nil; !made && !fault.Is(err, fault.ResourceExhausted) {
 			t.Fatalf("with %d descriptors: %v", free, err)
 		}
-		// A box that could not be made may be there still, for want of descriptors.
-		if err := b.Engine.Remove(t.Context(), id, true); err != nil && (made || !fault.Is(err, fault.BoxNotFound)) {
-			t.Fatalf("with %d descriptors, removed: %v", free, err)
+		if made {
+			if err := b.Engine.Remove(t.Context(), id, true); err != nil {
+				t.Fatal(err)
+			}
 		}
-		boxes.Await(t, "the box's groups to be gone", func() bool { // a thread of the shim may still end in them
-			_, err := b.Engine.Sweep(t.Context(), 0)
+		boxes.Await(t, "the box and its groups to be gone", func() bool {
+			_, err := b.Engine.Get(t.Context(), id)
 			groups, _ := filepath.Glob("/sys/fs/cgroup/*/sandbox/" + id)
-			return err == nil && len(groups) == 0
+			return fault.Is(err, fault.BoxNotFound) && len(groups) == 0
 		})
 	}
 	b.Lives(t)
@@ -270,10 +268,7 @@ func TestStopShortOfDescriptors(t *testing.T) {
 	t.Parallel()
 	b := boxes.New(t)
 	pid := boxes.ShimPID(t, b.Home)
-	var usual unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual); err != nil {
-		t.Fatal(err)
-	}
+	usual := limits(t, pid)
 	limit(t, pid, unix.Rlimit{Cur: 3, Max: usual.Max})
 	if _, err := b.Engine.Stop(t.Context(), b.ID, time.Minute); !fault.Is(err, fault.ResourceExhausted) {
 		t.Errorf("got %v, want resource_exhausted", err)
@@ -301,6 +296,15 @@ func TestStartAfterUncleanStop(t *testing.T) {
 	if out, _ := boxes.Output(t, b.Engine, b.ID, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 		t.Errorf("the box says %q", out)
 	}
+}
+
+// limits returns how many descriptors a process may have.
+func limits(t *testing.T, pid int) (usual unix.Rlimit) {
+	t.Helper()
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual); err != nil {
+		t.Fatal(err)
+	}
+	return usual
 }
 
 // limit sets how many descriptors a process may have.
