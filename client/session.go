@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 )
 
@@ -33,26 +34,32 @@ const (
 	goodbye  = 10 * time.Second
 )
 
-// Session is a connection to a running command. One goroutine calls Stream; the
-// other methods may be called from any goroutine meanwhile. Its owner closes it.
+// Session is a connection to a running command. One goroutine calls Stream or Read;
+// the other methods may be called from any goroutine meanwhile. Its owner closes it.
 type Session struct {
 	ws     *websocket.Conn
 	tagged bool   // frames of output begin with the number of their stream
 	server string // for messages
+
+	rest   io.Reader // of the frame of output that is being read, or nil
+	stderr bool      // that frame is of standard error
+	ended  *Ended    // the command has ended, and its output was read
 
 	writing sync.Mutex // gorilla allows one writer
 	exec    atomic.Pointer[string]
 	leaving atomic.Bool
 }
 
-// ErrDetached is what Stream returns after Detach.
+// ErrDetached is what Stream and Read return after Detach.
 var ErrDetached error = fault.New(fault.Canceled, "detached from the command, which goes on")
 
 // Ended says how a command ended, as far as a session knows it; [Client.Exec] has
 // the rest.
 type Ended struct {
-	ExitCode *int `json:"exit_code"` // nil where Stream returns an error
-	Signal   *int `json:"signal"`
+	ExitCode *int           `json:"exit_code"` // nil where Stream returns an error
+	Signal   *int           `json:"signal"`
+	Status   api.ExecStatus `json:"status"` // "" and "" of a server that does not tell them
+	Reason   api.Reason     `json:"reason"`
 }
 
 // AttachOptions say how many bytes of each stream to leave out. If older output was
@@ -132,61 +139,91 @@ func (c *Client) session(ctx context.Context, path string, query url.Values, tag
 // Stream passes each piece of output to sink, and returns how the command ended. p
 // is valid until sink returns; a slow sink makes the command wait. Stream returns
 // early when sink returns an error or ctx ends; the command then goes on. Errors:
-// ErrDetached, sink's, ctx's, those of the service, Unavailable (the connection was lost),
-// Engine (the box's init died under the command: there is no exit code).
+// sink's, and those of Read.
 func (s *Session) Stream(ctx context.Context, sink func(stderr bool, p []byte) error) (Ended, error) {
-	defer context.AfterFunc(ctx, func() { _ = s.ws.SetReadDeadline(time.Unix(1, 0)) })()
 	buf := make([]byte, frame)
 	for {
-		kind, r, err := s.ws.NextReader()
-		if err != nil {
-			return Ended{}, s.lost(ctx, err)
+		n, stderr, err := s.Read(ctx, buf)
+		switch {
+		case errors.Is(err, io.EOF):
+			return s.Ended(), nil
+		case err != nil:
+			return Ended{}, err
 		}
-		if kind == websocket.BinaryMessage {
-			if err := s.output(ctx, r, buf, sink); err != nil {
-				return Ended{}, err
+		if err := sink(stderr, buf[:n]); err != nil {
+			return Ended{}, err
+		}
+	}
+}
+
+// Read waits for output and reads a piece of it into buf. It returns io.EOF when
+// the command has ended and its output has been read; Ended then says how. When
+// ctx ends during a Read, no later one succeeds. Errors: ErrDetached, ctx's, those
+// of the service, Unavailable (the connection was lost), Engine (the box's init
+// died under the command: there is no exit code).
+func (s *Session) Read(ctx context.Context, buf []byte) (n int, stderr bool, err error) {
+	if s.ended != nil {
+		return 0, false, io.EOF
+	}
+	defer context.AfterFunc(ctx, func() { _ = s.ws.SetReadDeadline(time.Unix(1, 0)) })()
+	for s.ended == nil {
+		if s.rest == nil {
+			if err := s.next(ctx); err != nil {
+				return 0, false, err
 			}
 			continue
 		}
-		doc, err := io.ReadAll(io.LimitReader(r, maxControl))
-		if err != nil {
-			return Ended{}, s.lost(ctx, err)
-		}
-		if end, last, err := s.control(doc); last || err != nil {
-			return end, err
-		}
-	}
-}
-
-// output passes a binary frame to sink.
-func (s *Session) output(ctx context.Context, r io.Reader, buf []byte, sink func(bool, []byte) error) error {
-	stderr := false
-	if s.tagged {
-		if _, err := io.ReadFull(r, buf[:1]); errors.Is(err, io.EOF) || err == nil && buf[0] != 1 && buf[0] != 2 {
-			return fault.New(fault.Upstream, "%s sent output of an unknown stream", s.server)
-		} else if err != nil {
-			return s.lost(ctx, err)
-		}
-		stderr = buf[0] == 2
-	}
-	for {
-		n, err := r.Read(buf)
-		if n > 0 {
-			if err := sink(stderr, buf[:n]); err != nil {
-				return err
-			}
-		}
+		n, err := s.rest.Read(buf)
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			s.rest = nil
 		case err != nil:
-			return s.lost(ctx, err)
+			return 0, false, s.lost(ctx, err)
+		}
+		if n > 0 || len(buf) == 0 {
+			return n, s.stderr, nil
 		}
 	}
+	return 0, false, io.EOF
 }
 
-// control decodes a text frame. last says that it was the command's end.
-func (s *Session) control(p []byte) (end Ended, last bool, err error) {
+// Ended says how the command ended, after Read has returned io.EOF.
+func (s *Session) Ended() Ended { return *s.ended }
+
+// next waits for a frame. Of one with output, rest is what is to be read.
+func (s *Session) next(ctx context.Context) error {
+	kind, r, err := s.ws.NextReader()
+	if err != nil {
+		return s.lost(ctx, err)
+	}
+	if kind == websocket.BinaryMessage {
+		s.rest = r
+		return s.stream(ctx)
+	}
+	doc, err := io.ReadAll(io.LimitReader(r, maxControl))
+	if err != nil {
+		return s.lost(ctx, err)
+	}
+	return s.control(doc)
+}
+
+// stream reads of which stream a frame has output.
+func (s *Session) stream(ctx context.Context) error {
+	if !s.tagged {
+		return nil
+	}
+	var tag [1]byte
+	if _, err := io.ReadFull(s.rest, tag[:]); errors.Is(err, io.EOF) || err == nil && tag[0] != 1 && tag[0] != 2 {
+		return fault.New(fault.Upstream, "%s sent output of an unknown stream", s.server)
+	} else if err != nil {
+		return s.lost(ctx, err)
+	}
+	s.stderr = tag[0] == 2
+	return nil
+}
+
+// control decodes a text frame.
+func (s *Session) control(p []byte) error {
 	var m struct {
 		Type string `json:"type"`
 		Ended
@@ -195,17 +232,20 @@ func (s *Session) control(p []byte) (end Ended, last bool, err error) {
 		Message string     `json:"message"`
 	}
 	if err := json.Unmarshal(p, &m); err != nil {
-		return Ended{}, false, fault.Wrap(fault.Upstream, err, "%s sent a message that can't be read", s.server)
+		return fault.Wrap(fault.Upstream, err, "%s sent a message that can't be read", s.server)
 	}
 	switch m.Type {
 	case "ready":
 		s.exec.Store(&m.ExecID)
 	case "exit":
-		return m.Ended, true, known(m.ExitCode)
+		if err := known(m.ExitCode); err != nil {
+			return err
+		}
+		s.ended = &m.Ended
 	case "error":
-		return Ended{}, false, &fault.Error{Kind: m.Code, Message: m.Message}
+		return &fault.Error{Kind: m.Code, Message: m.Message}
 	}
-	return Ended{}, false, nil // it may be a type that this client does not know
+	return nil // it may be a type that this client does not know
 }
 
 // lost classifies the failure of a session.

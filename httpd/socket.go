@@ -357,9 +357,11 @@ type ready struct {
 
 // exited is the last frame of the server when the command has ended.
 type exited struct {
-	Type     string `json:"type"`
-	ExitCode *int   `json:"exit_code"`
-	Signal   *int   `json:"signal"`
+	Type     string         `json:"type"`
+	ExitCode *int           `json:"exit_code"`
+	Signal   *int           `json:"signal"`
+	Status   api.ExecStatus `json:"status"`
+	Reason   *api.Reason    `json:"reason"`
 }
 
 // trouble is the last frame of the server when something has failed.
@@ -390,5 +392,5 @@ func (c *socket) leave(err error) {
 
 // exit sends the end of a command.
 func (c *socket) exit(rec api.Exec) error {
-	return c.tell(exited{"exit", rec.ExitCode, rec.Signal})
+	return c.tell(exited{"exit", rec.ExitCode, rec.Signal, rec.Status, rec.Reason})
 }
