@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/client"
 	"sandbox/core/options"
 )
@@ -33,7 +34,7 @@ does.`,
 	detachKeysFlag(cmd.Flags(), &keys)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(on boxes) error {
+		return a.with(ctx, false, func(on backend.Boxes) error {
 			if len(args) == 1 {
 				return a.shell(ctx, on, args[0], shell, keys)
 			}
@@ -44,25 +45,25 @@ does.`,
 }
 
 // shell starts a shell on our terminal.
-func (a *app) shell(ctx context.Context, on boxes, ref, path string, keys keySequence) error {
+func (a *app) shell(ctx context.Context, on backend.Boxes, ref, path string, keys keySequence) error {
 	return a.attached(ctx, joining{
 		box: ref, keys: keys,
 		Exec: options.Exec{TTY: true, Stdin: true},
-		start: func(o options.Exec) (command, error) {
+		start: func(o options.Exec) (backend.Command, error) {
 			return on.Shell(ctx, ref, client.TerminalOptions{Shell: path, Cols: o.Cols, Rows: o.Rows, Term: o.Env["TERM"]})
 		},
 	})
 }
 
 // join joins a running command.
-func (a *app) join(ctx context.Context, on boxes, ref, id string, interactive bool, keys keySequence) error {
+func (a *app) join(ctx context.Context, on backend.Boxes, ref, id string, interactive bool, keys keySequence) error {
 	e, err := on.Exec(ctx, ref, id)
 	if err != nil {
 		return err
 	}
 	return a.attached(ctx, joining{
 		Exec:  options.Exec{TTY: e.TTY, Stdin: interactive || e.TTY},
-		start: func(options.Exec) (command, error) { return on.Join(ctx, ref, id, e.TTY) },
+		start: func(options.Exec) (backend.Command, error) { return on.Join(ctx, ref, id, e.TTY) },
 		leave: true, box: ref, keys: keys,
 	})
 }

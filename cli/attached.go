@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"sandbox/api"
+	"sandbox/backend"
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -17,12 +19,12 @@ const cancelGrace = 2 * time.Second
 
 // joining says which command to join, and how.
 type joining struct {
-	options.Exec                                     // its terminal and its input
-	start        func(options.Exec) (command, error) // starts the command, or joins it
-	leave        bool                                // when ctx ends the command goes on; otherwise it is ended
-	box          string                              // a name or id to join it by again
-	keys         keySequence                         // leave it
-	keep         func() error                        // called before it is left; nil for nothing
+	options.Exec                                             // its terminal and its input
+	start        func(options.Exec) (backend.Command, error) // starts the command, or joins it
+	leave        bool                                        // when ctx ends the command goes on; otherwise it is ended
+	box          string                                      // a name or id to join it by again
+	keys         keySequence                                 // leave it
+	keep         func() error                                // called before it is left; nil for nothing
 }
 
 // attached joins our streams to a command; with -o json its output goes into
@@ -44,7 +46,7 @@ func (a *app) attached(ctx context.Context, j joining) error {
 	status, err := a.stream(ctx, j, term, sink)
 	term.restore() // before we print a line ourselves
 	switch {
-	case errors.Is(err, errDetached):
+	case errors.Is(err, backend.ErrDetached):
 		return nil
 	case err != nil:
 		return err
@@ -76,7 +78,7 @@ func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(b
 	}
 	defer context.AfterFunc(ctx, func() { cancel(ctx, e) })()
 	status, err := a.follow(context.WithoutCancel(ctx), j, e, sink)
-	if err != nil && !errors.Is(err, errDetached) {
+	if err != nil && !errors.Is(err, backend.ErrDetached) {
 		cancel(ctx, e)
 	}
 	return status, err
@@ -84,9 +86,9 @@ func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(b
 
 // follow passes a command's output to sink. When we have left the command it says
 // how to come back.
-func (a *app) follow(ctx context.Context, j joining, e command, sink func(bool, []byte) error) (api.ExitStatus, error) {
-	status, err := e.Stream(ctx, sink)
-	if errors.Is(err, errDetached) {
+func (a *app) follow(ctx context.Context, j joining, e backend.Command, sink func(bool, []byte) error) (api.ExitStatus, error) {
+	status, err := backend.Pass(ctx, e, make([]byte, core.OutputBuffer), sink)
+	if errors.Is(err, backend.ErrDetached) {
 		fmt.Fprintf(a.Err, "\r\nsandbox: the command goes on%s: 'sandbox attach %s %s' joins it again\r\n", e.Unread(), printable(j.box), printable(e.ID()))
 	}
 	return status, err
@@ -94,7 +96,7 @@ func (a *app) follow(ctx context.Context, j joining, e command, sink func(bool, 
 
 // detachable returns the input of a command that the keys of j leave, if these come
 // from our terminal.
-func (a *app) detachable(in io.WriteCloser, j joining, term *terminal, e command) io.WriteCloser {
+func (a *app) detachable(in io.WriteCloser, j joining, term *terminal, e backend.Command) io.WriteCloser {
 	if len(j.keys) == 0 || !term.raw {
 		return in
 	}
@@ -115,7 +117,7 @@ func (a *app) detachable(in io.WriteCloser, j joining, term *terminal, e command
 
 // cancel ends the command. That fails for a command that has ended already, which
 // is as good.
-func cancel(ctx context.Context, e command) {
+func cancel(ctx context.Context, e backend.Command) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer stop()
 	_ = e.Cancel(ctx, cancelGrace)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/client"
 	"sandbox/core/fault"
 	"sandbox/profile"
@@ -31,17 +32,17 @@ URL.`,
 
 // profileName returns the name of the profile in use.
 func (a *app) profileName() string {
-	return cmp.Or(a.target.profile, os.Getenv(envProfile), profile.Default)
+	return cmp.Or(a.target.Profile, os.Getenv(backend.EnvProfile), profile.Default)
 }
 
 // profile returns the profile in use. Errors: Unauthenticated (there is none of
 // that name), InvalidArgument (--url was given).
 func (a *app) profile() (name string, p profile.Profile, err error) {
-	if a.target.url != "" {
+	if a.target.URL != "" {
 		return "", p, fault.New(fault.InvalidArgument, "this command works on a profile: name one with --profile, and leave out --url")
 	}
 	name = a.profileName()
-	p, ok, err := storedProfile(name)
+	p, ok, err := a.target.Stored(name)
 	if err == nil && !ok {
 		err = fault.New(fault.Unauthenticated, "not logged in: there is no profile %q", name)
 	}
@@ -80,7 +81,7 @@ func (a *app) authWhoamiCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := client.New(optionsOf(p))
+			c, err := client.New(a.target.Options(p))
 			if err != nil {
 				return err
 			}
@@ -107,7 +108,7 @@ func (a *app) authLogoutCmd() *cobra.Command {
 it is deleted at its server ('sandbox keys rm') or expires.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			profiles, err := profile.UserFile()
+			profiles, err := profile.UserFile(os.Getenv("HOME"))
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandbox/backend"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/local"
@@ -37,7 +38,7 @@ type app struct {
 	open func(owned bool) (*local.Host, error)
 
 	output  string // value of -o
-	target  target
+	target  backend.Target
 	running bool // flags and arguments were accepted: any failure is the verb's own
 }
 
@@ -74,9 +75,9 @@ says where a command goes: to a server, or to this host's boxes in process.`,
 	root.SetErr(a.Err)
 	flags := root.PersistentFlags()
 	flags.VarP(&choice{value: &a.output, allowed: []string{"text", "json", "table"}}, "output", "o", "how to print: text (or table, the same) or json")
-	flags.BoolVar(&a.target.local, "local", false, "work on this host's boxes in process, without a daemon")
-	flags.StringVar(&a.target.url, "url", "", "the server to use: http(s)://HOST, or unix:///PATH of a daemon's socket")
-	flags.StringVar(&a.target.profile, "profile", "", "use the server of this stored profile, see 'sandbox auth'")
+	flags.BoolVar(&a.target.Local, "local", false, "work on this host's boxes in process, without a daemon")
+	flags.StringVar(&a.target.URL, "url", "", "the server to use: http(s)://HOST, or unix:///PATH of a daemon's socket")
+	flags.StringVar(&a.target.Profile, "profile", "", "use the server of this stored profile, see 'sandbox auth'")
 	root.AddCommand(
 		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.restartCmd(), a.rmCmd(), a.gcCmd(),
 		a.execCmd(), a.attachCmd(), a.psCmd(), a.killCmd(), a.statsCmd(), a.logsCmd(), a.cpCmd(),
@@ -120,7 +121,7 @@ func noVerb(cmd *cobra.Command, args []string) error {
 func (a *app) asJSON() bool { return a.output == "json" }
 
 // with calls do with the boxes to work on; see [app.boxes] for owned.
-func (a *app) with(ctx context.Context, owned bool, do func(boxes) error) error {
+func (a *app) with(ctx context.Context, owned bool, do func(backend.Boxes) error) error {
 	on, err := a.boxes(ctx, owned)
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func (a *app) with(ctx context.Context, owned bool, do func(boxes) error) error 
 
 // withHost calls do with this host's home. It is for verbs that no server has.
 func (a *app) withHost(ctx context.Context, do func(*local.Host) error) error {
-	if a.target.url != "" || a.target.profile != "" {
+	if a.target.URL != "" || a.target.Profile != "" {
 		return fault.New(fault.InvalidArgument, "this command works on the host's own store: leave out --url and --profile")
 	}
 	host, err := a.open(false)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/client"
 )
 
@@ -43,7 +44,7 @@ func (a *app) boxNames(cmd *cobra.Command, status api.BoxStatus, suffix string) 
 	ctx, stop := context.WithTimeout(cmd.Context(), completing)
 	defer stop()
 	var names []cobra.Completion
-	_ = a.with(ctx, false, func(on boxes) error {
+	_ = a.with(ctx, false, func(on backend.Boxes) error {
 		all, err := on.Boxes(ctx, client.Filter{})
 		for _, b := range all {
 			if status == "" || status == b.Status {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/client"
-	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/hostcopy"
 )
@@ -38,7 +38,7 @@ tar.`,
 				return fault.New(fault.InvalidArgument, "one of SRC and DST must be BOX:PATH, and the other a path of this host or -")
 			}
 			ctx := cmd.Context()
-			return a.with(ctx, false, func(on boxes) error {
+			return a.with(ctx, false, func(on backend.Boxes) error {
 				c := copying{app: a, boxes: on}
 				if to.box != "" {
 					made, err := c.in(ctx, from.path, to)
@@ -64,7 +64,7 @@ func placeOf(arg string) place {
 // copying is one copy.
 type copying struct {
 	*app
-	boxes boxes
+	boxes backend.Boxes
 }
 
 // report prints what was made, with -o json.
@@ -97,24 +97,7 @@ func (c copying) out(ctx context.Context, from place, to string) error {
 }
 
 // at returns the box of one side.
-func (c copying) at(p place) hostcopy.Box { return boxFiles{c.boxes, p.box} }
-
-// boxFiles are the files of one box.
-type boxFiles struct {
-	boxes boxes
-	ref   string
-}
-
-// Upload writes a file, or the files of a tar, to the box.
-func (b boxFiles) Upload(ctx context.Context, u core.Upload, content io.Reader) (api.Uploaded, error) {
-	return b.boxes.Upload(ctx, b.ref, client.Upload{Dest: u.Dest, Name: u.Name, Mode: u.Mode, Tar: u.Tar}, content)
-}
-
-// Download opens a file of the box, or a directory as a tar.
-func (b boxFiles) Download(ctx context.Context, path string, asTar bool) (*core.Download, error) {
-	d, err := b.boxes.Download(ctx, b.ref, path, asTar)
-	return (*core.Download)(d), err
-}
+func (c copying) at(p place) hostcopy.Box { return backend.Files{On: c.boxes, Ref: p.box} }
 
 // toOutput writes the content of a file to standard output, or a directory as a
 // tar.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core/options"
 )
 
@@ -32,7 +33,7 @@ is then kept; with --rm it is removed.`,
 			return err
 		}
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(on boxes) error {
+		return a.with(ctx, false, func(on backend.Boxes) error {
 			made, err := a.create(ctx, on, box)
 			if err != nil {
 				return err
@@ -48,7 +49,7 @@ is then kept; with --rm it is removed.`,
 }
 
 // create makes a box, and shows the progress of pulling its image.
-func (a *app) create(ctx context.Context, on boxes, o options.Box) (api.Box, error) {
+func (a *app) create(ctx context.Context, on backend.Boxes, o options.Box) (api.Box, error) {
 	meter := newMeter(a.Err)
 	defer meter.clear()
 	return on.CreateBox(meter.watch(ctx), o)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"sandbox/backend"
 )
 
 // defaultDetachKeys leave a command running: Ctrl-P Ctrl-Q.
@@ -87,9 +89,6 @@ func key(word string) (byte, bool) {
 	return byte(27 + i), i >= 0
 }
 
-// errDetached ends the use of a command that goes on without us.
-var errDetached = errors.New("detached")
-
 // detachable passes input on until the keys come. The first ones of them are held
 // back until it is known whether the others follow.
 type detachable struct {
@@ -101,7 +100,7 @@ type detachable struct {
 	detach func() bool
 }
 
-// Write returns errDetached behind the keys.
+// Write returns backend.ErrDetached behind the keys.
 func (d *detachable) Write(p []byte) (int, error) {
 	var pass []byte
 	for i, b := range p {
@@ -118,7 +117,7 @@ func (d *detachable) Write(p []byte) (int, error) {
 		}
 		d.held = 0
 		if _, err := d.WriteCloser.Write(slices.Clone(pass)); err != nil || d.detach() {
-			return i + 1, errors.Join(err, errDetached)
+			return i + 1, errors.Join(err, backend.ErrDetached)
 		}
 		pass = nil
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sandbox/backend"
 )
 
 func TestKeySequence(t *testing.T) {
@@ -46,7 +48,7 @@ func TestDetachable(t *testing.T) {
 			for rest := []byte(typed); len(rest) > 0 && err == nil; rest = rest[min(size, len(rest)):] {
 				_, err = d.Write(rest[:min(size, len(rest))])
 			}
-			if got.String() != want || strings.HasSuffix(want, "!") != errors.Is(err, errDetached) {
+			if got.String() != want || strings.HasSuffix(want, "!") != errors.Is(err, backend.ErrDetached) {
 				t.Errorf("%q, %d keys at once: %q, %v; want %q", typed, size, got.String(), err, want)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -83,12 +84,12 @@ goes to the terminal of the command.`,
 			return err
 		}
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(on boxes) error {
+		return a.with(ctx, false, func(on backend.Boxes) error {
 			if detach {
 				return a.detached(ctx, on, ref, o)
 			}
 			return a.attached(ctx, joining{
-				Exec: o, box: ref, keys: f.keys, start: func(o options.Exec) (command, error) { return on.Run(ctx, ref, o) },
+				Exec: o, box: ref, keys: f.keys, start: func(o options.Exec) (backend.Command, error) { return on.Run(ctx, ref, o) },
 			})
 		})
 	}
@@ -111,7 +112,7 @@ func split(cmd *cobra.Command, args []string) (name string, argv []string, err e
 }
 
 // detached starts a command and prints its id.
-func (a *app) detached(ctx context.Context, on boxes, ref string, o options.Exec) error {
+func (a *app) detached(ctx context.Context, on backend.Boxes, ref string, o options.Exec) error {
 	e, err := on.StartExec(ctx, ref, o)
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"sandbox/backend"
 )
 
 func (a *app) gcCmd() *cobra.Command {
@@ -17,7 +19,7 @@ func (a *app) gcCmd() *cobra.Command {
 	cmd.Flags().Var(&olderThan, "older-than", "only boxes that stopped or failed at least this long ago")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(on boxes) error {
+		return a.with(ctx, false, func(on backend.Boxes) error {
 			done, err := on.GC(ctx, time.Duration(olderThan))
 			if a.asJSON() {
 				return joined(writeJSON(a.Out, done), err)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core/image"
 	"sandbox/core/local"
 )
@@ -40,7 +41,7 @@ under the name of an alias comes first.`,
 		if aliases {
 			return a.withHost(ctx, func(host *local.Host) error { return a.printAliases(host.Images) })
 		}
-		return a.with(ctx, false, func(on boxes) error {
+		return a.with(ctx, false, func(on backend.Boxes) error {
 			images, err := on.Images(ctx)
 			return joined(a.printImages(images), err)
 		})
@@ -92,7 +93,7 @@ the one given stands for, is removed only with --force. Boxes keep their files.`
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "also images that boxes or aliases use")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(on boxes) error {
+		return a.with(ctx, false, func(on backend.Boxes) error {
 			return a.eachRemoved(args, func(ref string) (string, error) {
 				return ref, on.RemoveImage(ctx, ref, force)
 			})

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 )
 
 func (a *app) imagesImportCmd() *cobra.Command {
@@ -21,7 +22,7 @@ on this host; a server is sent it as a tar.`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.with(ctx, false, func(on boxes) error {
+			return a.with(ctx, false, func(on backend.Boxes) error {
 				meter := newMeter(a.Err)
 				info, err := on.ImportImage(ctx, args[0], args[1], meter.show)
 				meter.clear()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/client"
 )
 
@@ -27,7 +28,7 @@ func (a *app) infoCmd() *cobra.Command {
 					return a.show(info, err, describeServer(info))
 				})
 			}
-			return a.with(ctx, false, func(on boxes) error {
+			return a.with(ctx, false, func(on backend.Boxes) error {
 				box, err := on.Box(ctx, args[0])
 				return a.show(box, err, describe(box))
 			})

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"sandbox/backend"
 )
 
 // endOfInput ends the input on a terminal: the first control-D sends what is left
@@ -29,7 +31,7 @@ func feed(in io.Reader, to io.WriteCloser, tty bool) (stop func()) {
 	}
 	go func() {
 		// Another failure means that the command has closed its input, as it may.
-		if _, err := io.Copy(writerOnly{to}, in); !errors.Is(err, errDetached) {
+		if _, err := io.Copy(writerOnly{to}, in); !errors.Is(err, backend.ErrDetached) {
 			_ = finish()
 		}
 	}()

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 )
 
 func (a *app) imagesInspectCmd() *cobra.Command {
@@ -15,7 +16,7 @@ func (a *app) imagesInspectCmd() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.with(ctx, false, func(on boxes) error {
+			return a.with(ctx, false, func(on backend.Boxes) error {
 				info, err := on.Image(ctx, args[0])
 				return a.show(info, err, describeImage(info))
 			})

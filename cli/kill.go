@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core/fault"
 )
 
@@ -30,14 +31,14 @@ the commands.`,
 		if sig == 0 {
 			return fault.New(fault.InvalidArgument, "-s %q: there is no such signal; want a name such as TERM or HUP", name)
 		}
-		return a.with(ctx, false, func(on boxes) error { return kill(ctx, on, args[0], args[1], sig) })
+		return a.with(ctx, false, func(on backend.Boxes) error { return kill(ctx, on, args[0], args[1], sig) })
 	}
 	return a.completeBoxes(cmd, 1, api.Running)
 }
 
 // kill ends a command, or sends it another signal. Errors: ExecNotFound,
 // InvalidState (it has ended).
-func kill(ctx context.Context, on boxes, ref, id string, sig unix.Signal) error {
+func kill(ctx context.Context, on backend.Boxes, ref, id string, sig unix.Signal) error {
 	if sig == unix.SIGKILL {
 		_, err := on.CancelExec(ctx, ref, id, 0)
 		return err

@@ -35,7 +35,7 @@ hosted service ends in /api.`,
 	cmd.Flags().BoolVar(&fromStdin, "api-key-stdin", false, "read the key from standard input")
 	cmd.Flags().StringVar(&prefix, "path-prefix", "", "route prefix of a self-hosted server (default: SANDBOX_REST_PATH_PREFIX)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		profiles, err := profile.UserFile()
+		profiles, err := profile.UserFile(os.Getenv("HOME"))
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ hosted service ends in /api.`,
 // address sets the profile's URL and route prefix. With another URL the prefix
 // changes too, since it belongs to the server.
 func (a *app) address(p *profile.Profile, prefix string, given bool) {
-	address := a.target.url
+	address := a.target.URL
 	if address == "" && p.URL == "" {
 		address = os.Getenv(client.EnvURL)
 	}

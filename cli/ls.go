@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/client"
 	"sandbox/core/fault"
 )
@@ -59,7 +60,7 @@ func (a *app) ls(ctx context.Context, f lsFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.with(ctx, false, func(on boxes) error {
+	return a.with(ctx, false, func(on backend.Boxes) error {
 		all, err := on.Boxes(ctx, client.Filter{Status: api.BoxStatus(f.status)})
 		if err != nil {
 			return err

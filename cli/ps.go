@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core/fault"
 )
 
@@ -30,7 +31,7 @@ With -a, commands that have ended are listed too, at most the last 1,024.`,
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "list commands that have ended too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(on boxes) error {
+		return a.with(ctx, false, func(on backend.Boxes) error {
 			execs, err := on.Execs(ctx, args[0])
 			if !all {
 				execs = slices.DeleteFunc(execs, func(e api.Exec) bool { return e.Status != api.ExecRunning })

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+
+	"sandbox/backend"
 )
 
 func (a *app) imagesPullCmd() *cobra.Command {
@@ -21,7 +23,7 @@ of the daemon's where one pulls.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.with(ctx, false, func(on boxes) error {
+			return a.with(ctx, false, func(on backend.Boxes) error {
 				meter := newMeter(a.Err)
 				info, err := on.Pull(ctx, args[0], meter.show)
 				meter.clear()

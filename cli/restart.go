@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core"
 	"sandbox/core/fault"
 )
@@ -23,14 +24,14 @@ A box that is removed when it stops (--rm) is refused.`,
 	}
 	cmd.Flags().VarP(&grace, "timeout", "t", "how long to wait between SIGTERM and SIGKILL")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.change(cmd.Context(), args, func(on boxes, ctx context.Context, ref string) (api.Box, error) {
+		return a.change(cmd.Context(), args, func(on backend.Boxes, ctx context.Context, ref string) (api.Box, error) {
 			return restart(ctx, on, ref, time.Duration(grace))
 		})
 	}
 	return a.completeBoxes(cmd, 0, "")
 }
 
-func restart(ctx context.Context, on boxes, ref string, grace time.Duration) (api.Box, error) {
+func restart(ctx context.Context, on backend.Boxes, ref string, grace time.Duration) (api.Box, error) {
 	b, err := on.Box(ctx, ref)
 	if err != nil {
 		return api.Box{}, err

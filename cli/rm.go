@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"sandbox/backend"
 )
 
 func (a *app) rmCmd() *cobra.Command {
@@ -16,7 +18,7 @@ func (a *app) rmCmd() *cobra.Command {
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "remove running boxes too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(on boxes) error {
+		return a.with(ctx, false, func(on backend.Boxes) error {
 			return a.eachRemoved(args, func(ref string) (string, error) { return on.RemoveBox(ctx, ref, force) })
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -55,7 +56,7 @@ it); 125 means that sandbox failed, not the command.
 			return err
 		}
 		ctx := cmd.Context()
-		return a.with(ctx, !detach, func(on boxes) error {
+		return a.with(ctx, !detach, func(on backend.Boxes) error {
 			if argv, err = a.argv(ctx, on, b.Image, argv); err != nil {
 				return err
 			}
@@ -70,7 +71,7 @@ it); 125 means that sandbox failed, not the command.
 }
 
 // runIn makes a box and runs a command in it, or leaves it running.
-func (a *app) runIn(ctx context.Context, on boxes, b options.Box, j joining, detach bool) error {
+func (a *app) runIn(ctx context.Context, on backend.Boxes, b options.Box, j joining, detach bool) error {
 	box, err := a.create(ctx, on, b)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (a *app) runIn(ctx context.Context, on boxes, b options.Box, j joining, det
 	if detach {
 		return a.leave(ctx, on, box, j.Exec)
 	}
-	j.box, j.start = box.ID, func(o options.Exec) (command, error) { return on.Run(ctx, box.ID, o) }
+	j.box, j.start = box.ID, func(o options.Exec) (backend.Command, error) { return on.Run(ctx, box.ID, o) }
 	if box.AutoRemove {
 		j.keep = on.Keep
 	}
@@ -87,7 +88,7 @@ func (a *app) runIn(ctx context.Context, on boxes, b options.Box, j joining, det
 
 // argv returns the command that was given, or else the image's own. It shows the
 // progress of pulling the image. Errors: InvalidArgument (there is none).
-func (a *app) argv(ctx context.Context, on boxes, image string, given []string) ([]string, error) {
+func (a *app) argv(ctx context.Context, on backend.Boxes, image string, given []string) ([]string, error) {
 	if len(given) > 0 {
 		return given, nil
 	}
@@ -98,7 +99,7 @@ func (a *app) argv(ctx context.Context, on boxes, image string, given []string) 
 
 // leave starts the command of run -d and prints the box's id, or in JSON the exec.
 // If the command can't be started, the box is removed unless it is to be kept.
-func (a *app) leave(ctx context.Context, on boxes, box api.Box, o options.Exec) error {
+func (a *app) leave(ctx context.Context, on backend.Boxes, box api.Box, o options.Exec) error {
 	e, err := on.StartExec(ctx, box.ID, o)
 	switch {
 	case err != nil && box.AutoRemove:

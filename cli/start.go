@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 )
 
 func (a *app) startCmd() *cobra.Command {
@@ -15,14 +16,14 @@ func (a *app) startCmd() *cobra.Command {
 		Short: "Start boxes that were stopped",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.change(cmd.Context(), args, boxes.StartBox)
+			return a.change(cmd.Context(), args, backend.Boxes.StartBox)
 		},
 	}, 0, api.Stopped)
 }
 
 // change calls do for each box and prints the boxes' new states.
-func (a *app) change(ctx context.Context, refs []string, do func(boxes, context.Context, string) (api.Box, error)) error {
-	return a.with(ctx, false, func(on boxes) error {
+func (a *app) change(ctx context.Context, refs []string, do func(backend.Boxes, context.Context, string) (api.Box, error)) error {
+	return a.with(ctx, false, func(on backend.Boxes) error {
 		changed := []api.Box{} // not nil, so that JSON shows [] and not null
 		err := each(refs, func(ref string) error {
 			box, err := do(on, ctx, ref)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/client"
 	"sandbox/core/fault"
 )
@@ -35,7 +36,7 @@ With -o json each measurement is a document on a line of its own.`,
 	cmd.Flags().BoolVar(&once, "no-stream", false, "measure once")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.with(ctx, false, func(on boxes) error {
+		return a.with(ctx, false, func(on backend.Boxes) error {
 			s := stats{on: on, refs: args, before: map[string]cpuTime{}}
 			if once {
 				return a.printStats(ctx, &s)
@@ -104,7 +105,7 @@ func (s stat) row() []any {
 
 // stats measures boxes, and remembers the CPU time that they had used before.
 type stats struct {
-	on     boxes
+	on     backend.Boxes
 	refs   []string // empty: all that run
 	before map[string]cpuTime
 }

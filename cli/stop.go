@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core"
 )
 
@@ -23,7 +24,7 @@ made with --rm is removed.`,
 	}
 	cmd.Flags().VarP(&grace, "timeout", "t", "how long to wait between SIGTERM and SIGKILL")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.change(cmd.Context(), args, func(on boxes, ctx context.Context, ref string) (api.Box, error) {
+		return a.change(cmd.Context(), args, func(on backend.Boxes, ctx context.Context, ref string) (api.Box, error) {
 			return on.StopBox(ctx, ref, time.Duration(grace))
 		})
 	}

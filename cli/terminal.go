@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"sandbox/backend"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -88,7 +89,7 @@ func (t *terminal) size() (cols, rows int, ok bool) {
 
 // follow passes each new size of our terminal to the command until stop is called.
 // With redraw the size changes at once, which has programs draw their screen anew.
-func (t *terminal) follow(ctx context.Context, e command, redraw bool) (stop func()) {
+func (t *terminal) follow(ctx context.Context, e backend.Command, redraw bool) (stop func()) {
 	if t.screen == nil {
 		return func() {}
 	}

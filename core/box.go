@@ -17,7 +17,7 @@ type Box struct {
 	id string
 }
 
-func (r *Runtime) box(rec Record) *Box { return &Box{r: r, id: rec.ID} }
+func (r *Runtime) box(rec Record) *Box { return r.At(rec.ID) }
 
 // ID returns the box's id.
 func (b *Box) ID() string { return b.id }
@@ -42,6 +42,16 @@ func (b *Box) Stop(ctx context.Context, grace time.Duration) (Record, error) {
 		b.r.forget(b.id)
 	}
 	return rec, err
+}
+
+// Remove removes the box. It removes a running box only with force. Errors:
+// BoxNotFound, InvalidState.
+func (b *Box) Remove(ctx context.Context, force bool) error {
+	err := b.r.engine.Remove(ctx, b.id, force)
+	if err == nil {
+		b.r.forget(b.id)
+	}
+	return err
 }
 
 // Usage measures the box. Errors: BoxNotFound.

@@ -2,8 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
-	"io"
 	"os"
 	"sync/atomic"
 	"time"
@@ -103,16 +101,5 @@ func (e *Exec) Stream(ctx context.Context, buf []byte, sink func(stderr bool, p 
 		return api.ExitStatus{}, err
 	}
 	defer r.Close()
-	for {
-		n, stderr, err := r.Read(buf)
-		switch {
-		case errors.Is(err, io.EOF):
-			return r.Status(), nil
-		case err != nil:
-			return api.ExitStatus{}, err
-		}
-		if err := sink(stderr, buf[:n]); err != nil {
-			return api.ExitStatus{}, err
-		}
-	}
+	return Pass(r, buf, sink)
 }

@@ -18,6 +18,32 @@ import (
 // has ended, when a background child holds the pipes open (contract, section 3).
 const drain = 200 * time.Millisecond
 
+// Pieces is output that is read piece by piece: a [Reader], or one like it.
+type Pieces interface {
+	// Read waits for output and reads a piece of it into buf. It returns io.EOF
+	// when the command has ended and its output has been read.
+	Read(buf []byte) (n int, stderr bool, err error)
+	// Status returns the end of the command after io.EOF.
+	Status() api.ExitStatus
+}
+
+// Pass reads all of r into buf, passes each piece to sink, and returns the end of
+// the command; see [Exec.Stream].
+func Pass(r Pieces, buf []byte, sink func(stderr bool, p []byte) error) (api.ExitStatus, error) {
+	for {
+		n, stderr, err := r.Read(buf)
+		switch {
+		case errors.Is(err, io.EOF):
+			return r.Status(), nil
+		case err != nil:
+			return api.ExitStatus{}, err
+		}
+		if err := sink(stderr, buf[:n]); err != nil {
+			return api.ExitStatus{}, err
+		}
+	}
+}
+
 // Reader reads the output of an [Exec] piece by piece. One goroutine uses it.
 //
 // It waits with one poll(2) on the caller's own thread and uses no other

@@ -167,21 +167,21 @@ func (r *Runtime) Get(ctx context.Context, ref string) (*Box, error) {
 	return r.box(rec), nil
 }
 
+// At returns a handle on the box with this full id. It does not look for the box:
+// where there is none, the handle's methods fail with BoxNotFound.
+func (r *Runtime) At(id string) *Box { return &Box{r: r, id: id} }
+
 // List returns the records of all boxes of the home, newest first.
 func (r *Runtime) List(ctx context.Context) ([]Record, error) { return r.engine.List(ctx) }
 
 // Remove removes a box. It removes a running box only with force. Errors: as
 // Get, and InvalidState.
 func (r *Runtime) Remove(ctx context.Context, ref string, force bool) error {
-	rec, err := r.Find(ctx, ref)
+	b, err := r.Get(ctx, ref)
 	if err != nil {
 		return err
 	}
-	err = r.engine.Remove(ctx, rec.ID, force)
-	if err == nil {
-		r.forget(rec.ID)
-	}
-	return err
+	return b.Remove(ctx, force)
 }
 
 // Sweep removes the boxes that have been stopped or failed for at least

@@ -3,9 +3,11 @@ package daemon
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"sandbox/api"
 	"sandbox/auth"
+	"sandbox/daemon/address"
 	"sandbox/profile"
 )
 
@@ -14,13 +16,13 @@ import (
 // a later start on another address changes the profile. before is the address of
 // the last start. If the credentials file can't be written, the daemon starts
 // without the key, since the Unix socket needs none.
-func (s settings) administrator(keys *auth.Store, before, now Address, say io.Writer) Address {
+func (s settings) administrator(keys *auth.Store, before, now address.Address, say io.Writer) address.Address {
 	now.Profile = before.Profile
 	if now.URL == "" { // without TCP nobody needs a key
 		now.URL = before.URL
 		return now
 	}
-	profiles, err := profile.UserFile()
+	profiles, err := profile.UserFile(os.Getenv("HOME"))
 	if err == nil {
 		if before.Profile == "" {
 			now.Profile, err = firstKey(keys, profiles, s.Environment, now, say)
@@ -35,7 +37,7 @@ func (s settings) administrator(keys *auth.Store, before, now Address, say io.Wr
 }
 
 // firstKey makes the administrator's key and returns the name of the profile that has it.
-func firstKey(keys *auth.Store, profiles profile.File, environment string, now Address, say io.Writer) (string, error) {
+func firstKey(keys *auth.Store, profiles profile.File, environment string, now address.Address, say io.Writer) (string, error) {
 	name, err := freeProfile(profiles, now.URL)
 	if err != nil {
 		return "", err
@@ -67,7 +69,7 @@ func freeProfile(profiles profile.File, url string) (string, error) {
 
 // moved changes the profile's address when this start has another one than the
 // last. A profile that the user has pointed at another server stays as it is.
-func moved(profiles profile.File, before, now Address, say io.Writer) error {
+func moved(profiles profile.File, before, now address.Address, say io.Writer) error {
 	p, ok, err := profiles.Get(before.Profile)
 	if err != nil || !ok || p.URL != before.URL {
 		return err

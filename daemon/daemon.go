@@ -20,6 +20,7 @@ import (
 	"sandbox/auth"
 	"sandbox/core"
 	"sandbox/core/local"
+	"sandbox/daemon/address"
 	"sandbox/httpd"
 	"sandbox/spool"
 
@@ -39,7 +40,7 @@ type Streams struct {
 type Daemon struct {
 	settings
 	Streams
-	Address Address // where this daemon listens
+	Address address.Address // where this daemon listens
 
 	lock    *filelock.File
 	runtime *core.Runtime
@@ -141,12 +142,12 @@ func (d *Daemon) listen(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	before, err := ReadAddress(d.Home)
+	before, err := address.Read(d.Home)
 	if err != nil {
 		return err
 	}
 	d.Address = d.administrator(d.keys, before, d.address(d.tcp), d.Say)
-	return addresses(d.Home).Put(addressKey, d.Address, true)
+	return address.Write(d.Home, d.Address)
 }
 
 // places returns the addresses for the user to read.

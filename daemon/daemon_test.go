@@ -99,7 +99,7 @@ func newRuntime(t *testing.T) func() *core.Runtime {
 
 func storedProfile(t *testing.T, name string) (profile.Profile, bool) {
 	t.Helper()
-	profiles, err := profile.UserFile()
+	profiles, err := profile.UserFile(os.Getenv("HOME"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func storedProfile(t *testing.T, name string) (profile.Profile, bool) {
 
 func forget(t *testing.T) {
 	t.Helper()
-	profiles, err := profile.UserFile()
+	profiles, err := profile.UserFile(os.Getenv("HOME"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestFirstAndLaterStarts(t *testing.T) {
 // TestForeignProfile wants another server's profile left alone.
 func TestForeignProfile(t *testing.T) {
 	forget(t)
-	profiles, err := profile.UserFile()
+	profiles, err := profile.UserFile(os.Getenv("HOME"))
 	if err != nil {
 		t.Fatal(err)
 	}

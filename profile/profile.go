@@ -37,17 +37,14 @@ type File struct {
 }
 
 // UserFile returns the credentials file of the user that this process runs as:
-// $HOME/.sandbox/credentials.toml. Errors: Config.
-func UserFile() (File, error) {
-	home, err := os.UserHomeDir()
-	if err != nil { // a service manager may leave HOME out
-		var u *user.User
-		if u, err = user.Current(); err == nil {
-			home = u.HomeDir
+// .sandbox/credentials.toml in home, which is the value of HOME. Errors: Config.
+func UserFile(home string) (File, error) {
+	if home == "" { // a service manager may leave HOME out
+		u, err := user.Current()
+		if err != nil {
+			return File{}, fault.Wrap(fault.Config, err, "no home directory for credentials: set HOME")
 		}
-	}
-	if err != nil {
-		return File{}, fault.Wrap(fault.Config, err, "no home directory for credentials: set HOME")
+		home = u.HomeDir
 	}
 	return File{filepath.Join(home, ".sandbox", "credentials.toml")}, nil
 }

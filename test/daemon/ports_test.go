@@ -13,14 +13,14 @@ import (
 	"sandbox/client"
 	"sandbox/core/fault"
 	"sandbox/core/options"
-	"sandbox/daemon"
+	"sandbox/daemon/address"
 	"sandbox/test/boxes"
 )
 
 // clients returns a client that comes over TCP, and one over the Unix socket.
 func (p *program) clients() map[string]*client.Client {
 	p.t.Helper()
-	at, err := daemon.ReadAddress(p.home)
+	at, err := address.Read(p.home)
 	must(p.t, err)
 	m := p.ask("POST", "/v1/keys", map[string]any{"name": "ports", "permissions": []string{api.MayUseBoxes}}).want(p.t, 201, "")
 	all := map[string]*client.Client{}

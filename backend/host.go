@@ -1,4 +1,4 @@
-package cli
+package backend
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"sandbox/client"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/ids"
 	"sandbox/core/image"
 	"sandbox/core/local"
 	"sandbox/core/options"
@@ -18,6 +19,18 @@ import (
 
 // hostBoxes are the boxes of this host, worked on in process.
 type hostBoxes struct{ host *local.Host }
+
+// OnHost returns the boxes of a home of this host. They own the host.
+func OnHost(h *local.Host) Boxes { return hostBoxes{h} }
+
+// box returns the box that ref names. With a full id it does not look whether there
+// is one: what is done with it does.
+func (h hostBoxes) box(ctx context.Context, ref string) (*core.Box, error) {
+	if ids.Box.Valid(ref) {
+		return h.host.At(ref), nil
+	}
+	return h.host.Get(ctx, ref)
+}
 
 func (h hostBoxes) CreateBox(ctx context.Context, o options.Box) (api.Box, error) {
 	_, rec, err := h.host.Create(ctx, o)
@@ -44,7 +57,7 @@ func (h hostBoxes) Box(ctx context.Context, ref string) (api.Box, error) {
 }
 
 func (h hostBoxes) BoxMetrics(ctx context.Context, ref string) (api.BoxMetrics, error) {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return api.BoxMetrics{}, err
 	}
@@ -61,7 +74,7 @@ func (h hostBoxes) StopBox(ctx context.Context, ref string, grace time.Duration)
 
 // with calls do with a box and returns the box's new state.
 func (h hostBoxes) with(ctx context.Context, ref string, do func(*core.Box, context.Context) (core.Record, error)) (api.Box, error) {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return api.Box{}, err
 	}
@@ -70,11 +83,11 @@ func (h hostBoxes) with(ctx context.Context, ref string, do func(*core.Box, cont
 }
 
 func (h hostBoxes) RemoveBox(ctx context.Context, ref string, force bool) (string, error) {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return "", err
 	}
-	return b.ID(), h.host.Remove(ctx, b.ID(), force)
+	return b.ID(), b.Remove(ctx, force)
 }
 
 func (h hostBoxes) GC(ctx context.Context, olderThan time.Duration) (api.Collected, error) {
@@ -83,7 +96,7 @@ func (h hostBoxes) GC(ctx context.Context, olderThan time.Duration) (api.Collect
 }
 
 func (h hostBoxes) Upload(ctx context.Context, ref string, u client.Upload, content io.Reader) (api.Uploaded, error) {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return api.Uploaded{}, err
 	}
@@ -91,7 +104,7 @@ func (h hostBoxes) Upload(ctx context.Context, ref string, u client.Upload, cont
 }
 
 func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*client.Download, error) {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +115,14 @@ func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*c
 // Keep fails: the boxes are tied to this process, however it ends.
 func (h hostBoxes) Keep() error {
 	return fault.New(fault.InvalidState, "this command can't be left: its box ends with it. To leave it, run it with --keep or with a daemon ('sandbox serve')")
+}
+
+func (h hostBoxes) Metrics(ctx context.Context) (api.RuntimeMetrics, error) {
+	return h.host.Metrics(ctx)
+}
+
+func (h hostBoxes) Shutdown(ctx context.Context, grace time.Duration) error {
+	return h.host.Shutdown(ctx, grace)
 }
 
 func (h hostBoxes) Close(ctx context.Context) error { return h.host.Close(ctx) }
@@ -140,7 +161,7 @@ func shown(rec core.Record, err error) (api.Box, error) {
 var shell = []string{"/bin/sh", "-c", "[ -x /bin/bash ] && exec /bin/bash; exec /bin/sh"}
 
 func (h hostBoxes) StartExec(ctx context.Context, ref string, o options.Exec) (api.Exec, error) {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return api.Exec{}, err
 	}
@@ -152,7 +173,7 @@ func (h hostBoxes) StartExec(ctx context.Context, ref string, o options.Exec) (a
 }
 
 func (h hostBoxes) Exec(ctx context.Context, ref, id string) (api.Exec, error) {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return api.Exec{}, err
 	}
@@ -160,7 +181,7 @@ func (h hostBoxes) Exec(ctx context.Context, ref, id string) (api.Exec, error) {
 }
 
 func (h hostBoxes) Execs(ctx context.Context, ref string) ([]api.Exec, error) {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +189,7 @@ func (h hostBoxes) Execs(ctx context.Context, ref string) ([]api.Exec, error) {
 }
 
 func (h hostBoxes) CancelExec(ctx context.Context, ref, id string, grace time.Duration) (api.Exec, error) {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return api.Exec{}, err
 	}
@@ -176,7 +197,7 @@ func (h hostBoxes) CancelExec(ctx context.Context, ref, id string, grace time.Du
 }
 
 func (h hostBoxes) Signal(ctx context.Context, ref, id string, sig unix.Signal) error {
-	b, err := h.host.Get(ctx, ref)
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -184,8 +205,8 @@ func (h hostBoxes) Signal(ctx context.Context, ref, id string, sig unix.Signal) 
 	return err
 }
 
-func (h hostBoxes) Run(ctx context.Context, ref string, o options.Exec) (command, error) {
-	b, err := h.host.Get(ctx, ref)
+func (h hostBoxes) Run(ctx context.Context, ref string, o options.Exec) (Command, error) {
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +217,8 @@ func (h hostBoxes) Run(ctx context.Context, ref string, o options.Exec) (command
 	return newHostCommand(e, e.Close), nil
 }
 
-func (h hostBoxes) Join(ctx context.Context, ref, id string, _ bool) (command, error) {
-	b, err := h.host.Get(ctx, ref)
+func (h hostBoxes) Join(ctx context.Context, ref, id string, _ bool) (Command, error) {
+	b, err := h.box(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +229,7 @@ func (h hostBoxes) Join(ctx context.Context, ref, id string, _ bool) (command, e
 	return newHostCommand(e, e.Detach), nil
 }
 
-func (h hostBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptions) (command, error) {
+func (h hostBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptions) (Command, error) {
 	x := options.Exec{Cmd: shell, TTY: true, Stdin: true, Cols: o.Cols, Rows: o.Rows, Env: map[string]string{}}
 	if o.Shell != "" {
 		x.Cmd = []string{o.Shell}
@@ -217,54 +238,4 @@ func (h hostBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptio
 		x.Env["TERM"] = o.Term
 	}
 	return h.Run(ctx, ref, x)
-}
-
-// hostCommand is a command of this host; leave ends our use of it.
-type hostCommand struct {
-	*core.Exec
-	leave  func() error
-	left   context.Context // ended by detach
-	detach context.CancelFunc
-}
-
-func newHostCommand(e *core.Exec, leave func() error) hostCommand {
-	left, detach := context.WithCancel(context.Background())
-	return hostCommand{e, leave, left, detach}
-}
-
-func (c hostCommand) Detach() error {
-	c.detach()
-	return nil
-}
-
-// Unread says that no other program reads the output.
-func (c hostCommand) Unread() string {
-	return ", but waits when it has printed some KiB, because no daemon reads them"
-}
-
-func (c hostCommand) Input() io.WriteCloser {
-	if in := c.Stdin(); in != nil {
-		return in
-	}
-	return nil
-}
-
-func (c hostCommand) Stream(ctx context.Context, sink func(bool, []byte) error) (api.ExitStatus, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.left, cancel)()
-	status, err := c.Exec.Stream(ctx, make([]byte, core.OutputBuffer), sink)
-	if err != nil && c.left.Err() != nil {
-		err = errDetached
-	}
-	return status, err
-}
-
-func (c hostCommand) Close() error {
-	left := c.left.Err() != nil
-	c.detach() // frees the context
-	if left {
-		return c.Exec.Detach()
-	}
-	return c.leave()
 }

@@ -1,4 +1,4 @@
-package cli
+package backend
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 	"sandbox/client"
 	"sandbox/core/fault"
 	"sandbox/core/local"
-	"sandbox/daemon"
+	"sandbox/daemon/address"
 	"sandbox/profile"
 )
 
@@ -28,41 +28,42 @@ const rootHome = "/var/lib/sandbox"
 
 // homes returns the homes whose daemon is this host's own: the home of this
 // process, and root's unless SANDBOX_HOME names one.
-func homes() ([]string, error) {
-	home, err := local.Home("")
+func (t Target) homes() ([]string, error) {
+	home, err := local.Home(t.getenv("SANDBOX_HOME"))
 	if err != nil {
 		return nil, err
 	}
-	if os.Getenv("SANDBOX_HOME") != "" || home == rootHome {
+	if t.getenv("SANDBOX_HOME") != "" || home == rootHome {
 		return []string{home}, nil
 	}
 	return []string{home, rootHome}, nil
 }
 
-// ambient returns where commands go if neither flags nor environment say it.
-func ambient(ctx context.Context) (o client.Options, remote bool, err error) {
-	homes, err := homes()
+// ambient returns where the boxes are if neither the target nor the environment says
+// it.
+func (t Target) ambient(ctx context.Context) (o client.Options, remote bool, err error) {
+	homes, err := t.homes()
 	if err != nil {
 		return o, false, err
 	}
-	p, ok, err := storedProfile(profile.Default)
+	p, ok, err := t.Stored(profile.Default)
 	if err != nil {
 		return o, false, err
 	}
 	var own []client.Options
 	var sockets []string
 	for _, home := range homes {
-		address, err := daemon.ReadAddress(home)
+		at, err := address.Read(home)
 		if err != nil && !errors.Is(err, fs.ErrPermission) {
 			return o, false, err
 		}
-		ok = ok && p.URL != address.URL
-		socket := cmp.Or(address.Socket, filepath.Join(home, "sandbox.sock"))
+		ok = ok && p.URL != at.URL
+		socket := cmp.Or(at.Socket, filepath.Join(home, "sandbox.sock"))
 		sockets = append(sockets, socket)
-		own = append(own, client.Options{URL: (&url.URL{Scheme: "unix", Path: socket}).String(), PathPrefix: address.Prefix})
+		own = append(own, client.Options{URL: (&url.URL{Scheme: "unix", Path: socket}).String(), PathPrefix: at.Prefix})
 	}
 	if ok {
-		return optionsOf(p), true, nil
+		return t.Options(p), true, nil
 	}
 	for i, socket := range sockets {
 		if client.Listens(ctx, socket) {
@@ -83,11 +84,11 @@ func noDaemon(sockets []string, closed func(socket string) bool) error {
 	for _, socket := range sockets {
 		if closed(socket) {
 			return fault.New(fault.Unavailable,
-				"%s: run this as that user, for example with sudo, or ask that user for a key ('sandbox keys create') and use --url", belongs(socket))
+				"%s: run this as that user, for example with sudo, or ask that user for a key ('sandbox keys create') and name the server and the key in SANDBOX_REST_URL and SANDBOX_API_KEY", belongs(socket))
 		}
 	}
 	return fault.New(fault.Unavailable,
-		"no daemon listens on %s, and only root can make boxes without one: start 'sandbox serve' as root, name a server with --url, or store one with 'sandbox auth login'",
+		"no daemon listens on %s, and only root can make boxes without one: start 'sandbox serve' as root, name a server in SANDBOX_REST_URL, or store one with 'sandbox auth login'",
 		strings.Join(sockets, " or "))
 }
 

@@ -1,4 +1,4 @@
-package cli
+package backend
 
 import (
 	"net"
@@ -43,11 +43,11 @@ func TestNoDaemon(t *testing.T) {
 // TestHomes: root's daemon is looked for, unless a home is named.
 func TestHomes(t *testing.T) {
 	t.Setenv("SANDBOX_HOME", "/srv/home")
-	if got, err := homes(); err != nil || len(got) != 1 || got[0] != "/srv/home" {
+	if got, err := new(Target).homes(); err != nil || len(got) != 1 || got[0] != "/srv/home" {
 		t.Errorf("homes() = %q, %v", got, err)
 	}
 	t.Setenv("SANDBOX_HOME", "")
-	if got, err := homes(); err != nil || got[len(got)-1] != rootHome {
+	if got, err := new(Target).homes(); err != nil || got[len(got)-1] != rootHome {
 		t.Errorf("homes() = %q, %v", got, err)
 	}
 }

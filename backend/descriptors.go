@@ -1,0 +1,161 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+)
+
+// descriptors lead the streams of a server's command through pipes, because poll and
+// epoll know nothing but descriptors. Each pipe has an end of the user's and one of
+// ours, and a goroutine passes on what goes through. The command owns them.
+type descriptors struct {
+	c           *serverCommand
+	theirs      [Exit + 1]*os.File // nil where the command has no such stream
+	out, err    *os.File           // our ends
+	in          *os.File
+	dropping    atomic.Bool
+	end         error         // why the output ended early; set when passed is closed
+	passed      chan struct{} // closed when all output was passed on
+	ends        sync.WaitGroup
+	ctx         context.Context
+	closeInputs sync.Once
+}
+
+// open makes the pipes and begins to pass on. c.reading is held, and is released at
+// the end of the output. Errors: ResourceExhausted.
+func open(c *serverCommand) (d *descriptors, err error) {
+	d = &descriptors{c: c, passed: make(chan struct{}), ctx: context.Background()}
+	pipe := func(r, w **os.File, wanted bool) {
+		if wanted && err == nil {
+			*r, *w, err = os.Pipe()
+		}
+	}
+	pipe(&d.in, &d.theirs[Stdin], c.input)
+	pipe(&d.theirs[Stdout], &d.out, true)
+	pipe(&d.theirs[Stderr], &d.err, !c.tty)
+	if err == nil {
+		var fd int
+		if fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
+			d.theirs[Exit] = os.NewFile(uintptr(fd), "eventfd")
+		}
+	}
+	if err != nil {
+		d.closeFiles()
+		return nil, fault.Wrap(fault.ResourceExhausted, err, "make pipes for the command's streams")
+	}
+	d.ends.Go(d.passOutput)
+	if d.in != nil {
+		d.ends.Go(d.passInput)
+	}
+	return d, nil
+}
+
+func (d *descriptors) fd(stream Stream) (int, error) {
+	if stream < Stdin || stream > Exit {
+		return descriptor(stream, nil)
+	}
+	return descriptor(stream, d.theirs[stream])
+}
+
+// passOutput passes output on until the command has ended or the session is closed.
+// Then it says so: the pipes end, and the exit is readable.
+func (d *descriptors) passOutput() {
+	buf := make([]byte, core.OutputBuffer)
+	for d.end == nil {
+		n, stderr, err := d.c.read(d.ctx, buf)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		d.end = err
+		d.write(stderr, buf[:n])
+	}
+	_ = d.out.Close()
+	if d.err != nil {
+		_ = d.err.Close()
+	}
+	if d.in != nil {
+		_ = d.in.Close()
+	}
+	_, _ = d.theirs[Exit].Write([]byte{1, 0, 0, 0, 0, 0, 0, 0})
+	d.c.reading.Unlock()
+	close(d.passed)
+}
+
+// write writes output to its pipe, and waits while that is full, unless the output is
+// dropped.
+func (d *descriptors) write(stderr bool, p []byte) {
+	to := d.out
+	if stderr && d.err != nil {
+		to = d.err
+	}
+	if len(p) > 0 && !d.dropping.Load() {
+		_, _ = to.Write(p)
+	}
+}
+
+// passInput passes input on until the user's end is closed.
+func (d *descriptors) passInput() {
+	buf := make([]byte, core.OutputBuffer)
+	for {
+		n, err := d.in.Read(buf)
+		if n > 0 {
+			if _, err := d.c.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			_ = d.c.CloseInput() // if the session is lost, the output says so
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// closeInput closes the user's end of the input.
+func (d *descriptors) closeInput() error {
+	if d.theirs[Stdin] == nil {
+		return nil
+	}
+	return d.theirs[Stdin].Close()
+}
+
+// drain drops what the user has not read, and waits for the end.
+func (d *descriptors) drain(ctx context.Context) error {
+	d.dropping.Store(true)
+	_ = d.out.SetWriteDeadline(time.Unix(1, 0)) // ends a write that waits
+	if d.err != nil {
+		_ = d.err.SetWriteDeadline(time.Unix(1, 0))
+	}
+	select {
+	case <-d.passed:
+		return d.end
+	case <-ctx.Done():
+		return fault.Of(ctx.Err())
+	}
+}
+
+// close closes all descriptors and waits for the goroutines. The session is closed.
+func (d *descriptors) close() {
+	d.dropping.Store(true)
+	d.closeFiles()
+	d.ends.Wait()
+}
+
+func (d *descriptors) closeFiles() {
+	for _, f := range append(d.theirs[:], d.in, d.out, d.err) {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package backend
+
+import (
+	"context"
+	"io"
+
+	"sandbox/api"
+	"sandbox/client"
+	"sandbox/core"
+)
+
+// Files are the files of one box, as package hostcopy copies them.
+type Files struct {
+	On  Boxes
+	Ref string
+}
+
+// Upload writes a file, or the files of a tar, to the box.
+func (f Files) Upload(ctx context.Context, u core.Upload, content io.Reader) (api.Uploaded, error) {
+	return f.On.Upload(ctx, f.Ref, client.Upload{Dest: u.Dest, Name: u.Name, Mode: u.Mode, Tar: u.Tar}, content)
+}
+
+// Download opens a file of the box, or a directory as a tar.
+func (f Files) Download(ctx context.Context, path string, asTar bool) (*core.Download, error) {
+	d, err := f.On.Download(ctx, f.Ref, path, asTar)
+	return (*core.Download)(d), err
+}
