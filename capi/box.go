@@ -7,6 +7,8 @@ import (
 	"context"
 	"unsafe"
 
+	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -14,76 +16,81 @@ import (
 
 //export sandbox_create_box
 func sandbox_create_box(rt *C.CSandboxRuntime, doc *C.cchar, out **C.CBoxHandle, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveBox(rt, out, cerr, func(r *core.Runtime) (*core.Box, error) { return create(r, "", doc) })
+	return giveBox(rt, out, cerr, func(on backend.Boxes) (api.Box, error) { return create(on, "", doc) })
 }
 
 //export sandbox_create_named_box
 func sandbox_create_named_box(rt *C.CSandboxRuntime, name, doc *C.cchar, out **C.CBoxHandle, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveBox(rt, out, cerr, func(r *core.Runtime) (*core.Box, error) {
+	return giveBox(rt, out, cerr, func(on backend.Boxes) (api.Box, error) {
 		n, err := required(name, "name")
 		if err == nil && n == "" {
 			err = fault.New(fault.InvalidArgument, "name must not be empty")
 		}
 		if err != nil {
-			return nil, err
+			return api.Box{}, err
 		}
-		return create(r, n, doc)
+		return create(on, n, doc)
 	})
 }
 
 //export sandbox_get
 func sandbox_get(rt *C.CSandboxRuntime, ref *C.cchar, out **C.CBoxHandle, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveBox(rt, out, cerr, func(r *core.Runtime) (*core.Box, error) { return find(r, ref) })
+	return giveBox(rt, out, cerr, func(on backend.Boxes) (api.Box, error) { return find(on, ref) })
 }
 
-func create(r *core.Runtime, name string, doc *C.cchar) (*core.Box, error) {
+func create(on backend.Boxes, name string, doc *C.cchar) (api.Box, error) {
 	if doc == nil {
-		return nil, null("options_json")
+		return api.Box{}, null("options_json")
 	}
 	o, err := options.Decode(document(doc))
 	if err != nil {
-		return nil, err
+		return api.Box{}, err
 	}
 	o.Name = name
 	if err := o.Check(); err != nil {
-		return nil, err
+		return api.Box{}, err
 	}
-	box, _, err := r.Create(context.Background(), o)
-	return box, err
+	return on.CreateBox(context.Background(), o)
 }
 
-func find(r *core.Runtime, ref *C.cchar) (*core.Box, error) {
+func find(on backend.Boxes, ref *C.cchar) (api.Box, error) {
 	name, err := required(ref, "id_or_name")
 	if err != nil {
-		return nil, err
+		return api.Box{}, err
 	}
-	return r.Get(context.Background(), name)
+	return on.Box(context.Background(), name)
+}
+
+// boxRef is a box that C holds a handle on.
+type boxRef struct {
+	on backend.Boxes
+	id string
 }
 
 // giveBox runs a call whose result is a handle on a box of the runtime, and
 // stores the handle in out.
-func giveBox(rt *C.CSandboxRuntime, out **C.CBoxHandle, cerr *C.CSandboxError, which func(*core.Runtime) (*core.Box, error)) C.SandboxErrorCode {
+func giveBox(rt *C.CSandboxRuntime, out **C.CBoxHandle, cerr *C.CSandboxError, which func(backend.Boxes) (api.Box, error)) C.SandboxErrorCode {
 	return guard(cerr, func() error {
 		if out == nil {
 			return null("out")
 		}
 		*out = nil
-		r, err := runtimeOf(rt)
+		on, err := runtimeOf(rt)
 		if err != nil {
 			return err
 		}
-		box, err := which(r)
+		found, err := which(on)
 		if err != nil {
 			return err
 		}
-		h, err := put(box, handle(unsafe.Pointer(rt)))
+		h, err := put(&boxRef{on, found.ID}, handle(unsafe.Pointer(rt)))
 		*out = (*C.CBoxHandle)(h.address())
 		return err
 	})
 }
 
-func boxOf(box *C.CBoxHandle) (*core.Box, error) {
-	return get[*core.Box](handle(unsafe.Pointer(box)), "box")
+func boxOf(b *C.CBoxHandle) (*boxRef, error) {
+	return get[*boxRef](handle(unsafe.Pointer(b)), "box")
 }
 
 //export sandbox_start_box
@@ -93,7 +100,7 @@ func sandbox_start_box(box *C.CBoxHandle, cerr *C.CSandboxError) C.SandboxErrorC
 		if err != nil {
 			return err
 		}
-		_, err = b.Start(context.Background())
+		_, err = b.on.StartBox(context.Background(), b.id)
 		return err
 	})
 }
@@ -105,7 +112,7 @@ func sandbox_stop_box(box *C.CBoxHandle, cerr *C.CSandboxError) C.SandboxErrorCo
 		if err != nil {
 			return err
 		}
-		_, err = b.Stop(context.Background(), core.DefaultGrace)
+		_, err = b.on.StopBox(context.Background(), b.id, core.DefaultGrace)
 		return err
 	})
 }
@@ -113,7 +120,7 @@ func sandbox_stop_box(box *C.CBoxHandle, cerr *C.CSandboxError) C.SandboxErrorCo
 //export sandbox_remove
 func sandbox_remove(rt *C.CSandboxRuntime, ref *C.cchar, force C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
 	return guard(cerr, func() error {
-		r, err := runtimeOf(rt)
+		on, err := runtimeOf(rt)
 		if err != nil {
 			return err
 		}
@@ -121,7 +128,8 @@ func sandbox_remove(rt *C.CSandboxRuntime, ref *C.cchar, force C.int, cerr *C.CS
 		if err != nil {
 			return err
 		}
-		return r.Remove(context.Background(), name, force != 0)
+		_, err = on.RemoveBox(context.Background(), name, force != 0)
+		return err
 	})
 }
 
@@ -130,7 +138,7 @@ func sandbox_box_id(box *C.CBoxHandle) (id *C.char) {
 	guard(nil, func() error {
 		b, err := boxOf(box)
 		if err == nil {
-			id = newString([]byte(b.ID()))
+			id = newString([]byte(b.id))
 		}
 		return err
 	})
@@ -138,6 +146,6 @@ func sandbox_box_id(box *C.CBoxHandle) (id *C.char) {
 }
 
 //export sandbox_box_free
-func sandbox_box_free(box *C.CBoxHandle) {
-	take[*core.Box](handle(unsafe.Pointer(box)))
+func sandbox_box_free(b *C.CBoxHandle) {
+	take[*boxRef](handle(unsafe.Pointer(b)))
 }

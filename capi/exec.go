@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -77,7 +78,7 @@ func seconds(parameter string, s float64) (time.Duration, error) {
 
 // stream runs a command and passes its output to C, on the thread that C called
 // from.
-func stream(b *core.Box, o options.Exec, to *C.output) (int, error) {
+func stream(b *boxRef, o options.Exec, to *C.output) (int, error) {
 	if to.callback == nil {
 		return run(b, o, make([]byte, core.OutputBuffer), func(bool, []byte) error { return nil })
 	}
@@ -96,19 +97,19 @@ func stream(b *core.Box, o options.Exec, to *C.output) (int, error) {
 }
 
 // run runs a command until it ends. If sink fails, the command is killed.
-func run(b *core.Box, o options.Exec, buf []byte, sink func(stderr bool, read []byte) error) (int, error) {
+func run(b *boxRef, o options.Exec, buf []byte, sink func(stderr bool, read []byte) error) (int, error) {
 	if err := o.Check(); err != nil {
 		return 0, err
 	}
 	ctx := context.Background()
-	e, err := b.Exec(ctx, o)
+	c, err := b.on.Run(ctx, b.id, o)
 	if err != nil {
 		return 0, err
 	}
-	defer e.Close()
-	status, err := e.Stream(ctx, buf, sink)
+	defer c.Close()
+	status, err := backend.Pass(ctx, c, buf, sink)
 	if err != nil {
-		_ = e.Cancel(ctx, 0) // err says more
+		_ = c.Cancel(ctx, 0) // err says more
 		return 0, err
 	}
 	return verdict(status)

@@ -7,30 +7,31 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"sync"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/api"
-	"sandbox/core"
+	"sandbox/backend"
 	"sandbox/core/fault"
 )
 
 // execution is a command that C holds a handle on.
 type execution struct {
-	*core.Exec
-	box  *core.Box
+	backend.Command
+	box  *boxRef
 	ctx  context.Context    // ends with the handle
 	free context.CancelFunc // ends ctx, and the read that another thread waits in
 
 	reading sync.Mutex // held by the thread that reads or waits
-	reader  *core.Reader
+	reader  backend.Reader
 	ended   bool // the reader has returned io.EOF
 }
 
 //export sandbox_exec_start
 func sandbox_exec_start(box *C.CBoxHandle, cmd *C.ccommand, openStdin C.int, terminal *C.cterminal, out **C.CSandboxExecution, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveExecution(box, out, cerr, func(b *core.Box) (*core.Exec, error) {
+	return giveExecution(box, out, cerr, func(b *boxRef) (backend.Command, error) {
 		o, err := commandOf((*C.SandboxCommand)(cmd))
 		if err != nil {
 			return nil, err
@@ -42,25 +43,25 @@ func sandbox_exec_start(box *C.CBoxHandle, cmd *C.ccommand, openStdin C.int, ter
 		if err := o.Check(); err != nil {
 			return nil, err
 		}
-		return b.Exec(context.Background(), o)
+		return b.on.Run(context.Background(), b.id, o)
 	})
 }
 
 //export sandbox_exec_attach
 func sandbox_exec_attach(box *C.CBoxHandle, id *C.cchar, out **C.CSandboxExecution, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveExecution(box, out, cerr, func(b *core.Box) (*core.Exec, error) {
+	return giveExecution(box, out, cerr, func(b *boxRef) (backend.Command, error) {
 		exec, err := required(id, "exec_id")
 		if err != nil {
 			return nil, err
 		}
-		return b.Attach(context.Background(), exec)
+		return b.on.Join(context.Background(), b.id, exec, true)
 	})
 }
 
 // giveExecution runs a call whose result is a command of the box, and stores a
 // handle on it in out. The handle is owned by the runtime: it outlives the
 // box's.
-func giveExecution(box *C.CBoxHandle, out **C.CSandboxExecution, cerr *C.CSandboxError, which func(*core.Box) (*core.Exec, error)) C.SandboxErrorCode {
+func giveExecution(box *C.CBoxHandle, out **C.CSandboxExecution, cerr *C.CSandboxError, which func(*boxRef) (backend.Command, error)) C.SandboxErrorCode {
 	return guard(cerr, func() error {
 		if out == nil {
 			return null("out")
@@ -70,11 +71,11 @@ func giveExecution(box *C.CBoxHandle, out **C.CSandboxExecution, cerr *C.CSandbo
 		if err != nil {
 			return err
 		}
-		e, err := which(b)
+		c, err := which(b)
 		if err != nil {
 			return err
 		}
-		x, err := newExecution(b, e)
+		x, err := newExecution(b, c)
 		if err != nil {
 			return err
 		}
@@ -87,27 +88,29 @@ func giveExecution(box *C.CBoxHandle, out **C.CSandboxExecution, cerr *C.CSandbo
 	})
 }
 
-// newExecution owns e, also when it fails.
-func newExecution(b *core.Box, e *core.Exec) (*execution, error) {
+// newExecution owns c, also when it fails.
+func newExecution(b *boxRef, c backend.Command) (*execution, error) {
 	ctx, free := context.WithCancel(context.Background())
-	r, err := e.Reader(ctx)
+	r, err := c.Reader(ctx)
 	if err != nil {
 		free()
-		return nil, errors.Join(err, e.Close())
+		return nil, errors.Join(err, c.Close())
 	}
-	return &execution{Exec: e, box: b, ctx: ctx, free: free, reader: r}, nil
+	return &execution{Command: c, box: b, ctx: ctx, free: free, reader: r}, nil
 }
 
 // Close ends the use of the command, and the read that another thread waits in.
-func (x *execution) Close() error { return x.leave(x.Exec.Close) }
-
-// leave ends the use of the command by end, which closes its descriptors.
-func (x *execution) leave(end func() error) error {
+func (x *execution) Close() error {
 	x.free()
+	return x.leave()
+}
+
+// leave ends the use of the command when nobody reads any more.
+func (x *execution) leave() error {
 	x.reading.Lock()
 	defer x.reading.Unlock()
 	x.reader.Close()
-	return end()
+	return x.Command.Close()
 }
 
 // read calls do unless another thread reads or waits.
@@ -141,7 +144,7 @@ func sandbox_exec_list(box *C.CBoxHandle, out **C.char, cerr *C.CSandboxError) C
 		if err != nil {
 			return nil, err
 		}
-		execs, err := b.Execs(context.Background())
+		execs, err := b.on.Execs(context.Background(), b.id)
 		return append([]api.Exec{}, execs...), err
 	})
 }
@@ -153,7 +156,7 @@ func sandbox_exec_info(e *C.CSandboxExecution, out **C.char, cerr *C.CSandboxErr
 		if err != nil {
 			return api.Exec{}, err
 		}
-		return x.box.ExecRecord(context.Background(), x.ID())
+		return x.box.on.Exec(context.Background(), x.box.id, x.ID())
 	})
 }
 
@@ -219,9 +222,10 @@ func sandbox_exec_wait(e *C.CSandboxExecution, out *C.int, cerr *C.CSandboxError
 			return null("out_exit_code")
 		}
 		return x.read(func() error {
-			if err := x.drain(); err != nil {
+			if err := x.reader.Drain(); err != nil {
 				return err
 			}
+			x.ended = true
 			code, err := verdict(x.reader.Status())
 			if err == nil || fault.Is(err, fault.Execution) {
 				*out = C.int(code)
@@ -231,17 +235,6 @@ func sandbox_exec_wait(e *C.CSandboxExecution, out *C.int, cerr *C.CSandboxError
 	})
 }
 
-// drain reads and drops output until the end of the command. x.reading is held.
-func (x *execution) drain() error {
-	buf := make([]byte, core.OutputBuffer)
-	for !x.ended {
-		if _, _, err := x.piece(buf); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 //export sandbox_exec_fd
 func sandbox_exec_fd(e *C.CSandboxExecution, stream C.SandboxStream, out *C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
 	return withExecution(e, cerr, func(x *execution) error {
@@ -249,7 +242,7 @@ func sandbox_exec_fd(e *C.CSandboxExecution, stream C.SandboxStream, out *C.int,
 			return null("out_fd")
 		}
 		*out = -1
-		fd, err := x.descriptor(stream)
+		fd, err := x.FD(backend.Stream(stream))
 		if err == nil {
 			*out = C.int(fd)
 		}
@@ -257,39 +250,10 @@ func sandbox_exec_fd(e *C.CSandboxExecution, stream C.SandboxStream, out *C.int,
 	})
 }
 
-// descriptor returns the descriptor of a stream. It lives as long as the
-// execution. Errors: InvalidArgument, InvalidState.
-func (x *execution) descriptor(stream C.SandboxStream) (int, error) {
-	stdout, stderr := x.Output()
-	var f *os.File
-	switch stream {
-	case C.SANDBOX_EXIT:
-		return x.ExitFD(), nil
-	case C.SANDBOX_STDIN:
-		if in := x.Stdin(); in != nil {
-			f = in.File
-		}
-	case C.SANDBOX_STDOUT:
-		f = stdout
-	case C.SANDBOX_STDERR:
-		f = stderr
-	default:
-		return 0, fault.New(fault.InvalidArgument, "stream is %d, and no stream has that number", int(stream))
-	}
-	if f == nil {
-		return 0, fault.New(fault.InvalidState, "the command has no stream %d", int(stream))
-	}
-	fd := -1
-	if core.WithFD(f, func(n int) error { fd = n; return nil }) != nil {
-		return 0, fault.New(fault.InvalidState, "stream %d was closed", int(stream))
-	}
-	return fd, nil
-}
-
 //export sandbox_exec_write_stdin
 func sandbox_exec_write_stdin(e *C.CSandboxExecution, data *C.cvoid, length C.size_t, cerr *C.CSandboxError) C.SandboxErrorCode {
 	return withExecution(e, cerr, func(x *execution) error {
-		in := x.Stdin()
+		in := x.Input()
 		switch {
 		case data == nil && length > 0:
 			return null("data")
@@ -299,24 +263,21 @@ func sandbox_exec_write_stdin(e *C.CSandboxExecution, data *C.cvoid, length C.si
 			return nil
 		}
 		_, err := in.Write(unsafe.Slice((*byte)(unsafe.Pointer(data)), length))
-		return x.inputFailure(err)
+		if err != nil && x.ctx.Err() != nil {
+			err = fault.Of(x.ctx.Err())
+		}
+		return err
 	})
-}
-
-// inputFailure classifies what a write to the command's input returned.
-func (x *execution) inputFailure(err error) error {
-	switch {
-	case err != nil && x.ctx.Err() != nil:
-		return fault.Of(x.ctx.Err())
-	case errors.Is(err, os.ErrClosed):
-		return fault.New(fault.InvalidState, "the command's input was closed")
-	}
-	return fault.Wrap(fault.InvalidState, err, "the command does not read its input any more")
 }
 
 //export sandbox_exec_close_stdin
 func sandbox_exec_close_stdin(e *C.CSandboxExecution, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return withExecution(e, cerr, func(x *execution) error { return x.CloseStdin(context.Background()) })
+	return withExecution(e, cerr, func(x *execution) error {
+		if in := x.Input(); in != nil {
+			return in.Close()
+		}
+		return nil
+	})
 }
 
 //export sandbox_exec_kill
@@ -326,7 +287,7 @@ func sandbox_exec_kill(e *C.CSandboxExecution, grace C.double, cerr *C.CSandboxE
 		if err != nil {
 			return err
 		}
-		return x.Cancel(context.Background(), d)
+		return x.Cancel(x.ctx, d)
 	})
 }
 
@@ -336,7 +297,7 @@ func sandbox_exec_signal(e *C.CSandboxExecution, number C.int, cerr *C.CSandboxE
 		if number < 1 || number > lastSignal {
 			return fault.New(fault.InvalidArgument, "signal_number is %d and must be from 1 to %d", int(number), lastSignal)
 		}
-		return x.Signal(context.Background(), int(number))
+		return x.Signal(x.ctx, unix.Signal(number))
 	})
 }
 
@@ -349,7 +310,7 @@ func sandbox_exec_resize(e *C.CSandboxExecution, cols, rows C.int, cerr *C.CSand
 		if cols < 1 || cols > maxSize || rows < 1 || rows > maxSize {
 			return fault.New(fault.InvalidArgument, "cols and rows are %d and %d and must be from 1 to %d", int(cols), int(rows), maxSize)
 		}
-		return x.Resize(context.Background(), int(cols), int(rows))
+		return x.Resize(x.ctx, int(cols), int(rows))
 	})
 }
 
@@ -364,7 +325,10 @@ func sandbox_exec_detach(e *C.CSandboxExecution, cerr *C.CSandboxError) C.Sandbo
 		if !ok {
 			return fault.New(fault.InvalidArgument, "execution was released during the call")
 		}
-		return x.leave(x.Detach)
+		_ = x.Detach() // leave says whether it worked
+		err := x.leave()
+		x.free()
+		return err
 	})
 }
 

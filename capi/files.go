@@ -6,6 +6,7 @@ import "C"
 import (
 	"context"
 
+	"sandbox/backend"
 	"sandbox/hostcopy"
 )
 
@@ -44,7 +45,9 @@ func copied(box *C.CBoxHandle, hostPath, boxPath *C.cchar, to *C.progress, cerr 
 		if err != nil {
 			return err
 		}
-		return reported(to, func(report func(step)) error { return do(b, host, path, bytesCopied(report)) })
+		return reported(to, func(report func(step)) error {
+			return do(backend.Files{On: b.on, Ref: b.id}, host, path, bytesCopied(report))
+		})
 	})
 }
 

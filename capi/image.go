@@ -6,18 +6,19 @@ import "C"
 import (
 	"context"
 
-	"sandbox/core/image"
+	"sandbox/api"
+	"sandbox/backend"
 )
 
 //export sandbox_image_list
 func sandbox_image_list(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveJSON(out, cerr, func() ([]image.Info, error) {
-		h, err := hostOf(rt)
+	return giveJSON(out, cerr, func() ([]api.Image, error) {
+		on, err := runtimeOf(rt)
 		if err != nil {
 			return nil, err
 		}
-		list, err := h.Images.List()
-		return append([]image.Info{}, list...), err
+		list, err := on.Images(context.Background())
+		return append([]api.Image{}, list...), err
 	})
 }
 
@@ -25,12 +26,12 @@ func sandbox_image_list(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandboxErr
 //
 //export image_pull
 func image_pull(rt *C.CSandboxRuntime, ref *C.cchar, to *C.progress, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveImage(rt, to, out, cerr, func(s *image.Store, progress func(image.Progress)) (image.Info, error) {
+	return giveImage(rt, to, out, cerr, func(on backend.Boxes, progress func(api.ImageProgress)) (api.Image, error) {
 		name, err := required(ref, "reference")
 		if err != nil {
-			return image.Info{}, err
+			return api.Image{}, err
 		}
-		return s.Pull(context.Background(), name, progress)
+		return on.Pull(context.Background(), name, progress)
 	})
 }
 
@@ -38,34 +39,34 @@ func image_pull(rt *C.CSandboxRuntime, ref *C.cchar, to *C.progress, out **C.cha
 //
 //export image_import
 func image_import(rt *C.CSandboxRuntime, name, source *C.cchar, to *C.progress, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return giveImage(rt, to, out, cerr, func(s *image.Store, progress func(image.Progress)) (image.Info, error) {
+	return giveImage(rt, to, out, cerr, func(on backend.Boxes, progress func(api.ImageProgress)) (api.Image, error) {
 		ref, err := required(name, "name")
 		if err != nil {
-			return image.Info{}, err
+			return api.Image{}, err
 		}
 		path, err := required(source, "source")
 		if err != nil {
-			return image.Info{}, err
+			return api.Image{}, err
 		}
-		return s.Import(context.Background(), ref, path, progress)
+		return on.ImportImage(context.Background(), ref, path, progress)
 	})
 }
 
 // giveImage runs a call that adds an image to the store of the runtime's home,
 // and stores the image's document in out unless that is NULL.
-func giveImage(rt *C.CSandboxRuntime, to *C.progress, out **C.char, cerr *C.CSandboxError, add func(*image.Store, func(image.Progress)) (image.Info, error)) C.SandboxErrorCode {
+func giveImage(rt *C.CSandboxRuntime, to *C.progress, out **C.char, cerr *C.CSandboxError, add func(backend.Boxes, func(api.ImageProgress)) (api.Image, error)) C.SandboxErrorCode {
 	var unwanted *C.char
 	if out == nil {
 		out = &unwanted
 		defer func() { sandbox_free_string(unwanted) }()
 	}
-	return giveJSON(out, cerr, func() (info image.Info, err error) {
-		h, err := hostOf(rt)
+	return giveJSON(out, cerr, func() (info api.Image, err error) {
+		on, err := runtimeOf(rt)
 		if err != nil {
 			return info, err
 		}
 		err = reported(to, func(report func(step)) error {
-			info, err = add(h.Images, layersDone(report))
+			info, err = add(on, layersDone(report))
 			return err
 		})
 		return info, err
@@ -73,8 +74,8 @@ func giveImage(rt *C.CSandboxRuntime, to *C.progress, out **C.char, cerr *C.CSan
 }
 
 // layersDone returns what an image's layers tell their progress to.
-func layersDone(report func(step)) func(image.Progress) {
-	return func(p image.Progress) {
+func layersDone(report func(step)) func(api.ImageProgress) {
+	return func(p api.ImageProgress) {
 		if report == nil {
 			return
 		}
@@ -89,7 +90,7 @@ func layersDone(report func(step)) func(image.Progress) {
 //export sandbox_image_remove
 func sandbox_image_remove(rt *C.CSandboxRuntime, ref *C.cchar, force C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
 	return guard(cerr, func() error {
-		h, err := hostOf(rt)
+		on, err := runtimeOf(rt)
 		if err != nil {
 			return err
 		}
@@ -97,6 +98,6 @@ func sandbox_image_remove(rt *C.CSandboxRuntime, ref *C.cchar, force C.int, cerr
 		if err != nil {
 			return err
 		}
-		return h.Images.Remove(context.Background(), name, force != 0)
+		return on.RemoveImage(context.Background(), name, force != 0)
 	})
 }

@@ -7,40 +7,28 @@ import (
 	"context"
 
 	"sandbox/api"
+	"sandbox/client"
 )
 
 //export sandbox_list_info
 func sandbox_list_info(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
 	return giveJSON(out, cerr, func() ([]api.Box, error) {
-		r, err := runtimeOf(rt)
+		on, err := runtimeOf(rt)
 		if err != nil {
 			return nil, err
 		}
-		recs, err := r.List(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		list := make([]api.Box, len(recs))
-		for i, rec := range recs {
-			list[i] = rec.Summary()
-		}
-		return list, nil
+		return on.Boxes(context.Background(), client.Filter{})
 	})
 }
 
 //export sandbox_get_info
 func sandbox_get_info(rt *C.CSandboxRuntime, ref *C.cchar, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
 	return giveJSON(out, cerr, func() (api.Box, error) {
-		r, err := runtimeOf(rt)
+		on, err := runtimeOf(rt)
 		if err != nil {
 			return api.Box{}, err
 		}
-		name, err := required(ref, "id_or_name")
-		if err != nil {
-			return api.Box{}, err
-		}
-		rec, err := r.Find(context.Background(), name)
-		return rec.Info(), err
+		return find(on, ref)
 	})
 }
 
@@ -51,8 +39,7 @@ func sandbox_box_info(box *C.CBoxHandle, out **C.char, cerr *C.CSandboxError) C.
 		if err != nil {
 			return api.Box{}, err
 		}
-		rec, err := b.Record(context.Background())
-		return rec.Info(), err
+		return b.on.Box(context.Background(), b.id)
 	})
 }
 
@@ -63,6 +50,6 @@ func sandbox_box_metrics(box *C.CBoxHandle, out **C.char, cerr *C.CSandboxError)
 		if err != nil {
 			return api.BoxMetrics{}, err
 		}
-		return b.Metrics(context.Background())
+		return b.on.BoxMetrics(context.Background(), b.id)
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"sandbox/api"
+	"sandbox/backend"
+	"sandbox/client"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/local"
@@ -29,14 +31,59 @@ func sandbox_runtime_new(home, registries *C.cchar, out **C.CSandboxRuntime, cer
 		if home != nil && *home == 0 {
 			return fault.New(fault.Config, "home_dir is empty; NULL means the default home")
 		}
-		rt, err := open(optional(home), document(registries))
+		host, err := open(optional(home), document(registries))
 		if err != nil {
 			return err
 		}
-		h, err := put(rt, 0)
-		*out = (*C.CSandboxRuntime)(h.address())
-		return err
+		return giveRuntime(backend.OnHost(host), out)
 	})
+}
+
+//export sandbox_runtime_new_remote
+func sandbox_runtime_new_remote(url, key, prefix *C.cchar, out **C.CSandboxRuntime, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		if out == nil {
+			return null("out")
+		}
+		*out = nil
+		address, err := required(url, "url")
+		if err != nil {
+			return err
+		}
+		c, err := client.New(client.Options{
+			URL: address, Credential: client.NewApiKeyCredential(optional(key)), PathPrefix: optional(prefix),
+		})
+		if err != nil {
+			return err
+		}
+		return giveRuntime(backend.OnServer(c, true), out)
+	})
+}
+
+//export sandbox_runtime_open
+func sandbox_runtime_open(profile *C.cchar, out **C.CSandboxRuntime, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		if out == nil {
+			return null("out")
+		}
+		*out = nil
+		if profile != nil && *profile == 0 {
+			return fault.New(fault.Config, "profile is empty; NULL means that the environment decides")
+		}
+		t := backend.Target{Profile: optional(profile), Getenv: getenv}
+		on, err := t.Open(context.Background(), true, func(bool) (*local.Host, error) { return open("", nil) })
+		if err != nil {
+			return err
+		}
+		return giveRuntime(on, out)
+	})
+}
+
+// giveRuntime stores a handle on boxes in out.
+func giveRuntime(on backend.Boxes, out **C.CSandboxRuntime) error {
+	h, err := put(on, 0)
+	*out = (*C.CSandboxRuntime)(h.address())
+	return err
 }
 
 // open opens a home. It reads the environment through C, because Go keeps a
@@ -69,16 +116,8 @@ func beside() string {
 	return filepath.Dir(path)
 }
 
-func hostOf(rt *C.CSandboxRuntime) (*local.Host, error) {
-	return get[*local.Host](handle(unsafe.Pointer(rt)), "runtime")
-}
-
-func runtimeOf(rt *C.CSandboxRuntime) (*core.Runtime, error) {
-	h, err := hostOf(rt)
-	if err != nil {
-		return nil, err
-	}
-	return h.Runtime, nil
+func runtimeOf(rt *C.CSandboxRuntime) (backend.Boxes, error) {
+	return get[backend.Boxes](handle(unsafe.Pointer(rt)), "runtime")
 }
 
 //export sandbox_runtime_shutdown
@@ -115,7 +154,7 @@ func sandbox_runtime_metrics(rt *C.CSandboxRuntime, out **C.char, cerr *C.CSandb
 //export sandbox_runtime_free
 func sandbox_runtime_free(rt *C.CSandboxRuntime) {
 	guard(nil, func() error {
-		if r, ok := take[*local.Host](handle(unsafe.Pointer(rt))); ok {
+		if r, ok := take[backend.Boxes](handle(unsafe.Pointer(rt))); ok {
 			return r.Close(context.Background())
 		}
 		return nil

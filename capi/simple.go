@@ -8,9 +8,9 @@ import (
 	"context"
 	"unsafe"
 
+	"sandbox/backend"
 	"sandbox/core"
 	"sandbox/core/fault"
-	"sandbox/core/local"
 	"sandbox/core/options"
 )
 
@@ -19,10 +19,7 @@ const maxCollected = 64 << 20
 
 // simple is a box with a runtime of its own. Closing the runtime removes the
 // box.
-type simple struct {
-	host *local.Host
-	box  *core.Box
-}
+type simple struct{ boxRef }
 
 //export sandbox_simple_new
 func sandbox_simple_new(image *C.cchar, cpus, memory C.int, out **C.CSandboxSimple, cerr *C.CSandboxError) C.SandboxErrorCode {
@@ -57,16 +54,17 @@ func newSimple(image string, cpus, memory int) (*simple, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	r, err := open("", nil)
+	host, err := open("", nil)
 	if err != nil {
 		return nil, err
 	}
-	box, _, err := r.Create(context.Background(), o)
+	on := backend.OnHost(host)
+	made, err := on.CreateBox(context.Background(), o)
 	if err != nil {
-		_ = r.Close(context.Background()) // err says more
+		_ = on.Close(context.Background()) // err says more
 		return nil, err
 	}
-	return &simple{r, box}, nil
+	return &simple{boxRef{on, made.ID}}, nil
 }
 
 //export sandbox_simple_run
@@ -76,7 +74,7 @@ func sandbox_simple_run(s *C.CSandboxSimple, command *C.cchar, args *C.cstrings,
 			return null("out")
 		}
 		*out = nil
-		box, err := get[*simple](handle(unsafe.Pointer(s)), "simple")
+		one, err := get[*simple](handle(unsafe.Pointer(s)), "simple")
 		if err != nil {
 			return err
 		}
@@ -85,7 +83,7 @@ func sandbox_simple_run(s *C.CSandboxSimple, command *C.cchar, args *C.cstrings,
 			return err
 		}
 		var c collector
-		code, err := run(box.box, options.Exec{Cmd: cmd}, make([]byte, core.OutputBuffer), c.add)
+		code, err := run(&one.boxRef, options.Exec{Cmd: cmd}, make([]byte, core.OutputBuffer), c.add)
 		if err != nil {
 			return err
 		}
@@ -157,7 +155,7 @@ func sandbox_result_free(r *C.CSandboxExecResult) {
 func sandbox_simple_free(s *C.CSandboxSimple) {
 	guard(nil, func() error {
 		if s, ok := take[*simple](handle(unsafe.Pointer(s))); ok {
-			return s.host.Close(context.Background())
+			return s.on.Close(context.Background())
 		}
 		return nil
 	})

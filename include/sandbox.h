@@ -54,6 +54,37 @@
  *   it, unless it has auto_remove.
  *
  *
+ * SERVERS
+ *
+ *   A runtime is a home in this process (sandbox_runtime_new), or the boxes of
+ *   a daemon (sandbox_runtime_new_remote); sandbox_runtime_open takes what the
+ *   environment says. All functions that take a runtime, or a handle that came
+ *   from one, then do the same. What is different on a server:
+ *
+ *   - No root is needed, no helper programs, and no home. Calls also fail with
+ *     SANDBOX_UNAVAILABLE (the server can't be reached, or went away; nothing
+ *     waits for it), SANDBOX_UNAUTHENTICATED and SANDBOX_PERMISSION_DENIED (the
+ *     key).
+ *   - Volumes and RootfsPath are paths of the server's host. Through its Unix
+ *     socket any path is taken, over TCP those below its --host-root.
+ *     sandbox_copy_in, sandbox_copy_out and sandbox_image_import take paths of
+ *     this host; of an import no progress is told.
+ *   - Boxes with auto_remove are removed by sandbox_runtime_free, as in process.
+ *     When this process ends without it, in a crash too, they are left to the
+ *     server: they run on until something stops them.
+ *   - sandbox_runtime_shutdown gives a box a day at most, -1 too.
+ *   - Output is kept by the server, 64 MiB of a command unless set otherwise: a
+ *     command that nobody reads goes on until that is full, and can be taken
+ *     over again after sandbox_exec_free too. Its input stays open after
+ *     sandbox_exec_detach.
+ *   - sandbox_exec_fd gives ends of pipes that threads of the library fill and
+ *     empty; from the first one on sandbox_exec_read fails with
+ *     SANDBOX_INVALID_STATE.
+ *   - sandbox_exec_write_stdin does not notice that a command has closed its
+ *     input. sandbox_exec_kill returns when the command has ended.
+ *     sandbox_exec_signal takes the signals that have names, 1 to 31.
+ *
+ *
  * ERRORS
  *
  *   Functions that can fail return a SandboxErrorCode. The last parameter is
@@ -140,7 +171,7 @@ typedef enum SandboxErrorCode {
 } SandboxErrorCode;
 
 /* Handles. */
-typedef struct CSandboxRuntime CSandboxRuntime; /* a home in use */
+typedef struct CSandboxRuntime CSandboxRuntime; /* a home or a server in use */
 typedef struct CBoxHandle CBoxHandle;           /* one box of it */
 typedef struct CSandboxExecution CSandboxExecution; /* one command of a box */
 typedef struct CSandboxSimple CSandboxSimple;   /* a box with nothing to set up */
@@ -212,6 +243,43 @@ const char *sandbox_version(void);
  */
 SandboxErrorCode sandbox_runtime_new(const char *home_dir, const char *registries_json,
                                      CSandboxRuntime **out, CSandboxError *err);
+
+/*
+ * Uses the boxes of a server: the same functions on a daemon (`sandbox serve`),
+ * so that a program without root uses the same code. Checks the parameters and
+ * does not connect yet. See SERVERS above.
+ *
+ * url: http://HOST:PORT, https://HOST, or unix:///PATH, the path of a daemon's
+ *   socket. The URL of a hosted service ends in /api.
+ * api_key: may be NULL, which is enough for a Unix socket.
+ * path_prefix: the route prefix of a server (its --prefix); NULL for none.
+ * *out: release with sandbox_runtime_free.
+ *
+ * Any thread.
+ * Errors: SANDBOX_CONFIG (url, api_key).
+ */
+SandboxErrorCode sandbox_runtime_new_remote(const char *url, const char *api_key,
+                                            const char *path_prefix, CSandboxRuntime **out,
+                                            CSandboxError *err);
+
+/*
+ * Uses the boxes that the command line would use. The first of these that
+ * applies: the server of SANDBOX_REST_URL, with SANDBOX_API_KEY and
+ * SANDBOX_REST_PATH_PREFIX; that of the stored profile that SANDBOX_PROFILE
+ * names; that of the profile "default", unless it is this host's own daemon; the
+ * daemon of the home, and that of root's home where SANDBOX_HOME is not set, if
+ * it listens on its socket; the home in this process, if that runs as root.
+ *
+ * profile: NULL, or the name of a stored profile (`sandbox auth login`), whose
+ *   server is used then.
+ * *out: release with sandbox_runtime_free.
+ *
+ * Any thread.
+ * Errors: SANDBOX_UNAVAILABLE (none applies: the message says what to do),
+ * SANDBOX_CONFIG (the profile, a URL), and those of sandbox_runtime_new.
+ */
+SandboxErrorCode sandbox_runtime_open(const char *profile, CSandboxRuntime **out,
+                                      CSandboxError *err);
 
 /*
  * Stops all boxes that this runtime created, all at once, and refuses to make

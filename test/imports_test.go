@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"spool":            {"api", "core", "core/fault", "core/ids", "core/store"},
 	"test":             {"api", "core/..."},
 
-	"bindings":          {"core/fault"},
+	"bindings":          {"core", "core/fault"},
 	"bench":             {"bench/contestants", "bench/harness", "bench/measures"},
 	"bench/contestants": {"bench/harness", "client", "core/...", "profile"},
 	"bench/harness":     {},

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -25,14 +24,7 @@ func TestSharedHome(t *testing.T) {
 		cmd.Env = append(cmd.Env, "HOME="+h.home)
 		return cmd
 	}
-	daemon := sandbox("serve", "--listen", "none")
-	stderr, err := daemon.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := begin(t, daemon, stderr)
-	lines.expect("sandbox: ready on ")
-
+	h.serve(t)
 	program := h.command(t, compile(t, "programs/shared.c", sanitizers...))
 	stdout, err := program.StdoutPipe()
 	if err != nil {
@@ -62,13 +54,6 @@ func TestSharedHome(t *testing.T) {
 	}
 	if out := run(t, sandbox("ls", "-q")); out != "" {
 		t.Errorf("left: %s", out)
-	}
-	if err := daemon.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, stderr)
-	if err := daemon.Wait(); err != nil {
-		t.Errorf("the daemon: %v", err)
 	}
 }
 

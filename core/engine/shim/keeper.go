@@ -101,16 +101,63 @@ func (k *keeper) complete(b *box, left func() bool) (core.Record, error) {
 	// reserve, and got the answer that there is no such box. A removal that
 	// is requested from here on waits until we release b.change.
 	if left() {
-		return core.Record{}, errors.Join(fault.New(fault.Canceled, "the client that asked for the box has disconnected"), k.forget(b))
+		return core.Record{}, errors.Join(fault.New(fault.Canceled, "the client that asked for the box has disconnected"), k.undo(b))
 	}
 	if err := k.bringUp(b); err != nil {
-		return core.Record{}, errors.Join(err, k.forget(b))
+		return core.Record{}, errors.Join(err, k.undo(b))
 	}
 	rec := b.record()
 	if rec.Owner.PID != 0 {
 		k.watchOwner(rec.Owner)
 	}
 	return rec.Record, nil
+}
+
+// undo removes a box that could not be brought up. What can't be removed for lack
+// of descriptors is removed once there are some again. The caller holds b.change.
+func (k *keeper) undo(b *box) error {
+	id := b.rec.ID
+	err := k.forget(b)
+	if _, unclean := k.launcher.unclean.Load(id); unclean || fault.Short(err) {
+		k.idle.enter()
+		go func() {
+			defer k.idle.leave()
+			k.insist(id, func() error {
+				_, err := k.again(id) // leaves the box alone if its create was repeated and worked
+				return err
+			})
+		}()
+	}
+	return err
+}
+
+// insist calls remove, which removes a box that nobody asks for any more, until
+// nothing fails for lack of descriptors and nothing of the box is left. It waits a
+// second before each further try: the kernel does not tell anybody when a
+// descriptor is free again.
+func (k *keeper) insist(id string, remove func() error) {
+	for try := 1; ; try++ {
+		err := remove()
+		gone := err == nil || fault.Is(err, fault.BoxNotFound)
+		if !gone && (try == 1 || !fault.Short(err)) {
+			k.log.Error("remove a box that nobody owns", "box", id, "error", err)
+		}
+		if gone && k.clean(id) || !gone && !fault.Short(err) {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// clean reports whether nothing is left of a box that was removed. What a clean
+// that failed has left, it tries to remove again.
+func (k *keeper) clean(id string) bool {
+	if _, left := k.launcher.unclean.Load(id); !left {
+		return true
+	}
+	k.sweepGroups()
+	_, left := k.launcher.unclean.Load(id)
+	return !left
 }
 
 // again returns the box with this id, in whatever state, if it was requested
@@ -429,9 +476,7 @@ func (k *keeper) watchOwner(owner process.Identity) {
 		}
 		k.mu.Unlock()
 		for _, id := range orphans {
-			if err := k.remove(id, true); err != nil && !fault.Is(err, fault.BoxNotFound) {
-				k.log.Error("remove the box of an ended process", "box", id, "error", err)
-			}
+			k.insist(id, func() error { return k.remove(id, true) })
 		}
 	}()
 }

@@ -57,9 +57,15 @@ static inline const char *options_with(const char *more) {
   return doc;
 }
 
+/* The URL of the server that the program runs on, or NULL for the home. */
+static inline const char *server(void) { return getenv("SERVER"); }
+
 static inline CSandboxRuntime *new_runtime(void) {
   CSandboxRuntime *runtime = NULL;
-  WORKS(sandbox_runtime_new(NULL, NULL, &runtime, &err));
+  if (server())
+    WORKS(sandbox_runtime_new_remote(server(), NULL, NULL, &runtime, &err));
+  else
+    WORKS(sandbox_runtime_new(NULL, NULL, &runtime, &err));
   CHECK(runtime);
   return runtime;
 }
