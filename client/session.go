@@ -45,9 +45,12 @@ type Session struct {
 	stderr bool      // that frame is of standard error
 	ended  *Ended    // the command has ended, and its output was read
 
+	counting sync.Mutex
+	had      [2]int64 // bytes of each stream up to the last one that Read has returned
+	leaving  bool     // Detach was called: what comes now is for the next client
+
 	writing sync.Mutex // gorilla allows one writer
 	exec    atomic.Pointer[string]
-	leaving atomic.Bool
 }
 
 // ErrDetached is what Stream and Read return after Detach.
@@ -180,11 +183,26 @@ func (s *Session) Read(ctx context.Context, buf []byte) (n int, stderr bool, err
 		case err != nil:
 			return 0, false, s.lost(ctx, err)
 		}
-		if n > 0 || len(buf) == 0 {
+		if n > 0 && s.count(n) || len(buf) == 0 {
 			return n, s.stderr, nil
 		}
 	}
 	return 0, false, io.EOF
+}
+
+// count counts what was read, unless it is for the next client.
+func (s *Session) count(n int) bool {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	if s.leaving {
+		return false
+	}
+	if s.stderr {
+		s.had[1] += int64(n)
+	} else {
+		s.had[0] += int64(n)
+	}
+	return true
 }
 
 // Ended says how the command ended, after Read has returned io.EOF.
@@ -228,6 +246,8 @@ func (s *Session) control(p []byte) error {
 		Type string `json:"type"`
 		Ended
 		ExecID  string     `json:"exec_id"`
+		Stdout  int64      `json:"stdout_from"`
+		Stderr  int64      `json:"stderr_from"`
 		Code    fault.Kind `json:"code"`
 		Message string     `json:"message"`
 	}
@@ -237,6 +257,9 @@ func (s *Session) control(p []byte) error {
 	switch m.Type {
 	case "ready":
 		s.exec.Store(&m.ExecID)
+		s.counting.Lock()
+		s.had = [2]int64{m.Stdout, m.Stderr}
+		s.counting.Unlock()
 	case "exit":
 		if err := known(m.ExitCode); err != nil {
 			return err
@@ -250,7 +273,10 @@ func (s *Session) control(p []byte) error {
 
 // lost classifies the failure of a session.
 func (s *Session) lost(ctx context.Context, err error) error {
-	if s.leaving.Load() && websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+	s.counting.Lock()
+	leaving := s.leaving
+	s.counting.Unlock()
+	if leaving && websocket.IsCloseError(err, websocket.CloseNormalClosure) {
 		return ErrDetached
 	}
 	if ctx.Err() != nil {
@@ -279,11 +305,15 @@ func (s *Session) ExecID() string {
 	return ""
 }
 
-// Detach leaves the command running, also the shell of [Client.Terminal]. Stream
-// then passes on what is on its way, and returns ErrDetached.
+// Detach leaves the command running, also the shell of [Client.Terminal]. Stream and
+// Read then return ErrDetached. The next client that attaches with Resume goes on
+// behind what they have returned.
 func (s *Session) Detach() error {
-	s.leaving.Store(true)
-	err := s.message(map[string]any{"type": "detach"})
+	s.counting.Lock()
+	s.leaving = true
+	had := s.had
+	s.counting.Unlock()
+	err := s.message(map[string]any{"type": "detach", "stdout": had[0], "stderr": had[1]})
 	_ = s.ws.SetReadDeadline(time.Now().Add(goodbye))
 	return err
 }

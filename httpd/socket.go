@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -100,6 +101,8 @@ type control struct {
 	Cols   int    `json:"cols"`
 	Rows   int    `json:"rows"`
 	Signal string `json:"signal"`
+	Stdout *int64 `json:"stdout"`
+	Stderr *int64 `json:"stderr"`
 }
 
 // console has the functions that a client's frames call.
@@ -117,6 +120,25 @@ var (
 	// command goes on.
 	errDetached = errors.New("the client has detached")
 )
+
+// detached is errDetached with what the client has had: bytes of each stream.
+type detached struct{ had [2]int64 }
+
+func (detached) Error() string { return errDetached.Error() }
+
+func (detached) Unwrap() error { return errDetached }
+
+// detached returns what a frame of that type says. A stream that it leaves out the
+// client has had as far as it was sent.
+func (m control) detached() detached {
+	d := detached{[2]int64{math.MaxInt64, math.MaxInt64}}
+	for s, had := range []*int64{m.Stdout, m.Stderr} {
+		if had != nil {
+			d.had[s] = *had
+		}
+	}
+	return d
+}
 
 // serve calls show, which sends output until the command ends, and meanwhile reads
 // the client's frames and pings it. The context that show gets ends when the client
@@ -206,7 +228,7 @@ func (c *socket) control(frame io.Reader, on console) error {
 	case "eof":
 		return on.eof()
 	case "detach":
-		return errDetached
+		return m.detached()
 	}
 	return document.Invalid("type", "value", "must be resize, signal, eof or detach")
 }

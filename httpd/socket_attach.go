@@ -83,8 +83,9 @@ func (c *socket) showExec(ctx context.Context, e *spool.Exec, a *spool.Attached)
 // back as soon as it is told.
 func (c *socket) show(ctx context.Context, a *spool.Attached, tagged bool) error {
 	defer func() {
-		if errors.Is(context.Cause(ctx), errDetached) {
-			a.Leave()
+		var left detached
+		if errors.As(context.Cause(ctx), &left) {
+			a.Leave(left.had)
 		}
 	}()
 	for {

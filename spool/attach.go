@@ -13,7 +13,8 @@ import (
 type Attached struct {
 	r     reader
 	place **Attached // where the exec has it
-	pos   mark       // the next byte of each stream
+	from  mark       // the first byte of each stream
+	pos   mark       // the next one
 }
 
 // Attach attaches to the exec. Reading begins at the oldest output that is
@@ -47,6 +48,7 @@ func (e *Exec) attach(place **Attached, skip [2]int64) (*Attached, error) {
 	for s := range a.pos {
 		a.pos[s] = min(max(skip[s], e.out.index.base[s]), e.out.sizes[s])
 	}
+	a.from = a.pos
 	e.nudge() // the pump may have seen a position of 0
 	return a, nil
 }
@@ -57,12 +59,15 @@ func (a *Attached) free() {
 	*a.place = nil
 }
 
-// Leave detaches as Close does, and notes that the client has been sent what was
-// read until now, so that the next one can go on from there.
-func (a *Attached) Leave() {
+// Leave detaches as Close does, and notes how many bytes of each stream the client
+// has had, at most what was read until now, so that the next one can go on from
+// there.
+func (a *Attached) Leave(had [2]int64) {
 	e := a.r.e
 	e.mu.Lock()
-	e.left = a.pos
+	for s := range had {
+		e.left[s] = min(max(had[s], a.from[s]), a.pos[s])
+	}
 	e.mu.Unlock()
 	a.Close()
 }
@@ -104,7 +109,7 @@ func (a *Attached) Close() {
 }
 
 // From returns the offset in each stream at which the reading begins, in bytes.
-func (a *Attached) From() (stdout, stderr int64) { return a.pos[Stdout], a.pos[Stderr] }
+func (a *Attached) From() (stdout, stderr int64) { return a.from[Stdout], a.from[Stderr] }
 
 // Wait waits until Next has something to return, or the exec has ended. Errors:
 // those of ctx.
