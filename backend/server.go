@@ -189,7 +189,7 @@ func (s *serverBoxes) Run(ctx context.Context, ref string, o options.Exec) (Comm
 		_, _ = s.CancelExec(ctx, e.BoxID, e.ID, cancelGrace) // the first error is the one that matters
 		return nil, err
 	}
-	return &serverCommand{Session: session, on: s, box: e.BoxID, id: e.ID, cmd: e.Cmd, input: o.Stdin || o.TTY, tty: o.TTY}, nil
+	return &serverCommand{Session: session, on: s, box: e.BoxID, id: e.ID, input: o.Stdin || o.TTY, tty: o.TTY}, nil
 }
 
 // Join joins a running command.
@@ -202,7 +202,7 @@ func (s *serverBoxes) Join(ctx context.Context, ref, id string, resume bool) (Co
 	if err != nil {
 		return nil, err
 	}
-	return &serverCommand{Session: session, on: s, box: e.BoxID, id: id, cmd: e.Cmd, input: true, tty: e.TTY}, nil
+	return &serverCommand{Session: session, on: s, box: e.BoxID, id: id, input: true, tty: e.TTY}, nil
 }
 
 // Shell starts a shell and joins it.

@@ -20,12 +20,12 @@ import (
 type serverCommand struct {
 	*client.Session
 	on      *serverBoxes
-	box, id string   // id is "" for a shell, which ends with its session
-	cmd     []string // nil of a shell
-	input   bool     // it may take input
+	box, id string // id is "" for a shell, which ends with its session
+	input   bool   // it may take input
 	tty     bool
 
 	reading sync.Mutex // held by who reads the session
+	said    []byte     // the beginning of the output
 	status  api.ExitStatus
 	ended   atomic.Bool // status has the end
 	closed  atomic.Bool // the input was closed
@@ -151,6 +151,9 @@ func (r *serverReader) Read(buf []byte) (int, bool, error) {
 // command ended.
 func (c *serverCommand) read(ctx context.Context, buf []byte) (n int, stderr bool, err error) {
 	n, stderr, err = c.Session.Read(ctx, buf)
+	if n > 0 && len(c.said) < maxSaid {
+		c.said = append(c.said, buf[:min(n, maxSaid)]...)
+	}
 	if errors.Is(err, io.EOF) && !c.ended.Load() {
 		status, failed := c.ending(ctx, c.Ended())
 		if failed != nil {
@@ -191,7 +194,7 @@ func (c *serverCommand) ending(ctx context.Context, end client.Ended) (api.ExitS
 	switch told.Reason {
 	case api.ReasonNotFound, api.ReasonNotExecutable:
 		c.on.execErrors.Add(1)
-		told.Message = c.unstarted(told.Reason)
+		told.Message = c.unstarted()
 	}
 	return told, nil
 }
@@ -224,13 +227,17 @@ func (c *serverCommand) recorded(ctx context.Context, told *api.ExitStatus) erro
 	return nil
 }
 
-// unstarted says why a command could not be started, as far as its record tells.
-func (c *serverCommand) unstarted(reason api.Reason) string {
-	name := strings.Join(c.cmd[:min(1, len(c.cmd))], "")
-	if reason == api.ReasonNotFound {
-		return name + ": command not found"
+// maxSaid is how much of the output is kept, to find the line in it that says why a
+// command could not be started.
+const maxSaid = 1 << 10
+
+// unstarted says why the command could not be started: its one line of output does.
+func (c *serverCommand) unstarted() string {
+	line, _, _ := strings.Cut(string(c.said), "\n")
+	if why, ok := strings.CutPrefix(strings.TrimSuffix(line, "\r"), "sandbox: "); ok {
+		return why
 	}
-	return name + ": it can't be executed; its standard error says why"
+	return "its standard error said why"
 }
 
 // descriptors returns what FD has made, or nil.

@@ -20,10 +20,15 @@ func reported(to *C.progress, work func(report func(step)) error) error {
 	if to.callback == nil {
 		return work(nil)
 	}
-	steps, end := make(chan step), make(chan error, 1)
-	go func() {
-		end <- caught(func() error { return work(func(s step) { steps <- s }) })
-	}()
+	steps, end, over := make(chan step), make(chan error, 1), make(chan struct{})
+	defer close(over) // a transport may read on for a moment after the work
+	report := func(s step) {
+		select {
+		case steps <- s:
+		case <-over:
+		}
+	}
+	go func() { end <- caught(func() error { return work(report) }) }()
 	for {
 		select {
 		case s := <-steps:

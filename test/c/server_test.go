@@ -45,7 +45,7 @@ func end(t *testing.T, daemon *exec.Cmd, stderr io.Reader) {
 // difference.
 func TestOnServer(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"handles", "lifecycle", "text", "callback"} {
+	for _, name := range []string{"handles", "lifecycle", "exec", "execution", "files", "text", "callback", "threads", "leaks"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t)
