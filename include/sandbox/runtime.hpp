@@ -14,12 +14,30 @@ namespace sandbox {
 inline std::string version() { return sandbox_version(); }
 
 /*
- * A home in use. Its end stops and removes the boxes that it made with
+ * A home or a server in use. Its end stops and removes the boxes that it made with
  * auto_remove, which is the default; others keep running.
  */
 class runtime {
  public:
   explicit runtime(CSandboxRuntime *raw) noexcept : handle_(raw) {}
+
+  /*
+   * Where the command line works: on the server that the environment, the stored
+   * profile or the home's daemon says, else in this process, which needs root.
+   */
+  static runtime open(const std::string &profile = {}) {
+    return detail::made<runtime, CSandboxRuntime>([&](CSandboxRuntime **out, CSandboxError *err) {
+      return sandbox_runtime_open(detail::optional_text(profile, "profile"), out, err);
+    });
+  }
+
+  /* On a server: http://HOST:PORT, https://HOST, or unix:///PATH, which needs no key. */
+  static runtime remote(const std::string &url, const std::string &api_key = {}, const std::string &path_prefix = {}) {
+    return detail::made<runtime, CSandboxRuntime>([&](CSandboxRuntime **out, CSandboxError *err) {
+      return sandbox_runtime_new_remote(detail::c_text(url, "url"), detail::optional_text(api_key, "api_key"),
+                                        detail::optional_text(path_prefix, "path_prefix"), out, err);
+    });
+  }
 
   /* In this process, on a home ("" is the default one), with the registries that images come from. */
   static runtime local(const std::string &home = {}, const std::vector<registry> &registries = {}) {

@@ -41,16 +41,21 @@ func checkSyntax(t *testing.T, compiler, standard, source string) {
 	run(t, exec.Command(compiler, append(args, source)...))
 }
 
-// TestCPPPrograms runs each program under the sanitizers: it succeeds and writes
-// nothing.
+// TestCPPPrograms runs each program under the sanitizers, on a home and on a
+// server: it succeeds and writes nothing.
 func TestCPPPrograms(t *testing.T) {
 	t.Parallel()
 	for _, p := range []struct{ name, standard string }{{"objects", "c++17"}, {"objects", "c++23"}, {"misuse", "c++17"}} {
 		t.Run(p.name+" "+p.standard, func(t *testing.T) {
 			t.Parallel()
-			h := newHost(t)
-			if out := run(t, h.commandCPP(t, compileCPP(t, "programs/"+p.name+".cpp", p.standard))); out != "" {
-				t.Errorf("it wrote %q", out)
+			program := compileCPP(t, "programs/"+p.name+".cpp", p.standard)
+			onHome, onServer := newHost(t), newHost(t)
+			server := onServer.commandCPP(t, program)
+			server.Env = append(server.Env, "SERVER="+onServer.serve(t))
+			for how, cmd := range map[string]*exec.Cmd{"on a home": onHome.commandCPP(t, program), "on a server": server} {
+				if out := run(t, cmd); out != "" {
+					t.Errorf("%s: it wrote %q", how, out)
+				}
 			}
 		})
 	}

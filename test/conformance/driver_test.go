@@ -30,6 +30,7 @@ type binding struct {
 // bindings are all of them.
 var bindings = []binding{
 	{"cpp", false, "conformance-cpp", []string{"build/conformance/cpp"}},
+	{"cpp-remote", true, "conformance-cpp", []string{"build/conformance/cpp"}},
 }
 
 // expand replaces the words bindings and remotes with the surfaces they stand for.

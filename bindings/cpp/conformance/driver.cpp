@@ -111,8 +111,10 @@ json wait(sandbox::execution &e) {
   return answer;
 }
 
-json open(state &s, const json &) {
-  s.runtime = sandbox::runtime::local();
+json open(state &s, const json &from) {
+  const std::string url = get<std::string>(from, "url");
+  s.runtime = url.empty() ? sandbox::runtime::local()
+                          : sandbox::runtime::remote(url, get<std::string>(from, "api_key"), get<std::string>(from, "path_prefix"));
   return nullptr;
 }
 

@@ -40,6 +40,13 @@ inline std::string variable(const char *name) {
   return value;
 }
 
+// A runtime on the server SERVER, or else on the home.
+inline bool on_server() { return std::getenv("SERVER"); }
+
+inline sandbox::runtime opened() {
+  return on_server() ? sandbox::runtime::remote(variable("SERVER")) : sandbox::runtime::local();
+}
+
 // The options of a small box.
 inline sandbox::box_options small() {
   sandbox::box_options o;

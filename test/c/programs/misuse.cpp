@@ -49,7 +49,7 @@ static void closed(sandbox::runtime &runtime) {
 }
 
 static void closed_runtime() {
-  sandbox::runtime runtime = sandbox::runtime::local();
+  sandbox::runtime runtime = opened();
   sandbox::box box = runtime.create(small());
   sandbox::execution e = box.start({"sleep", "1000"});
   for (int i = 0; i < 2; i++) {
@@ -120,6 +120,9 @@ static void classes(sandbox::runtime &runtime, sandbox::box &box) {
   THROWS(not_found_error, box.attach("exec_aaaaaaaaaaaaaaaaaaaa"));
   THROWS(not_found_error, box.copy_out("/nothing", "/tmp/nothing"));
   THROWS(invalid_state_error, box.start());
+  THROWS(config_error, sandbox::runtime::remote("ftp://host"));
+  THROWS(config_error, sandbox::runtime::open("no-such-profile"));
+  THROWS(unavailable_error, sandbox::runtime::remote("unix:///nowhere.sock").list());
   THROWS(config_error, sandbox::runtime::local("", {{"", "", "", "", ""}}));
   THROWS(image_error, runtime.import_image("a:1", variable("SHARE") + "/file"));
   THROWS(execution_error, box.run({"no-such-command"}));
@@ -164,7 +167,7 @@ static void codes() {
 }
 
 int main() {
-  sandbox::runtime runtime = sandbox::runtime::local();
+  sandbox::runtime runtime = opened();
   sandbox::box box = runtime.create(small());
   closed(runtime);
   closed_runtime();
