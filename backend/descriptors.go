@@ -86,7 +86,7 @@ func (d *descriptors) passOutput() {
 	if d.in != nil {
 		_ = d.in.Close()
 	}
-	_, _ = d.theirs[Exit].Write([]byte{1, 0, 0, 0, 0, 0, 0, 0})
+	d.wake()
 	d.c.reading.Unlock()
 	close(d.passed)
 }
@@ -121,6 +121,56 @@ func (d *descriptors) passInput() {
 		}
 	}
 }
+
+// read reads a piece of output at the user's ends, for one who waits on them and lets
+// the library read. It returns io.EOF at the end. Errors: the reason for which the
+// context ended, and that for which the output did.
+func (d *descriptors) read(ctx context.Context, buf []byte) (n int, stderr bool, err error) {
+	stop := context.AfterFunc(ctx, d.wake)
+	defer stop()
+	fds := make([]unix.PollFd, 0, Exit)
+	for _, stream := range []Stream{Stdout, Stderr, Exit} {
+		fd, err := d.fd(stream)
+		if err != nil {
+			fd = -1 // a terminal has no stderr
+		}
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	for fds[0].Fd >= 0 || fds[1].Fd >= 0 {
+		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return 0, false, fault.Wrap(fault.Internal, err, "wait for output")
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, false, fault.Of(err)
+		}
+		for i := range fds[:2] {
+			if n := take(&fds[i], buf); n > 0 {
+				return n, i == 1, nil
+			}
+		}
+	}
+	<-d.passed
+	if d.end != nil {
+		return 0, false, d.end
+	}
+	return 0, false, io.EOF
+}
+
+// take reads what poll found. It returns 0 if there is nothing now; at the end of the
+// stream it takes that out of what is polled.
+func take(p *unix.PollFd, buf []byte) int {
+	if p.Fd < 0 || p.Revents == 0 {
+		return 0
+	}
+	n, err := unix.Read(int(p.Fd), buf)
+	if n == 0 && err == nil {
+		p.Fd = -1
+	}
+	return max(0, n)
+}
+
+// wake makes the exit readable, which ends every wait for a descriptor.
+func (d *descriptors) wake() { _, _ = d.theirs[Exit].Write([]byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 // closeInput closes the user's end of the input.
 func (d *descriptors) closeInput() error {

@@ -140,11 +140,22 @@ type serverReader struct {
 
 // Read reads a piece of output.
 func (r *serverReader) Read(buf []byte) (int, bool, error) {
-	if !r.c.reading.TryLock() {
-		return 0, false, fault.New(fault.InvalidState, "the output of the command goes to its descriptors: read it there")
+	if d := r.c.source(); d != nil {
+		return d.read(r.ctx, buf)
 	}
 	defer r.c.reading.Unlock()
 	return r.c.read(r.ctx, buf)
+}
+
+// source returns the descriptors that the output goes to; nil if there are none, and
+// reading is held then.
+func (c *serverCommand) source() *descriptors {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if c.fds == nil {
+		c.reading.Lock()
+	}
+	return c.fds
 }
 
 // read reads a piece of output; reading is held. At the end it finds out how the

@@ -78,8 +78,7 @@
  *     over again after sandbox_exec_free too. Its input stays open after
  *     sandbox_exec_detach.
  *   - sandbox_exec_fd gives ends of pipes that threads of the library fill and
- *     empty; from the first one on sandbox_exec_read fails with
- *     SANDBOX_INVALID_STATE.
+ *     empty.
  *   - sandbox_exec_write_stdin does not notice that a command has closed its
  *     input. sandbox_exec_kill returns when the command has ended.
  *     sandbox_exec_signal takes the signals that have names, 1 to 31.
@@ -601,7 +600,8 @@ SandboxErrorCode sandbox_exec_read(CSandboxExecution *execution, void *buffer, s
  * It does not block: read and write fail with EAGAIN where they would. It
  * belongs to the execution, is closed by sandbox_exec_free, and must not be
  * closed by the caller. Who reads by descriptors ends with sandbox_exec_wait,
- * and does not call sandbox_exec_read.
+ * and does not call sandbox_exec_read; who only waits on them does. A stream of
+ * which poll says POLLHUP without POLLIN has ended.
  *
  * stream: SANDBOX_STDIN (to write to), SANDBOX_STDOUT, SANDBOX_STDERR (not with
  *   a terminal), SANDBOX_EXIT.

@@ -11,7 +11,7 @@ import pytest
 
 from libsandbox import Box, Runtime
 
-BUILD = Path(os.environ["SANDBOX_BUILD"])
+from .scripts import BUILD, Daemon
 
 # The tests are about this wheel and this machine's own home is not theirs.
 for name in [name for name in os.environ if name.startswith("SANDBOX_") and name != "SANDBOX_BUILD"]:
@@ -35,6 +35,13 @@ def runtime(home: Path) -> Iterator[Runtime]:
     """A runtime of this process."""
     with Runtime.local(home) as runtime:
         yield runtime
+
+
+@pytest.fixture(scope="session")
+def daemon(home: Path) -> Iterator[Daemon]:
+    """A daemon on the home."""
+    with Daemon(home) as daemon:
+        yield daemon
 
 
 @pytest.fixture(scope="module")

@@ -129,6 +129,24 @@ static void descriptors(void) {
   sandbox_exec_free(x);
 }
 
+/* Its user waits on the descriptors alone, and lets the library read. */
+static void waits(void) {
+  CSandboxExecution *x = start("echo hi; exec >&-; read line", 1, NULL);
+  char got[64] = "";
+  size_t n = 0;
+  int out = -1;
+  WORKS(sandbox_exec_fd(x, SANDBOX_STDOUT, &out, &err));
+  struct pollfd ready = {out, POLLIN, 0};
+  CHECK(poll(&ready, 1, -1) == 1 && ready.revents & POLLIN);
+  WORKS(sandbox_exec_read(x, got, sizeof got, &n, NULL, &err));
+  CHECK(n == 3 && memcmp(got, "hi\n", 3) == 0);
+  CHECK(poll(&ready, 1, -1) == 1 && ready.revents == POLLHUP);
+  WORKS(sandbox_exec_close_stdin(x, &err));
+  WORKS(sandbox_exec_read(x, got, sizeof got, &n, NULL, &err));
+  CHECK(n == 0);
+  sandbox_exec_free(x);
+}
+
 static void terminals(void) {
   struct text out[2];
   SandboxTerminal terminal = {100, 30};
@@ -306,6 +324,7 @@ int main(void) {
   bytes_as_they_are();
   input();
   descriptors();
+  waits();
   terminals();
   ends();
   taking_over();

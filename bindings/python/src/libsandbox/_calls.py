@@ -9,13 +9,16 @@ directly.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from ._library import library
+from ._support import SandboxError
 
 T = TypeVar("T")
 
@@ -77,5 +80,18 @@ async def acall(do: Callable[[], T], undo: Callable[[T], object] | None = None) 
 
 
 def _undo(future: Future[T], undo: Callable[[T], object] | None) -> None:
-    if undo is not None:
-        future.add_done_callback(lambda ended: ended.exception() or undo(ended.result()))
+    if undo is None:
+        return
+    undone = threading.Event()
+
+    def after(ended: Future[T]) -> None:
+        try:
+            if ended.exception() is None:
+                with suppress(SandboxError):  # nobody is there to be told
+                    undo(ended.result())
+        finally:
+            undone.set()
+            atexit.unregister(undone.wait)
+
+    atexit.register(undone.wait, 5)  # runs before the runtimes are closed
+    future.add_done_callback(after)

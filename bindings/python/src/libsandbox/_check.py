@@ -67,7 +67,7 @@ def number(name: str, value: object, low: float = 0, high: float = 1e9) -> float
 
 
 def integer(name: str, value: object, low: int = -(2**31), high: int = 2**31 - 1) -> int:
-    """A whole number of a range, which is C's int."""
+    """A whole number of a range, which is C's int if none is given."""
     number(name, typed(name, value, int), low, high)
     return int(typed(name, value, int))
 

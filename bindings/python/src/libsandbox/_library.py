@@ -122,8 +122,7 @@ class Library:
     def __init__(self, file: Path) -> None:
         try:
             cdll = ctypes.CDLL(str(file))
-            names = [n for n in (*FALLIBLE, *_INFALLIBLE) if hasattr(cdll, "sandbox_" + n)]  # TEMP
-            functions = {name: self._prototype(cdll, name) for name in names}
+            functions = {name: self._prototype(cdll, name) for name in (*FALLIBLE, *_INFALLIBLE)}
         except (OSError, AttributeError) as e:
             raise LibraryError(f"{file} is not the library of version {VERSION}: {e}") from None
         found = functions["version"]().decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -96,7 +97,7 @@ class Box:
         started), TimeoutError, CanceledError (the box was stopped), ResourceExhaustedError (more
         than max_output bytes on a stream).
         """
-        limit = _check.integer("max_output", max_output, 0)
+        limit = _check.integer("max_output", max_output, 0, sys.maxsize)
         data = None if input is None else payload(input)
         with self.exec(*argv, stdin=data is not None, **options) as execution:
             return execution.communicate(data, limit)

@@ -162,7 +162,8 @@ class Output:
             return None
 
     def close(self) -> None:
-        """Ends the use, and a read that another thread waits in."""
+        """Ends the use, and a read that another thread waits in. A forked child shares the epoll with its parent."""
+        library().check()
         self._closed = True
         with suppress(ValueError, FileExistsError):  # closed already, or by two at once
             self._epoll.register(_always_readable(), select.EPOLLIN)
@@ -281,7 +282,10 @@ class Execution:
         call(lambda: library().call("exec_resize", self._handle.pointer, *size))
 
     def detach(self) -> None:
-        """Leaves the command and the output that was not read to the next Box.attach, and closes this."""
+        """Leaves the command and its output to the next Box.attach, and closes this.
+
+        What a daemon has sent this far is not sent again.
+        """
         call(lambda: library().call("exec_detach", self._handle.pointer))
         self.close()
 

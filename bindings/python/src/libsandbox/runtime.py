@@ -86,8 +86,7 @@ class Runtime:
 
     def _abandon(self, pointer: int) -> None:
         """Removes a box whose maker was interrupted."""
-        with suppress(SandboxError):  # nobody is there to be told
-            library().call("remove", self.pointer, library().text("box_id", pointer).encode(), 1)
+        library().call("remove", self.pointer, library().text("box_id", pointer).encode(), 1)
         library().free("box_free", pointer)
 
     def get(self, id_or_name: str) -> Box:
