@@ -20,6 +20,7 @@ type output struct {
 
 // outputs are all generated files.
 var outputs = []output{
+	{"bindings/node/src/contract.ts", typescript},
 	{"include/sandbox/words.hpp", cpp},
 	{"bindings/python/src/libsandbox/_documents.py", python},
 }

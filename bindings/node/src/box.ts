@@ -1,0 +1,71 @@
+import { command, text } from "./check.js";
+import type { BoxInfo, BoxMetrics, ExecInfo } from "./contract.js";
+import type { Execution, Result } from "./execution.js";
+import type { Command, ExecOptions, Progress } from "./options.js";
+
+/** Copies between this host and a box. */
+export interface Copies {
+  /** Copies a file or directory of this host into the box. Node.js only. */
+  copyIn(hostPath: string, boxPath: string, progress?: (p: Progress) => void): Promise<void>;
+  /** Copies a file or directory of the box to this host. Node.js only. */
+  copyOut(boxPath: string, hostPath: string, progress?: (p: Progress) => void): Promise<void>;
+}
+
+/** The files of a box that runs. Paths in the box are absolute. */
+export interface Files extends Copies {
+  /** Reads a file of the box. */
+  readFile(path: string): Promise<Uint8Array>;
+  /** Writes a file of the box, and makes its directories. `mode` is 0o644 if left out. */
+  writeFile(path: string, data: string | Uint8Array, options?: { mode?: number }): Promise<void>;
+}
+
+/** The size of a terminal, and the shell on it. */
+export interface TerminalOptions extends Pick<ExecOptions, "env" | "working_dir" | "user" | "cols" | "rows"> {
+  /** /bin/bash, or /bin/sh where there is none, if left out. */
+  shell?: string;
+}
+
+const anyShell = ["/bin/sh", "-c", "[ -x /bin/bash ] && exec /bin/bash; exec /bin/sh"];
+
+/** A box. `await using`, or `close`, removes it if this program made it to be removed. */
+export abstract class Box implements AsyncDisposable {
+  constructor(readonly id: string) {}
+
+  abstract readonly files: Files;
+  abstract info(): Promise<BoxInfo>;
+  abstract metrics(): Promise<BoxMetrics>;
+  /** Starts a stopped box again. Its disk is as it was. */
+  abstract start(): Promise<void>;
+  /** Stops the box: SIGTERM to all its processes, SIGKILL 10 s later. It is gone then if it has auto_remove. */
+  abstract stop(): Promise<void>;
+  /** Removes the box and its disk; a running one, too, unless `force` is false. */
+  abstract remove(options?: { force?: boolean }): Promise<void>;
+  /** The last 1,024 commands, newest first. */
+  abstract execs(): Promise<ExecInfo[]>;
+  /** Takes over a command that no longer has a reader, by its id. */
+  abstract attach(execId: string): Promise<Execution>;
+  /** Ends the use of this object, and removes the box if this program made it with auto_remove. */
+  abstract close(): Promise<void>;
+  protected abstract begin(argv: string[], options: ExecOptions): Promise<Execution>;
+
+  /** Starts a command. */
+  async exec(...given: Command): Promise<Execution> {
+    const { argv, options } = command(given);
+    return this.begin(argv, options);
+  }
+
+  /** Runs a command to its end, and returns what it printed. */
+  async run(...given: Command): Promise<Result> {
+    await using execution = await this.exec(...given);
+    return await execution.result();
+  }
+
+  /** Starts a shell on a terminal. */
+  async terminal({ shell, ...options }: TerminalOptions = {}): Promise<Execution> {
+    return this.exec(shell === undefined ? anyShell : [text("shell", shell)], { ...options, tty: true });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

@@ -1,0 +1,88 @@
+import { InvalidArgumentError } from "./contract.js";
+import type { Command, CreateOptions, ExecOptions } from "./options.js";
+
+/** The types that members of options have, as `typeof` or a check says them. */
+type Kind = "string" | "number" | "boolean" | "strings" | "bytes" | "array";
+
+const createKinds: Record<keyof CreateOptions, Kind> = {
+  name: "string", rootfs_path: "string", cpus: "number", memory_mib: "number", disk_size_gb: "number", working_dir: "string",
+  env: "strings", volumes: "array", ports: "array", network: "string", auto_remove: "boolean",
+};
+const execKinds: Record<keyof ExecOptions, Kind> = {
+  env: "strings", working_dir: "string", user: "string", timeout_ms: "number", stdin: "bytes",
+  stdin_open: "boolean", tty: "boolean", cols: "number", rows: "number",
+};
+const wanted: Record<Kind, string> = {
+  string: "text without NUL", number: "a finite number", boolean: "true or false",
+  strings: "an object of texts", bytes: "text or a Uint8Array", array: "an array",
+};
+
+/** text returns a value that must be text which C can take. */
+export function text(what: string, value: unknown): string {
+  if (!is("string", value)) throw new InvalidArgumentError(`${what} must be ${wanted.string}, and is ${shown(value)}`);
+  return value as string;
+}
+
+/** whole returns a value that must be a whole number. */
+export function whole(what: string, value: unknown, least: number, most: number): number {
+  if (!Number.isInteger(value) || (value as number) < least || (value as number) > most) {
+    throw new InvalidArgumentError(`${what} must be a whole number from ${least} to ${most}, and is ${shown(value)}`);
+  }
+  return value as number;
+}
+
+/** bytes returns the bytes of data that a caller gives. */
+export function bytes(what: string, data: unknown): Uint8Array {
+  if (typeof data === "string") return new TextEncoder().encode(data);
+  if (data instanceof Uint8Array) return data;
+  throw new InvalidArgumentError(`${what} must be ${wanted.bytes}, and is ${shown(data)}`);
+}
+
+/** creation checks the types of a box's options; the values are the library's or the server's to judge. */
+export function creation(image: string | null, options: CreateOptions = {}): CreateOptions {
+  if (image !== null) text("image", image);
+  const checked = members("the box's options", options, createKinds);
+  if ((image === null) !== (checked.rootfs_path !== undefined)) throw new InvalidArgumentError("a box is made from an image, or from a rootfs_path with null as image");
+  return checked;
+}
+
+/** command returns a command's arguments, itself first, and its options. */
+export function command(given: Command): { argv: string[]; options: ExecOptions } {
+  const [first, second] = given as [unknown, unknown];
+  const list = Array.isArray(first);
+  const argv = (list ? first : given) as unknown[];
+  if (list && given.length > 2) throw new InvalidArgumentError("an array of arguments is followed by options alone");
+  if (argv.length === 0) throw new InvalidArgumentError("a command needs at least its own name");
+  return {
+    argv: argv.map((a, i) => text(`argument ${i} of the command`, a)),
+    options: members("the command's options", list ? (second ?? {}) as ExecOptions : {}, execKinds),
+  };
+}
+
+/** members refuses options that are unknown or of a wrong type, and leaves out what is undefined. */
+function members<T extends object>(what: string, options: T, kinds: Record<keyof T, Kind>): T {
+  if (typeof options !== "object" || options === null) throw new InvalidArgumentError(`${what} must be an object, and are ${shown(options)}`);
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  for (const [name, value] of given) {
+    const kind = Object.hasOwn(kinds, name) ? kinds[name as keyof T] : undefined;
+    if (kind === undefined) throw new InvalidArgumentError(`${what} have no member ${name}`);
+    if (!is(kind, value)) throw new InvalidArgumentError(`${name} must be ${wanted[kind]}, and is ${shown(value)}`);
+  }
+  return Object.fromEntries(given) as T;
+}
+
+function is(kind: Kind, value: unknown): boolean {
+  switch (kind) {
+    case "string": return typeof value === "string" && !value.includes("\0");
+    case "number": return Number.isFinite(value);
+    case "strings": return typeof value === "object" && value !== null && !Array.isArray(value) && Object.entries(value).flat().every((v) => is("string", v));
+    case "bytes": return typeof value === "string" || value instanceof Uint8Array;
+    case "array": return Array.isArray(value);
+    case "boolean": return typeof value === "boolean";
+  }
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.length > 40 ? value.slice(0, 40) + "..." : value);
+  return typeof value === "object" && value !== null ? `a value of the class ${value.constructor?.name ?? "Object"}` : String(value);
+}

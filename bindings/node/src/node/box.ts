@@ -1,0 +1,105 @@
+import { Box, type Files } from "../box.js";
+import { text } from "../check.js";
+import { ClosedError } from "../own.js";
+import { NotFoundError } from "../contract.js";
+import type { BoxInfo, BoxMetrics, ExecInfo } from "../contract.js";
+import type { Execution } from "../execution.js";
+import type { ExecOptions } from "../options.js";
+import { Held, NativeExecution } from "./execution.js";
+import { files } from "./files.js";
+import type { NativeRuntime } from "./runtime.js";
+
+/** A box of this host, or of a server that the C library talks to. */
+export class NativeBox extends Box {
+  /** Handles that no call uses: a handle is for one thread at a time. */
+  readonly #handles: bigint[];
+  #closed = false;
+  readonly files: Files = files(this);
+
+  /** `owned` says that this program made the box to be removed. */
+  constructor(readonly runtime: NativeRuntime, id: string, handle: bigint, readonly owned: boolean) {
+    super(id);
+    this.#handles = [handle];
+  }
+
+  /** use calls f with a handle that nothing else uses meanwhile. */
+  async use<T>(f: (handle: bigint) => Promise<T>): Promise<T> {
+    if (this.#closed) throw new ClosedError("box");
+    const { library, handle: runtime } = this.runtime;
+    const handle = this.#handles.pop() ?? await library.handle("call", "sandbox_get", runtime, this.id);
+    try {
+      return await f(handle);
+    } finally {
+      if (this.#closed) library.free("sandbox_box_free", handle);
+      else this.#handles.push(handle);
+    }
+  }
+
+  async info(): Promise<BoxInfo> {
+    return this.use((handle) => this.runtime.library.json("call", "sandbox_box_info", handle));
+  }
+
+  async metrics(): Promise<BoxMetrics> {
+    return this.use((handle) => this.runtime.library.json("call", "sandbox_box_metrics", handle));
+  }
+
+  async start(): Promise<void> {
+    await this.use((handle) => this.runtime.library.wait("sandbox_start_box", handle));
+  }
+
+  async stop(): Promise<void> {
+    await this.use((handle) => this.runtime.library.wait("sandbox_stop_box", handle));
+  }
+
+  async remove({ force = true }: { force?: boolean } = {}): Promise<void> {
+    if (this.#closed) throw new ClosedError("box");
+    await this.runtime.remove(this.id, { force });
+  }
+
+  async execs(): Promise<ExecInfo[]> {
+    return this.use((handle) => this.runtime.library.json("call", "sandbox_exec_list", handle));
+  }
+
+  async attach(execId: string): Promise<Execution> {
+    const id = text("execId", execId); // its input stays with who began it, but a terminal's
+    const { tty } = (await this.execs()).find((exec) => exec.id === id) ?? { tty: false };
+    const execution = await this.use((handle) => this.runtime.library.handle("call", "sandbox_exec_attach", handle, id));
+    return this.#hold(execution, tty, false);
+  }
+
+  protected async begin([command, ...args]: string[], options: ExecOptions): Promise<Execution> {
+    const { stdin, stdin_open = false, tty = false, cols = 0, rows = 0, env, working_dir, user, timeout_ms = 0 } = options;
+    const document = {
+      command, args_json: JSON.stringify(args), env_json: env ? JSON.stringify(Object.entries(env)) : null,
+      workdir: working_dir ?? null, user: user ?? null, timeout_secs: timeout_ms / 1000,
+    };
+    const takesInput = stdin_open || stdin !== undefined;
+    const handle = await this.use((box) => this.runtime.library.handle("call", "sandbox_exec_start", box, document, Number(takesInput), tty ? { cols, rows } : null));
+    const execution = this.#hold(handle, tty, takesInput);
+    if (stdin !== undefined) void feed(execution, stdin, stdin_open);
+    return execution;
+  }
+
+  #hold(handle: bigint, tty: boolean, takesInput: boolean): NativeExecution {
+    return new NativeExecution(new Held(this.runtime.library, handle, tty, takesInput, this.runtime.held));
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const handle of this.#handles.splice(0)) this.runtime.library.free("sandbox_box_free", handle);
+    if (!this.owned || this.runtime.closed) return;
+    await this.runtime.remove(this.id, { force: true }).catch((failure) => {
+      if (!(failure instanceof NotFoundError)) throw failure;
+    });
+  }
+}
+
+/** feed gives a command its whole input, which it may refuse to read. */
+async function feed(execution: Execution, stdin: string | Uint8Array, open: boolean): Promise<void> {
+  try {
+    await execution.stdin.write(stdin);
+    if (!open) await execution.stdin.close();
+  } catch { // the command, or its reader, has ended
+  }
+}

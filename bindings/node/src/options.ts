@@ -1,0 +1,70 @@
+import type { Port, Volume } from "./contract.js";
+
+/** What a box can be made with. The names are those of the contract's documents. */
+export interface CreateOptions {
+  /** 1 to 128 letters, digits, "_", "." or "-". */
+  name?: string;
+  /** A directory with a root file system, in place of an image. It is used read-only. */
+  rootfs_path?: string;
+  /** At most the host's; 2 if left out. */
+  cpus?: number;
+  /** At most the host's; 512 if left out. */
+  memory_mib?: number;
+  /** In GB of 1024 MiB. */
+  disk_size_gb?: number;
+  /** Absolute path in the box. */
+  working_dir?: string;
+  env?: Record<string, string>;
+  volumes?: (Omit<Volume, "read_only"> & { read_only?: boolean })[];
+  /** A port of the host that is 0 or left out is chosen. */
+  ports?: { guest_port: number; host_port?: number; protocol?: Port["protocol"]; host_ip?: string }[];
+  /** "Isolated" if left out. */
+  network?: "Isolated" | "None";
+  /** Whether the box goes when it stops, and with what made it; true if left out. */
+  auto_remove?: boolean;
+}
+
+/** How a command runs. */
+export interface ExecOptions {
+  env?: Record<string, string>;
+  /** Absolute path in the box. */
+  working_dir?: string;
+  /** A name or a number, and ":group" if wanted. */
+  user?: string;
+  /** When it has passed, the command and all that it started are ended. */
+  timeout_ms?: number;
+  /** The whole input of the command. */
+  stdin?: string | Uint8Array;
+  /** Leaves the input open for `stdin.write`. */
+  stdin_open?: boolean;
+  /** Runs the command on a terminal; its output is then one stream, stdout. */
+  tty?: boolean;
+  /** The size of the terminal in characters; 80 and 24 if left out. */
+  cols?: number;
+  rows?: number;
+}
+
+/** A command with its arguments: as parameters, or as an array with options behind it. */
+export type Command = [...argv: string[]] | [argv: readonly string[], options?: ExecOptions];
+
+/** How far a copy, a pull or an import has come. */
+export interface Progress {
+  stage: "copy" | "fetch" | "unpack" | "done";
+  /** Which layer, from 1, of how many; 1 of 1 of a copy. */
+  part: number;
+  parts: number;
+  /** Bytes. */
+  done: number;
+  /** Bytes, or null if that is not known. */
+  total: number | null;
+}
+
+/** Where a server is, and how it knows the caller. */
+export interface RemoteOptions {
+  /** http://HOST:PORT or https://HOST; on Node.js unix:///PATH, too. */
+  url: string | URL;
+  /** Every server but a Unix socket wants one. */
+  apiKey?: string;
+  /** The route prefix of a self-hosted server that has one. */
+  pathPrefix?: string;
+}

@@ -1,0 +1,262 @@
+/** What is the same in process and on a server. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { Runtime, SandboxError, type Box, type Execution } from "libsandbox";
+import { home, serve, type Server } from "./lib.js";
+
+const host = home();
+let server: Server;
+before(async () => { server = await serve(host.directory); });
+after(async () => { await server.stop(); await host.leave(); });
+
+const surfaces: [string, () => Promise<Runtime>][] = [
+  ["in process", () => Runtime.local()],
+  ["on a server", () => Runtime.remote(server)],
+  ["on a socket", () => Runtime.remote({ url: `unix://${host.directory}/sandbox.sock` })],
+];
+
+const text = (data: Uint8Array) => new TextDecoder().decode(data);
+const failsAs = (name: string, message = /./) => (failure: unknown) => {
+  assert.ok(failure instanceof SandboxError, String(failure));
+  assert.equal(failure.name, name);
+  assert.match(failure.message, message);
+  return true;
+};
+
+/** all reads a command's output to the end. */
+async function all(execution: Execution): Promise<Record<"stdout" | "stderr", string>> {
+  const read = { stdout: "", stderr: "" };
+  for await (const { stream, data } of execution) read[stream] += text(data);
+  return read;
+}
+
+for (const [name, open] of surfaces) {
+  describe(name, () => {
+    let runtime: Runtime;
+    let box: Box;
+    before(async () => {
+      runtime = await open();
+      box = await runtime.create("default", { network: "None", env: { A: "box" }, working_dir: "/tmp", memory_mib: 64 });
+    });
+    after(async () => {
+      await runtime.close();
+      assert.deepEqual(await withRuntime((r) => r.list()), []);
+    });
+
+    test("a box has a document, metrics and a place in the list", async () => {
+      const info = await box.info();
+      assert.equal(info.id, box.id);
+      assert.equal(info.status, "running");
+      assert.equal(info.memory_mib, 64);
+      assert.equal(info.auto_remove, true);
+      assert.deepEqual(info.env, { A: "box" });
+      assert.deepEqual((await runtime.list()).map((b) => b.id), [box.id]);
+      assert.ok((await box.metrics()).memory_bytes! > 0);
+      assert.equal((await runtime.metrics()).num_running_boxes, 1);
+    });
+
+    test("run returns all output and the exit code", async () => {
+      const result = await box.run(["sh", "-c", "pwd; echo $A $B; cat; printf '\\377' >&2; exit 3"], { env: { B: "exec" }, stdin: "whole input" });
+      assert.equal(result.stdout, "/tmp\nbox exec\nwhole input");
+      assert.equal(result.exit_code, 3);
+      assert.equal(result.signal, null);
+      assert.deepEqual([...result.stderr_bytes], [0xff]);
+      assert.equal(result.stderr, "\ufffd");
+    });
+
+    test("a signal's number is told", async () => {
+      const result = await box.run("sh", "-c", "kill -9 $$");
+      assert.deepEqual([result.exit_code, result.signal], [-9, 9]);
+    });
+
+    test("a command that can't be started is an ExecutionError", async () => {
+      await assert.rejects(box.run("no-such"), (failure: SandboxError) => failsAs("ExecutionError", /no-such/)(failure) && failure.exit_code === 127);
+      await assert.rejects(box.run("/etc/passwd"), (failure: SandboxError) => failsAs("ExecutionError")(failure) && failure.exit_code === 126);
+    });
+
+    test("a timeout is a TimeoutError", async () => {
+      await assert.rejects(box.run(["sleep", "100"], { timeout_ms: 100 }), failsAs("TimeoutError"));
+    });
+
+    test("output is read as it comes, and input written meanwhile", async () => {
+      await using cat = await box.exec(["cat"], { stdin_open: true });
+      const pieces = cat[Symbol.asyncIterator]();
+      for (const word of ["one", "two"]) {
+        await cat.stdin.write(word);
+        const { value } = await pieces.next();
+        assert.deepEqual([value!.stream, text(value!.data)], ["stdout", word]);
+      }
+      await cat.stdin.close();
+      assert.equal((await pieces.next()).done, true);
+      assert.deepEqual(await cat.wait(), { exit_code: 0, signal: null });
+      assert.equal((await cat.info()).status, "succeeded");
+    });
+
+    test("both streams come whole", async () => {
+      await using seq = await box.exec("sh", "-c", "seq 100000; seq 50000 >&2");
+      const { stdout, stderr } = await all(seq);
+      assert.deepEqual([stdout.length, stderr.length], [588895, 288894]);
+      assert.ok(stdout.endsWith("\n100000\n"));
+    });
+
+    test("what a child in the background holds open is not waited for", async () => {
+      const begun = performance.now();
+      const result = await box.run("sh", "-c", "sleep 30 & echo now");
+      assert.equal(result.stdout, "now\n");
+      assert.ok(performance.now() - begun < 10_000);
+    });
+
+    test("kill ends a command, and signal reaches it", async () => {
+      await using sleep = await box.exec("sleep", "100");
+      await sleep.kill();
+      await assert.rejects(sleep.wait(), failsAs("CanceledError"));
+      await using trap = await box.exec("sh", "-c", "trap 'echo hup; exit 7' HUP; echo ready; while :; do sleep 0.01; done");
+      const pieces = trap[Symbol.asyncIterator]();
+      assert.equal(text((await pieces.next()).value!.data), "ready\n");
+      await trap.signal("HUP");
+      assert.equal((await trap.result()).stdout, "hup\n");
+      assert.equal((await trap.wait()).exit_code, 7);
+    });
+
+    test("a terminal has a size, which changes", async () => {
+      await using shell = await box.terminal({ cols: 91, rows: 17 });
+      await shell.stdin.write("stty size\n");
+      let seen = "";
+      for await (const { stream, data } of shell) {
+        assert.equal(stream, "stdout");
+        seen += text(data);
+        if (seen.includes("17 91") && !seen.includes("resized")) {
+          await shell.resize(92, 18);
+          await shell.stdin.write("echo resized; stty size; exit\n");
+          seen += "resized";
+        }
+      }
+      assert.match(seen, /18 92/);
+    });
+
+    test("detach leaves a command to attach", async () => {
+      const first = await box.exec("sh", "-c", "while [ ! -e /tmp/go ]; do sleep 0.01; done; echo again");
+      await first.detach();
+      await using second = await box.attach(first.id);
+      await box.files.writeFile("/tmp/go", "");
+      assert.equal((await all(second)).stdout, "again\n");
+      assert.ok((await box.execs()).some((e) => e.id === first.id));
+    });
+
+    test("ten commands are waited for at once, and files meanwhile", async () => {
+      const commands = await Promise.all(Array.from({ length: 10 }, () => box.exec(["cat"], { stdin_open: true })));
+      const waits = commands.map((c) => c.wait());
+      assert.equal(readFileSync("/proc/self/comm", "utf8").length > 0, true);
+      assert.equal(text(await readBack(box, "while they wait")), "while they wait");
+      for (const c of commands) await c.stdin.close();
+      assert.deepEqual((await Promise.all(waits)).map((e) => e.exit_code), Array(10).fill(0));
+      await Promise.all(commands.map((c) => c.close()));
+    });
+
+    test("files are written, read and copied", async () => {
+      const bytes = crypto.getRandomValues(new Uint8Array(60_000));
+      await box.files.writeFile("/tmp/new/file", bytes, { mode: 0o750 });
+      assert.deepEqual(new Uint8Array(await box.files.readFile("/tmp/new/file")), bytes);
+      assert.equal((await box.run("stat", "-c", "%a", "/tmp/new/file")).stdout, "750\n");
+      await assert.rejects(box.files.readFile("/tmp/none"), failsAs("NotFoundError"));
+      await assert.rejects(box.files.readFile("/tmp"), failsAs("InvalidArgumentError"));
+      const directory = mkdtempSync(join(tmpdir(), "files-"));
+      try {
+        writeFileSync(join(directory, "a"), "content");
+        let last = 0;
+        await box.files.copyIn(directory, "/tmp/copy", ({ done }) => { last = done; });
+        assert.ok(last > 0);
+        await box.files.copyOut("/tmp/copy", join(directory, "back"));
+        assert.equal(readFileSync(join(directory, "back/a"), "utf8"), "content");
+        assert.ok(statSync(join(directory, "back")).isDirectory());
+      } finally {
+        rmSync(directory, { recursive: true });
+      }
+    });
+
+    test("a stopped box keeps its disk, and is started again", async () => {
+      await using kept = await runtime.create("default", { network: "None", auto_remove: false, name: "kept" });
+      await kept.run("sh", "-c", "echo kept > /root/file");
+      await kept.stop();
+      assert.equal((await kept.info()).status, "stopped");
+      await assert.rejects(kept.stop(), failsAs("InvalidStateError"));
+      await kept.start();
+      const again = await runtime.get("kept");
+      assert.equal((await again.run("cat", "/root/file")).stdout, "kept\n");
+      await assert.rejects(runtime.create("default", { name: "kept" }), failsAs("AlreadyExistsError"));
+      await assert.rejects(again.remove({ force: false }), failsAs("InvalidStateError"));
+      await again.remove();
+      await assert.rejects(runtime.get("kept"), failsAs("NotFoundError"));
+    });
+
+    test("images are imported, listed and removed", async () => {
+      const image = await runtime.images.import("mine:1", name === "in process" ? host.rootfs : archive());
+      assert.match(image.name, /mine:1/);
+      assert.ok((await runtime.images.list()).some((i) => i.id === image.id));
+      await assert.rejects(runtime.images.pull("127.0.0.1:1/none:1", () => {}), failsAs("NetworkError"));
+      await runtime.images.remove("mine:1");
+      await assert.rejects(runtime.images.remove("mine:1"), failsAs("NotFoundError"));
+    });
+
+    test("one reads at a time, and close ends a read that waits", async () => {
+      const sleep = await box.exec("sleep", "100");
+      const reading = sleep.wait();
+      await assert.rejects(sleep[Symbol.asyncIterator]().next(), failsAs("InvalidStateError"));
+      await sleep.close();
+      await assert.rejects(reading, failsAs("CanceledError"));
+      await sleep.close();
+      await assert.rejects(sleep.stdin.write("x"), failsAs("ClosedError"));
+    });
+
+    test("a closed box and a closed runtime refuse everything, and close twice", async () => {
+      const other = await open();
+      const gone = await other.create("default", { network: "None" });
+      await gone.close();
+      await gone.close();
+      await assert.rejects(gone.run("true"), failsAs("ClosedError"));
+      await assert.rejects(other.get(gone.id), failsAs("NotFoundError"));
+      const left = await other.create("default", { network: "None" });
+      await other.close();
+      await other.close();
+      await assert.rejects(other.list(), failsAs("ClosedError"));
+      await assert.rejects(left.info(), failsAs("ClosedError"));
+      await left.close();
+      await assert.rejects(runtime.get(left.id), failsAs("NotFoundError"));
+    });
+
+    test("a runtime that was shut down makes no box", async () => {
+      await using other = await open();
+      const made = await other.create("default", { network: "None", auto_remove: false });
+      await other.shutdown();
+      assert.equal((await made.info()).status, "stopped");
+      await assert.rejects(other.create("default"), failsAs("StoppedError"));
+      await made.remove();
+    });
+
+    test("an unknown image is told", async () => {
+      await assert.rejects(runtime.create("127.0.0.1:1/none:1"), failsAs("ImageError"));
+    });
+  });
+}
+
+/** withRuntime asks the home itself. */
+async function withRuntime<T>(f: (runtime: Runtime) => Promise<T>): Promise<T> {
+  await using runtime = await Runtime.local();
+  return await f(runtime);
+}
+
+async function readBack(box: Box, content: string): Promise<Uint8Array> {
+  await box.files.writeFile("/tmp/back", content);
+  return box.files.readFile("/tmp/back");
+}
+
+/** archive returns the file of a tar of the root file system. */
+function archive(): string {
+  const tar = join(host.directory, "rootfs.tar");
+  execFileSync("tar", ["-C", host.rootfs, "-cf", tar, "."]);
+  return tar;
+}
