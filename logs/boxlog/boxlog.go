@@ -25,6 +25,10 @@ const (
 	// maxChunk is how many rows are stored together, and maxChunks how many
 	// such chunks may wait. Who writes more has to wait.
 	maxChunk, maxChunks = 256, 64
+	// maxWaiting is how many execs may wait to hand over rows, each at most
+	// maxOutput of them. While the engine is dead for long, the output of further
+	// execs is left out of the log table.
+	maxWaiting = 128
 	// maxEvents is how many rows about boxes wait beside them: nobody may have
 	// to wait who looks at boxes, and a flood of output leaves none out.
 	maxEvents = 1 << 14
@@ -48,6 +52,7 @@ type Config struct {
 type Recorder struct {
 	Config
 	chunks    chan []ingest.Row
+	waiting   chan struct{}   // has one place for each exec that may wait to hand over rows
 	ctx       context.Context // of the goroutines that follow execs
 	stop      context.CancelFunc
 	following sync.WaitGroup
@@ -62,7 +67,7 @@ type Recorder struct {
 
 // New makes a recorder. Close ends it.
 func New(c Config) *Recorder {
-	r := &Recorder{Config: c, chunks: make(chan []ingest.Row, maxChunks), stored: make(chan struct{})}
+	r := &Recorder{Config: c, chunks: make(chan []ingest.Row, maxChunks), waiting: make(chan struct{}, maxWaiting), stored: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	storing, giveUp := context.WithCancel(context.Background())
 	r.giveUp = giveUp
@@ -84,11 +89,24 @@ func (r *Recorder) Close(ctx context.Context) {
 	r.giveUp()
 }
 
-// push hands over rows to be stored. It waits while too many rows are waiting.
-// It returns false if the recorder is closing.
-func (r *Recorder) push(rows []ingest.Row) bool {
+// push hands over rows of an exec to be stored. It waits while too many rows are
+// waiting. It returns false if the recorder is closing, or if too many execs wait
+// already: then it says so in the server's log.
+func (r *Recorder) push(exec string, rows []ingest.Row) bool {
 	if len(rows) == 0 {
 		return true
+	}
+	select {
+	case r.chunks <- rows:
+		return true
+	default:
+	}
+	select {
+	case r.waiting <- struct{}{}:
+		defer func() { <-r.waiting }()
+	default:
+		r.Log.Warn("output of an exec is left out of the log table: too many rows wait for the log engine", "exec_id", exec)
+		return false
 	}
 	select {
 	case r.chunks <- rows:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"sandbox/logs/embedded"
 	"sandbox/logs/ingest"
 	"sandbox/spool"
+	"sandbox/test/boxes"
 	"sandbox/test/leak"
 	"sandbox/test/programs"
 )
@@ -250,4 +252,33 @@ func TestBoxes(t *testing.T) {
 	if got := s.rows(t, 2); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q", got)
 	}
+}
+
+// While the engine is dead, only so many execs that have ended wait for it and hold
+// their output's files open.
+func TestManyWait(t *testing.T) {
+	s := newStage(t)
+	s.setDown(true)
+	const execs, waiting = 500, 128
+	for range execs {
+		s.sh(t, "echo x")
+	}
+	boxes.Await(t, "outputs to be closed", func() bool { return openIndexes(t) <= waiting })
+	s.setDown(false)
+	if found := len(s.rows(t, waiting)); found >= execs {
+		t.Errorf("%d rows, though only some can wait", found)
+	}
+}
+
+// openIndexes returns how many indexes of outputs this process has open.
+func openIndexes(t *testing.T) (n int) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	must(t, err)
+	for _, link := range links {
+		if target, _ := os.Readlink(link); strings.HasSuffix(target, ".index") { // a link of the Glob itself is gone
+			n++
+		}
+	}
+	return n
 }

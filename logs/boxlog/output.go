@@ -87,10 +87,10 @@ func (o *output) take(reader *spool.Events) bool {
 
 // add makes rows of the lines that are now complete.
 func (o *output) add(s spool.Stream, data []byte) {
-	data = data[:min(len(data), o.left)]
-	o.left -= len(data)
-	for len(data) > 0 {
+	for len(data) > 0 && o.left > 0 {
+		data = data[:min(len(data), o.left)]
 		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		o.left -= len(data) - len(rest)
 		data = rest
 		o.lines[s] = append(o.lines[s], line...)
 		if whole || len(o.lines[s]) >= maxLine {
@@ -116,10 +116,16 @@ func (o *output) line(s spool.Stream) {
 	}
 }
 
+// push hands over the rows. It returns false if that is not possible any more: then
+// the rest of the output becomes no rows either.
 func (o *output) push() bool {
 	rows := o.rows
 	o.rows = nil
-	return o.r.push(rows)
+	if !o.r.push(o.exec, rows) {
+		o.left = 0
+		return false
+	}
+	return true
 }
 
 // flush also makes rows of lines whose end has not come.

@@ -37,15 +37,31 @@ func (s *soak) measure() (m measured) {
 		c.Close()
 	}
 	daemon, shim := s.daemon.cmd.Process.Pid, s.shimPID()
+	stored := false                             // the rows that waited for the log engine
 	for same := 0; same < 25 && s.pause(nil); { // half a second in which nothing changes
 		now := measured{figuresOf(s.t, daemon), figuresOf(s.t, shim)}
 		if same++; now.daemon.descriptors != m.daemon.descriptors || now.shim.descriptors != m.shim.descriptors {
 			same = 0
 		}
 		m = now
+		if same == 25 && !stored {
+			s.awaitLogs()
+			same, stored = 0, true
+		}
 	}
 	m.daemon.goroutines = s.goroutines()
 	return m
+}
+
+// awaitLogs waits until the log engine answers: rows of execs wait for it, with
+// their files. An engine that had died on a full disk is started again after a while.
+func (s *soak) awaitLogs() {
+	for {
+		_, err := s.clients[0].QueryLogs(s.ctx, "SELECT 1 FROM otel.otel_logs LIMIT 1", nil)
+		if err == nil || !s.pause(nil) {
+			return
+		}
+	}
 }
 
 // figuresOf reads what a process has but for its goroutines, which it alone knows.
