@@ -11,7 +11,7 @@ NPM      := npm --prefix $(NODE_DIR) --no-audit --no-fund --no-update-notifier
 node: node-version build $(NODE_DIR)/node_modules/.package-lock.json ## build the package for Node.js in bindings/node
 	@mkdir -p $(NODE_DIR)/lib
 	@for f in libsandbox.so sandbox-shim sandbox-init; do ln -sfn ../../../$(BUILD)/$$f $(NODE_DIR)/lib/$$f; done
-	cd $(NODE_DIR) && node_modules/.bin/tsc -p . && node_modules/.bin/tsc -p test
+	cd $(NODE_DIR) && rm -rf dist out && node_modules/.bin/tsc -p . && node_modules/.bin/tsc -p test
 
 node-version:
 	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || { echo 'needs Node.js 20 or newer with npm' >&2; exit 1; }
@@ -21,7 +21,7 @@ $(NODE_DIR)/node_modules/.package-lock.json: $(NODE_DIR)/package-lock.json
 	$(NPM) ci --ignore-scripts --loglevel=error
 	@touch $@
 
-test-node: root deps node ## run the tests of the package for Node.js, in Chromium and Deno too (needs root)
+test-node: root deps node-pack $(BUILD)/debian.tar ## run the tests of the package for Node.js, in Chromium and Deno too (needs root)
 	$(GO) run ./test/leak/around node --test --test-timeout=90000 --test-reporter=spec $(NODE_DIR)/out/test/*.test.js
 
 # The package carries the library and its programs, for linux-x64.

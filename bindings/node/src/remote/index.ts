@@ -4,10 +4,10 @@
  *
  * @module
  */
-import { ConfigError } from "../contract.js";
+import { ConfigError, UnsupportedError } from "../contract.js";
 import type { CreateOptions, RemoteOptions } from "../options.js";
 import { boxOf, type Runtime as AnyRuntime } from "../runtime.js";
-import { Client } from "./client.js";
+import { Client, type Sockets } from "./client.js";
 import { RemoteRuntime } from "./runtime.js";
 
 export * from "../exports.js";
@@ -17,7 +17,7 @@ export type Runtime = AnyRuntime;
 
 export const Runtime = {
   /** A server by its address. Nothing is sent yet. */
-  remote: async (options: RemoteOptions): Promise<Runtime> => new RemoteRuntime(new Client(options, async () => WebSocket)),
+  remote: async (options: RemoteOptions): Promise<Runtime> => new RemoteRuntime(new Client(options, sockets)),
   /** The server that the environment names, where there is an environment. */
   async open(): Promise<Runtime> {
     const { url, apiKey, pathPrefix } = environment();
@@ -30,6 +30,12 @@ export const Sandbox = {
   /** Makes a box on the server that the environment names. */
   create: async (image: string | null, options?: CreateOptions) => boxOf(await Runtime.open(), image, options),
 };
+
+/** sockets returns the class of WebSockets. Errors: Unsupported. */
+async function sockets(): Promise<Sockets> {
+  if (!globalThis.WebSocket) throw new UnsupportedError("there is no WebSocket here, which open input and terminals need: on Node.js import \"libsandbox\"");
+  return WebSocket;
+}
 
 /** environment reads Deno's environment; browsers have none. */
 function environment(): { url?: string | undefined; apiKey?: string | undefined; pathPrefix?: string | undefined } {
