@@ -41,7 +41,7 @@ class box {
   }
 
   /* Starts a command and returns at once. */
-  execution start(const command &c) {
+  execution exec(const command &c) {
     if (c.argv.empty()) throw invalid_argument_error("the command has no words: argv[0] is the program");
     const std::string args = detail::array(std::vector<std::string>(c.argv.begin() + 1, c.argv.end()), [](const std::string &arg) {
                                return std::string_view(arg);
@@ -58,17 +58,19 @@ class box {
 
   /*
    * Runs a command and hands its output to each, which takes a piece, as it
-   * comes. Returns as execution::wait does. Where each throws, the command ends.
+   * comes. Returns as execution::wait does. Where each throws, the command is
+   * ended first.
    */
   template <class F, class = std::enable_if_t<std::is_invocable_v<F &, piece>>>
   int run(const command &c, F &&each) {
-    execution e = start(c);
+    execution e = exec(c);
     try {
       for (piece p : e.pieces()) each(p);
     } catch (...) {
       try {
         e.kill();
-      } catch (const error &) { /* it has ended, or can't be reached: what was thrown says more */
+        e.wait();
+      } catch (const error &) { /* it was ended, or can't be reached: what was thrown says more */
       }
       throw;
     }
@@ -79,7 +81,7 @@ class box {
   completed run(command c, std::string_view input = {}) {
     completed all;
     c.open_stdin = !input.empty();
-    execution e = start(c);
+    execution e = exec(c);
     detail::feeder feeding(e, input);
     for (piece p : e.pieces()) (p.stream == stream::err ? all.err : all.out).append(p.bytes);
     all.exit_code = e.wait();
@@ -87,7 +89,7 @@ class box {
   }
 
   /* The documents of the box's last 1,024 commands, in an array. */
-  std::string executions() const {
+  std::string execs() const {
     return detail::document([&](char **out, CSandboxError *err) { return sandbox_exec_list(raw(), out, err); });
   }
 

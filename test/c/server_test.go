@@ -24,18 +24,23 @@ func (h host) serve(t *testing.T) string {
 	}
 	lines := begin(t, daemon, stderr)
 	lines.expect("sandbox: ready on ")
-	t.Cleanup(func() { end(t, daemon, stderr) })
+	said := make(chan struct{})
+	go func() { // or its log would fill the pipe, and it would wait
+		defer close(said)
+		_, _ = io.Copy(io.Discard, stderr)
+	}()
+	t.Cleanup(func() { end(t, daemon, said) })
 	return "unix://" + filepath.Join(h.home, "sandbox.sock")
 }
 
-// end has a daemon end by itself.
-func end(t *testing.T, daemon *exec.Cmd, stderr io.Reader) {
+// end has a daemon end by itself; said is closed when it has said all.
+func end(t *testing.T, daemon *exec.Cmd, said <-chan struct{}) {
 	t.Helper()
 	if err := daemon.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 		return
 	}
-	_, _ = io.Copy(io.Discard, stderr)
+	<-said
 	if err := daemon.Wait(); err != nil {
 		t.Errorf("the daemon: %v", err)
 	}

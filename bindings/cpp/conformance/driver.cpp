@@ -88,7 +88,7 @@ json start(state &s, const json &from) {
   c.timeout = std::chrono::milliseconds(get(from, "timeout_ms", 0));
   c.open_stdin = from.contains("stdin");
   if (get(from, "tty", false)) c.terminal = sandbox::terminal_size{};
-  sandbox::execution e = s.runtime.get(from.at("box")).start(c);
+  sandbox::execution e = s.runtime.get(from.at("box")).exec(c);
   if (c.open_stdin) {
     e.write(decoded(from.at("stdin")));
     e.close_stdin();
@@ -159,7 +159,7 @@ const std::map<std::string, operation> operations = {
     {"exec_info", shown([](state &s, const json &a) { return execution(s, a).info(); })},
     {"exec_kill", done([](state &s, const json &a) { execution(s, a).kill(std::chrono::milliseconds(get(a, "grace_ms", 2000))); })},
     {"exec_signal", done([](state &s, const json &a) { execution(s, a).signal(a.at("signal")); })},
-    {"exec_list", shown([](state &s, const json &a) { return box(s, a).executions(); })},
+    {"exec_list", shown([](state &s, const json &a) { return box(s, a).execs(); })},
     {"copy_in", done([](state &s, const json &a) { box(s, a).copy_in(text(a, "host_path"), text(a, "box_path")); })},
     {"copy_out", done([](state &s, const json &a) { box(s, a).copy_out(text(a, "box_path"), text(a, "host_path")); })},
     {"image_list", shown([](state &s, const json &) { return s.runtime.images(); })},

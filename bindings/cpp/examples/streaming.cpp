@@ -13,7 +13,7 @@ int main(int, char **argv) {
   sandbox::command shell{"sh"};
   shell.open_stdin = true;
   shell.env = {{"GREETING", "hello"}};
-  auto execution = box.start(shell);
+  auto execution = box.exec(shell);
   execution.write("trap 'echo interrupted; exit 3' INT; echo $GREETING; echo now >&2; while :; do sleep 0.01; done\n");
   for (sandbox::piece piece : execution.pieces()) {
     (piece.stream == sandbox::stream::err ? std::cerr : std::cout) << piece.bytes;

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 static void closed(sandbox::runtime &runtime) {
   sandbox::box box = runtime.create(small());
-  sandbox::execution e = box.start({"sleep", "1000"});
+  sandbox::execution e = box.exec({"sleep", "1000"});
   sandbox::execution moved = std::move(e);
   char buffer[4];
   THROWS(invalid_argument_error, e.read(buffer, sizeof buffer));  // NOLINT: used after the move on purpose
@@ -40,8 +40,8 @@ static void closed(sandbox::runtime &runtime) {
     THROWS(invalid_argument_error, other.start());
     THROWS(invalid_argument_error, other.stop());
     THROWS(invalid_argument_error, other.run({"true"}));
-    THROWS(invalid_argument_error, other.start({"true"}));
-    THROWS(invalid_argument_error, other.executions());
+    THROWS(invalid_argument_error, other.exec({"true"}));
+    THROWS(invalid_argument_error, other.execs());
     THROWS(invalid_argument_error, other.attach("exec_a"));
     THROWS(invalid_argument_error, other.copy_in("/a", "/a"));
     THROWS(invalid_argument_error, other.copy_out("/a", "/a"));
@@ -51,7 +51,7 @@ static void closed(sandbox::runtime &runtime) {
 static void closed_runtime() {
   sandbox::runtime runtime = opened();
   sandbox::box box = runtime.create(small());
-  sandbox::execution e = box.start({"sleep", "1000"});
+  sandbox::execution e = box.exec({"sleep", "1000"});
   for (int i = 0; i < 2; i++) {
     runtime.close();
     THROWS(invalid_argument_error, runtime.list());
@@ -65,8 +65,8 @@ static void closed_runtime() {
 // A close in another thread ends a read, whichever comes first.
 static void closed_meanwhile(sandbox::box &box) {
   for (int i = 0; i < 20; i++) {
-    sandbox::execution e = box.start({"sleep", "1000"});
-    sandbox::execution handle = box.start({"true"});
+    sandbox::execution e = box.exec({"sleep", "1000"});
+    sandbox::execution handle = box.exec({"true"});
     std::thread reader([&] {
       char buffer[4];
       try {
@@ -105,7 +105,7 @@ static void arguments(sandbox::runtime &runtime, sandbox::box &box) {
   const std::string both = THROWS(invalid_argument_error, runtime.create(o));
   CHECK(has(both, "cpus") && has(both, "memory_mib"));
   THROWS(invalid_argument_error, runtime.create(sandbox::box_options()));
-  sandbox::execution e = box.start({"sleep", "1000"});
+  sandbox::execution e = box.exec({"sleep", "1000"});
   THROWS(invalid_state_error, e.write("x"));
   THROWS(invalid_state_error, e.resize({1, 1}));
   THROWS(invalid_argument_error, e.signal(65));

@@ -71,8 +71,8 @@ static void commands(sandbox::box &box) {
 static void executions(sandbox::box &box) {
   sandbox::command c = script("echo begin; read line; echo $line >&2; exit 3");
   c.open_stdin = true;
-  sandbox::execution e = box.start(c);
-  CHECK(has(e.info(), e.id()) && has(box.executions(), e.id()));
+  sandbox::execution e = box.exec(c);
+  CHECK(has(e.info(), e.id()) && has(box.execs(), e.id()));
   char buffer[16];
   std::optional<sandbox::piece> first = e.read(buffer, sizeof buffer);
   CHECK(first && first->stream == sandbox::stream::out && first->bytes == "begin\n");
@@ -84,7 +84,7 @@ static void executions(sandbox::box &box) {
 
   sandbox::command terminal = script("stty size; read x; stty size");
   terminal.terminal = sandbox::terminal_size{100, 30};
-  sandbox::execution t = box.start(terminal);
+  sandbox::execution t = box.exec(terminal);
   std::string screen(t.read(buffer, sizeof buffer)->bytes);
   t.resize({90, 20});
   t.write("\n");
@@ -94,7 +94,7 @@ static void executions(sandbox::box &box) {
 
 // Descriptors, for programs with an event loop of their own.
 static void descriptors(sandbox::box &box) {
-  sandbox::execution e = box.start({"echo", "polled"});
+  sandbox::execution e = box.exec({"echo", "polled"});
   pollfd out{e.fd(sandbox::stream::out), POLLIN, 0}, end{e.fd(sandbox::stream::exit), POLLIN, 0};
   char buffer[16];
   CHECK(poll(&out, 1, -1) == 1 && read(out.fd, buffer, sizeof buffer) == 7);
@@ -102,17 +102,17 @@ static void descriptors(sandbox::box &box) {
 }
 
 static void ends(sandbox::box &box) {
-  sandbox::execution e = box.start(script("trap 'exit 8' USR1; echo up; while :; do sleep 0.01; done"));
+  sandbox::execution e = box.exec(script("trap 'exit 8' USR1; echo up; while :; do sleep 0.01; done"));
   char buffer[16];
   CHECK(e.read(buffer, sizeof buffer));
   e.signal(SIGUSR1);
   CHECK(e.wait() == 8);
 
-  sandbox::execution killed = box.start({"sleep", "1000"});
+  sandbox::execution killed = box.exec({"sleep", "1000"});
   killed.kill(1s);
   THROWS(canceled_error, killed.wait());
 
-  sandbox::execution left = box.start(script("trap 'echo kept; exit' USR1; echo up; while :; do sleep 0.01; done"));
+  sandbox::execution left = box.exec(script("trap 'echo kept; exit' USR1; echo up; while :; do sleep 0.01; done"));
   CHECK(left.read(buffer, sizeof buffer)->bytes == "up\n");
   const std::string id = left.id();
   left.detach();
