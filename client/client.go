@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -70,6 +71,7 @@ type Client struct {
 	credential ApiKeyCredential
 	http       *http.Client
 	ws         websocket.Dialer
+	alive      time.Duration // between two signs of life of a session
 }
 
 // New makes a client. It checks the options but does not connect yet. Errors:
@@ -88,7 +90,7 @@ func New(o Options) (*Client, error) {
 	}
 	transport := newTransport(socket)
 	return &Client{
-		url: o.URL, base: base, boxes: boxes, credential: o.Credential,
+		url: o.URL, base: base, boxes: boxes, credential: o.Credential, alive: alive,
 		http: &http.Client{Transport: transport, CheckRedirect: noRedirect},
 		ws: websocket.Dialer{
 			NetDialContext: transport.DialContext, Proxy: transport.Proxy,

@@ -34,6 +34,10 @@ const (
 	goodbye  = 10 * time.Second
 )
 
+// alive is how often a session says that it is there. A server takes a client for
+// gone that answers no pings, and pings are answered only while somebody reads.
+const alive = 10 * time.Second
+
 // Session is a connection to a running command. One goroutine calls Stream or Read;
 // the other methods may be called from any goroutine meanwhile. Its owner closes it.
 type Session struct {
@@ -45,9 +49,10 @@ type Session struct {
 	stderr bool      // that frame is of standard error
 	ended  *Ended    // the command has ended, and its output was read
 
-	counting sync.Mutex
-	had      [2]int64 // bytes of each stream up to the last one that Read has returned
-	leaving  bool     // Detach was called: what comes now is for the next client
+	mu      sync.Mutex
+	had     [2]int64    // bytes of each stream up to the last one that Read has returned
+	leaving bool        // Detach was called: what comes now is for the next client
+	beat    *time.Timer // sends the next sign of life
 
 	writing sync.Mutex // gorilla allows one writer
 	exec    atomic.Pointer[string]
@@ -136,7 +141,24 @@ func (c *Client) session(ctx context.Context, path string, query url.Values, tag
 	case err != nil:
 		return nil, c.lost(ctx, err)
 	}
-	return &Session{ws: ws, tagged: tagged, server: c.url}, nil
+	s := &Session{ws: ws, tagged: tagged, server: c.url}
+	s.stayAlive(c.alive)
+	return s, nil
+}
+
+// stayAlive sends a pong that nobody asked for again and again, until Close.
+func (s *Session) stayAlive(every time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beat = time.AfterFunc(every, func() {
+		// A day is as good as no deadline: a server that reads no input is there too.
+		if s.ws.WriteControl(websocket.PongMessage, nil, time.Now().Add(24*time.Hour)) != nil {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.beat.Reset(every)
+	})
 }
 
 // Stream passes each piece of output to sink, and returns how the command ended. p
@@ -192,8 +214,8 @@ func (s *Session) Read(ctx context.Context, buf []byte) (n int, stderr bool, err
 
 // count counts what was read, unless it is for the next client.
 func (s *Session) count(n int) bool {
-	s.counting.Lock()
-	defer s.counting.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.leaving {
 		return false
 	}
@@ -257,9 +279,9 @@ func (s *Session) control(p []byte) error {
 	switch m.Type {
 	case "ready":
 		s.exec.Store(&m.ExecID)
-		s.counting.Lock()
+		s.mu.Lock()
 		s.had = [2]int64{m.Stdout, m.Stderr}
-		s.counting.Unlock()
+		s.mu.Unlock()
 	case "exit":
 		if err := known(m.ExitCode); err != nil {
 			return err
@@ -273,9 +295,9 @@ func (s *Session) control(p []byte) error {
 
 // lost classifies the failure of a session.
 func (s *Session) lost(ctx context.Context, err error) error {
-	s.counting.Lock()
+	s.mu.Lock()
 	leaving := s.leaving
-	s.counting.Unlock()
+	s.mu.Unlock()
 	if leaving && websocket.IsCloseError(err, websocket.CloseNormalClosure) {
 		return ErrDetached
 	}
@@ -309,10 +331,10 @@ func (s *Session) ExecID() string {
 // Read then return ErrDetached. The next client that attaches with Resume goes on
 // behind what they have returned.
 func (s *Session) Detach() error {
-	s.counting.Lock()
+	s.mu.Lock()
 	s.leaving = true
 	had := s.had
-	s.counting.Unlock()
+	s.mu.Unlock()
 	err := s.message(map[string]any{"type": "detach", "stdout": had[0], "stderr": had[1]})
 	_ = s.ws.SetReadDeadline(time.Now().Add(goodbye))
 	return err
@@ -349,6 +371,9 @@ func (s *Session) send(kind int, p []byte) error {
 // Close ends the session. A command from [Client.Attach] goes on; the shell of
 // [Client.Terminal] is hung up.
 func (s *Session) Close() error {
+	s.mu.Lock()
+	s.beat.Stop()
+	s.mu.Unlock()
 	_ = s.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(farewell))
 	return s.ws.Close()
 }

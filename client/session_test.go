@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -101,4 +102,33 @@ func TestSessionIsRefused(t *testing.T) {
 	if _, err := c.Terminal(t.Context(), "a", TerminalOptions{Shell: "/bin/sh"}); !fault.Is(err, fault.InvalidState) {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestSessionStaysAlive: a session that nobody reads says that it is there.
+func TestSessionStaysAlive(t *testing.T) {
+	t.Parallel()
+	pongs, heard := 0, make(chan struct{})
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var up websocket.Upgrader
+		ws, err := up.Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer ws.Close()
+		ws.SetPongHandler(func(string) error {
+			if pongs++; pongs == 3 {
+				close(heard)
+			}
+			return nil
+		})
+		_, _, _ = ws.ReadMessage()
+	})
+	c.alive = time.Millisecond
+	s, err := c.Attach(t.Context(), "a", "exec_a", AttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-heard
+	_ = s.Close()
 }

@@ -104,7 +104,7 @@ func (f File) read() (map[string]Profile, error) {
 		}
 		return nil, fault.New(fault.Config, "%s can't be read as profiles: mend or remove the file", f.Path)
 	}
-	if meta.IsDefined("profiles") && meta.Type("profiles") != "Hash" { // the decoder ignores it
+	if kind := meta.Type("profiles"); kind != "" && kind != "Hash" { // the decoder ignores it; "" is of a header [profiles.NAME] alone
 		return nil, fault.New(fault.Config, "%s: profiles is not a table", f.Path)
 	}
 	if undecoded := meta.Undecoded(); len(undecoded) > 0 {

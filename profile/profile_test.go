@@ -45,6 +45,18 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// TestByHand: a file that a person wrote has the headers of profiles alone.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	f := File{filepath.Join(t.TempDir(), "credentials.toml")}
+	if err := os.WriteFile(f.Path, []byte("[profiles.work]\nurl = \"http://host\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, ok, err := f.Get("work"); p.URL != "http://host" || !ok || err != nil {
+		t.Errorf("%+v, %v, %v", p, ok, err)
+	}
+}
+
 // TestDamagedFile wants a failure that names the file and quotes no key,
 // and the file as it was.
 func TestDamagedFile(t *testing.T) {
