@@ -51,7 +51,7 @@ func TestCPPPrograms(t *testing.T) {
 			program := compileCPP(t, "programs/"+p.name+".cpp", p.standard)
 			onHome, onServer := newHost(t), newHost(t)
 			server := onServer.commandCPP(t, program)
-			server.Env = append(server.Env, "SERVER="+onServer.serve(t))
+			server.Env = append(server.Env, "SERVER="+onServer.serve(t).socket)
 			for how, cmd := range map[string]*exec.Cmd{"on a home": onHome.commandCPP(t, program), "on a server": server} {
 				if out := run(t, cmd); out != "" {
 					t.Errorf("%s: it wrote %q", how, out)

@@ -51,6 +51,25 @@ a handle that was released: code 5, box is not a live handle
 	}
 }
 
+// TestExampleOnServer: remote.c says the same on a home and on a server.
+func TestExampleOnServer(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	program := compile(t, root+"/examples_c/remote.c", sanitizers...)
+	on := func(env ...string) string {
+		cmd := h.command(t, program, h.rootfs)
+		cmd.Env = append(append(cmd.Env, "HOME="+t.TempDir()), env...)
+		return run(t, cmd)
+	}
+	const want = "the same, wherever the box is\n"
+	if got := on(); got != want {
+		t.Errorf("on a home: %s", got)
+	}
+	if got := on("SANDBOX_HOME=/nowhere", "SANDBOX_REST_URL="+h.serve(t).socket); got != want {
+		t.Errorf("on a server: %s", got)
+	}
+}
+
 // TestStatic runs a program that has the library in it.
 func TestStatic(t *testing.T) {
 	t.Parallel()

@@ -78,13 +78,14 @@ func begin(t *testing.T, cmd *exec.Cmd, says io.Reader) speech {
 	return speech{t, bufio.NewScanner(says)}
 }
 
-// expect reads up to a line that begins so.
-func (s speech) expect(begin string) {
+// expect reads up to a line that begins so, and returns it.
+func (s speech) expect(begin string) string {
 	s.t.Helper()
 	for s.lines.Scan() {
 		if strings.HasPrefix(s.lines.Text(), begin) {
-			return
+			return s.lines.Text()
 		}
 	}
 	s.t.Fatalf("it ended before it said %q", begin)
+	return ""
 }

@@ -147,6 +147,49 @@ static void waits(void) {
   sandbox_exec_free(x);
 }
 
+/* Reads both streams to their ends through descriptors. */
+static size_t poll_all(CSandboxExecution *x) {
+  static char piece[1 << 20];
+  size_t bytes = 0;
+  struct pollfd fds[2] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}};
+  WORKS(sandbox_exec_fd(x, SANDBOX_STDOUT, &fds[0].fd, &err));
+  WORKS(sandbox_exec_fd(x, SANDBOX_STDERR, &fds[1].fd, &err));
+  while (fds[0].fd >= 0 || fds[1].fd >= 0) {
+    CHECK(poll(fds, 2, -1) > 0);
+    for (int i = 0; i < 2; i++) {
+      if (fds[i].fd < 0 || !fds[i].revents) continue;
+      ssize_t n = read(fds[i].fd, piece, sizeof piece);
+      CHECK(n >= 0 || errno == EAGAIN);
+      if (n == 0) fds[i].fd = -1;
+      if (n > 0) bytes += (size_t)n;
+    }
+  }
+  return bytes;
+}
+
+/* All output comes through the descriptors; what is not read does not hold up the end that is waited for. */
+static void much_through_descriptors(void) {
+  CSandboxExecution *x = start("head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2; exit 4", 0, NULL);
+  int none = 7, exit_code = 77;
+  FAILS(SANDBOX_INVALID_STATE, sandbox_exec_fd(x, SANDBOX_STDIN, &none, &err));
+  CHECK(none == -1);
+  CHECK(poll_all(x) == 5000000 && wait_for(x) == 4);
+  sandbox_exec_free(x);
+
+  x = start("head -c 3000000 /dev/zero; exit 5", 0, NULL);
+  WORKS(sandbox_exec_fd(x, SANDBOX_STDOUT, &none, &err));
+  CHECK(wait_for(x) == 5);
+  sandbox_exec_free(x);
+
+  x = start("yes", 0, NULL);
+  WORKS(sandbox_exec_fd(x, SANDBOX_STDOUT, &none, &err));
+  struct pollfd ready = {none, POLLIN, 0};
+  CHECK(poll(&ready, 1, -1) == 1);
+  WORKS(sandbox_exec_kill(x, 0, &err));
+  FAILS(SANDBOX_CANCELED, sandbox_exec_wait(x, &exit_code, &err));
+  sandbox_exec_free(x);
+}
+
 static void terminals(void) {
   struct text out[2];
   SandboxTerminal terminal = {100, 30};
@@ -325,6 +368,7 @@ int main(void) {
   input();
   descriptors();
   waits();
+  much_through_descriptors();
   terminals();
   ends();
   taking_over();
