@@ -1,6 +1,9 @@
 package embedded_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -65,5 +68,44 @@ func TestOlderTable(t *testing.T) {
 	}
 	if s, err := driver(t, e).Schema(t.Context()); err != nil || len(s.Columns) != 25 || s.Columns[1].Name != "TimestampTime" || s.HasSeconds() {
 		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+// TestDefinitionLost starts an engine whose definition of the table is empty, as a
+// full disk can leave it. The rows must be there; without a copy, the table.
+func TestDefinitionLost(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e, _ := engine(t, dir)
+	if answer := try(t, web(t, e), "INSERT INTO otel.otel_logs (Timestamp, Body) SELECT now64(9), 'kept'"); answer != "" {
+		t.Fatal(answer)
+	}
+	const sql = "SELECT groupArray(Body) AS b FROM otel.otel_logs"
+	file, saved := filepath.Join(dir, "data/metadata/otel/otel_logs.sql"), filepath.Join(dir, "otel_logs.sql")
+	_ = e.Close()
+	must(t, os.Truncate(file, 0))
+	e, _ = engine(t, dir)
+	if r, err := driver(t, e).Query(t.Context(), clickhouse.Request{SQL: sql}); err != nil || !strings.Contains(string(r.Rows), `["kept"]`) {
+		t.Errorf("with a copy: got %s, %v", r.Rows, err)
+	}
+	before, err := os.Stat(file)
+	must(t, err)
+	_ = e.Close()
+	e, _ = engine(t, dir)
+	if after, err := os.Stat(file); err != nil || !os.SameFile(before, after) {
+		t.Errorf("a start wrote the definition anew: %v", err)
+	}
+	_ = e.Close()
+	must(t, errors.Join(os.Truncate(file, 0), os.Remove(saved)))
+	e, _ = engine(t, dir)
+	if r, err := driver(t, e).Query(t.Context(), clickhouse.Request{SQL: sql}); err != nil || !strings.Contains(string(r.Rows), "[]") {
+		t.Errorf("without a copy: got %s, %v", r.Rows, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
