@@ -19,16 +19,15 @@ import (
 // epoll know nothing but descriptors. Each pipe has an end of the user's and one of
 // ours, and a goroutine passes on what goes through. The command owns them.
 type descriptors struct {
-	c           *serverCommand
-	theirs      [Exit + 1]*os.File // nil where the command has no such stream
-	out, err    *os.File           // our ends
-	in          *os.File
-	dropping    atomic.Bool
-	end         error         // why the output ended early; set when passed is closed
-	passed      chan struct{} // closed when all output was passed on
-	ends        sync.WaitGroup
-	ctx         context.Context
-	closeInputs sync.Once
+	c        *serverCommand
+	theirs   [Exit + 1]*os.File // nil where the command has no such stream
+	out, err *os.File           // our ends
+	in       *os.File
+	dropping atomic.Bool
+	end      error         // why the output ended early; set when passed is closed
+	passed   chan struct{} // closed when all output was passed on
+	ends     sync.WaitGroup
+	ctx      context.Context
 }
 
 // open makes the pipes and begins to pass on. c.reading is held, and is released at

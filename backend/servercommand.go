@@ -161,7 +161,7 @@ func (c *serverCommand) source() *descriptors {
 // read reads a piece of output; reading is held. At the end it finds out how the
 // command ended.
 func (c *serverCommand) read(ctx context.Context, buf []byte) (n int, stderr bool, err error) {
-	n, stderr, err = c.Session.Read(ctx, buf)
+	n, stderr, err = c.Read(ctx, buf)
 	if n > 0 && len(c.said) < maxSaid {
 		c.said = append(c.said, buf[:min(n, maxSaid)]...)
 	}

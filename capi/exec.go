@@ -106,7 +106,7 @@ func run(b *boxRef, o options.Exec, buf []byte, sink func(stderr bool, read []by
 	if err != nil {
 		return 0, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // its end is known by then
 	status, err := backend.Pass(ctx, c, buf, sink)
 	if err != nil {
 		_ = c.Cancel(ctx, 0) // err says more

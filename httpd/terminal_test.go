@@ -171,6 +171,36 @@ func TestObservedTerminal(t *testing.T) {
 	}
 }
 
+// TestDetachedUnread: who detaches says how far it has read, and the next client goes
+// on there, whatever else was on its way. It can say no more than it was sent.
+func TestDetachedUnread(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	box := s.create(`{}`)
+	c := s.terminal(box)
+	exec := "/v1/boxes/" + box + "/exec/" + c.ready.ExecID
+	c.typ("stty -echo; PS1=; echo o''n\n")
+	seen := c.expect("on\r\n")
+	for _, round := range []struct {
+		had  string
+		from int64
+	}{{"3", 3}, {"0", 3}, {"1000000", int64(len(seen))}, {"0", int64(len(seen))}} {
+		must(t, c.WriteMessage(websocket.TextMessage, []byte(`{"type":"detach","stdout":`+round.had+`,"stderr":0}`)))
+		c.rest()
+		c = s.attach(exec, "?resume=true")
+		if c.ready.From != round.from {
+			t.Errorf("a client that had %s: the next one goes on at %d, want %d", round.had, c.ready.From, round.from)
+		}
+		if round.from < int64(len(seen)) {
+			c.expect("on\r\n")
+		}
+	}
+	c.typ("kill -9 $$\n")
+	if c.rest(); c.last["status"] != "failed" || c.last["reason"] != "signaled" || c.last["signal"] != 9.0 {
+		t.Errorf("it ends with %v", c.last)
+	}
+}
+
 // TestDetached leaves a terminal, and goes on with it where it was left.
 func TestDetached(t *testing.T) {
 	t.Parallel()
