@@ -112,13 +112,33 @@ func (s *Store) keep(e *Exec) {
 // box's init may know it. If it does not, nobody saw the end: the exec ended
 // with its box, or with its init.
 func endUnseen(ctx context.Context, boxes Boxes, box, id string) api.ExitStatus {
-	if known, err := boxes.Exec(ctx, box, id); err == nil && known.FinishedAt != nil && known.ExitCode != nil {
+	known, err := boxes.Exec(ctx, box, id)
+	if err == nil && known.FinishedAt != nil && known.ExitCode != nil {
 		return exitOf(known)
 	}
-	if status, err := boxes.Status(ctx, box); err == nil && status == api.Stopped {
+	look := boxes.Status
+	if fault.Is(err, fault.InvalidState) { // the box ends, and its record will say how
+		look = func(ctx context.Context, box string) (api.BoxStatus, error) { return settled(ctx, boxes, box) }
+	}
+	if status, err := look(ctx, box); err == nil && status == api.Stopped {
 		return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonBoxStopped, ExitCode: 128 + 9, Signal: 9, FinishedAt: time.Now()}
 	}
 	return api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now()}
+}
+
+// settling bounds how long the end of a box takes to be noted: its shim may have
+// to be started for that.
+const settling = 10 * time.Second
+
+// settled returns the status of a box once it no longer runs. Nothing tells this
+// process of the record, so it is read again and again.
+func settled(ctx context.Context, boxes Boxes, box string) (api.BoxStatus, error) {
+	for deadline := time.Now().Add(settling); ; time.Sleep(10 * time.Millisecond) {
+		status, err := boxes.Status(ctx, box)
+		if err != nil || status != api.Running || ctx.Err() != nil || time.Now().After(deadline) {
+			return status, err
+		}
+	}
 }
 
 // exitOf returns the end that a record of the box's init describes.

@@ -609,6 +609,48 @@ func TestAdoptedUnseen(t *testing.T) {
 	}
 }
 
+// ending is a box whose end has not been noted yet.
+type ending struct {
+	*home
+	looks int // at its status
+}
+
+func (*ending) Attach(context.Context, string, string) (*core.Exec, error) {
+	return nil, fault.New(fault.InvalidState, "the box is stopping")
+}
+
+func (*ending) Exec(context.Context, string, string) (api.Exec, error) {
+	return api.Exec{}, fault.New(fault.InvalidState, "the box is stopping")
+}
+
+func (b *ending) Status(context.Context, string) (api.BoxStatus, error) {
+	if b.looks++; b.looks < 4 {
+		return api.Running, nil
+	}
+	return api.Stopped, nil
+}
+
+// TestAdoptedEnding checks that the commands of a box that is stopping are not
+// taken for lost.
+func TestAdoptedEnding(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.sh(t, "sleep 100")
+	h.Close()
+	h.Store = Open(Config{Dir: h.dir})
+	t.Cleanup(h.Close)
+	if err := h.Adopt(t.Context(), &ending{home: h}); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := h.Get(h.box.ID(), e.Record().ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec := stored.Record(); rec.Status != api.ExecFailed || *rec.Reason != api.ReasonBoxStopped {
+		t.Errorf("record %+v", rec)
+	}
+}
+
 // short is what a process without free descriptors knows of boxes.
 type short struct{ *home }
 
