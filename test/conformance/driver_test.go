@@ -31,6 +31,8 @@ type binding struct {
 var bindings = []binding{
 	{"cpp", false, "conformance-cpp", []string{"build/conformance/cpp"}},
 	{"cpp-remote", true, "conformance-cpp", []string{"build/conformance/cpp"}},
+	{"python", false, "conformance-python", []string{"build/python/venv/bin/python", "bindings/python/conformance/driver.py"}},
+	{"python-remote", true, "conformance-python", []string{"build/python/venv/bin/python", "bindings/python/conformance/driver.py"}},
 }
 
 // expand replaces the words bindings and remotes with the surfaces they stand for.

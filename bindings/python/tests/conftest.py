@@ -24,7 +24,8 @@ def home() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="libsandbox-", ignore_cleanup_errors=True) as directory:
         os.environ["SANDBOX_HOME"] = os.environ["HOME"] = directory
         with Runtime.local() as runtime:
-            runtime.images.import_("default", BUILD / "debian.tar")
+            for name in ("default", "python:3.12"):  # the second is what the examples name
+                runtime.images.import_(name, BUILD / "debian.tar")
         yield Path(directory)
         with Runtime.local() as runtime:
             assert runtime.boxes() == []

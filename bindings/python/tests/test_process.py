@@ -16,6 +16,11 @@ from libsandbox import *
 import threading
 runtime = Runtime.local()
 box = Sandbox("default", runtime=runtime)
+begun = threading.Event()
+def busy():
+    try:
+        for piece in box.exec("sh", "-c", "echo; sleep 1000"): begun.set()
+    except SandboxError: pass
 """
 
 
@@ -24,7 +29,7 @@ box = Sandbox("default", runtime=runtime)
     [
         "",  # nothing was closed
         "execution = box.exec('sleep', '1000')",
-        "threading.Thread(target=lambda: box.run('sleep', '1000'), daemon=True).start(); import time; time.sleep(0.2)",
+        "threading.Thread(target=busy, daemon=True).start(); begun.wait()",
         "del box, runtime; import gc; gc.collect()",
         "raise SystemExit(0)",
         "box = runtime.create('default')",
@@ -93,8 +98,9 @@ def fail(box_id: str) -> None:
         runtime.get(box_id + "x")
 
 
-def test_spawn(box: Box) -> None:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_multiprocessing(box: Box, method: str) -> None:
+    with multiprocessing.get_context(method).Pool(1) as pool:
         assert pool.apply(use, [box.id]) == "from another process\n"
         with pytest.raises(NotFoundError, match="x"):
             pool.apply(fail, [box.id])

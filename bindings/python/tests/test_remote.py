@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +64,7 @@ def mortal(home: Path) -> Iterator[Daemon]:
     """A daemon that a test may kill, on a home of its own with the same image."""
     with tempfile.TemporaryDirectory(prefix="libsandbox-", ignore_cleanup_errors=True) as directory:
         for part in ("images", "layers"):
-            shutil.copytree(home / part, Path(directory, part), symlinks=True)
+            subprocess.run(["cp", "--archive", "--link", home / part, directory], check=True)
         with Daemon(Path(directory)) as daemon:
             yield daemon
         with Runtime.local(directory) as runtime:

@@ -132,7 +132,7 @@ class AsyncExecution(_Closing):
         """See Execution.close_stdin."""
         await acall(self._sync.close_stdin)
 
-    async def kill(self, grace: float = 0) -> None:
+    async def kill(self, grace: float = 2) -> None:
         """See Execution.kill."""
         await acall(lambda: self._sync.kill(grace))
 

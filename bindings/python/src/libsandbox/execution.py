@@ -266,7 +266,7 @@ class Execution:
     def _close_stdin(self) -> None:
         library().call("exec_close_stdin", self._handle.pointer)
 
-    def kill(self, grace: float = 0) -> None:
+    def kill(self, grace: float = 2) -> None:
         """Ends the command and all that it started: SIGTERM, and SIGKILL after grace seconds. Does not wait."""
         seconds = _check.number("grace", grace)
         call(lambda: library().call("exec_kill", self._handle.pointer, seconds))
@@ -304,6 +304,6 @@ class Execution:
         try:
             if not self.output.ended:
                 with suppress(SandboxError):  # it has ended meanwhile, or its box has
-                    self.kill()
+                    self.kill(0)
         finally:
             self.close()

@@ -1,0 +1,164 @@
+"""The driver of the conformance suite in Python: test/conformance/DRIVERS.md."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Any
+
+import libsandbox
+from libsandbox import (
+    ApiKeyCredential,
+    Box,
+    ClientOptions,
+    Execution,
+    Port,
+    Runtime,
+    SandboxError,
+    Stream,
+    Terminal,
+    Volume,
+)
+
+# Members that a document leaves out where it has nothing to say. The records have None or () there.
+ABSENT = {
+    "BoxInfo": {"env"},
+    "BoxState": {"reason"},
+    "ExecInfo": {"env"},
+    "Image": {"digest", "architecture", "env", "working_dir", "user", "entrypoint", "cmd"},
+    "Port": {"host_ip"},
+}
+
+
+def plain(value: Any) -> Any:
+    """A record as JSON has it."""
+    if is_dataclass(value):
+        absent = ABSENT.get(type(value).__name__, set())
+        members = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {
+            name: plain(member) for name, member in members.items() if member not in (None, ()) or name not in absent
+        }
+    if isinstance(value, (tuple, list)):
+        return [plain(member) for member in value]
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return value
+
+
+class Driver:
+    """The operations, and what they hold."""
+
+    runtime: Runtime
+
+    def __init__(self) -> None:
+        self.executions: dict[str, Execution] = {}
+
+    def box(self, asked: dict[str, Any]) -> Box:
+        """The box that an operation names."""
+        return self.runtime.get(asked["box"])
+
+    def open(self, asked: dict[str, Any]) -> None:
+        """Opens the runtime."""
+        if asked.get("url") is None:
+            self.runtime = Runtime.local()
+            return
+        key = asked.get("api_key")
+        credential = None if key is None else ApiKeyCredential(key)
+        self.runtime = Runtime.remote(ClientOptions(asked["url"], credential, asked.get("path_prefix")))
+
+    def create(self, asked: dict[str, Any]) -> Any:
+        """Makes a box of the binding's own options."""
+        options = {name: value for name, value in asked.items() if name not in ("op", "image")}
+        for name, kind in (("volumes", Volume), ("ports", Port)):
+            if options.get(name) is not None:
+                options[name] = [kind(**record) for record in options[name]]
+        if options.get("env") is not None:
+            options["env"] = dict(options["env"])
+        return self.runtime.create(asked.get("image"), **options).info()
+
+    def exec_start(self, asked: dict[str, Any]) -> Any:
+        """Starts a command and writes its input."""
+        options: dict[str, Any] = {
+            "env": dict(asked.get("env") or ()),
+            "cwd": asked.get("working_dir"),
+            "user": asked.get("user"),
+        }
+        if asked.get("timeout_ms"):
+            options["timeout"] = asked["timeout_ms"] / 1000
+        stdin, terminal = asked.get("stdin"), Terminal() if asked.get("tty") else None
+        execution = self.box(asked).exec(*asked["cmd"], stdin=stdin is not None, terminal=terminal, **options)
+        if stdin is not None:
+            execution.write(b64decode(stdin))
+            execution.close_stdin()
+        self.executions[execution.id] = execution
+        return {"id": execution.id}
+
+    def exec_wait(self, asked: dict[str, Any]) -> Any:
+        """Reads a command's output to its end."""
+        execution = self.executions[asked["exec"]]
+        output = {Stream.STDOUT: b"", Stream.STDERR: b""}
+        for stream, data in execution:
+            output[stream] += data
+        answer: dict[str, Any] = {str(stream): b64encode(data).decode() for stream, data in output.items()}
+        try:
+            return {**answer, "exit_code": execution.wait(), "failure": None}
+        except SandboxError as e:
+            return {**answer, "exit_code": e.exit_code, "failure": failure(e)}
+
+    def operation(self, op: str, asked: dict[str, Any]) -> Any:
+        """Does one of the operations that are a call."""
+        a, runtime = asked.get, self.runtime
+        calls: dict[str, Callable[[], Any]] = {
+            "close": runtime.close,
+            "version": lambda: libsandbox.__version__,
+            "metrics": runtime.metrics,
+            "shutdown": lambda: runtime.shutdown(a("timeout_seconds") or 10),
+            "get": lambda: runtime.info(asked["box"]),
+            "list": runtime.boxes,
+            "box_metrics": lambda: self.box(asked).metrics(),
+            "start": lambda: self.box(asked).start(),
+            "stop": lambda: self.box(asked).stop(),
+            "remove": lambda: runtime.remove(asked["box"], a("force") or False),
+            "exec_info": lambda: self.executions[asked["exec"]].info(),
+            "exec_kill": lambda: self.executions[asked["exec"]].kill(asked.get("grace_ms", 2000) / 1000),
+            "exec_signal": lambda: self.executions[asked["exec"]].signal(asked["signal"]),
+            "exec_list": lambda: self.box(asked).execs(),
+            "copy_in": lambda: self.box(asked).copy_in(asked["host_path"], asked["box_path"]),
+            "copy_out": lambda: self.box(asked).copy_out(asked["box_path"], asked["host_path"]),
+            "image_list": runtime.images.list,
+            "image_import": lambda: runtime.images.import_(asked["name"], asked["source"]),
+            "image_remove": lambda: runtime.images.remove(asked["reference"], a("force") or False),
+        }
+        return calls[op]()
+
+    def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Does an operation and says what came of it."""
+        op = asked["op"]
+        try:
+            own = {"open": self.open, "create": self.create, "exec_start": self.exec_start, "exec_wait": self.exec_wait}
+            return {"result": plain(own[op](asked) if op in own else self.operation(op, asked))}
+        except SandboxError as e:
+            return {"failure": failure(e)}
+
+
+def failure(e: SandboxError) -> dict[str, Any]:
+    """A failure with the class of its code, which one of the binding's own exceptions is below."""
+    kind = next(kind for kind in type(e).__mro__ if "code" in vars(kind))
+    return {"code": e.code, "class": kind.__name__, "message": e.message}
+
+
+def main() -> None:
+    """Answers line by line."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    driver = Driver()
+    for line in sys.stdin:
+        print(json.dumps(driver.answer(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
