@@ -6,7 +6,7 @@ TESTS    += test-node
 NODE_DIR := bindings/node
 NPM      := npm --prefix $(NODE_DIR) --no-audit --no-fund --no-update-notifier
 
-.PHONY: node node-version test-node node-pack
+.PHONY: node node-version test-node node-pack conformance-node
 
 node: node-version build $(NODE_DIR)/node_modules/.package-lock.json ## build the package for Node.js in bindings/node
 	@mkdir -p $(NODE_DIR)/lib
@@ -30,3 +30,15 @@ node-pack: node ## pack the package for Node.js into build/
 	  && cp -rL package.json README.md dist lib $(CURDIR)/$(BUILD)/node-package/
 	cp LICENSE NOTICE $(BUILD)/node-package/
 	cd $(BUILD) && npm pack --silent ./node-package
+
+conformance-node: node
+
+.PHONY: bench-node cycles-node
+
+ROUNDS ?= 30
+bench-node: root node $(BUILD)/bench/stream $(BUILD)/bench/text ## measure execs and output from Node.js beside C, ROUNDS (30) rounds (needs root)
+	node $(NODE_DIR)/out/bench/bench.js $(ROUNDS)
+
+COUNT ?= 10000
+cycles-node: root node ## make and remove COUNT (10,000) boxes from Node.js, and look at what is left (needs root)
+	node --expose-gc $(NODE_DIR)/out/bench/cycles.js $(COUNT)

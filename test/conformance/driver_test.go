@@ -33,6 +33,8 @@ var bindings = []binding{
 	{"cpp-remote", true, "conformance-cpp", []string{"build/conformance/cpp"}},
 	{"python", false, "conformance-python", []string{"build/python/venv/bin/python", "bindings/python/conformance/driver.py"}},
 	{"python-remote", true, "conformance-python", []string{"build/python/venv/bin/python", "bindings/python/conformance/driver.py"}},
+	{"node", false, "conformance-node", []string{"node", "bindings/node/out/conformance/driver.js"}},
+	{"node-remote", true, "conformance-node", []string{"node", "bindings/node/out/conformance/driver.js"}},
 }
 
 // expand replaces the words bindings and remotes with the surfaces they stand for.

@@ -29,6 +29,9 @@ export interface Result extends Exit {
 /** The most bytes of a stream that a {@link Result} holds. */
 export const maxResult = 64 << 20;
 
+/** How long a command has between SIGTERM and SIGKILL, in ms, unless `kill` says it. */
+export const grace = 2000;
+
 /** The input of a command. */
 export interface Input {
   /** Resolves when the command, or the connection to it, has taken the data. */
@@ -55,7 +58,7 @@ export abstract class Execution implements AsyncIterable<Output>, AsyncDisposabl
 
   /** The command as it is now. */
   abstract info(): Promise<ExecInfo>;
-  /** Ends the command and all that it started: SIGTERM, and SIGKILL after `grace_ms`, which is 0 if left out. */
+  /** Ends the command and all that it started: SIGTERM, and SIGKILL after `grace_ms`, 2000 if left out. */
   abstract kill(options?: { grace_ms?: number }): Promise<void>;
   /** Sends a signal, such as "INT" or 2, to the command's own process. */
   abstract signal(signal: string | number): Promise<void>;
@@ -97,7 +100,7 @@ export abstract class Execution implements AsyncIterable<Output>, AsyncDisposabl
       parts[stream].push(data);
       sizes[stream] += data.length;
       if (sizes[stream] > maxResult) {
-        await this.kill().catch(() => {}); // it may have ended meanwhile
+        await this.kill({ grace_ms: 0 }).catch(() => {}); // it may have ended meanwhile
         throw new ResourceExhaustedError(`the command printed more than ${maxResult >> 20} MiB, and was killed: read it with exec`);
       }
     }

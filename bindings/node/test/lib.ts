@@ -25,16 +25,17 @@ export function rootfs(where: string): string {
   return directory;
 }
 
-/** home makes a home with the image "default" in a directory that leave removes, and sets it in the environment. */
+/** home makes a home with the image "default", which leave removes, and sets it in the environment. */
 export function home(): { directory: string; rootfs: string; leave: () => Promise<void> } {
-  const directory = mkdtempSync(join(tmpdir(), "n"));
+  const outer = mkdtempSync(join(tmpdir(), "n"));
+  const directory = join(outer, "home");
   process.env["SANDBOX_HOME"] = directory;
   delete process.env["SANDBOX_REST_URL"];
-  const files = rootfs(directory);
+  const files = rootfs(outer);
   execFileSync(join(project, "build/sandbox"), ["--local", "images", "import", "default", files], { stdio: ["ignore", "ignore", "inherit"] });
   const leave = async () => {
     await Promise.all([...servers].map((server) => server.stop())); // those of tests that failed
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(outer, { recursive: true, force: true });
   };
   return { directory, rootfs: files, leave };
 }

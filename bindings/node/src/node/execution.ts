@@ -1,14 +1,14 @@
-import { constants } from "node:fs";
+import { constants, openSync } from "node:fs";
 import { Socket } from "node:net";
-import { constants as os } from "node:os";
 import { isatty } from "node:tty";
 import { whole } from "../check.js";
 import { ClosedError } from "../own.js";
-import { CanceledError, ExecutionError, InvalidArgumentError, InvalidStateError } from "../contract.js";
+import { CanceledError, ExecutionError, InvalidStateError } from "../contract.js";
 import type { ExecInfo } from "../contract.js";
-import { Execution, type Exit, type Output } from "../execution.js";
+import { Execution, grace, type Exit, type Output } from "../execution.js";
+import { numberOf } from "../signals.js";
 import type { Library } from "./library.js";
-import { Pipes, own } from "./pipes.js";
+import { Pipes } from "./pipes.js";
 import { Watch } from "./watch.js";
 
 /** The descriptors of an execution, as the C library numbers them. */
@@ -31,9 +31,9 @@ export class Held {
     const outputs = (tty ? [STDOUT] : [STDOUT, STDERR]).map((stream) => library.descriptor(handle, stream!));
     this.terminal = isatty(outputs[0]!);
     if (this.terminal) this.watch.add(outputs[0]!);
-    else this.pipes = new Pipes(library, outputs, this.watch);
+    else this.pipes = new Pipes(library, handle, outputs, this.watch);
     if ((stdin || tty) && !this.terminal) {
-      this.input = new Socket({ fd: own(library.descriptor(handle, STDIN!), constants.O_WRONLY), readable: false, writable: true });
+      this.input = new Socket({ fd: own(library.descriptor(handle, STDIN!)), readable: false, writable: true });
       this.input.on("error", () => {}); // each write tells of its own
     }
     all.add(this);
@@ -76,7 +76,7 @@ export class NativeExecution extends Execution {
     return this.#library.json("call", "sandbox_exec_info", this.#handle);
   }
 
-  async kill({ grace_ms = 0 }: { grace_ms?: number } = {}): Promise<void> {
+  async kill({ grace_ms = grace }: { grace_ms?: number } = {}): Promise<void> {
     await this.#library.call("sandbox_exec_kill", this.#handle, whole("grace_ms", grace_ms, 0, 2 ** 31) / 1000);
   }
 
@@ -160,10 +160,7 @@ export class NativeExecution extends Execution {
   }
 }
 
-function numberOf(signal: string | number): number {
-  if (typeof signal === "number") return whole("signal", signal, 1, 64);
-  const known: Record<string, number> = os.signals;
-  const number = known[signal] ?? known[`SIG${signal}`];
-  if (number === undefined) throw new InvalidArgumentError(`there is no signal ${JSON.stringify(signal)}`);
-  return number;
+/** own opens the pipe of an input anew: a Socket closes what it is given, and the box shares the flags of the other. */
+function own(fd: number): number {
+  return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
 }

@@ -66,8 +66,10 @@ export interface CProgress {
 /** The C library. Its calls run on libuv's threads, except those that say "now". */
 export class Library {
   readonly #functions = new Map<string, ReturnType<ReturnType<Koffi["load"]>["func"]>>();
-  /** How many bytes read(2) has put into a buffer, or a negative errno. */
+  /** How many bytes read(2) has put into a buffer; 0 at the end, and when it failed. */
   readonly read: (fd: number, buffer: Uint8Array, length: number) => number;
+  /** poll(2) that does not wait. */
+  readonly poll: (polls: Uint8Array, count: number) => void;
   readonly #progress;
 
   private constructor(readonly koffi: Koffi, file: string) {
@@ -79,11 +81,11 @@ export class Library {
     this.#progress = koffi.struct("SandboxProgress", { stage: "str", part: "int", parts: "int", done: "longlong", total: "longlong" });
     koffi.proto("void SandboxProgressCallback(SandboxProgress *progress, void *data)");
     for (const type of types) this.#functions.set(/(\w+)\(/.exec(type)![1]!, lib.func(type));
-    const read = koffi.load("libc.so.6").func("long read(int fd, void *buffer, size_t length)");
-    this.read = (fd, buffer, length) => {
-      const n = Number(read(fd, buffer, length));
-      return n < 0 ? -koffi.errno() : n;
-    };
+    const libc = koffi.load("libc.so.6");
+    const read = libc.func("long read(int fd, void *buffer, size_t length)");
+    const poll = libc.func("int poll(void *polls, unsigned long count, int timeout)");
+    this.read = (fd, buffer, length) => Math.max(0, Number(read(fd, buffer, length)));
+    this.poll = (polls, count) => { poll(polls, count, 0); };
   }
 
   static #loaded: Promise<Library> | undefined;

@@ -1,66 +1,85 @@
-import { closeSync, constants, openSync } from "node:fs";
+import { InvalidStateError } from "../contract.js";
 import type { Output } from "../execution.js";
 import type { Library } from "./library.js";
-import { Watch } from "./watch.js";
+import type { Watch } from "./watch.js";
 
-const [EINTR, EAGAIN] = [4, 11];
+const [POLLIN, STDERR] = [1, 2];
 
 /** How much is read at once: what a pipe holds. */
 const piece = 64 << 10;
 
-/** own opens a descriptor of a pipe anew, because the box shares the flags of the one it came by. */
-export function own(fd: number, flag: number): number {
-  return openSync(`/proc/self/fd/${fd}`, flag | constants.O_NONBLOCK);
-}
-
-/** The pipes of a command's output, which are read without a thread. */
+/** The pipes of a command's output. They are read only when there is something to read, so that no read waits. */
 export class Pipes {
-  readonly #fds: number[];
+  readonly #polls: Buffer; // a struct pollfd for each
+  readonly #found = Buffer.alloc(12); // a length, then a stream
   #slab = new Uint8Array(0);
-  #turn = 0;
+  #direct = false;
 
-  constructor(readonly library: Library, fds: number[], readonly watch: Watch) {
-    this.#fds = fds.map((fd) => own(fd, constants.O_RDONLY));
-    for (const fd of this.#fds) watch.add(fd);
+  constructor(readonly library: Library, readonly handle: bigint, readonly fds: number[], readonly watch: Watch) {
+    this.#polls = Buffer.alloc(8 * fds.length);
+    fds.forEach((fd, i) => {
+      watch.add(fd);
+      this.#polls.writeInt32LE(fd, 8 * i);
+      this.#polls.writeInt16LE(POLLIN, 8 * i + 4);
+    });
   }
 
   /** open tells whether there may be more output. */
   get open(): boolean {
-    return this.#fds.some((fd) => fd >= 0);
+    return this.fds.some((_, i) => this.#fd(i) >= 0);
   }
 
-  /** take reads a piece, or returns null if there is none just now. The streams take turns. */
+  /** take reads a piece, or returns null if there is none just now. */
   take(): Output | null {
-    for (let tried = 0; tried < this.#fds.length; tried++) {
-      const i = this.#turn = (this.#turn + 1) % this.#fds.length;
-      const data = this.#fds[i]! >= 0 ? this.#read(i) : null;
-      if (data) return { stream: i === 0 ? "stdout" : "stderr", data };
-    }
-    return null;
-  }
-
-  close(): void {
-    for (let i = 0; i < this.#fds.length; i++) this.#close(i);
-  }
-
-  #read(i: number): Uint8Array | null {
+    const ready = this.open ? this.#ready() : -1;
+    if (ready < 0) return null;
     if (this.#slab.length < piece >> 3) this.#slab = Buffer.allocUnsafeSlow(piece);
-    const n = this.library.read(this.#fds[i]!, this.#slab, this.#slab.length);
-    if (n === -EAGAIN || n === -EINTR) return null;
-    if (n <= 0) {
-      this.#close(i);
+    const [n, stderr] = this.#read(ready);
+    if (n === 0) {
+      this.close(); // the library reads no further, whatever background children write
       return null;
     }
     const data = this.#slab.subarray(0, n);
     this.#slab = this.#slab.subarray(n);
-    return data;
+    return { stream: stderr ? "stderr" : "stdout", data };
   }
 
-  #close(i: number): void {
-    const fd = this.#fds[i]!;
-    if (fd < 0) return;
-    this.#fds[i] = -1;
-    this.watch.remove(fd);
-    closeSync(fd);
+  close(): void {
+    this.fds.forEach((_, i) => this.#end(i));
+  }
+
+  /** ready returns a pipe with output, or -1, and ends those that have none any more. */
+  #ready(): number {
+    this.library.poll(this.#polls, this.fds.length);
+    let ready = -1;
+    this.fds.forEach((_, i) => {
+      const events = this.#polls.readInt16LE(8 * i + 6);
+      if (events & POLLIN) ready = i;
+      else if (events) this.#end(i);
+    });
+    return ready;
+  }
+
+  /** read reads by the library, which counts the bytes; it leaves the pipes of a server's command to be read as they are. */
+  #read(ready: number): [length: number, stderr: boolean] {
+    if (!this.#direct) {
+      try {
+        this.library.now("sandbox_exec_read", this.handle, this.#slab, this.#slab.length, this.#found, this.#found.subarray(8));
+        return [Number(this.#found.readBigUInt64LE()), this.#found.readInt32LE(8) === STDERR];
+      } catch (failure) {
+        if (!(failure instanceof InvalidStateError)) throw failure;
+        this.#direct = true;
+      }
+    }
+    return [this.library.read(this.#fd(ready), this.#slab, this.#slab.length), ready > 0];
+  }
+
+  #fd(i: number): number {
+    return this.#polls.readInt32LE(8 * i);
+  }
+
+  #end(i: number): void {
+    this.watch.remove(this.fds[i]!);
+    this.#polls.writeInt32LE(-1, 8 * i);
   }
 }

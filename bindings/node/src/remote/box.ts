@@ -79,6 +79,7 @@ export class RemoteBox extends Box {
     const json = { ...options, cmd, ...(stdin === undefined ? {} : { stdin_open: true }) };
     const record = await this.runtime.counted(client.call<ExecInfo>(`${this.#path}/exec`, { method: "POST", json }));
     const execution = await RemoteExecution.open(client, record, takesInput);
+    execution.unstarted = () => this.runtime.failed();
     if (stdin !== undefined) {
       await execution.stdin.write(stdin);
       if (!options.stdin_open) await execution.stdin.close();

@@ -2,7 +2,8 @@ import { ClosedError } from "../own.js";
 import { CanceledError, EngineError, ExecutionError, InvalidStateError, TimeoutError } from "../contract.js";
 import type { ExecInfo } from "../contract.js";
 import { whole } from "../check.js";
-import { Execution, type Exit, type Output } from "../execution.js";
+import { Execution, grace, type Exit, type Output } from "../execution.js";
+import { nameOf } from "../signals.js";
 import { path, type Client } from "./client.js";
 import { Events } from "./events.js";
 import { Session } from "./session.js";
@@ -11,6 +12,9 @@ import { Session } from "./session.js";
 export class RemoteExecution extends Execution {
   readonly #path: string;
   #released = false;
+
+  /** Called when the command turns out not to have been started. */
+  unstarted = () => {};
 
   private constructor(readonly client: Client, record: ExecInfo, readonly source: Events | Session, where: string) {
     super(record.id);
@@ -35,13 +39,13 @@ export class RemoteExecution extends Execution {
     return this.client.call(this.#path, { again: true });
   }
 
-  async kill({ grace_ms = 0 }: { grace_ms?: number } = {}): Promise<void> {
+  async kill({ grace_ms = grace }: { grace_ms?: number } = {}): Promise<void> {
     const json = { grace_ms: whole("grace_ms", grace_ms, 0, 2 ** 31) };
     await this.client.call(`${this.#path}:cancel`, { method: "POST", json });
   }
 
   async signal(signal: string | number): Promise<void> {
-    await this.client.call(`${this.#path}:signal`, { method: "POST", json: { signal: String(signal) } });
+    await this.client.call(`${this.#path}:signal`, { method: "POST", json: { signal: nameOf(signal) } });
   }
 
   async resize(cols: number, rows: number): Promise<void> {
@@ -71,6 +75,7 @@ export class RemoteExecution extends Execution {
     if (status === "canceled") throw new CanceledError("the command was killed");
     if (reason === "box_stopped") throw new CanceledError("the command's box was stopped or removed");
     if (reason === "not_found" || reason === "not_executable") {
+      this.unstarted();
       const { cmd } = await this.info();
       throw new ExecutionError(`can't start ${cmd[0]}: ${reason === "not_found" ? "there is no such command" : "it can't be executed"}`, { exit_code });
     }

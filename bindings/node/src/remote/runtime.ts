@@ -120,9 +120,14 @@ export class RemoteRuntime extends Runtime {
       this.#counts.total_commands_executed++;
       return begun;
     } catch (failure) {
-      this.#counts.total_exec_errors++;
+      this.failed();
       throw failure;
     }
+  }
+
+  /** failed counts a command that could not be started. */
+  failed(): void {
+    this.#counts.total_exec_errors++;
   }
 
   async #pull(reference: string, progress: (p: Progress) => void = () => {}): Promise<Image> {
