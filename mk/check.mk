@@ -13,7 +13,7 @@ BASE ?= 5e598f81820e59857bb1f3b1aa5c72b13bdfca0f
 
 spelling: ## look for misspelt words in all files, with codespell
 	@$(MAKE) deps PACKAGES='$(CHECK_PACKAGES)'
-	git ls-files -z | grep -zvE '(^|/)testdata/|^go\.sum$$' | xargs -0 codespell --ignore-words-list '$(WORDS)'
+	git ls-files -z | grep -zvE '(^|/)testdata/|^go\.sum$$|/package-lock\.json$$' | xargs -0 codespell --ignore-words-list '$(WORDS)'
 
 scripts: ## hold all shell scripts to shellcheck
 	@$(MAKE) deps PACKAGES='$(CHECK_PACKAGES)'
