@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,27 @@ func (b *Box) Exec(ctx context.Context, o options.Exec) (*Exec, error) {
 	}
 	b.r.stats.execs.Add(1)
 	return &Exec{p: p, errors: &b.r.stats.execErrors}, nil
+}
+
+// Run runs a command to its end and returns its result, with at most
+// [api.MaxOutput] bytes of each stream. It ends the command when ctx ends. Errors: as
+// Exec, and those of ctx.
+func (b *Box) Run(ctx context.Context, cmd ...string) (api.RunResult, error) {
+	start := time.Now()
+	e, err := b.Exec(ctx, options.Exec{Cmd: cmd})
+	if err != nil {
+		return api.RunResult{}, err
+	}
+	defer e.Close()
+	var kept api.Capture
+	status, err := e.Stream(ctx, make([]byte, OutputBuffer), kept.Add)
+	if err != nil {
+		_, canceling := b.Cancel(context.WithoutCancel(ctx), e.ID(), 0)
+		return api.RunResult{}, errors.Join(err, canceling)
+	}
+	result := kept.Result(status)
+	result.DurationMS = time.Since(start).Milliseconds()
+	return result, nil
 }
 
 // Attach takes over an exec that no reader holds any more. Errors: as Exec, and

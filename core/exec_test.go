@@ -103,6 +103,25 @@ func TestStreamCanceled(t *testing.T) {
 	}
 }
 
+// TestRun tests the result of a command, and that it ends with its context.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	r, _ := host(t)
+	b := create(t, r)
+	result, err := b.Run(t.Context(), "sh", "-c", "echo out; echo err >&2; exit 3")
+	if err != nil || result.Stdout != "out\n" || result.Stderr != "err\n" || *result.ExitCode != 3 {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = b.Run(ctx, "sleep", "1000")
+	want(t, err, fault.Canceled)
+	execs, err := b.Execs(t.Context())
+	if err != nil || len(execs) == 0 || execs[0].Status != api.ExecCanceled {
+		t.Errorf("got %+v, %v, want a command that was ended", execs, err)
+	}
+}
+
 // TestSmallBuffer tests that every byte arrives, however small the buffer is.
 func TestSmallBuffer(t *testing.T) {
 	t.Parallel()

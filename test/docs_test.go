@@ -15,7 +15,9 @@ var update = flag.Bool("update", false, "write what documents quote anew")
 
 const top = "../"
 
-// quoted is a block of a document that is a file, which the line before names.
+// quoted is a block of a document that is a file, which the line before names, or
+// with #readme the part of a file between lines that say "README begins" and
+// "README ends".
 var quoted = regexp.MustCompile("(?m)^<!-- quoted: (\\S+) -->\n```([a-z+]*)\n((?s:.*?))^```\n")
 
 // TestQuoted wants what documents quote to be the file's text, verbatim.
@@ -28,7 +30,7 @@ func TestQuoted(t *testing.T) {
 		}
 		now := quoted.ReplaceAllStringFunc(text, func(block string) string {
 			m := quoted.FindStringSubmatch(block)
-			return fmt.Sprintf("<!-- quoted: %s -->\n```%s\n%s```\n", m[1], m[2], read(t, m[1]))
+			return fmt.Sprintf("<!-- quoted: %s -->\n```%s\n%s```\n", m[1], m[2], source(t, m[1]))
 		})
 		if now != text && *update {
 			if err := os.WriteFile(top+doc, []byte(now), 0o644); err != nil {
@@ -38,6 +40,29 @@ func TestQuoted(t *testing.T) {
 			t.Errorf("%s quotes what is no more so: run make docs", doc)
 		}
 	}
+}
+
+// source returns what a document quotes.
+func source(t *testing.T, name string) string {
+	t.Helper()
+	file, part := strings.CutSuffix(name, "#readme")
+	text := read(t, file)
+	if !part {
+		return text
+	}
+	_, text, begins := strings.Cut(text, "README begins")
+	_, text, _ = strings.Cut(text, "\n") // the rest of that line
+	text, _, ends := strings.Cut(text, "README ends")
+	if !begins || !ends {
+		t.Fatalf("%s has no lines that say where its part for the README begins and ends", file)
+	}
+	lines := strings.SplitAfter(text, "\n")
+	lines = lines[:len(lines)-1] // the beginning of the last line
+	indent := lines[0][:len(lines[0])-len(strings.TrimLeft(lines[0], " \t"))]
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, indent)
+	}
+	return strings.Join(lines, "")
 }
 
 // TestHello wants the README's program to be short.

@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"docs":             {},
 	"daemon":           {"api", "auth", "core", "core/fault", "core/filelock", "core/local", "core/sockets", "core/store", "daemon/address", "httpd", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "profile", "spool"},
 	"daemon/address":   {"core/store"},
+	"examples_go":      {"core/local", "core/options"},
 	"hostcopy":         {"api", "core", "core/fault"},
 	"httpd":            {"api", "auth", "core", "core/document", "core/fault", "core/hostpath", "core/ids", "core/image", "core/options", "core/store", "docs", "httpd/reference", "logs", "logs/ingest", "spool"},
 	"httpd/reference":  {},

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"sandbox/test/rootfs"
 )
 
 // TestExamples builds each example as a user would, runs it and wants what it
@@ -30,6 +32,7 @@ a command that takes too long: code 32, the command ran longer than its time lim
 a handle that was released: code 5, box is not a live handle
 `, false},
 		{"simple", "exit code 3, stdout: hello from box_\n", true},
+		{"short", "print(2**100)\n", true},
 		{"hello", "print('from a box: 2**100 =', 2**100)\n", true},
 	}
 	for _, e := range examples {
@@ -92,10 +95,7 @@ func TestStatic(t *testing.T) {
 // python3 that only prints its program.
 func (h host) importDefault(t *testing.T) {
 	t.Helper()
-	python := "#!/bin/sh\necho \"$2\"\n"
-	if err := os.WriteFile(filepath.Join(h.rootfs, "usr/bin/python3"), []byte(python), 0o755); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
+	rootfs.Python(t, h.rootfs)
 	dir, err := library()
 	if err != nil {
 		t.Fatal(err)

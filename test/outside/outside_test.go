@@ -54,6 +54,17 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
+// TestHello runs the program of the README, as a program of this tree.
+func TestHello(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	program := filepath.Join(t.TempDir(), "hello")
+	h.run(t, programs.Tree(), "go", "build", "-o", program, "./examples_go/hello")
+	if got := h.run(t, t.TempDir(), program); got != "print(2**100)\n" {
+		t.Errorf("it printed %q", got)
+	}
+}
+
 // program returns the program of the document that imports a package.
 func program(t *testing.T, imports string) string {
 	t.Helper()
@@ -97,7 +108,9 @@ func newHome(t *testing.T) *home {
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	h := &home{dir, append(os.Environ(), "SANDBOX_HOME="+dir, "SANDBOX_HELPER_DIR="+programs.Dir(), "GOFLAGS=", "GOWORK=")}
-	h.run(t, dir, filepath.Join(programs.Dir(), "sandbox"), "--local", "images", "import", image, rootfs.Busybox(t))
+	root := rootfs.Busybox(t)
+	rootfs.Python(t, root)
+	h.run(t, dir, filepath.Join(programs.Dir(), "sandbox"), "--local", "images", "import", image, root)
 	return h
 }
 

@@ -42,6 +42,13 @@ func Busybox(t testing.TB) string {
 	return root
 }
 
+// Python adds a python3 to a root file system that only prints its program.
+func Python(t testing.TB, root string) {
+	t.Helper()
+	program := "#!/bin/sh\necho \"$2\"\n"
+	check(t, os.WriteFile(filepath.Join(root, "usr/bin/python3"), []byte(program), 0o755)) //nolint:gosec // a program
+}
+
 // install copies busybox into root and links its applets to it.
 func install(t testing.TB, root string) {
 	t.Helper()
