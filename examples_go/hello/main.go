@@ -27,12 +27,12 @@ func run(ctx context.Context) (err error) {
 	o := options.Defaults()
 	o.Image = "default"
 	// README begins
-	box, _, err := host.Create(ctx, o) // of local.Open: in this process
-	if err == nil {
-		result, failed := box.Run(ctx, "python3", "-c", "print(2**100)")
-		fmt.Print(result.Stdout)
-		err = failed
+	box, _, err := host.Create(ctx, o) // host comes from local.Open: its boxes are in this process
+	if err != nil {
+		return err
 	}
+	result, err := box.Run(ctx, "python3", "-c", "print(2**100)")
+	fmt.Print(result.Stdout)
 	// README ends
 	return err
 }
