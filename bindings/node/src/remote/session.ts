@@ -67,8 +67,10 @@ export class Session {
 
   /** detach leaves the command to the next client, which begins behind what this one was sent. */
   async detach(): Promise<void> {
-    this.tell({ type: "detach" });
-    await new Promise<void>((resolve) => { this.socket.onclose = () => resolve(); });
+    if (!this.exit && !this.#failure) {
+      this.tell({ type: "detach" });
+      await new Promise<void>((resolve) => { this.socket.onclose = () => resolve(); });
+    }
     this.close();
   }
 
