@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._calls import call
-from ._documents import BoxInfo, BoxMetrics, ExecInfo, InvalidArgumentError, InvalidStateError, NotFoundError, Port
+from ._documents import BoxInfo, BoxMetrics, ExecInfo, InvalidArgumentError, Port
 from ._library import Command, Handle, TerminalSize, library
 from ._progress import reporting
+from ._support import SandboxError
 from .execution import MAX_OUTPUT, Execution, Result, payload
 from .options import ExecOptions, ProgressFunction, Terminal, known
 
@@ -115,9 +116,16 @@ class Box:
         return self._execution("exec_attach", _check.text("exec_id", exec_id))
 
     def _execution(self, name: str, *arguments: object) -> Execution:
-        with self._lock:
-            pointer = call(lambda: library().handle(name, self._handle.pointer, *arguments), _abandon)
-        return self._runtime.adopt(Execution(pointer))
+        """Starts or takes over a command. That takes a millisecond: handing it to another thread would add a third."""
+        out = ctypes.c_void_p()
+        try:
+            with self._lock:
+                library().call(name, self._handle.pointer, *arguments, ctypes.byref(out))
+            return self._runtime.adopt(Execution(out.value or 0))
+        except BaseException:  # an interrupt, too, that came during the call
+            if out.value:
+                _abandon(out.value)
+            raise
 
     def copy_in(
         self, host_path: str | os.PathLike[str], box_path: str, progress: ProgressFunction | None = None
@@ -190,6 +198,6 @@ def _size(terminal: Terminal | None) -> TerminalSize | None:
 
 def _abandon(pointer: int) -> None:
     """Ends a command whose start was interrupted."""
-    with suppress(InvalidStateError, NotFoundError):
+    with suppress(SandboxError):  # it has ended
         library().call("exec_kill", pointer, 0)
     library().free("exec_free", pointer)
