@@ -80,6 +80,16 @@ func TestCapture(t *testing.T) {
 	}
 }
 
+// TestCaptureOfLess keeps less of each stream than it does by default.
+func TestCaptureOfLess(t *testing.T) {
+	t.Parallel()
+	kept := api.Capture{Most: 4}
+	_, _ = kept.Add(false, []byte("abcä")), kept.Add(true, []byte("abcd"))
+	if r := kept.Result(api.ExitStatus{}); r.Stdout != "abc" || r.Stderr != "abcd" || !r.Truncated {
+		t.Errorf("kept %q and %q, truncated %v", r.Stdout, r.Stderr, r.Truncated)
+	}
+}
+
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -1,5 +1,7 @@
 package api
 
+import "cmp"
+
 // MaxOutput is how much of each stream a [RunResult] holds, in bytes (contract,
 // section 6).
 const MaxOutput = 10 << 20
@@ -27,9 +29,12 @@ func (r RunResult) Output() (stdout, stderr []byte, err error) {
 	return stdout, stderr, err
 }
 
-// Capture keeps the first [MaxOutput] bytes of each stream of a command. The
-// zero value is ready. One goroutine uses it.
-type Capture struct{ stdout, stderr beginning }
+// Capture keeps the first bytes of each stream of a command. The zero value is
+// ready. One goroutine uses it.
+type Capture struct {
+	Most           int // bytes of each stream; 0 for [MaxOutput]
+	stdout, stderr beginning
+}
 
 // beginning is the first bytes of a stream.
 type beginning struct {
@@ -44,7 +49,7 @@ func (c *Capture) Add(stderr bool, p []byte) error {
 	if stderr {
 		to = &c.stderr
 	}
-	if room := MaxOutput - len(to.kept); len(p) > room {
+	if room := cmp.Or(c.Most, MaxOutput) - len(to.kept); len(p) > room {
 		p, to.cut = p[:room], true
 	}
 	to.kept = append(to.kept, p...)

@@ -29,7 +29,7 @@ func TestOneDefinitionOfADocument(t *testing.T) {
 	if len(documents) < 10 {
 		t.Fatalf("package api has %d documents: is it read?", len(documents))
 	}
-	for _, dir := range []string{"auth", "capi", "cli", "client", "core", "daemon", "httpd", "logs", "profile", "spool"} {
+	for _, dir := range []string{"auth", "capi", "cli", "client", "core", "daemon", "httpd", "logs", "mcp", "profile", "spool"} {
 		for _, s := range structs(t, "../"+dir) {
 			if document, twice := documents[s.members]; twice {
 				t.Errorf("%s: a struct with the members of %s: use that", s.where, document)

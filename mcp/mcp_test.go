@@ -1,0 +1,40 @@
+package mcp_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sandbox/core/fault"
+	"sandbox/mcp"
+)
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*mcp.Limits)
+		says   string // "" for no failure
+	}{
+		"as they are":      {func(*mcp.Limits) {}, ""},
+		"no boxes":         {func(l *mcp.Limits) { l.MaxBoxes = 0 }, "--max-boxes must be more than 0"},
+		"no output":        {func(l *mcp.Limits) { l.MaxOutput = -1 }, "--max-output must be more than 0"},
+		"no time":          {func(l *mcp.Limits) { l.Timeout = 0 }, "--timeout must be more than 0"},
+		"no time idle":     {func(l *mcp.Limits) { l.Idle = 0 }, "--idle must be more than 0"},
+		"more than most":   {func(l *mcp.Limits) { l.Timeout = time.Hour }, "--timeout is 1h0m0s and must be at most --max-timeout, which is 10m0s"},
+		"no such network":  {func(l *mcp.Limits) { l.Box.Network = "Bridge" }, "network"},
+		"too little space": {func(l *mcp.Limits) { l.Box.MemoryMiB = 1 }, "memory_mib"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := mcp.DefaultLimits()
+			tt.change(&l)
+			s, err := mcp.New(mcp.Config{Limits: l})
+			if err == nil {
+				err = s.Close(t.Context())
+			}
+			if tt.says == "" && err != nil || tt.says != "" && (!fault.Is(err, fault.InvalidArgument) || !strings.Contains(err.Error(), tt.says)) {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+"""What the tests have in common: a home with a small image, its boxes, and a client of the official SDK."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+BUILD = pathlib.Path(os.environ["SANDBOX_HELPER_DIR"])
+SANDBOX = str(BUILD / "sandbox")
+
+
+def busybox(rootfs):
+    """Makes a root file system of busybox, which Debian's busybox-static has."""
+    program = pathlib.Path("/bin/busybox")
+    for name in ("bin", "sbin", "usr/bin", "usr/sbin", "etc", "dev", "proc", "sys", "tmp", "root"):
+        (rootfs / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy(program, rootfs / "bin")
+    for applet in subprocess.check_output([program, "--list-full"], text=True).split():
+        if not (rootfs / applet).exists():
+            (rootfs / applet).symlink_to(program)
+    (rootfs / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+
+
+class Home:
+    """A home of the test's own, whose boxes are made in process or by a daemon on it."""
+
+    def __init__(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.path = self.directory.name
+        self.env = {**os.environ, "SANDBOX_HOME": self.path, "HOME": self.path}
+        for name in ("SANDBOX_REST_URL", "SANDBOX_API_KEY", "SANDBOX_PROFILE"):
+            self.env.pop(name, None)
+        with tempfile.TemporaryDirectory() as rootfs:
+            busybox(pathlib.Path(rootfs))
+            self.sandbox("--local", "images", "import", "default", rootfs)
+
+    def sandbox(self, *args):
+        """Runs the command line and returns what it prints."""
+        return subprocess.run([SANDBOX, *args], env=self.env, check=True, capture_output=True, text=True).stdout
+
+    def boxes(self, *where):
+        """The ids of all boxes of the home."""
+        return self.sandbox(*where, "ls", "-a", "-q").split()
+
+    def close(self):
+        self.directory.cleanup()
+
+    @contextlib.asynccontextmanager
+    async def client(self, *flags, where=("--local",)):
+        """A client of `sandbox mcp`, whose process it starts and ends."""
+        server = StdioServerParameters(command=SANDBOX, args=[*where, "mcp", *flags], env=self.env)
+        async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+            await session.initialize()
+            yield Client(session)
+
+
+class Client:
+    """Calls tools."""
+
+    def __init__(self, session):
+        self.session = session
+
+    async def call(self, tool, **arguments):
+        """Returns the document that a tool answers with."""
+        result = await self.session.call_tool(tool, arguments)
+        assert not result.is_error, result.content[0].text
+        return result.structured_content
+
+    async def text(self, tool, **arguments):
+        """Returns the text that a model reads."""
+        return (await self.session.call_tool(tool, arguments)).content[0].text
+
+    async def refused(self, tool, **arguments):
+        """Returns the code and the message of a call that fails."""
+        result = await self.session.call_tool(tool, arguments)
+        assert result.is_error, result
+        return tuple(result.content[0].text.split(": ", 1))
