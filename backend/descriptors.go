@@ -27,13 +27,12 @@ type descriptors struct {
 	end      error         // why the output ended early; set when passed is closed
 	passed   chan struct{} // closed when all output was passed on
 	ends     sync.WaitGroup
-	ctx      context.Context
 }
 
 // open makes the pipes and begins to pass on. c.reading is held, and is released at
 // the end of the output. Errors: ResourceExhausted.
 func open(c *serverCommand) (d *descriptors, err error) {
-	d = &descriptors{c: c, passed: make(chan struct{}), ctx: context.Background()}
+	d = &descriptors{c: c, passed: make(chan struct{})}
 	pipe := func(r, w **os.File, wanted bool) {
 		if wanted && err == nil {
 			*r, *w, err = os.Pipe()
@@ -71,7 +70,7 @@ func (d *descriptors) fd(stream Stream) (int, error) {
 func (d *descriptors) passOutput() {
 	buf := make([]byte, core.OutputBuffer)
 	for d.end == nil {
-		n, stderr, err := d.c.read(d.ctx, buf)
+		n, stderr, err := d.c.read(context.Background(), buf)
 		if errors.Is(err, io.EOF) {
 			break
 		}
