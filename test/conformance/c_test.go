@@ -20,10 +20,14 @@ type called struct {
 	description string
 }
 
-// library calls libsandbox, in a process of its own. It begins with a runtime.
+// library calls libsandbox, in a process of its own. It begins with a runtime: this
+// host's home, or for the surface c-remote the daemon over TCP, with a key.
 func (r *running) library(calls ...[]string) []called {
 	r.Helper()
 	args := []string{"runtime", "NULL", "NULL"}
+	if r.on == "c-remote" {
+		args = []string{"remote", r.url, r.key, "NULL"}
+	}
 	for _, call := range calls {
 		args = append(append(args, "+"), call...)
 	}

@@ -6,7 +6,7 @@
 //	  {create: {}}, {exec: {cmd: touch /kept}}, {stop: {}}, {start: {}},
 //	  {exec: {cmd: ls /kept}, want: {exit_code: 0}}]}
 //
-// The surfaces are core (Go), c (libsandbox, through testdata/driver.c), rest
+// The surfaces are core (Go), c (libsandbox, through testdata/driver.c; c-remote on a daemon), rest
 // (TCP and a key), socket (REST without one), cli, and those of the bindings
 // ([bindings]; DRIVERS.md says how another one joins): "bindings" stands for all
 // that work in process, "remotes" for those on a daemon. A step is a verb with

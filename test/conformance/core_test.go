@@ -12,11 +12,11 @@ import (
 	"sandbox/core/options"
 )
 
-var surfaceNames = append([]string{"core", "c", "rest", "socket", "cli"}, expand([]string{"bindings", "remotes"})...)
+var surfaceNames = append([]string{"core", "c", "c-remote", "rest", "socket", "cli"}, expand([]string{"bindings", "remotes"})...)
 
 // surfaces holds the verbs of each surface.
 var surfaces = withBindings(map[string]map[string]func(*running, object) result{
-	"core": inCore(), "c": inC(), "rest": overLogs(true, overREST(true)), "socket": overLogs(false, overREST(false)),
+	"core": inCore(), "c": inC(), "c-remote": inC(), "rest": overLogs(true, overREST(true)), "socket": overLogs(false, overREST(false)),
 	"cli": onLogsCommandLine(onCommandLine()),
 })
 

@@ -71,6 +71,8 @@ static int call(const char *f, int argc, char **a) {
     if (runtime) sandbox_runtime_free(runtime);
     runtime = NULL;
     tell(sandbox_runtime_new(a[0], a[1], &runtime, &err), NULL);
+  } else if (!strcmp(f, "remote") && argc == 3) {
+    tell(sandbox_runtime_new_remote(a[0], a[1], a[2], &runtime, &err), NULL);
   } else if (!strcmp(f, "create") && argc == 1) {
     tell(sandbox_create_box(runtime, a[0], &box, &err), NULL);
   } else if (!strcmp(f, "named") && argc == 2) {
