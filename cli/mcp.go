@@ -24,7 +24,8 @@ The tools make and remove boxes, run commands in them, and read and write their
 files; where a daemon is used, one queries its logs. A client reaches the boxes
 that it made, and those that --share names, and no other. Boxes that it made are
 removed when it leaves; after kill -9 of this command, those that a server made
-are left. The flags hold for all boxes and commands: clients can't change them.`,
+are left. The flags hold for all boxes and commands: clients can't change them.
+A daemon offers the same tools under /v1/mcp.`,
 		Example: `  sandbox mcp --image python --memory 1g --network None`,
 		Args:    cobra.NoArgs,
 	}

@@ -35,8 +35,8 @@ line. One line on stderr says when the server is ready. SIGTERM and Ctrl-C end
 it; boxes keep running. SIGHUP makes it read its TLS certificate again; other
 settings need a restart. --config FILE is a TOML file in which every flag can
 stand under its name (listen = "127.0.0.1:9090", host-root = ["/srv"]), short
-names of images under [aliases], and the budget of log queries under
-[logs.budget]; a flag on the command line wins over the file.`,
+names of images under [aliases], the budget of log queries under [logs.budget],
+and the limits of tools for language models under [mcp]; a flag on the command line wins over the file.`,
 		Args: cobra.NoArgs,
 	}
 	serveFlags(cmd.Flags(), &c, &file)
@@ -106,6 +106,8 @@ func readConfig(file string, flags *pflag.FlagSet, c *daemon.Config) error {
 			c.Aliases, err = aliasTable(settings[name])
 		case "logs":
 			err = c.Logs.Read(settings[name])
+		case "mcp":
+			err = c.MCP.Read(settings[name])
 		default:
 			err = setFlag(flags, name, settings[name])
 		}

@@ -42,6 +42,7 @@ type Config struct {
 	ChdbLib            string // path of libchdb, for the embedded engine
 	LogOutput          bool   // store boxes' events and output as logs also with a DSN
 	Logs               Logs   // the table [logs] of the configuration file
+	MCP                MCP    // the table [mcp] of it
 
 	// Aliases are short names of images. They win over those of the home.
 	Aliases map[string]string

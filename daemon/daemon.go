@@ -22,6 +22,7 @@ import (
 	"sandbox/core/local"
 	"sandbox/daemon/address"
 	"sandbox/httpd"
+	"sandbox/mcp"
 	"sandbox/spool"
 
 	"sandbox/core/filelock"
@@ -121,6 +122,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 		return nil, err
 	}
 	d.server, err = httpd.New(httpd.Config{
+		Tools:   &mcp.Config{Boxes: newToolBoxes(host, d.logs), Limits: s.MCP.limits()},
 		Runtime: runtime, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Images: host.Images, Logs: d.logs.service, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,

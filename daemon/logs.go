@@ -45,7 +45,9 @@ type Budget struct {
 
 // Read reads the table, which has been decoded as TOML already, into l. It returns
 // an error that names a setting that does not exist.
-func (l *Logs) Read(table any) error {
+func (l *Logs) Read(table any) error { return readTable(table, l) }
+
+func readTable(table, into any) error {
 	var text bytes.Buffer
 	if _, ok := table.(map[string]any); !ok {
 		return errors.New("want a table")
@@ -53,7 +55,7 @@ func (l *Logs) Read(table any) error {
 	if err := toml.NewEncoder(&text).Encode(table); err != nil {
 		return err
 	}
-	known, err := toml.NewDecoder(&text).Decode(l)
+	known, err := toml.NewDecoder(&text).Decode(into)
 	if err == nil && len(known.Undecoded()) > 0 {
 		err = fmt.Errorf("there is no setting %s", known.Undecoded()[0])
 	}

@@ -229,14 +229,22 @@ func (s *Server) authorized(next handle) handle {
 		if r.missing != nil {
 			return r.missing
 		}
-		if !r.principal.May(r.route.Permission) {
-			return fault.New(fault.PermissionDenied, "the key lacks the permission %s", r.route.Permission)
-		}
-		if !r.principal.In(r.route.Permission, s.Environment) {
-			return fault.New(fault.PermissionDenied, "the key is for another environment than this server's, which is %s", s.Environment)
+		if err := s.permitted(r, r.route.Permission); err != nil {
+			return err
 		}
 		return next(w, r)
 	}
+}
+
+// permitted refuses a principal without a permission. Errors: PermissionDenied.
+func (s *Server) permitted(r *request, permission string) error {
+	if !r.principal.May(permission) {
+		return fault.New(fault.PermissionDenied, "the key lacks the permission %s", permission)
+	}
+	if !r.principal.In(permission, s.Environment) {
+		return fault.New(fault.PermissionDenied, "the key is for another environment than this server's, which is %s", s.Environment)
+	}
+	return nil
 }
 
 // principal returns the principal of the request. Errors: Unauthenticated.

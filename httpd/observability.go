@@ -29,7 +29,7 @@ func (s *Server) underObservability(path string) bool {
 type operation func(ctx context.Context, doc []byte) (logs.Result, error)
 
 func (s *Server) describeLogs(w http.ResponseWriter, r *request) error {
-	if err := s.admit(w, r); err != nil {
+	if err := s.admit(w.Header(), r); err != nil {
 		return err
 	}
 	return writeResult(w)(s.Logs.Describe(r.Context()))
@@ -51,7 +51,7 @@ func (s *Server) aggregateLogs(w http.ResponseWriter, r *request) error {
 // client disconnects. net/http notices that only because the body was read to
 // its end.
 func (s *Server) operate(w http.ResponseWriter, r *request, run operation) error {
-	if err := s.admit(w, r); err != nil {
+	if err := s.admit(w.Header(), r); err != nil {
 		return err
 	}
 	doc, err := r.document(w, maxBody)
@@ -62,14 +62,16 @@ func (s *Server) operate(w http.ResponseWriter, r *request, run operation) error
 }
 
 // admit counts an operation of the client's key and writes what the key has
-// left into headers. A request over the local socket has no key and no rate
+// left into headers, if these are not nil. A request over the local socket has no key and no rate
 // limit.
-func (s *Server) admit(w http.ResponseWriter, r *request) error {
+func (s *Server) admit(h http.Header, r *request) error {
 	if r.by == ByFile {
 		return nil
 	}
 	a, err := s.Logs.Admit(r.principal.Sub)
-	h := w.Header()
+	if h == nil {
+		return err
+	}
 	h.Set("RateLimit-Limit", strconv.Itoa(a.Limit))
 	h.Set("RateLimit-Remaining", strconv.Itoa(a.Remaining))
 	h.Set("RateLimit-Reset", seconds(a.Reset))

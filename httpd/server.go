@@ -24,6 +24,7 @@ import (
 	"sandbox/core/image"
 	"sandbox/logs"
 	"sandbox/logs/ingest"
+	"sandbox/mcp"
 	"sandbox/spool"
 )
 
@@ -37,6 +38,9 @@ type Config struct {
 	Images      *image.Store
 	Logs        *logs.Service  // nil to answer every query with 503
 	Ingest      *ingest.Writer // nil to store no logs
+	// Tools says what tools for language models work on, and their limits; nil
+	// for no tools.
+	Tools *mcp.Config
 	// Lines returns what takes the output of a command that the spool does not
 	// have, for the log table, and what is called behind the last of it. Neither
 	// waits. nil for none.
@@ -84,6 +88,7 @@ type Server struct {
 	local     *auth.Principal
 	summaries summaries
 	metrics   *metrics
+	mcp       *mcp.Server         // nil without tools
 	exporting *semaphore.Weighted // bytes of requests to ingest
 	by        [2]*http.Server     // one for each entrance
 
@@ -116,6 +121,9 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{Config: c, local: auth.Local(c.Environment), metrics: newMetrics(c.Runtime), exporting: semaphore.NewWeighted(4 * ingest.MaxBody)}
 	s.draining, s.drain = context.WithCancel(context.Background())
+	if err := s.newTools(); err != nil {
+		return nil, err
+	}
 	for _, e := range []Entrance{ByKey, ByFile} {
 		s.by[e] = &http.Server{
 			Handler:           s.handler(e),
@@ -143,6 +151,9 @@ func (s *Server) Serve(l net.Listener, e Entrance) error {
 func (s *Server) Close(ctx context.Context) error {
 	s.drain()
 	var errs []error
+	if s.mcp != nil {
+		errs = append(errs, s.mcp.Close(ctx))
+	}
 	for _, server := range s.by {
 		if err := server.Shutdown(ctx); err != nil {
 			errs = append(errs, server.Close())

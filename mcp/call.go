@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"runtime/debug"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,6 +32,11 @@ func add[In, Out any](s *Server, t tool, do func(context.Context, *session, In) 
 	in, err := schema[In]()
 	if err != nil {
 		return err
+	}
+	for _, p := range in.Properties { // a member that is left out needs no null, which not all models know
+		if slices.Contains(p.Types, "null") {
+			p.Type, p.Types = p.Types[1], nil
+		}
 	}
 	out, err := schema[Out]()
 	if err != nil {

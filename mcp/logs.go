@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"sandbox/client"
 	"sandbox/core/fault"
 )
 
@@ -13,15 +14,7 @@ type logArguments struct {
 	Parameters map[string]any `json:"parameters,omitempty" jsonschema:"values for placeholders {name:Type} of the statement: strings, numbers or booleans"`
 }
 
-// logResult is the result of query_logs (contract, section 9).
-type logResult struct {
-	QueryID    json.RawMessage `json:"queryId"`
-	Columns    json.RawMessage `json:"columns"`
-	Rows       json.RawMessage `json:"rows"`
-	Statistics json.RawMessage `json:"statistics"`
-}
-
-func queryLogs(ctx context.Context, s *session, in logArguments) (r logResult, err error) {
+func queryLogs(ctx context.Context, s *session, in logArguments) (r client.QueryResult, err error) {
 	doc, err := s.Logs(ctx, in.SQL, in.Parameters)
 	if err != nil {
 		return r, err
@@ -29,5 +22,6 @@ func queryLogs(ctx context.Context, s *session, in logArguments) (r logResult, e
 	if len(doc) > s.MaxOutput {
 		return r, fault.New(fault.ResultTooLarge, "the result has %d bytes and may have at most %d: select less, or add a LIMIT", len(doc), s.MaxOutput)
 	}
-	return r, fault.Wrap(fault.Internal, json.Unmarshal(doc, &r), "read the result of a log query")
+	err = json.Unmarshal(doc, &r)
+	return r, fault.Wrap(fault.Internal, err, "read the result of a log query")
 }

@@ -1,6 +1,6 @@
 // Package mcp offers boxes as the tools of a Model Context Protocol server, so that a
 // language model can run code in them. [Server.Serve] talks to one client over two
-// streams, [Server.ServeHTTP] to any number over HTTP. The boxes that a session makes
+// streams, [Server.Handler] to any number over HTTP. The boxes that a session makes
 // end with it.
 package mcp
 
@@ -63,15 +63,15 @@ func DefaultLimits() Limits {
 // Check refuses limits with which no tool could work. Errors: InvalidArgument.
 func (l Limits) Check() error {
 	for name, n := range map[string]int64{
-		"--max-boxes": int64(l.MaxBoxes), "--max-output": int64(l.MaxOutput), "--timeout": int64(l.Timeout),
-		"--max-timeout": int64(l.MaxTimeout), "--idle": int64(l.Idle),
+		"the most boxes of a session": int64(l.MaxBoxes), "the most output of a reply": int64(l.MaxOutput),
+		"the time of a command": int64(l.Timeout), "the time of an idle session": int64(l.Idle),
 	} {
 		if n <= 0 {
 			return fault.New(fault.InvalidArgument, "%s must be more than 0", name)
 		}
 	}
 	if l.Timeout > l.MaxTimeout {
-		return fault.New(fault.InvalidArgument, "--timeout is %v and must be at most --max-timeout, which is %v", l.Timeout, l.MaxTimeout)
+		return fault.New(fault.InvalidArgument, "the time of a command is %v and must be at most the longest, which is %v", l.Timeout, l.MaxTimeout)
 	}
 	return l.Box.Check()
 }
@@ -79,13 +79,13 @@ func (l Limits) Check() error {
 // Server answers the calls of clients. Its owner calls Close.
 type Server struct {
 	Config
-	tools   *sdk.Server
-	handler http.Handler
+	tools *sdk.Server
 
 	life context.Context // of all calls
 	end  context.CancelFunc
 
 	mu       sync.Mutex
+	handlers map[string]http.Handler // by owner
 	sessions map[*sdk.ServerSession]*session
 	ending   sync.WaitGroup // what removes the boxes of the sessions
 }
@@ -95,7 +95,7 @@ func New(c Config) (*Server, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, sessions: map[*sdk.ServerSession]*session{}}
+	s := &Server{Config: c, handlers: map[string]http.Handler{}, sessions: map[*sdk.ServerSession]*session{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.tools = sdk.NewServer(&sdk.Implementation{Name: "sandbox", Title: "Isolated Linux boxes", Version: core.Version}, &sdk.ServerOptions{
 		Instructions: instructions,

@@ -16,11 +16,11 @@ func TestLimits(t *testing.T) {
 		says   string // "" for no failure
 	}{
 		"as they are":      {func(*mcp.Limits) {}, ""},
-		"no boxes":         {func(l *mcp.Limits) { l.MaxBoxes = 0 }, "--max-boxes must be more than 0"},
-		"no output":        {func(l *mcp.Limits) { l.MaxOutput = -1 }, "--max-output must be more than 0"},
-		"no time":          {func(l *mcp.Limits) { l.Timeout = 0 }, "--timeout must be more than 0"},
-		"no time idle":     {func(l *mcp.Limits) { l.Idle = 0 }, "--idle must be more than 0"},
-		"more than most":   {func(l *mcp.Limits) { l.Timeout = time.Hour }, "--timeout is 1h0m0s and must be at most --max-timeout, which is 10m0s"},
+		"no boxes":         {func(l *mcp.Limits) { l.MaxBoxes = 0 }, "the most boxes of a session must be more than 0"},
+		"no output":        {func(l *mcp.Limits) { l.MaxOutput = -1 }, "the most output of a reply must be more than 0"},
+		"no time":          {func(l *mcp.Limits) { l.Timeout = 0 }, "the time of a command must be more than 0"},
+		"no time idle":     {func(l *mcp.Limits) { l.Idle = 0 }, "the time of an idle session must be more than 0"},
+		"more than most":   {func(l *mcp.Limits) { l.Timeout = time.Hour }, "the time of a command is 1h0m0s and must be at most the longest, which is 10m0s"},
 		"no such network":  {func(l *mcp.Limits) { l.Box.Network = "Bridge" }, "network"},
 		"too little space": {func(l *mcp.Limits) { l.Box.MemoryMiB = 1 }, "memory_mib"},
 	} {

@@ -1,11 +1,12 @@
 # Tools for language models: the official clients of the Model Context Protocol call
-# them. Python's comes from PyPI, Node's and the inspector from npm, with the newer
-# Node.js that the inspector needs.
+# them. Python's comes from PyPI, TypeScript's and the inspector from npm.
 TESTS    += test-mcp
 PACKAGES += python3-venv
 
 MCP_DIR  := test/mcp
 MCP_VENV := $(BUILD)/mcp/venv
+
+MCP_NODE := $(BUILD)/mcp/node
 
 .PHONY: test-mcp
 
@@ -15,5 +16,12 @@ $(MCP_VENV)/ready: $(MCP_DIR)/requirements.txt
 	$(MCP_VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-test-mcp: root deps build $(MCP_VENV)/ready ## run the tests of MCP with its official clients (needs root)
+# Scripts of packages are not run: nothing is compiled.
+$(MCP_NODE)/ready: $(MCP_DIR)/node/package-lock.json
+	@mkdir -p $(@D)
+	cp $(MCP_DIR)/node/package.json $< $(@D)/
+	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
+	@touch $@
+
+test-mcp: root deps build node-version $(MCP_VENV)/ready $(MCP_NODE)/ready ## run the tests of MCP with its official clients (needs root)
 	PYTHONDONTWRITEBYTECODE=1 $(GO) run ./test/leak/around $(MCP_VENV)/bin/python -m unittest discover -s $(MCP_DIR) $(MCPTESTS)

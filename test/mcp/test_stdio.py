@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import anyio
-from harness import SANDBOX, Home
+from harness import SANDBOX, Case, Home
 from mcp import MCPError
 
 
@@ -17,11 +17,8 @@ def setUpModule():
     unittest.addModuleCleanup(Stdio.home.close)
 
 
-class Stdio(unittest.IsolatedAsyncioTestCase):
+class Stdio(Case):
     home: Home
-
-    async def asyncSetUp(self):
-        asyncio.get_running_loop().set_debug(False)  # it tells of every slow step
 
     async def test_tools(self):
         async with self.home.client() as client:
@@ -213,8 +210,7 @@ class Raw(unittest.TestCase):
         self.begin()
         self.server.kill()
         self.server.wait(20)
-        while self.home.boxes("--local"):  # the shim notices it
-            pass
+        self.home.emptied("--local")
 
     def test_not_the_protocol(self):
         self.server.stdin.write("hello\n")

@@ -1,0 +1,118 @@
+"""The tools of a daemon over streamable HTTP, with the official SDK for Python."""
+
+import asyncio
+import json
+import subprocess
+import unittest
+import urllib.error
+import urllib.request
+
+from harness import Case, Daemon, Home
+
+CONFIG = """
+[mcp]
+memory_mib = 64
+max_boxes = 2
+idle = "3s"
+"""
+
+BOXES, LOGS = "Boxes", "observability.logs.query"
+
+
+class HTTP(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.home = Home()
+        cls.addClassCleanup(cls.home.close)
+        cls.daemon = Daemon(cls.home, CONFIG)
+        cls.addClassCleanup(cls.daemon.close)
+        cls.socket = ("--url", f"unix://{cls.home.path}/sandbox.sock")
+        cls.key = cls.daemon.key(BOXES)
+
+    def post(self, message, **headers):
+        """Sends a message and returns the status, the headers and the body of the answer."""
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
+        request = urllib.request.Request(self.daemon.url + "/v1/mcp", json.dumps(message).encode(), headers)
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as answer:
+            return answer.code, answer.headers, answer.read()
+
+    def open(self, key):
+        """Opens a session and returns its id."""
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        status, headers, _ = self.post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}, Authorization=f"Bearer {key}")
+        self.assertEqual(status, 200)
+        self.assertEqual(self.call(key, headers["Mcp-Session-Id"], {"jsonrpc": "2.0", "method": "notifications/initialized"})[0], 202)
+        return headers["Mcp-Session-Id"]
+
+    def call(self, key, session, message):
+        return self.post(message, Authorization=f"Bearer {key}", **{"Mcp-Session-Id": session})
+
+    async def test_box(self):
+        async with self.daemon.client(self.key) as client:
+            box = await client.call("create_box", name="web")
+            self.assertEqual((box["memory_mib"], box["auto_remove"]), (64, True))
+            await client.call("write_file", box="web", path="/a", content="hi")
+            self.assertEqual(await client.text("exec", box="web", cmd=["cat", "/a"]), "exit code 0\nstdout:\nhi")
+            self.assertEqual((await client.call("run", cmd=["echo", "hi"]))["stdout"], "hi\n")
+            await client.call("create_box")
+            self.assertEqual((await client.refused("create_box"))[0], "resource_exhausted")
+            async with self.daemon.client(self.key) as other:
+                self.assertEqual((await other.refused("exec", box="web", cmd=["true"]))[0], "box_not_found")
+            self.assertEqual(len(self.home.boxes(*self.socket)), 2)
+        self.home.emptied(*self.socket)
+
+    async def test_logs(self):
+        both = self.daemon.key(BOXES, LOGS)
+        async with self.daemon.client(self.key) as client:
+            self.assertEqual((await client.refused("query_logs", sql="SELECT 1"))[0], "permission_denied")
+        async with self.daemon.client(both) as client:
+            code, message = await client.refused("query_logs", sql="DROP TABLE otel_logs")
+            self.assertIn(code, ("sql_rejected", "unavailable"), message)  # the latter without an engine
+
+    async def test_session_of_another_key(self):
+        session, ping = self.open(self.key), {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        self.assertEqual(self.call(self.key, session, ping)[0], 200)
+        self.assertEqual(self.call(self.daemon.key(BOXES), session, ping)[0], 404)
+
+    async def test_idle_session_ends(self):
+        session = self.open(self.key)
+        params = {"name": "create_box", "arguments": {}}
+        self.assertEqual(self.call(self.key, session, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})[0], 200)
+        self.assertEqual(len(self.home.boxes(*self.socket)), 1)
+        self.home.emptied(*self.socket)
+        self.assertEqual(self.call(self.key, session, {"jsonrpc": "2.0", "id": 3, "method": "ping"})[0], 404)
+
+    async def test_refusals(self):
+        for headers, status, code in (
+            ({}, 401, "unauthenticated"),
+            ({"Authorization": "Bearer sbx_live_none"}, 401, "unauthenticated"),
+            ({"Authorization": "Bearer " + self.daemon.key(LOGS)}, 403, "permission_denied"),
+        ):
+            got, _, body = self.post({}, **headers)
+            self.assertEqual((got, json.loads(body)["error"]["code"]), (status, code))
+        for headers, status in (({"Mcp-Session-Id": "none"}, 404), ({"Content-Type": "text/plain"}, 415), ({"Accept": "text/html"}, 400)):
+            self.assertEqual(self.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, Authorization=f"Bearer {self.key}", **headers)[0], status)
+
+
+class Ends(Case):
+    """A daemon that ends takes the boxes of its sessions with it."""
+
+    async def test_daemon(self):
+        for stop in (subprocess.Popen.terminate, subprocess.Popen.kill):
+            with self.subTest(stop=stop.__name__), Home() as home:
+                daemon = Daemon(home)
+                async with asyncio.timeout(30):
+                    with self.assertRaises(BaseException):
+                        async with daemon.client(daemon.key(BOXES)) as client:
+                            await client.call("create_box")
+                            self.assertEqual(len(home.boxes("--local")), 1)
+                            daemon.close(stop)
+                            await client.call("list_boxes")
+                home.emptied("--local")
+
+
+if __name__ == "__main__":
+    unittest.main()
