@@ -189,17 +189,23 @@ func (c *Conn) Recv() (Frame, error) {
 	return f, nil
 }
 
-// readSize is the least number of bytes that one recvmsg asks for. Most frames
+// readSize is how many bytes the first recvmsg of a frame asks for. Most frames
 // fit into it.
 const readSize = 4096
 
-// fill reads until n bytes are buffered.
+// fill reads until n bytes are buffered. The rest of a frame is asked for
+// exactly: the kernel ends a read behind a message with descriptors, but only the
+// read that takes them, so that a longer one would take the next frame too.
 func (c *Conn) fill(n int) error {
 	for start := time.Now(); len(c.buf) < n; {
 		if c.timeout > 0 && time.Since(start) > c.timeout {
 			return fmt.Errorf("the connection ended inside a frame: %w", os.ErrDeadlineExceeded)
 		}
-		got, err := c.recvmsg(max(readSize, n-len(c.buf)))
+		size := n - len(c.buf)
+		if len(c.buf) == 0 {
+			size = readSize
+		}
+		got, err := c.recvmsg(size)
 		if err != nil {
 			return err
 		}

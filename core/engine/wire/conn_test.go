@@ -90,6 +90,32 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// TestRecvEndsWithDescriptors checks that a frame with descriptors is received
+// without the one behind it, however long it is: poll must report that one.
+func TestRecvEndsWithDescriptors(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{10, 4000, 5000, 100_000} {
+		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, peer := wire.NewConn(p[0], "conn"), wire.NewConn(p[1], "peer")
+		defer conn.Close()
+		defer peer.Close()
+		if err := errors.Join(
+			peer.Send(wire.TypeStarted, strings.Repeat("x", size), p[1]),
+			peer.Send(wire.TypeStop, nil),
+		); err != nil {
+			t.Fatal(err)
+		}
+		f, err := conn.Recv()
+		if err != nil || len(f.FDs) != 1 || conn.Buffered() {
+			t.Errorf("%d bytes: %d descriptors, %v; more was read: %t", size, len(f.FDs), err, conn.Buffered())
+		}
+		f.CloseFDs()
+	}
+}
+
 // same checks that two descriptors refer to the same file, and that the second
 // one is closed on exec.
 func same(t *testing.T, a, b int) {
