@@ -43,6 +43,8 @@ def test_execute(box: Box) -> None:
     late = backend.execute("echo begun; sleep 1000")
     assert late.exit_code == 124 and late.output.startswith("begun\n")
     assert backend.execute("sleep 1", timeout=0).exit_code == 0
+    long = backend.execute("echo " + "x" * 200_000)
+    assert long.exit_code == 126 and "at most" in long.output
     flood = backend.execute("head -c 100000000 /dev/zero", timeout=60)
     assert flood.truncated and flood.exit_code is None
 

@@ -65,6 +65,8 @@ def test_the_whole_self_check_runs() -> None:
 async def test_commands_that_fail(sandbox_env: SandboxEnvironment) -> None:
     missing = await sandbox_env.exec(["no-such-command"])
     assert (missing.returncode, missing.success) == (127, False) and "no-such-command" in missing.stderr
+    long = await sandbox_env.exec(["echo", "x" * 200_000])
+    assert long.returncode == 126 and "at most" in long.stderr
     assert "no such user" in (await sandbox_env.exec(["id"], user="nonexistent")).stderr
     with pytest.raises(TimeoutError) as late:
         await sandbox_env.exec(["sh", "-c", "echo begun; sleep 1000"], timeout=1)

@@ -21,7 +21,7 @@ from deepagents.backends.protocol import (
 )
 from deepagents.backends.sandbox import BaseSandbox
 
-from .. import AsyncBox, Box, ExecOptions, ResourceExhaustedError, Result, TimeoutError
+from .. import AsyncBox, Box, ExecOptions, InvalidArgumentError, ResourceExhaustedError, Result, TimeoutError
 from ._commands import by, failure, file_options, reading, status, writing
 
 _WORDS = {
@@ -51,6 +51,8 @@ class BoxBackend(BaseSandbox):
             return _response(self._box.run(*_shell(command), **self._options(timeout)))
         except (TimeoutError, ResourceExhaustedError) as e:
             return _cut_off(e)
+        except InvalidArgumentError as e:  # such as a command that is too long: the model can send another
+            return ExecuteResponse(e.message, 126)
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """The same for asyncio: a command whose task is cancelled is killed."""
@@ -58,6 +60,8 @@ class BoxBackend(BaseSandbox):
             return _response(await self._async.run(*_shell(command), **self._options(timeout)))
         except (TimeoutError, ResourceExhaustedError) as e:
             return _cut_off(e)
+        except InvalidArgumentError as e:  # such as a command that is too long: the model can send another
+            return ExecuteResponse(e.message, 126)
 
     def _options(self, timeout: int | None) -> ExecOptions:
         seconds = self._timeout if timeout is None else timeout

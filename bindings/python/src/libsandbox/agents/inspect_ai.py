@@ -26,9 +26,11 @@ from .. import (
     AsyncSandbox,
     BoxOptions,
     CanceledError,
+    ClosedError,
     EngineError,
     ExecOptions,
     ExecutionError,
+    InvalidArgumentError,
     InvalidStateError,
     NotFoundError,
     ResourceExhaustedError,
@@ -40,7 +42,7 @@ from .. import (
 )
 from ._commands import by, failure, file_options, reading, status, writing
 
-_GONE = (CanceledError, EngineError, InvalidStateError, NotFoundError, StoppedError, UnavailableError)
+_GONE = (CanceledError, ClosedError, EngineError, InvalidStateError, NotFoundError, StoppedError, UnavailableError)
 
 
 class BoxConfig(BaseModel, frozen=True, extra="forbid"):
@@ -115,7 +117,7 @@ class BoxEnvironment(SandboxEnvironment):
             options["timeout"] = timeout
         try:
             result = await self._run(*cmd, input=input, options=options)
-        except ExecutionError as e:
+        except (ExecutionError, InvalidArgumentError) as e:
             return _not_started(cmd, e)
         except TimeoutError as e:
             vars(e).update(truncated_output=e.stdout + e.stderr)  # inspect_ai shows it to the model
@@ -170,7 +172,7 @@ def _settings(config: SandboxEnvironmentConfigType | None) -> BoxConfig:
     return BoxConfig() if config is None else BoxConfig(image=config)
 
 
-def _not_started(cmd: list[str], error: ExecutionError) -> ExecResult[str]:
+def _not_started(cmd: list[str], error: SandboxError) -> ExecResult[str]:
     if error.message.endswith("permission denied"):
         raise PermissionError(errno.EACCES, error.message, cmd[0]) from None
     return ExecResult(False, error.exit_code or 126, error.stdout, error.stderr or error.message)
