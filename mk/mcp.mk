@@ -23,5 +23,5 @@ $(MCP_NODE)/ready: $(MCP_DIR)/node/package-lock.json
 	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 
-test-mcp: root deps build node-version $(MCP_VENV)/ready $(MCP_NODE)/ready ## run the tests of MCP with its official clients (needs root)
+test-mcp: root deps build deps-logs node-version $(MCP_VENV)/ready $(MCP_NODE)/ready ## run the tests of MCP with its official clients (needs root)
 	PYTHONDONTWRITEBYTECODE=1 $(GO) run ./test/leak/around $(MCP_VENV)/bin/python -m unittest discover -s $(MCP_DIR) $(MCPTESTS)

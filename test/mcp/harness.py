@@ -108,7 +108,8 @@ class Daemon:
 
     def close(self, stop=subprocess.Popen.terminate):
         stop(self.process)
-        self.process.wait()
+        code = self.process.wait()
+        assert stop != subprocess.Popen.terminate or code == 0, code
         self.reader.join()
         self.process.stderr.close()
 

@@ -69,8 +69,21 @@ class HTTP(Case):
         async with self.daemon.client(self.key) as client:
             self.assertEqual((await client.refused("query_logs", sql="SELECT 1"))[0], "permission_denied")
         async with self.daemon.client(both) as client:
-            code, message = await client.refused("query_logs", sql="DROP TABLE otel_logs")
-            self.assertIn(code, ("sql_rejected", "unavailable"), message)  # the latter without an engine
+            await client.call("run", cmd=["echo", "said in a box"])
+            query = {"sql": "SELECT Body FROM otel_logs WHERE Body = {said:String}", "parameters": {"said": "said in a box"}}
+            async with asyncio.timeout(30):  # rows are written behind the command's end
+                while not (found := await client.call("query_logs", **query))["rows"]:
+                    pass
+            self.assertEqual((found["rows"], found["columns"][0]["name"]), ([{"Body": "said in a box"}], "Body"))
+            self.assertEqual((await client.refused("query_logs", sql="DROP TABLE otel_logs"))[0], "sql_rejected")
+            self.assertEqual((await client.refused("query_logs", sql="SELECT repeat('a', 70000)"))[0], "result_too_large")
+
+    async def test_standard_streams_on_a_daemon(self):
+        async with self.home.client(where=self.socket) as client:
+            await client.call("create_box", name="far")
+            self.assertEqual(await client.text("exec", box="far", cmd=["cat"], stdin="hi"), "exit code 0\nstdout:\nhi")
+            self.assertEqual((await client.refused("query_logs", sql="DROP TABLE otel_logs"))[0], "sql_rejected")
+        self.home.emptied(*self.socket)
 
     async def test_session_of_another_key(self):
         session, ping = self.open(self.key), {"jsonrpc": "2.0", "id": 2, "method": "ping"}

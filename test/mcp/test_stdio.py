@@ -128,9 +128,10 @@ class Stdio(Case):
         async with self.home.client() as client:
             await client.call("create_box", name="busy")
             with anyio.move_on_after(0.5):
-                await client.call("exec", box="busy", cmd=["sleep", "50"])
-            while await self.processes(client, "busy"):
-                await asyncio.sleep(0.02)
+                await client.call("exec", box="busy", cmd=["sleep", "500"])
+            async with asyncio.timeout(20):
+                while await self.processes(client, "busy"):
+                    pass
 
     async def processes(self, client, box):
         """How many commands run in a box beside the one that counts."""

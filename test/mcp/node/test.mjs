@@ -46,7 +46,8 @@ for (const [name, transport] of Object.entries(transports)) {
     await call("exec", { box, cmd: ["sh", "-c", "until [ -e /begun ]; do sleep 0.01; done"] });
     late.abort();
     await assert.rejects(slow);
-    await call("exec", { box, cmd: ["sh", "-c", "while grep -q sleep /proc/[0-9]*/comm; do :; done"], timeout_ms: 20000 });
+    const gone = await call("exec", { box, cmd: ["sh", "-c", "while grep -q ^sleep /proc/[0-9]*/comm; do :; done"], timeout_ms: 20000 });
+    assert.equal(gone.structuredContent.exit_code, 0);
     await over.terminateSession?.(); // HTTP has sessions that outlive connections
     await client.close();
   });
