@@ -68,7 +68,9 @@ func (i serverInput) Write(p []byte) (int, error) {
 	return i.c.Write(p)
 }
 
-// Close ends the command's input. A second call does nothing. The session goes on.
+// Close ends the command's input. A second call does nothing. The session goes on. It
+// does not fail where the server has ended the session: a command that has ended
+// needs no end of its input, and if the connection was lost, the output says so.
 func (i serverInput) Close() error {
 	if i.c.closed.Swap(true) || i.c.ended.Load() {
 		return nil
@@ -76,7 +78,8 @@ func (i serverInput) Close() error {
 	if d := i.c.descriptors(); d != nil {
 		return d.closeInput() // which passes on first what is in the pipe
 	}
-	return i.c.CloseInput()
+	_ = i.c.CloseInput()
+	return nil
 }
 
 // Resize sets the size of the terminal.

@@ -85,6 +85,17 @@ static void input(void) {
   CHECK(out[0].length == 12 && memcmp(out[0].text, "one\ntwo\0end\n", 12) == 0);
   done(x, out);
 
+  x = start("exit 3", 1, NULL); /* ends before its input does, and before its output is read */
+  for (int running = 1; running;) {
+    char *info = NULL;
+    WORKS(sandbox_exec_info(x, &info, &err));
+    running = strstr(info, "\"status\":\"running\"") != NULL;
+    sandbox_free_string(info);
+  }
+  WORKS(sandbox_exec_close_stdin(x, &err));
+  CHECK(wait_for(x) == 3);
+  sandbox_exec_free(x);
+
   x = start("true", 0, NULL);
   FAILS(SANDBOX_INVALID_STATE, sandbox_exec_write_stdin(x, "x", 1, &err));
   SAYS("without an open input");
