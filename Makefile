@@ -65,8 +65,10 @@ root:
 
 test: root deps build $(TESTS) ## run all tests (needs root)
 
+# The suite of all surfaces takes longer than go test's own limit where the machine
+# is busy with something else.
 gotest:
-	$(GO) test $(GOTESTFLAGS) ./...
+	$(GO) test -timeout 25m $(GOTESTFLAGS) ./...
 
 race: root deps build ## run the Go tests under the race detector (needs root)
 	$(MAKE) gotest GOTESTFLAGS=-race
