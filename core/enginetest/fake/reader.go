@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -107,7 +107,8 @@ func (c *control) closeStdin() {
 }
 
 func (r *reader) Resize(_ context.Context, cols, rows int) error {
-	err := pty.Setsize(r.process.Stdout, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
+	size := unix.Winsize{Col: uint16(cols), Row: uint16(rows)}
+	err := core.WithFD(r.process.Stdout, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
 	return fault.Wrap(fault.InvalidState, err, "the command has no terminal")
 }
 
