@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -84,7 +85,8 @@ func TestProcessLimit(t *testing.T) {
 		if !strings.Contains(string(p), "full") {
 			return nil
 		}
-		if n := turnedAway(t, e, box.ID(), 100); n < 50 { // some get the place of one that just ended
+		takeLastProcesses(t, box)
+		if n := turnedAway(t, e, box.ID(), 100); n < 100 {
 			t.Errorf("%d of 100 commands above the limit were refused", n)
 		}
 		return x.Cancel(t.Context(), time.Millisecond)
@@ -94,6 +96,31 @@ func TestProcessLimit(t *testing.T) {
 		t.Errorf("got %+v, %v, want a canceled command", status, err)
 	}
 	awaitOutput(t, e, box.ID(), "alive\n", "echo", "alive")
+}
+
+var errStays = errors.New("the command stays")
+
+// takeLastProcesses starts commands that stay until one is refused, for example
+// in the place of the shell that filled the box.
+func takeLastProcesses(t *testing.T, box *core.Box) {
+	t.Helper()
+	for range 100 {
+		x, err := box.Exec(t.Context(), options.Exec{Cmd: []string{"sh", "-c", "echo stays; exec sleep 1000"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = x.Close() })
+		stays := func(stderr bool, _ []byte) error {
+			if stderr { // why it is refused
+				return nil
+			}
+			return errStays
+		}
+		if _, err := x.Stream(t.Context(), make([]byte, core.OutputBuffer), stays); !errors.Is(err, errStays) {
+			return
+		}
+	}
+	t.Error("a box without a free process starts 100 commands")
 }
 
 // turnedAway counts those of n commands at once for which there is no process.

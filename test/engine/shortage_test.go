@@ -56,8 +56,10 @@ func TestRecordsFrozen(t *testing.T) {
 	ctx, records := t.Context(), filepath.Join(b.Home, "records")
 
 	thaw := frozen.Dir(t, records)
-	if _, err := b.Engine.Stop(ctx, b.ID, time.Second); !fault.Is(err, fault.Storage) {
-		t.Errorf("stop: %v, want storage_error", err)
+	for range 2 { // the second finds the box stopped, and the record still running
+		if _, err := b.Engine.Stop(ctx, b.ID, time.Second); !fault.Is(err, fault.Storage) {
+			t.Errorf("stop: %v, want storage_error", err)
+		}
 	}
 	if _, err := b.Engine.Start(ctx, b.ID); !fault.Is(err, fault.Storage) {
 		t.Errorf("start: %v, want storage_error", err)
@@ -65,6 +67,9 @@ func TestRecordsFrozen(t *testing.T) {
 	thaw()
 	if _, err := b.Engine.Stop(ctx, b.ID, time.Second); !fault.Is(err, fault.InvalidState) {
 		t.Errorf("stop of a box that does not run: %v, want invalid_state", err)
+	}
+	if rec, err := b.Engine.Get(ctx, b.ID); err != nil || rec.Status != api.Stopped {
+		t.Errorf("after a stop that could not be written, the record says %v, %v", rec.Status, err)
 	}
 	if rec, err := b.Engine.Start(ctx, b.ID); err != nil || rec.Status != api.Running {
 		t.Fatalf("start: %v, %v", rec.Status, err)
@@ -78,6 +83,19 @@ func TestRecordsFrozen(t *testing.T) {
 	if rec, err := b.Engine.Get(ctx, b.ID); err != nil || rec.Status != api.Stopped {
 		t.Errorf("the record says %v, %v", rec.Status, err)
 	}
+}
+
+// The end of a box that can't be written is written as soon as it can be, without
+// another call.
+func TestEndRecordedLater(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	thaw := frozen.Dir(t, filepath.Join(b.Home, "records"))
+	if _, err := b.Engine.Stop(t.Context(), b.ID, time.Second); !fault.Is(err, fault.Storage) {
+		t.Errorf("stop: %v, want storage_error", err)
+	}
+	thaw()
+	boxes.AwaitState(t, b.Engine, b.ID, api.Stopped)
 }
 
 // The shim is killed at many moments of a start. The box can be started

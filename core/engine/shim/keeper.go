@@ -51,6 +51,7 @@ type box struct {
 	rec   record.Box
 	life  *life   // nil unless it runs
 	ended *ending // the end of the present life, or else of the last one
+	stale bool    // the record on disk says that the box runs, and it has ended
 }
 
 // ending tells when the end of a box's life has been noted, and how that went.
@@ -233,7 +234,7 @@ func (k *keeper) bringUp(b *box) error {
 		return err
 	}
 	b.mu.Lock()
-	b.rec = rec
+	b.rec, b.stale = rec, false
 	b.mu.Unlock()
 	k.adopt(b, life)
 	return nil
@@ -253,22 +254,52 @@ func (k *keeper) adopt(b *box, f *life) {
 }
 
 // noteEnd cleans up after a box whose init has ended, expectedly or not, and
-// writes the end to its record. A box with AutoRemove is removed instead.
+// writes the end to its record. A box with AutoRemove is removed instead. What
+// fails, for example because the disk is full, is repeated until it succeeds.
 func (k *keeper) noteEnd(b *box, f *life) {
 	k.launcher.cleanUp(b.rec.ID, f)
 	b.mu.Lock()
 	b.rec.InitEnded("the box's init ended by itself")
-	rec, ended := b.rec, b.ended
-	b.life = nil
+	ended := b.ended
+	b.life, b.stale = nil, true
 	b.mu.Unlock()
 	defer close(ended.noted)
-	if rec.Options.AutoRemove {
-		ended.err = k.forget(b)
-	} else {
-		ended.err = k.records.Put(rec.ID, rec, true)
+	if ended.err = k.writeEnd(b); ended.err != nil {
+		k.log.Error("record the end of a box", "box", b.rec.ID, "error", ended.err)
+		k.idle.enter()
+		go func() {
+			defer k.idle.leave()
+			k.insistOnEnd(b)
+		}()
 	}
-	if ended.err != nil {
-		k.log.Error("record the end of a box", "box", rec.ID, "error", ended.err)
+}
+
+// writeEnd writes to the record of a box that it has ended, or removes it.
+func (k *keeper) writeEnd(b *box) (err error) {
+	rec := b.record()
+	if rec.Options.AutoRemove {
+		err = k.forget(b)
+	} else {
+		err = k.records.Put(rec.ID, rec, true)
+	}
+	b.mu.Lock()
+	b.stale = err != nil
+	b.mu.Unlock()
+	return err
+}
+
+// insistOnEnd waits until the record on disk says that a box has ended, which
+// could not be written at first. It tries again every second: the kernel does not
+// tell anybody when a disk has room again.
+func (k *keeper) insistOnEnd(b *box) {
+	for stale := true; stale; {
+		time.Sleep(time.Second)
+		locked, err := k.lock(b.rec.ID) // which writes the record
+		if err != nil {
+			return // the box has been removed
+		}
+		stale = locked == b && b.isStale()
+		locked.change.Unlock()
 	}
 }
 
@@ -296,11 +327,11 @@ func (k *keeper) lock(id string) (*box, error) {
 	}
 	b.change.Lock()
 	b.awaitEnd()
-	if k.find(id) != b { // removed while we waited
+	k.mend(b)
+	if k.find(id) != b { // removed while we waited, or by mend
 		b.change.Unlock()
 		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
 	}
-	k.mend(b)
 	return b, nil
 }
 
@@ -310,10 +341,19 @@ func (k *keeper) find(id string) *box {
 	return k.boxes[id]
 }
 
+// isStale reports whether the record on disk still says that the box runs, since
+// its end could not be written.
+func (b *box) isStale() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stale
+}
+
 // awaitEnd waits, if the box's init has ended, until its end has been noted.
 func (b *box) awaitEnd() {
 	b.mu.Lock()
-	over, ended := b.life != nil && b.life.init.Ended(), b.ended
+	ended := b.ended
+	over := ended != nil && (b.life == nil || b.life.init.Ended())
 	b.mu.Unlock()
 	if over {
 		<-ended.noted
@@ -371,6 +411,9 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 	if err == nil {
 		defer conn.Close()
 	}
+	if life == nil && b.isStale() {
+		return core.Record{}, unrecorded(id, ended.err)
+	}
 	if life == nil {
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is not running", id)
 	}
@@ -389,9 +432,14 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 		<-ended.noted
 	}
 	if ended.err != nil {
-		return core.Record{}, fmt.Errorf("box %s has stopped, but its record could not be written: %w", id, ended.err)
+		return core.Record{}, unrecorded(id, ended.err)
 	}
 	return b.record().Record, nil
+}
+
+// unrecorded is the failure of a stop that was done and could not be written.
+func unrecorded(id string, err error) error {
+	return fmt.Errorf("box %s has stopped, but its record could not be written: %w", id, err)
 }
 
 // stopping writes to the box's record that the box is to stop, so that its end

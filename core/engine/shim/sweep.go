@@ -78,15 +78,17 @@ func (k *keeper) setAside(d store.Damaged) {
 	}
 }
 
-// mend writes the record of a box anew if it was damaged while this shim runs,
-// as the shim knows what it held.
+// mend writes the record of a box again if it was damaged while this shim runs,
+// as the shim knows what it held, and the end of a box that could not be written.
 func (k *keeper) mend(b *box) {
 	rec := b.record()
-	if _, err := k.records.Get(rec.ID); !errors.Is(err, store.ErrDamaged) {
-		return
+	switch _, err := k.records.Get(rec.ID); {
+	case errors.Is(err, store.ErrDamaged):
+		err := k.records.Put(rec.ID, rec, true)
+		k.log.Error("a damaged record was written again", "box", rec.ID, "error", err)
+	case b.isStale() && !errors.Is(err, os.ErrNotExist):
+		_ = k.writeEnd(b) // its failure was logged when the box ended
 	}
-	err := k.records.Put(rec.ID, rec, true)
-	k.log.Error("a damaged record was written again", "box", rec.ID, "error", err)
 }
 
 // takeOver adopts a box that runs, or else corrects its record. A box whose
