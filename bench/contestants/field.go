@@ -54,7 +54,7 @@ func SetUp(ctx context.Context, tools string, p harness.Pace) (*Field, error) {
 
 // Close ends and removes all that the run made.
 func (b *Field) Close(ctx context.Context) error {
-	err := errors.Join(b.service.Close(ctx), b.Ours.close(ctx), b.Peers.close(ctx), b.lab.close(ctx))
+	err := errors.Join(b.service.Close(ctx), b.Ours.Close(ctx), b.Peers.close(ctx), b.lab.close(ctx))
 	if err != nil {
 		return fmt.Errorf("cleaning up (%s is left): %w", b.Dir, err)
 	}

@@ -164,7 +164,7 @@ func (l *Lab) close(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
-	return errors.Join(l.Podman.close(ctx), l.Ours.close(ctx), l.Host.Close(), l.World.Close())
+	return errors.Join(l.Podman.close(ctx), l.Ours.Close(ctx), l.Host.Close(), l.World.Close())
 }
 
 // OursToOutput makes a box and runs a command in it, up to the first byte. The

@@ -19,10 +19,12 @@ import (
 
 // Ours is the library in this process, with a home of its own.
 type Ours struct {
-	host         *local.Host
-	Home, rootfs string
-	Why          string
-	Shim         Shim // known once the first box is made
+	host   *local.Host
+	Home   string
+	rootfs string // of its boxes, or image
+	image  string
+	Why    string
+	Shim   Shim // known once the first box is made
 }
 
 const ourIsolation = "user mount pid net ipc uts cgroup ns, cgroup, caps, masked paths, id-mapped overlay, seccomp"
@@ -57,7 +59,7 @@ func (o *Ours) Alone(unit string, n int, measure func(*harness.Row) error) []har
 // Create makes a box with all isolation on.
 func (o *Ours) Create(ctx context.Context) (*core.Box, error) {
 	opts := options.Defaults()
-	opts.RootfsPath = o.rootfs
+	opts.RootfsPath, opts.Image = o.rootfs, o.image
 	opts.CPUs = 1
 	return o.CreateWith(ctx, opts)
 }
@@ -65,7 +67,7 @@ func (o *Ours) Create(ctx context.Context) (*core.Box, error) {
 // CreateDefault makes a box with the default options.
 func (o *Ours) CreateDefault(ctx context.Context) (*core.Box, error) {
 	opts := options.Defaults()
-	opts.RootfsPath = o.rootfs
+	opts.RootfsPath, opts.Image = o.rootfs, o.image
 	return o.CreateWith(ctx, opts)
 }
 
@@ -135,8 +137,8 @@ func (o *Ours) CreateToOutput(ctx context.Context) (time.Duration, error) {
 	return took[0] + took[1], err
 }
 
-// close closes the home and waits until its shim has ended.
-func (o *Ours) close(ctx context.Context) error {
+// Close closes the home and waits until its shim has ended.
+func (o *Ours) Close(ctx context.Context) error {
 	if o == nil || o.host == nil {
 		return nil
 	}

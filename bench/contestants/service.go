@@ -151,5 +151,5 @@ func (s *Service) Close(ctx context.Context) error {
 		errs = append(errs, s.cmd.Process.Signal(unix.SIGTERM), s.cmd.Wait())
 		hung.Stop()
 	}
-	return errors.Join(append(errs, s.Bare.close(), s.Ours.close(ctx))...)
+	return errors.Join(append(errs, s.Bare.close(), s.Ours.Close(ctx))...)
 }

@@ -2,6 +2,7 @@ package measures
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sandbox/bench/contestants"
@@ -22,6 +23,32 @@ func measureCreate(ctx context.Context, b *contestants.Field) ([]harness.Row, er
 	return harness.Rows(harness.Millis, all,
 		harness.Bar{Contestant: "ours", Peer: "runc", Percentile: 50, Limit: 0.9},
 		harness.Bar{Contestant: "ours", Peer: "runc", Percentile: 99, Limit: 1.5},
+	), nil
+}
+
+// refill is the time that a pool is given to fill up again.
+const refill = 100 * time.Millisecond
+
+// measureWarm makes boxes one at a time, with time between them in which ours makes
+// the next one ready.
+func measureWarm(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
+	warm, err := b.Warm(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, warm.Close(context.WithoutCancel(ctx))) }()
+	pace := b.Pace
+	pace.Pause = max(pace.Pause, refill)
+	all := pace.Interleave(ctx,
+		warm.Contestant(warm.CreateToOutput),
+		b.Peers.Bwrap.Contestant(func(ctx context.Context) (time.Duration, error) {
+			t, err := b.Peers.Bwrap.Run(ctx, contestants.Hello...)
+			return t.First, err
+		}),
+	)
+	return harness.Rows(harness.Millis, all,
+		harness.Bar{Contestant: "ours", Peer: "bwrap", Percentile: 50, Limit: 0.85},
+		harness.Bar{Contestant: "ours", Peer: "bwrap", Percentile: 99, Limit: 1},
 	), nil
 }
 

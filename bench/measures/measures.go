@@ -14,6 +14,7 @@ import (
 // in which they run.
 var All = []Measurement{
 	{"create", "create + start + first output, no pool: from before the request to the first byte of `echo hi`", measureCreate},
+	{"create-warm", "the same from a pool of 2 boxes, 100 ms after the last one", measureWarm},
 	{"steps", "the steps of ours", measureSteps},
 	{"exec", "exec `echo hi` to its exit status, in a running box", measureExec},
 	{"stream", "1 GiB of text on stdout, read 64 KiB at a time", measureStream},

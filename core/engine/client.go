@@ -35,6 +35,10 @@ type Config struct {
 	// less, no box is created or started. 0 means no floor, and
 	// [DefaultDiskFloor] means 5 % of the disk or 1 GiB, whichever is less.
 	DiskFloorMiB int
+	// Pool is how many spares the home's shim keeps ready for creates like the
+	// last ones. The last create of the home counts. Below 0 each create makes
+	// a spare and then the box of it, which is for tests.
+	Pool int
 }
 
 // Client is the real [core.Engine]: boxes of Linux namespaces, made by the
@@ -84,7 +88,9 @@ func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 	if err := c.config.checkDisk(); err != nil {
 		return rec, err
 	}
-	err := c.shim.ask(ctx, wire.TypeCreate, record.ToWire(req), &rec)
+	asked := record.ToWire(req)
+	asked.Pool = c.config.Pool
+	err := c.shim.ask(ctx, wire.TypeCreate, asked, &rec)
 	if err != nil && ctx.Err() != nil {
 		// The shim may still finish the box, and nobody would know of it.
 		_ = c.Remove(context.WithoutCancel(ctx), req.ID, true)

@@ -25,7 +25,7 @@ func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
 	if err != nil {
 		return core.Usage{}, err
 	}
-	u := groupUsage(id)
+	u := groupUsage(b.Slot())
 	u.Network = traffic(b)
 	conn, err := c.dialInit(id)
 	if fault.Is(err, fault.InvalidState) {
@@ -47,11 +47,11 @@ func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
 	return u, nil
 }
 
-// groupUsage returns the CPU time and memory that a box uses, from its cgroups
+// groupUsage returns the CPU time and memory that the box of a slot uses, from its cgroups
 // on the host (cgroup2 or v1). A value that can't be read counts as 0.
-func groupUsage(id string) core.Usage {
+func groupUsage(slot string) core.Usage {
 	group := func(controller, file string) string {
-		b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", controller, "sandbox", id, file))
+		b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", controller, "sandbox", slot, file))
 		if err != nil {
 			return ""
 		}

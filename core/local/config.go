@@ -34,6 +34,9 @@ type file struct {
 	// that, no box is made or started. 0 means no floor. If it is left out, the
 	// floor is 5 % of the disk or 1 GiB, whichever is less.
 	DiskFloorMiB int `toml:"disk_floor_mib"`
+	// Pool is how many boxes the shim keeps ready for creates like the last
+	// ones. 0, the default, is none; -1 is for tests: see [engine.Config].
+	Pool int `toml:"pool"`
 	// Limits hold for each box that is made from now on.
 	Limits struct {
 		// Processes is how many processes and threads a box may have.
@@ -55,6 +58,9 @@ var builtin = map[string]string{
 // maxDiskFloorMiB is the largest disk_floor_mib that is accepted: the size of
 // the largest disk of a box.
 const maxDiskFloorMiB = options.MaxDiskSizeGB << 10
+
+// maxPool is the largest pool that is accepted: a ready box takes up some 2 MB.
+const maxPool = 64
 
 // maxProcesses is the largest limits.processes that is accepted: a quarter of the
 // most that a kernel can have in all.
@@ -96,6 +102,9 @@ func readFile(home string) (file, error) {
 	}
 	if meta.IsDefined("disk_floor_mib") && (f.DiskFloorMiB < 0 || f.DiskFloorMiB > maxDiskFloorMiB) {
 		problems = append(problems, fmt.Sprintf("disk_floor_mib is %d, want 0 (none) to %d", f.DiskFloorMiB, maxDiskFloorMiB))
+	}
+	if f.Pool < -1 || f.Pool > maxPool {
+		problems = append(problems, fmt.Sprintf("pool is %d, want 0 (none) to %d", f.Pool, maxPool))
 	}
 	if f.Limits.Processes < 1 || f.Limits.Processes > maxProcesses {
 		problems = append(problems, fmt.Sprintf("limits.processes is %d, want 1 to %d", f.Limits.Processes, maxProcesses))

@@ -26,6 +26,8 @@ func TestConfigFile(t *testing.T) {
 		"no processes":   {"[limits]\nprocesses = 0\n", "limits.processes is 0, want 1 to 1048576", "", ""},
 		"too many":       {"[limits]\nprocesses = 1048577\n", "limits.processes is 1048577", "", ""},
 		"another limit":  {"[limits]\nthreads = 1\n", `no setting is called "limits.threads"`, "", ""},
+		"a pool":         {"pool = 2\n", "", "docker.io/library/debian:latest", "docker.io/library/node:lts-slim"},
+		"a lake":         {"pool = 65\n", "pool is 65, want 0 (none) to 64", "", ""},
 		"not TOML":       {"pull = ", "config.toml", "", ""},
 		"a wrong type":   {"aliases = 7", "aliases", "", ""},
 		"a wrong alias":  {"[aliases]\n\"a/b\" = \"x\"\n", `alias "a/b"`, "", ""},

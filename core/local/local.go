@@ -69,7 +69,7 @@ func Open(c Config) (*Host, error) {
 		return nil, err
 	}
 	e, err := engine.Open(engine.Config{
-		Home: home, Beside: c.Beside, HelperDir: c.HelperDir, Cached: c.Cached, DiskFloorMiB: settings.DiskFloorMiB,
+		Home: home, Beside: c.Beside, HelperDir: c.HelperDir, Cached: c.Cached, DiskFloorMiB: settings.DiskFloorMiB, Pool: settings.Pool,
 	})
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add(append(frame(wire.TypeStart, 0, `{"cmd":["cat"],"stdin":true,"timeout_ms":-1}`), frame(wire.TypeSignal, 0, `{"signal":-9}`)...))
 	f.Add(append(frame(wire.TypeStart, 0, `{"cmd":["sleep","9"]}`), frame(wire.TypeCancel, 0, `{"grace_ms":-9}`)...))
 	f.Add(frame(wire.TypeAttach, 0, `{"id":"exec_a"}`))
-	f.Add(frame(wire.TypeConfig, 0, `{}`))
+	f.Add(frame(wire.TypePrepare, 0, `{}`))
 	f.Add(frame(wire.TypeStats, 4, ``))
 	f.Add(frame(255, 255, "\x00"))
 	f.Add([]byte("\xff\xff\xff\xff\x00\x00"))

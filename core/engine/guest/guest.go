@@ -136,44 +136,71 @@ func rtSigaction(sig unix.Signal, set, old *sigaction) error {
 	return nil
 }
 
-// begin receives the configuration, sets up the box, starts the spawner and
-// waits until the shim tells it to go. It returns the listening socket too.
+// begin prepares the box, waits until the shim says which one it is, and sets it
+// up. It returns the listening socket too.
 func begin(control *wire.Conn) (*guest, int, error) {
 	defer control.Close()
-	f, err := control.Recv()
-	if err != nil {
-		return nil, 0, fmt.Errorf("read the configuration: %w", err)
-	}
-	if f.Type != wire.TypeConfig || len(f.FDs) < 3 {
-		return nil, 0, fmt.Errorf("%w: got frame %d with %d descriptors, want the configuration", wire.ErrProtocol, f.Type, len(f.FDs))
-	}
 	g := &guest{execs: map[string]*exec{}, children: map[int]*exec{}}
+	listener, err := g.prepare(control)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := receive(control, wire.TypeConfig)
+	if err != nil {
+		return nil, 0, err
+	}
 	if err := f.Decode(&g.config); err != nil {
 		return nil, 0, err
 	}
+	if err := g.become(); err != nil {
+		return nil, 0, err
+	}
+	return g, listener, control.Send(wire.TypeReady, nil)
+}
+
+// prepare does what is the same for every box, and returns the listening socket.
+func (g *guest) prepare(control *wire.Conn) (listener int, err error) {
+	f, err := receive(control, wire.TypePrepare)
+	if err != nil {
+		return 0, err
+	}
+	if len(f.FDs) < 3 {
+		return 0, fmt.Errorf("%w: got %d descriptors, want 3 and lists of tasks", wire.ErrProtocol, len(f.FDs))
+	}
 	g.oom = oomKills{os.NewFile(uintptr(f.FDs[2]), "oom kills")}
 	if err := g.open(f.FDs[1]); err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	if err := loopbackUp(); err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	if err := hideInit(); err != nil {
-		return nil, 0, err
-	}
-	if err := writeFiles("/etc", g.config.Files); err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	if g.spawner, err = startSpawner(f.FDs[3:]); err != nil {
-		return nil, 0, err
+		return 0, err
 	}
-	if err := control.Send(wire.TypeReady, nil); err != nil {
-		return nil, 0, err
+	return f.FDs[0], control.Send(wire.TypeReady, nil)
+}
+
+// become gives the box its host name and its files in /etc.
+func (g *guest) become() error {
+	if err := unix.Sethostname([]byte(g.config.Hostname)); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
 	}
-	if f2, err := control.Recv(); err != nil || f2.Type != wire.TypeGo {
-		return nil, 0, fmt.Errorf("wait for the shim's go-ahead: got frame %d: %w", f2.Type, err)
+	return writeFiles("/etc", g.config.Files)
+}
+
+// receive returns the next frame of the shim, which must be of type t.
+func receive(control *wire.Conn, t wire.Type) (wire.Frame, error) {
+	f, err := control.Recv()
+	if err == nil && f.Type != t {
+		err = wire.ErrProtocol
 	}
-	return g, f.FDs[0], nil
+	if err != nil {
+		return f, fmt.Errorf("wait for frame %d of the shim: got frame %d: %w", t, f.Type, err)
+	}
+	return f, nil
 }
 
 // open opens the files that every exec needs. It does so before anything of the

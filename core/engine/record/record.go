@@ -4,6 +4,7 @@
 package record
 
 import (
+	"cmp"
 	"path/filepath"
 	"time"
 
@@ -22,6 +23,8 @@ type Box struct {
 	Init    process.Identity `json:"init"`           // the box's init, while it runs
 	Link    string           `json:"link,omitempty"` // the host's end of the box's network link, while it runs
 	Owner   process.Identity `json:"owner"`          // the process with which the box ends; zero for none
+	// Spare is the spare that the box was made of, while it runs; "" for none.
+	Spare string `json:"spare,omitempty"`
 	// Stopping says that a stop was requested. From then on, whatever ends init,
 	// the box counts as stopped and not as failed.
 	Stopping bool `json:"stopping,omitempty"`
@@ -39,6 +42,10 @@ func OfDamaged(d store.Damaged) Box {
 	b.StoppedAt, b.UpdatedAt = &at, at
 	return b
 }
+
+// Slot returns the name that the box's cgroups and libcontainer's state of it have
+// while it runs: that of the spare it was made of, or else its id.
+func (b Box) Slot() string { return cmp.Or(b.Spare, b.ID) }
 
 // Dir returns the directory of a box's files.
 func Dir(home, id string) string { return filepath.Join(home, "boxes", id) }
@@ -74,7 +81,7 @@ func (b *Box) Fail(reason string, err error) {
 // Ended puts the box into a state in which it has no processes.
 func (b *Box) Ended(s api.BoxStatus, reason string) {
 	now := time.Now().UTC()
-	b.Status, b.Reason, b.PID, b.Init, b.Link, b.Stopping = s, reason, 0, process.Identity{}, "", false
+	b.Status, b.Reason, b.PID, b.Init, b.Link, b.Spare, b.Stopping = s, reason, 0, process.Identity{}, "", "", false
 	b.StoppedAt, b.UpdatedAt = &now, now
 }
 

@@ -88,7 +88,7 @@ func withoutGroups(id string) *cgroups.Cgroup {
 // groups stands for the cgroup directories of one box. The box's own directory
 // in each hierarchy has the limits of the whole box. Below one of them the box's
 // root may make directories for execs, but it can't change any limit.
-type groups string // the box's id
+type groups string // the box's slot
 
 // dir returns the box's directory in the hierarchy of a v1 controller.
 func (g groups) dir(controller string) string {
@@ -356,7 +356,7 @@ func (g groups) delegate(base int) (*os.File, error) {
 }
 
 // files opens the files of the groups that init needs, in the order that
-// [wire.TypeConfig] says.
+// [wire.TypePrepare] says.
 func (g groups) files(base int) ([]*os.File, error) {
 	tree, err := g.delegate(base)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,7 +17,6 @@ import (
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/hostpath"
-	"sandbox/core/ids"
 	"sandbox/core/options"
 	"sandbox/core/store"
 )
@@ -37,6 +35,7 @@ type keeper struct {
 	idle     *idle
 	flushes  atomic.Int64 // how many were requested and are not done
 	queue    queue
+	pool     *pool
 
 	mu     sync.Mutex
 	boxes  map[string]*box
@@ -46,6 +45,7 @@ type keeper struct {
 // box is one box of the home.
 type box struct {
 	change sync.Mutex // one start, stop or removal at a time
+	spare  *spare     // of which the box is to be made, until it is started; guarded by change
 
 	mu    sync.Mutex
 	rec   record.Box
@@ -66,162 +66,17 @@ func (b *box) record() record.Box {
 	return b.rec
 }
 
-// create makes a box and starts it, unless left says that the client which
-// requested the box has hung up. If the box exists already, create returns it.
-func (k *keeper) create(req core.CreateRequest, owner process.Identity, left func() bool) (core.Record, error) {
-	if !ids.Box.Valid(req.ID) {
-		return core.Record{}, fault.New(fault.Engine, "%q is not a box id", req.ID)
-	}
-	if len(req.Image.Layers) == 0 {
-		return core.Record{}, fault.New(fault.Image, "image %q has no layers: import it again", req.Options.Image)
-	}
-	if err := k.checkRootfs(req.Options); err != nil {
-		return core.Record{}, err
-	}
-	if err := k.checkVolumes(req.Options.Volumes); err != nil {
-		return core.Record{}, err
-	}
-	for {
-		if rec, err := k.again(req.ID); err != nil || rec.ID != "" {
-			return rec, err
-		}
-		b, err := k.reserve(req, owner)
-		if err != nil {
-			return core.Record{}, err
-		}
-		if b != nil {
-			return k.complete(b, left)
-		}
-	}
-}
-
-// complete starts a box that reserve has made, and unlocks it.
-func (k *keeper) complete(b *box, left func() bool) (core.Record, error) {
-	defer b.change.Unlock()
-	// A client that has left may have requested the box's removal before
-	// reserve, and got the answer that there is no such box. A removal that
-	// is requested from here on waits until we release b.change.
-	if left() {
-		return core.Record{}, errors.Join(fault.New(fault.Canceled, "the client that asked for the box has disconnected"), k.undo(b))
-	}
-	if err := k.bringUp(b); err != nil {
-		return core.Record{}, errors.Join(err, k.undo(b))
-	}
-	rec := b.record()
-	if rec.Owner.PID != 0 {
-		k.watchOwner(rec.Owner)
-	}
-	return rec.Record, nil
-}
-
-// undo removes a box that could not be brought up. What can't be removed for lack
-// of descriptors is removed once there are some again. The caller holds b.change.
-func (k *keeper) undo(b *box) error {
-	id := b.rec.ID
-	err := k.forget(b)
-	if _, unclean := k.launcher.unclean.Load(id); unclean || fault.Short(err) {
-		k.idle.enter()
-		go func() {
-			defer k.idle.leave()
-			k.insist(id, func() error {
-				_, err := k.again(id) // leaves the box alone if its create was repeated and worked
-				return err
-			})
-		}()
-	}
-	return err
-}
-
-// insist calls remove, which removes a box that nobody asks for any more, until
-// nothing fails for lack of descriptors and nothing of the box is left. It waits a
-// second before each further try: the kernel does not tell anybody when a
-// descriptor is free again.
-func (k *keeper) insist(id string, remove func() error) {
-	for try := 1; ; try++ {
-		err := remove()
-		gone := err == nil || fault.Is(err, fault.BoxNotFound)
-		if !gone && (try == 1 || !fault.Short(err)) {
-			k.log.Error("remove a box that nobody owns", "box", id, "error", err)
-		}
-		if gone && k.clean(id) || !gone && !fault.Short(err) {
-			return
-		}
-		time.Sleep(time.Second)
-	}
-}
-
-// clean reports whether nothing is left of a box that was removed. What a clean
-// that failed has left, it tries to remove again.
-func (k *keeper) clean(id string) bool {
-	if _, left := k.launcher.unclean.Load(id); !left {
-		return true
-	}
-	k.sweepGroups()
-	_, left := k.launcher.unclean.Load(id)
-	return !left
-}
-
-// again returns the box with this id, in whatever state, if it was requested
-// before: the shim or the client may have died before the answer. It waits for
-// the create that makes the box, and removes what a failed create could not
-// take away. It returns an empty record where create has to make the box.
-func (k *keeper) again(id string) (core.Record, error) {
-	b, err := k.lock(id)
-	if err != nil {
-		return core.Record{}, nil // there is no such box, which is the usual case
-	}
-	defer b.change.Unlock()
-	if rec := b.record().Record; rec.Status != api.Created {
-		return rec, nil
-	}
-	return core.Record{}, k.forget(b)
-}
-
-// reserve makes a box with a name and a range of ids of its own, and writes its
-// record. It returns the box with b.change locked; the caller unlocks it. It
-// returns nil if another create has made a box with this id meanwhile.
-func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, error) {
-	now := time.Now().UTC()
-	b := &box{rec: record.Box{
-		Record: core.Record{ID: req.ID, Options: req.Options, ImageID: req.Image.ID, Status: api.Created, CreatedAt: now, UpdatedAt: now},
-		Image:  req.Image, Owner: owner,
-	}}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.boxes[req.ID] != nil {
-		return nil, nil
-	}
-	used := make(map[int]bool, len(k.boxes))
-	for _, other := range k.boxes {
-		rec := other.record()
-		if req.Options.Name != "" && rec.Options.Name == req.Options.Name {
-			return nil, fault.New(fault.AlreadyExists, "a box named %q exists", req.Options.Name)
-		}
-		used[rec.UIDBase] = true
-	}
-	if len(used) >= core.MaxBoxes {
-		return nil, fault.New(fault.ResourceExhausted, "the home has %d boxes, which is the most: remove some", core.MaxBoxes)
-	}
-	// The range is random, so that homes, which know nothing of each other's
-	// boxes, rarely use the same one.
-	n := rand.IntN(core.MaxBoxes)
-	for used[firstID+n*idsPerBox] {
-		n = (n + 1) % core.MaxBoxes
-	}
-	b.rec.UIDBase = firstID + n*idsPerBox
-	if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
-		return nil, err
-	}
-	b.change.Lock()
-	k.boxes[b.rec.ID] = b
-	return b, nil
+func (b *box) set(rec record.Box) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rec = rec
 }
 
 // bringUp starts a box and writes to its record that it runs. On failure the box
 // stays as it was, both in memory and on disk. The caller holds b.change.
 func (k *keeper) bringUp(b *box) error {
 	rec := b.record()
-	life, err := k.launcher.launch(rec)
+	life, err := k.raise(b, &rec)
 	if err != nil {
 		return err
 	}
@@ -230,7 +85,7 @@ func (k *keeper) bringUp(b *box) error {
 		rec.Link, rec.Options.Ports = life.net.Link, life.net.Ports
 	}
 	if err := k.records.Put(rec.ID, rec, true); err != nil {
-		k.launcher.end(rec.ID, life)
+		k.launcher.end(life)
 		return err
 	}
 	b.mu.Lock()
@@ -257,7 +112,7 @@ func (k *keeper) adopt(b *box, f *life) {
 // writes the end to its record. A box with AutoRemove is removed instead. What
 // fails, for example because the disk is full, is repeated until it succeeds.
 func (k *keeper) noteEnd(b *box, f *life) {
-	k.launcher.cleanUp(b.rec.ID, f)
+	k.launcher.cleanUp(f)
 	b.mu.Lock()
 	b.rec.InitEnded("the box's init ended by itself")
 	ended := b.ended
@@ -388,9 +243,7 @@ func (k *keeper) startFailed(b *box, err error) {
 		k.log.Error("record a failed start", "box", rec.ID, "error", err)
 		return
 	}
-	b.mu.Lock()
-	b.rec = rec
-	b.mu.Unlock()
+	b.set(rec)
 }
 
 // stopSlack is how much longer than its grace period a stop may take before the
@@ -427,7 +280,7 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 	select {
 	case <-ended.noted:
 	case <-time.After(stopSlack):
-		groups(id).kill()
+		groups(life.slot).kill()
 		_ = life.handle.Kill()
 		<-ended.noted
 	}
@@ -516,15 +369,15 @@ func (k *keeper) watchOwner(owner process.Identity) {
 		awaitProcess(owner)
 		k.mu.Lock()
 		delete(k.owners, owner)
-		var orphans []string
+		orphans := map[string]string{} // the slots, by the boxes' ids
 		for id, b := range k.boxes {
-			if b.record().Owner == owner {
-				orphans = append(orphans, id)
+			if rec := b.record(); rec.Owner == owner {
+				orphans[id] = rec.Slot()
 			}
 		}
 		k.mu.Unlock()
-		for _, id := range orphans {
-			k.insist(id, func() error { return k.remove(id, true) })
+		for id, slot := range orphans {
+			k.insist(id, slot, func() error { return k.remove(id, true) })
 		}
 	}()
 }

@@ -1,15 +1,12 @@
 package shim
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,20 +36,22 @@ type launcher struct {
 	state   string   // libcontainer's directory
 	program *os.File // sandbox-init
 	network *network.Host
-	unclean *sync.Map // by id, the boxes of which something could not be removed
+	unclean *sync.Map // by slot, the boxes of which something could not be removed
 	log     *slog.Logger
 }
 
 // life is the part of a box that exists only while the box runs.
 type life struct {
-	init   process.Identity
-	handle *process.Handle
-	reap   func()       // collects init once it has ended
-	net    *network.Box // nil for network None
+	slot    string // see record.Box.Slot
+	init    process.Identity
+	handle  *process.Handle
+	reap    func()       // collects init once it has ended
+	net     *network.Box // nil for network None
+	control *wire.Conn   // leads to init until the life is settled; nil for an adopted one
 }
 
 // launch starts a box. On failure nothing of it is left in the kernel.
-func (l launcher) launch(b record.Box) (f *life, err error) {
+func (l launcher) launch(b record.Box) (*life, error) {
 	if err := l.cleanAgain(b.ID); err != nil {
 		return nil, err
 	}
@@ -61,33 +60,52 @@ func (l launcher) launch(b record.Box) (f *life, err error) {
 	if err != nil {
 		return nil, engineFault(err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, closeNetwork(net))
-		}
-	}()
 	tree := stagedTree(b.ID)
 	defer tree.unmount() // by then init has the tree in its own mount namespace
-	mounted := make(chan error, 1)
-	go func() { mounted <- l.mount(&tree, b) }() // while the cgroups are made
-	control, child, err := socketPair()
-	if err != nil {
-		<-mounted //nolint:errcheck // its failure would say less
-		return nil, fault.Wrap(fault.ResourceExhausted, err, "make a socket")
+	f, err := l.prepare(b, &tree, net)
+	if err == nil {
+		err = l.settle(f, b)
 	}
-	defer control.Close()
-	defer child.Close()
-	life, err := l.run(b, tree.root, child, mounted)
 	if err != nil {
 		return nil, l.explain(err, tree.root, full)
 	}
-	_ = child.Close() // only init has this end now, so its death reads as EOF
-	if err := l.greet(b, life.init.PID, net, control); err != nil {
-		l.end(b.ID, life)
-		return nil, l.explain(fmt.Errorf("start the box's init: %w", err), tree.root, full)
+	return f, nil
+}
+
+// spare makes a life that is not settled yet. On failure nothing of it is left in
+// the kernel.
+func (l launcher) spare(b record.Box) (*life, error) {
+	net, err := l.reservePorts(b.Options)
+	if err != nil {
+		return nil, err
 	}
-	life.net = net
-	return life, nil
+	tree := stagedTree(b.ID)
+	defer tree.unmount()
+	return l.prepare(b, &tree, net)
+}
+
+// prepare makes everything of a box up to an init that waits to hear which box it
+// is in. b.ID becomes the slot. On failure nothing is left in the kernel, and net
+// is closed.
+func (l launcher) prepare(b record.Box, tree *tree, net *network.Box) (f *life, err error) {
+	mounted := make(chan error, 1)
+	go func() { mounted <- l.mount(tree, b) }() // while the cgroups are made
+	control, child, err := socketPair()
+	if err != nil {
+		<-mounted //nolint:errcheck // its failure would say less
+		return nil, errors.Join(fault.Wrap(fault.ResourceExhausted, err, "make a socket"), closeNetwork(net))
+	}
+	defer child.Close()
+	if f, err = l.run(b, tree.root, child, mounted); err != nil {
+		return nil, errors.Join(err, control.Close(), closeNetwork(net))
+	}
+	_ = child.Close() // only init has this end now, so its death reads as EOF
+	f.slot, f.control, f.net = b.ID, control, net
+	if err := l.equip(f, b); err != nil {
+		l.end(f)
+		return nil, fmt.Errorf("start the box's init: %w", err)
+	}
+	return f, nil
 }
 
 // mount makes the box's root file system, with everything that is mounted in it
@@ -185,9 +203,9 @@ func (f *life) hold(p *libcontainer.Process) error {
 	return err
 }
 
-// greet sends init what it needs, confines the thread that starts commands,
-// and lets it serve.
-func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.Conn) error {
+// equip hands a new init its descriptors, connects it to its network, and waits
+// until it is prepared and has confined the thread that starts commands.
+func (l launcher) equip(f *life, b record.Box) error {
 	dir, err := openPath(record.Dir(l.home, b.ID))
 	if err != nil {
 		return err
@@ -198,40 +216,54 @@ func (l launcher) greet(b record.Box, pid int, net *network.Box, control *wire.C
 		return err
 	}
 	defer unix.Close(listener)
-	if err := groups(b.ID).adopt(pid); err != nil {
+	if err := groups(f.slot).adopt(f.init.PID); err != nil {
 		return fmt.Errorf("put init into its cgroup: %w", err)
 	}
-	files, err := groups(b.ID).files(b.UIDBase)
+	files, err := groups(f.slot).files(b.UIDBase)
 	if err != nil {
 		return err
 	}
 	defer closeAll(files)
 	fds := []int{listener}
-	for _, f := range files {
-		fds = append(fds, int(f.Fd()))
+	for _, file := range files {
+		fds = append(fds, int(file.Fd()))
 	}
-	config, err := guestConfig(b, net)
-	if err != nil {
+	if err := f.control.Send(wire.TypePrepare, nil, fds...); err != nil {
 		return err
 	}
-	if err := control.Send(wire.TypeConfig, config, fds...); err != nil {
-		return err
-	}
-	connected := connect(net, pid, b.UIDBase) // meanwhile init prepares itself
-	if err := expect(control, wire.TypeReady, nil); err != nil {
+	connected := connect(f.net, f.init.PID, b.UIDBase) // meanwhile init prepares itself
+	if err := expect(f.control, wire.TypeReady, nil); err != nil {
 		return err // it says why init ended; connected then failed only because of that
 	}
 	if connected != nil {
 		return connected
 	}
-	if err := groups(b.ID).split(pid, b.Options); err != nil {
+	if err := groups(f.slot).split(f.init.PID, b.Options); err != nil {
 		return fmt.Errorf("put init into its cgroup: %w", err)
 	}
-	return control.Send(wire.TypeGo, nil)
+	return nil
+}
+
+// settle makes a prepared life that of box b: its init gets the box's settings, and
+// serves. On failure the life is ended.
+func (l launcher) settle(f *life, b record.Box) error {
+	defer f.control.Close()
+	config, err := guestConfig(b, f.net)
+	if err == nil {
+		err = f.control.Send(wire.TypeConfig, config)
+	}
+	if err == nil {
+		err = expect(f.control, wire.TypeReady, nil)
+	}
+	if err != nil {
+		l.end(f)
+		return fmt.Errorf("start the box's init: %w", err)
+	}
+	return nil
 }
 
 func guestConfig(b record.Box, net *network.Box) (wire.Config, error) {
-	c := wire.Config{ImageEnv: b.Image.Env, Env: b.Options.Env, WorkingDir: b.Options.WorkingDir, User: b.Options.User}
+	c := wire.Config{Hostname: hostname(b), ImageEnv: b.Image.Env, Env: b.Options.Env, WorkingDir: b.Options.WorkingDir, User: b.Options.User}
 	if c.WorkingDir == "" {
 		c.WorkingDir = b.Image.WorkingDir
 	}
@@ -245,32 +277,35 @@ func guestConfig(b record.Box, net *network.Box) (wire.Config, error) {
 
 // end kills a box's init, waits until it has ended, and removes the box's kernel
 // objects.
-func (l launcher) end(id string, f *life) {
+func (l launcher) end(f *life) {
 	_ = f.handle.Kill()
 	_ = f.handle.Wait()
-	l.cleanUp(id, f)
+	l.cleanUp(f)
 }
 
 // cleanUp removes the kernel objects of a box that has ended.
-func (l launcher) cleanUp(id string, f *life) {
+func (l launcher) cleanUp(f *life) {
 	f.reap()
 	_ = f.handle.Close()
-	if err := closeNetwork(f.net); err != nil {
-		l.log.Error("take a box's network away", "box", id, "error", err)
+	if f.control != nil {
+		_ = f.control.Close()
 	}
-	l.clean(id)
+	if err := closeNetwork(f.net); err != nil {
+		l.log.Error("take a box's network away", "slot", f.slot, "error", err)
+	}
+	l.clean(f.slot)
 }
 
-// clean removes a box's groups and libcontainer's state directory of it. What can't
-// be removed now, for want of descriptors, the next sweep removes.
-func (l launcher) clean(id string) {
-	err := errors.Join(groups(id).remove(), os.RemoveAll(filepath.Join(l.state, id)))
+// clean removes the groups of a slot and libcontainer's state directory of it. What
+// can't be removed now, for want of descriptors, the next sweep removes.
+func (l launcher) clean(slot string) {
+	err := errors.Join(groups(slot).remove(), os.RemoveAll(filepath.Join(l.state, slot)))
 	if err == nil {
-		l.unclean.Delete(id)
+		l.unclean.Delete(slot)
 		return
 	}
-	l.unclean.Store(id, true)
-	l.log.Error("clean up after a box", "box", id, "error", err)
+	l.unclean.Store(slot, true)
+	l.log.Error("clean up after a box", "slot", slot, "error", err)
 }
 
 // cleanAgain removes what an earlier life of a box has left, if its clean failed
@@ -316,66 +351,4 @@ func socketPair() (*wire.Conn, *os.File, error) {
 	}
 	c := wire.NewConn(p[0], "init")
 	return c, os.NewFile(uintptr(p[1]), "shim"), c.SetTimeout(initTimeout)
-}
-
-// doubtful are the kinds that a step may have taken a shortage for.
-var doubtful = []fault.Kind{fault.Engine, fault.Unsupported, fault.Upstream, fault.ResourceExhausted}
-
-// explain classifies the error with which a box could not be started. On a full
-// disk each step fails with an error of its own, and init may even end without
-// saying anything. So explain looks for itself whether a disk is full: the
-// home's, and the box's, which is mounted at root. before is what the home's had
-// run out of when the start began, "" for nothing: since then room may have been
-// freed.
-func (l launcher) explain(err error, root, before string) error {
-	if f := fault.Of(err); fault.Classified(err) && !slices.Contains(doubtful, f.Kind) {
-		return err
-	}
-	if what := cmp.Or(before, exhausted(l.home)); what != "" {
-		return fault.Wrap(fault.Storage, err, "the disk of the home %s has no %s left: free some", l.home, what)
-	}
-	if what := exhausted(root); what != "" {
-		return fault.Wrap(fault.Storage, err, "the box's disk has no %s left: free some", what)
-	}
-	return engineFault(err)
-}
-
-// exhausted returns what a file system has run out of, "space" or "inodes", or
-// "" if it has enough of both.
-func exhausted(path string) string {
-	var st unix.Statfs_t
-	switch err := unix.Statfs(path, &st); {
-	case err != nil:
-		return ""
-	case st.Bavail*uint64(st.Bsize) < leastSpace:
-		return "space"
-	case st.Files > 0 && st.Ffree < leastFiles:
-		return "inodes"
-	}
-	return ""
-}
-
-// leastSpace (in bytes) and leastFiles are below what a disk counts as full once a
-// start has failed. The start needs less: a few directories and files of a few bytes.
-// But on a full disk room comes free and goes all the time, in pieces of this size.
-const (
-	leastSpace = 4 << 20
-	leastFiles = 16
-)
-
-// engineFault classifies errors of libcontainer and init.
-func engineFault(err error) error {
-	// What a step takes a shortage for counts as little. Go reports EBADF for a child
-	// that may not have a descriptor of so high a number, and netlink's errors have the
-	// kernel's as text alone.
-	if fault.Short(err) || errors.Is(err, unix.EBADF) || strings.Contains(err.Error(), unix.EMFILE.Error()) {
-		return fault.Wrap(fault.ResourceExhausted, err, "make the box: raise the limit of open files (ulimit -n)")
-	}
-	if fault.Classified(err) {
-		return err
-	}
-	if _, ok := fault.Host(err); ok {
-		return fault.Disk(err, "make the box")
-	}
-	return fault.Wrap(fault.Engine, err, "make the box")
 }

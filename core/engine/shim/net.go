@@ -25,6 +25,14 @@ func connect(net *network.Box, pid, base int) error {
 	return net.Connect(pid, (base-firstID)/idsPerBox)
 }
 
+// publish publishes ports of a box that is connected, if it has a network.
+func publish(net *network.Box, ports []options.Port) error {
+	if net == nil {
+		return nil
+	}
+	return net.Publish(ports)
+}
+
 func closeNetwork(net *network.Box) error {
 	if net == nil {
 		return nil

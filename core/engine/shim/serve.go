@@ -91,12 +91,14 @@ func serve(home string, ready *os.File) error {
 		records:  record.Open(home), idle: newIdle(lingering), queue: newQueue(),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
 	}
+	k.pool = newPool(k.fill)
 	k.idle.enter() // until it serves: what takes long to load must not end it
 	if err := k.load(); err != nil {
 		return err
 	}
 	k.flush() // an earlier shim may have ended before it had flushed
 	err = k.serve(dir, ready)
+	k.closePool()
 	return errors.Join(err, k.launcher.network.Leave())
 }
 
@@ -150,7 +152,9 @@ func (k *keeper) handle(conn *wire.Conn) {
 		if err != nil {
 			return
 		}
+		k.pool.enter()
 		t, reply, err := k.answer(conn, f)
+		k.pool.leave()
 		f.CloseFDs()
 		if err != nil {
 			e := fault.Of(err)
@@ -234,7 +238,15 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 			return core.Record{}, fmt.Errorf("find the process of the client: %w", err)
 		}
 	}
-	return k.create(record.FromWire(asked), owner, conn.HungUp)
+	req := record.FromWire(asked)
+	if k.pool.resize(asked.Pool) {
+		k.makeFor(req)
+	}
+	rec, err := k.create(req, owner, conn.HungUp)
+	if k.relieve(err) {
+		rec, err = k.create(req, owner, conn.HungUp)
+	}
+	return rec, err
 }
 
 func (k *keeper) answerStart(conn *wire.Conn, id string) (core.Record, error) {
@@ -242,7 +254,11 @@ func (k *keeper) answerStart(conn *wire.Conn, id string) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer k.queue.leave()
-	return k.start(id)
+	rec, err := k.start(id)
+	if k.relieve(err) {
+		rec, err = k.start(id)
+	}
+	return rec, err
 }
 
 // openLog opens the shim's log in the home, and empties it if it has grown large.

@@ -27,10 +27,9 @@ func config(b record.Box, root string) (*configs.Config, error) {
 		return nil, err
 	}
 	spec := &specs.Spec{
-		Version:  specs.Version,
-		Root:     &specs.Root{Path: root},
-		Hostname: hostname(b),
-		Mounts:   mounts,
+		Version: specs.Version,
+		Root:    &specs.Root{Path: root},
+		Mounts:  mounts,
 		Process: &specs.Process{
 			Cwd: "/", NoNewPrivileges: true, Capabilities: initCapabilities(),
 		},

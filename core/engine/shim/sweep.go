@@ -26,8 +26,8 @@ import (
 
 // load takes over the boxes of an earlier shim. It adopts those that run, writes
 // to the records of the others that they have ended, and removes what was never
-// finished. A box's record is written before its objects are made, so every
-// object of ours has a record.
+// finished, the spares too. A box's record is written before its objects are made,
+// and a spare's directory is made before, so every object of ours has one of these.
 func (k *keeper) load() error {
 	if err := errors.Join(k.records.Sweep(), layer.Sweep(k.layers())); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (k *keeper) takeOver(b *box) error {
 		h, err := process.Open(rec.Init)
 		if err == nil {
 			// init is no child of this shim; its present parent reaps it.
-			k.adopt(b, &life{init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
+			k.adopt(b, &life{slot: rec.Slot(), init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
 			if rec.Stopping {
 				go k.finishStop(rec.ID)
 			}
@@ -111,8 +111,8 @@ func (k *keeper) takeOver(b *box) error {
 			return fault.Wrap(fault.ResourceExhausted, err, "watch box %s: raise the limit of open files (ulimit -n) of the program that starts the shim", rec.ID)
 		}
 	}
-	groups(rec.ID).kill()
-	k.launcher.clean(rec.ID)
+	groups(rec.Slot()).kill()
+	k.launcher.clean(rec.Slot())
 	switch corrected := rec.Correct(); {
 	case rec.Status == api.Created, corrected && rec.Options.AutoRemove:
 		return k.forget(b)
@@ -130,16 +130,18 @@ func (k *keeper) finishStop(id string) {
 	}
 }
 
-// sweepDirs removes the directories of boxes that have no record any more. A
-// damaged record counts as a record.
+// sweepDirs removes the directories of boxes that have no record any more, and of
+// spares of an earlier shim, with all that is in their slots. A damaged record
+// counts as a record.
 func (k *keeper) sweepDirs() error {
 	for _, parent := range []string{filepath.Join(k.home, "boxes"), k.launcher.state} {
 		entries, err := os.ReadDir(parent)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fault.Disk(err, "sweep the home")
 		}
+		used := k.names() // known before there is a directory
 		for _, e := range entries {
-			if _, err := k.records.Get(e.Name()); !errors.Is(err, os.ErrNotExist) {
+			if _, err := k.records.Get(e.Name()); used[e.Name()] || !errors.Is(err, os.ErrNotExist) {
 				continue
 			}
 			groups(e.Name()).kill()
@@ -158,23 +160,39 @@ func (k *keeper) sweepDirs() error {
 // the home's mark. A group without processes may be removed by any home's shim
 // once it is so old that no shim can be about to put a process into it.
 func (k *keeper) sweepGroups() {
-	for id, path := range boxGroups() {
-		if k.find(id) != nil {
+	found := boxGroups()
+	used := k.names() // known before there are groups
+	for slot, path := range found {
+		if used[slot] {
 			continue
 		}
 		st, err := os.Stat(path)
-		_, unclean := k.launcher.unclean.Load(id)
+		_, unclean := k.launcher.unclean.Load(slot)
 		switch {
 		case unclean || slices.ContainsFunc(firstProcesses(path), k.bears):
-			groups(id).kill()
-			k.launcher.clean(id)
-		case err == nil && time.Since(st.ModTime()) > minGroupAge && len(groups(id).processes()) == 0:
-			_ = groups(id).remove() // another home's shim may be faster
+			groups(slot).kill()
+			k.launcher.clean(slot)
+		case err == nil && time.Since(st.ModTime()) > minGroupAge && len(groups(slot).processes()) == 0:
+			_ = groups(slot).remove() // another home's shim may be faster
 		}
 	}
 }
 
-// boxGroups returns a group of each box of the host that has any, by its id.
+// names returns the ids of all boxes, and the slots of these and of the spares.
+func (k *keeper) names() map[string]bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	used := map[string]bool{}
+	for id, b := range k.boxes {
+		used[id], used[b.record().Slot()] = true, true
+	}
+	for _, s := range k.pool.all() {
+		used[s.slot] = true
+	}
+	return used
+}
+
+// boxGroups returns a group of each box of the host that has any, by its slot.
 func boxGroups() map[string]string {
 	found := map[string]string{}
 	for _, root := range hierarchies(groupRoot()) {

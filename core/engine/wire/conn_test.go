@@ -222,7 +222,7 @@ func TestSendRefuses(t *testing.T) {
 
 func FuzzRecv(f *testing.F) {
 	f.Add([]byte(frame(2, wire.TypeStarted, 0, "{}") + frame(7, wire.TypeExited, 0, `{"a":1}`)))
-	f.Add([]byte(frame(0, wire.TypeGo, 2, "")))
+	f.Add([]byte(frame(0, wire.TypeConfig, 2, "")))
 	f.Add([]byte(frame(1<<31, 0, 255, "x")))
 	null, err := os.Open(os.DevNull)
 	if err != nil {

@@ -8,6 +8,7 @@ type Create struct {
 	Box   Box    `json:"options"`
 	Image Image  `json:"image"`           // has only Layers for a box with RootfsPath
 	Owned bool   `json:"owned,omitempty"` // the box ends with the requesting process
+	Pool  int    `json:"pool,omitempty"`  // how many spares the shim keeps from now on
 }
 
 // Box holds the options of a Create. The fields of options.Box explain them.

@@ -14,9 +14,9 @@ import (
 const (
 	// Frames between the shim and a new init, on the socket pair that init was
 	// started with.
-	TypeConfig Type = iota + 1 // Config, with the listening socket, the directory of exec groups, the count of OOM kills, lists of tasks
-	TypeReady                  // no body: init's answer
-	TypeGo                     // no body: the shim tells init to serve
+	TypePrepare Type = iota + 1 // no body, with the listening socket, the directory of exec groups, the count of OOM kills, lists of tasks
+	TypeReady                   // no body: init's answer to Prepare, and to Config
+	TypeConfig                  // Config: init serves the box from now on
 
 	// Requests to init.
 	TypeStart    // Start
@@ -52,7 +52,8 @@ const (
 	TypeKill   // Kill: to init, which answers with TypeExec
 )
 
-// Config is what an init needs to know of its box.
+// Config is what an init needs to know of its box. It comes once init is prepared,
+// perhaps long before the box is asked for.
 type Config struct {
 	Hostname   string            `json:"hostname"`
 	ImageEnv   []string          `json:"image_env,omitempty"`

@@ -151,11 +151,6 @@ func (b *Box) configure(ns netns.NsHandle, n int) error {
 			return fmt.Errorf("add the box's route to the outside: %w", err)
 		}
 	}
-	// Without this the answers to what the host's loopback sends to a published
-	// port would not come back. The table keeps the box from using it otherwise.
-	if len(b.Ports) > 0 {
-		return setSysctl("net/ipv4/conf/"+b.Link+"/route_localnet", "1")
-	}
 	return nil
 }
 

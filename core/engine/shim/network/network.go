@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -97,13 +98,20 @@ func (h *Host) Reserve(ports []options.Port) (*Box, error) {
 		return nil, err
 	}
 	b := h.box()
-	for i, port := range ports {
-		if err := b.hold(port); err != nil {
-			b.release()
-			return nil, portFault(err, i, port)
-		}
+	if err := b.holdAll(ports); err != nil {
+		b.release()
+		return nil, err
 	}
 	return b, nil
+}
+
+func (b *Box) holdAll(ports []options.Port) error {
+	for i, port := range ports {
+		if err := b.hold(port); err != nil {
+			return portFault(err, i, port)
+		}
+	}
+	return nil
 }
 
 func (h *Host) box() *Box {
@@ -145,18 +153,40 @@ func (h *Host) Adopt(name string, ports []options.Port) (*Box, error) {
 // address and link preferably have: if it is taken, Connect uses the next free
 // one.
 func (b *Box) Connect(pid, number int) error {
-	s := b.host.shared
 	address, err := b.connect(pid, number)
 	if err != nil {
 		return failed(err, "connect the box")
 	}
+	return b.lead(address)
+}
+
+// Publish reserves the ports of a box that is connected already, and leads them to
+// it. Errors: as those of Reserve.
+func (b *Box) Publish(ports []options.Port) error {
+	if err := b.holdAll(ports); err != nil {
+		return err
+	}
+	address, err := b.host.shared.addressOf(b.Link)
+	if err != nil {
+		return err
+	}
+	return b.lead(address)
+}
+
+// lead leads the box's ports to its address.
+func (b *Box) lead(address netip.Addr) error {
 	if len(b.Ports) == 0 {
 		return nil
+	}
+	// Without this the answers to what the host's loopback sends to a published
+	// port would not come back. The table keeps the box from using it otherwise.
+	if err := setSysctl("net/ipv4/conf/"+b.Link+"/route_localnet", "1"); err != nil {
+		return failed(err, "connect the box")
 	}
 	for _, port := range b.Ports {
 		b.entries = append(b.entries, entryOf(port, address)...)
 	}
-	if err := s.publish(b.host.routes, b.entries); err != nil {
+	if err := b.host.shared.publish(b.host.routes, b.entries); err != nil {
 		b.entries = nil
 		return failed(err, "publish the box's ports")
 	}

@@ -1,0 +1,254 @@
+package shim
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/engine/record"
+	"sandbox/core/ids"
+	"sandbox/core/options"
+)
+
+// quiet is how long the shim must have had nothing to do before it makes a spare:
+// who makes boxes one after another waits for none that nobody asked for.
+const quiet = 50 * time.Millisecond
+
+// spare is a box that nobody has asked for yet. Its init is prepared and waits to
+// hear which box it is in; nothing else has ever run in it. Its directory stands
+// for it on disk: a shim that finds one without a box's record removes all that has
+// its slot.
+type spare struct {
+	slot   string // a name as ids of boxes are
+	shape  shape
+	base   int     // as record.Box.UIDBase
+	layers []inode // of the layers when they were mounted
+	life   *life   // nil while it is being made
+}
+
+// shape is what can't be changed of a spare.
+type shape struct {
+	layers                    string // the paths, each with a zero byte behind it
+	cpus, memoryMiB, maxTasks int
+	network                   string
+	passing                   bool // see tree.mount
+}
+
+// shapeOf returns the shape of the spares that a box can be made of. It returns
+// false for a box that needs more than a spare has: a disk of its own, volumes, or
+// a root file system that anybody may change.
+func shapeOf(req core.CreateRequest) (shape, bool) {
+	o := req.Options
+	if o.DiskSizeGB != 0 || o.RootfsPath != "" || len(o.Volumes) > 0 {
+		return shape{}, false
+	}
+	var layers strings.Builder
+	for _, layer := range req.Image.Layers {
+		layers.WriteString(layer + "\x00")
+	}
+	return shape{layers.String(), o.CPUs, o.MemoryMiB, maxTasks(o), o.Network, o.AutoRemove}, true
+}
+
+// record returns the record with which the launcher makes a spare. It is never
+// written.
+func (s *spare) record() record.Box {
+	return record.Box{
+		Record: core.Record{ID: s.slot, Options: options.Box{
+			CPUs: s.shape.cpus, MemoryMiB: s.shape.memoryMiB, Processes: s.shape.maxTasks,
+			Network: s.shape.network, AutoRemove: s.shape.passing,
+		}},
+		Image: core.Image{Layers: s.shape.paths()}, UIDBase: s.base,
+	}
+}
+
+func (s shape) paths() []string { return strings.Split(strings.TrimSuffix(s.layers, "\x00"), "\x00") }
+
+// inode tells a directory from another one that has its path later.
+type inode struct{ device, number uint64 }
+
+// inodes returns the inodes of paths; the zero inode for one that is not there.
+func inodes(paths []string) []inode {
+	all := make([]inode, len(paths))
+	for i, path := range paths {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil {
+			all[i] = inode{st.Dev, st.Ino}
+		}
+	}
+	return all
+}
+
+// whole reports whether the layers of a spare are still those of its image, which
+// may have been removed, and even imported again, meanwhile.
+func (s *spare) whole() bool { return slices.Equal(s.layers, inodes(s.shape.paths())) }
+
+// gone reports whether a layer is not there any more.
+func (s shape) gone() bool { return slices.Contains(inodes(s.paths()), inode{}) }
+
+// pool holds the spares of a home: one for each of the last creates, up to its
+// size. So it follows what is asked for, whether that is one image or several.
+type pool struct {
+	filling sync.Mutex  // held while spares are made or ended, and before mu
+	layers  *os.File    // tells of layers that are removed; nil before the first spare; guarded by filling
+	timer   *time.Timer // fills the pool
+
+	mu     sync.Mutex
+	size   int      // below 0: each create makes its spare itself
+	recent []shape  // of the last creates, newest first
+	spares []*spare // also one that is being made
+	busy   int      // requests that are being carried out
+	closed bool
+}
+
+// newPool returns a pool that calls fill after each time of quiet.
+func newPool(fill func()) *pool {
+	p := &pool{timer: time.AfterFunc(time.Hour, fill)}
+	p.timer.Stop()
+	return p
+}
+
+// enter says that a request has come. After it the caller calls leave.
+func (p *pool) enter() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy++
+	p.timer.Stop()
+}
+
+func (p *pool) leave() {
+	p.mu.Lock()
+	p.busy--
+	p.mu.Unlock()
+	p.stir()
+}
+
+// stir has the pool filled soon.
+func (p *pool) stir() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy == 0 && !p.closed {
+		p.timer.Reset(quiet)
+	}
+}
+
+// resize sets how many spares there may be. A size below 0 is for tests: each
+// create of a box that can be made of a spare then is.
+func (p *pool) resize(size int) (each bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.size = size
+	return size < 0
+}
+
+// take takes a spare for a box out of the pool, and remembers that there was such
+// a box. It returns nil if there is no such spare.
+func (p *pool) take(req core.CreateRequest) *spare {
+	want, ok := shapeOf(req)
+	if !ok {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.size > 0 {
+		p.recent = append([]shape{want}, p.recent[:min(len(p.recent), p.size-1)]...)
+	}
+	for i, s := range p.spares {
+		if s.shape == want && s.life != nil && s.whole() {
+			p.spares = slices.Delete(p.spares, i, i+1)
+			return s
+		}
+	}
+	return nil
+}
+
+// missing puts a spare for a request into the pool, for the caller to make, and
+// returns it: nil if there is one, or none can serve. p.filling is held.
+func (p *pool) missing(req core.CreateRequest) *spare {
+	want, ok := shapeOf(req)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ok || slices.ContainsFunc(p.spares, func(s *spare) bool { return s.shape == want && s.whole() }) {
+		return nil
+	}
+	s := &spare{slot: ids.Box.New(), shape: want}
+	p.spares = append(p.spares, s)
+	return s
+}
+
+// put puts a spare back into the pool that was taken and not used.
+func (p *pool) put(s *spare) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spares = append(p.spares, s)
+}
+
+// drop takes a spare out of the pool that was made in vain.
+func (p *pool) drop(s *spare) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spares = slices.DeleteFunc(p.spares, func(other *spare) bool { return other == s })
+}
+
+// made says that a spare can be taken from now on.
+func (p *pool) made(s *spare, f *life) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.life = f
+}
+
+// all returns the spares, also one that is being made.
+func (p *pool) all() []*spare {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.spares)
+}
+
+// plan puts the next spare into the pool that is to be made, unless the shim has
+// something else to do, and returns it: nil for none. It takes those out that are
+// not wanted any more, for the caller to end. p.filling is held, so none is being
+// made.
+func (p *pool) plan() (next *spare, unwanted []*spare) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.size < 0 || p.closed {
+		return nil, nil
+	}
+	missing := slices.DeleteFunc(slices.Clone(p.recent[:min(len(p.recent), p.size)]), shape.gone)
+	var kept []*spare
+	for _, s := range p.spares {
+		if i := slices.Index(missing, s.shape); i >= 0 && s.whole() {
+			missing, kept = slices.Delete(missing, i, i+1), append(kept, s)
+		} else {
+			unwanted = append(unwanted, s)
+		}
+	}
+	if len(missing) > 0 && p.busy == 0 {
+		next = &spare{slot: ids.Box.New(), shape: missing[0]}
+		kept = append(kept, next)
+	}
+	p.spares = kept
+	return next, unwanted
+}
+
+// empty takes all spares out of the pool, for the caller to end, and forgets what
+// was asked for, so that no more are made before the next create. p.filling is held.
+func (p *pool) empty() []*spare {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.spares
+	p.spares, p.recent = nil, nil
+	return all
+}
+
+// close ends all filling.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.timer.Stop()
+}

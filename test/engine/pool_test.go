@@ -1,0 +1,430 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/engine"
+	"sandbox/core/engine/record"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/test/boxes"
+	"sandbox/test/rootfs"
+)
+
+// each is the pool with which every box that can be is made of a spare.
+const each = -1
+
+// pooled returns the request for a box whose root is an image: one that can be made
+// of a spare.
+func pooled(home, root string, change ...func(*options.Box)) core.CreateRequest {
+	req := boxes.Request(boxes.NextID(home), root)
+	req.Options.RootfsPath, req.Options.Image = "", "busybox"
+	req.Options.CPUs, req.Options.MemoryMiB = 1, 64
+	req.Image = core.Image{Ref: "busybox", ID: "sha256:1", Layers: []string{root}, Env: []string{"OF_IMAGE=1"}, WorkingDir: "/home", User: "1000"}
+	for _, c := range change {
+		c(&req.Options)
+	}
+	return req
+}
+
+// create makes a box and returns its record. It ends with the test.
+func create(t *testing.T, e core.Engine, home string, req core.CreateRequest) record.Box {
+	t.Helper()
+	if _, err := e.Create(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Remove(context.WithoutCancel(t.Context()), req.ID, true) })
+	rec, err := record.Open(home).Get(req.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// look prints what a command can see of its box.
+const look = `exec 2>&1; hostname; cat /etc/hostname /etc/hosts /etc/resolv.conf; ls -la / /etc /dev /dev/pts; id; pwd; env | sort
+ulimit -a; umask; nproc; df -k / /dev /dev/shm | awk '{print $1, $NF, $2}' | sed '2s/ [0-9]*$//'; cat /proc/self/uid_map /proc/self/gid_map /proc/self/cgroup
+cut -d' ' -f4- /proc/self/mountinfo; grep -E '^(Cap|NoNew|Seccomp|Groups|Cpus_allowed_list)' /proc/self/status
+ls /sys/class/net /proc/1 /proc/1/fd; ip addr; ip route; grep -c ^processor /proc/cpuinfo; cat /proc/sys/user/max_user_namespaces; ps -o user,comm`
+
+// TestSpareIsABox makes each box once from nothing and once of a spare, and wants
+// both to be the same, from inside and from outside.
+func TestSpareIsABox(t *testing.T) {
+	t.Parallel()
+	root := rootfs.Busybox(t)
+	for name, change := range map[string]func(*options.Box){
+		"plain":    func(*options.Box) {},
+		"named":    func(o *options.Box) { o.Name, o.Labels = "web-1", map[string]string{"a": "b"} },
+		"hostname": func(o *options.Box) { o.Hostname = "a.example" },
+		"command":  func(o *options.Box) { o.Env, o.WorkingDir, o.User = map[string]string{"X": "y"}, "/tmp", "0" },
+		"limits":   func(o *options.Box) { o.MemoryMiB, o.Processes = 48, 77 },
+		"no net":   func(o *options.Box) { o.Network = options.NetworkNone },
+		"passing":  func(o *options.Box) { o.AutoRemove = true },
+		"ports": func(o *options.Box) {
+			o.Ports = []options.Port{{GuestPort: 80, Protocol: options.ProtocolTCP}, {GuestPort: 53, Protocol: options.ProtocolUDP}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var seen [2]string
+			for i, size := range []int{0, each} {
+				home := t.TempDir()
+				e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: size})
+				rec := create(t, e, home, pooled(home, root, change))
+				if (rec.Spare != "") != (size == each) {
+					t.Errorf("with a pool of %d the box has the slot %q", size, rec.Spare)
+				}
+				out, _ := boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"sh", "-c", look}})
+				seen[i] = normal(rec, out+limitsOf(t, rec)+shown(t, rec))
+				published(t, rec)
+			}
+			fresh, spare := strings.Split(seen[0], "\n"), strings.Split(seen[1], "\n")
+			for i := range max(len(fresh), len(spare)) {
+				if i >= len(fresh) || i >= len(spare) || fresh[i] != spare[i] {
+					t.Fatalf("from nothing:\n%s\nof a spare:\n%s", strings.Join(fresh[min(i, len(fresh)):], "\n"), strings.Join(spare[min(i, len(spare)):], "\n"))
+				}
+			}
+		})
+	}
+}
+
+// limitsOf returns the limits in the groups of a box.
+func limitsOf(t *testing.T, rec record.Box) (all string) {
+	t.Helper()
+	for _, pattern := range []string{"/sys/fs/cgroup/sandbox/%s", "/sys/fs/cgroup/*/sandbox/%s"} {
+		for _, below := range []string{"", "/execs", "/init"} {
+			for _, file := range []string{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max", "memory.swap.max", "pids.max", "cpu.cfs_quota_us", "cpu.max", "cpuset.cpus", "devices.list"} {
+				paths, _ := filepath.Glob(fmt.Sprintf(pattern, rec.Slot()) + below + "/" + file) // only a bad pattern fails
+				for _, path := range paths {
+					text, err := os.ReadFile(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if file == "cpuset.cpus" { // which ones is left to chance
+						text = []byte(fmt.Sprint(len(text)))
+					}
+					all += path + " " + string(text) + "\n"
+				}
+			}
+		}
+	}
+	return all
+}
+
+// shown returns what is shown of a box.
+func shown(t *testing.T, rec record.Box) string {
+	t.Helper()
+	rec.Options.Ports = slices.Clone(rec.Options.Ports)
+	for i := range rec.Options.Ports {
+		rec.Options.Ports[i].HostPort = 0
+	}
+	rec.CreatedAt, rec.UpdatedAt, rec.StartedAt, rec.PID = time.Time{}, time.Time{}, nil, 0
+	text, err := json.Marshal(rec.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// varying is what differs between any two boxes: addresses, times, numbers of
+// interfaces, mounts and descriptors, links of /proc, ids of execs, and the CPUs of one that has not all of them.
+var varying = regexp.MustCompile(`(?m)10\.2\d\d\.\d+\.\d+|fd73:[0-9a-f:]+|fe80:[0-9a-f:]+|[A-Z][a-z]{2} +\d+ \d\d:\d\d|@if\d+|/fd/\d+|^\d+: |Cpus_allowed_list:\t\d+|/\.cpuinfo-[0-9a-f]+|master:\d+|exec_[a-z2-7]{20}|^d\S+ +\d+ `)
+
+// normal returns a text about a box without what differs between any two.
+func normal(rec record.Box, text string) string {
+	text = strings.NewReplacer(rec.ID, "ID", rec.Slot(), "ID", fmt.Sprint(rec.UIDBase), "BASE", fmt.Sprint(rec.UIDBase+5), "TERMINALS").Replace(text)
+	return varying.ReplaceAllString(text, "-")
+}
+
+// published wants a box to answer at the ports that it publishes.
+func published(t *testing.T, rec record.Box) {
+	t.Helper()
+	for _, p := range rec.Options.Ports {
+		boxSpace(t, rec.Record).listen(t, "0.0.0.0", p.GuestPort)
+		here, err := netns.Get()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer here.Close()
+		if answer, err := (space{here}).dial(t, strings.ToLower(p.Protocol), fmt.Sprintf("127.0.0.1:%d", p.HostPort)); err != nil || answer == "" {
+			t.Errorf("%s port %d answers %q, %v", p.Protocol, p.HostPort, answer, err)
+		}
+	}
+}
+
+// spares returns the slots of the spares of a home, also of those that are being
+// made.
+func spares(t *testing.T, home string) (slots []string) {
+	t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(home, "boxes", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(home, "records", filepath.Base(dir)+".json")); err != nil {
+			slots = append(slots, filepath.Base(dir))
+		}
+	}
+	return slots
+}
+
+func awaitSpares(t *testing.T, home string, n int) (slots []string) {
+	t.Helper()
+	boxes.Await(t, fmt.Sprint(n, " spares"), func() bool {
+		slots = spares(t, home)
+		return len(slots) == n
+	})
+	return slots
+}
+
+// remains returns what there is in the kernel and in the home with one of the
+// slots as its name.
+func remains(t *testing.T, home string, slots []string) (left []string) {
+	t.Helper()
+	for _, slot := range slots {
+		for _, pattern := range []string{"/sys/fs/cgroup/*/sandbox/", "/sys/fs/cgroup/sandbox/", home + "/boxes/", home + "/engine/state/"} {
+			found, err := filepath.Glob(pattern + slot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left = append(left, found...)
+		}
+	}
+	return left
+}
+
+// A home keeps as many spares as it may, like those boxes that it made last; a
+// sweep and a list do not see them, and they go when there may be none.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	home, root := t.TempDir(), rootfs.Busybox(t)
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: 2})
+	ctx := t.Context()
+	create(t, e, home, pooled(home, root))
+	awaitSpares(t, home, 1) // for one box was made
+	create(t, e, home, pooled(home, root))
+	ready := awaitSpares(t, home, 2)
+	if swept, err := e.Sweep(ctx, 0); err != nil || len(swept.Boxes) > 0 {
+		t.Errorf("a sweep removes %v, %v", swept, err)
+	}
+	if recs, err := e.List(ctx); err != nil || len(recs) != 2 {
+		t.Errorf("the list has %v, %v", recs, err)
+	}
+	waiting := boxes.OpenConfig(t, engine.Config{Home: home, Pool: each}) // waits for a spare that is being made
+	for range 2 {
+		rec := create(t, waiting, home, pooled(home, root))
+		if !slices.Contains(ready, rec.Spare) {
+			t.Errorf("a box has the slot %q, and the spares had %q", rec.Spare, ready)
+		}
+	}
+	if swept, err := e.Sweep(ctx, 0); err != nil || len(swept.Boxes) > 0 {
+		t.Errorf("a sweep removes %v, %v", swept, err)
+	}
+	create(t, e, home, pooled(home, root, func(o *options.Box) { o.MemoryMiB = 32 }))
+	awaitSpares(t, home, 2) // one for it, and one for the box before
+	recs, err := e.List(ctx)
+	if err != nil || len(recs) != 5 {
+		t.Errorf("the list has %v, %v", recs, err)
+	}
+	for _, rec := range recs {
+		if out, _ := boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"hostname"}}); out != rec.ID+"\n" {
+			t.Errorf("box %s calls itself %q", rec.ID, out)
+		}
+	}
+	last := spares(t, home)
+	none := boxes.OpenConfig(t, engine.Config{Home: home})
+	taken := create(t, none, home, pooled(home, root)).Spare
+	awaitSpares(t, home, 0)
+	last = slices.DeleteFunc(last, func(slot string) bool { return slot == taken })
+	boxes.Await(t, "nothing of spares", func() bool { return len(remains(t, home, last)) == 0 })
+}
+
+// Boxes beyond the pool are made from nothing, also many at once.
+func TestPoolBurst(t *testing.T) {
+	t.Parallel()
+	home, root := t.TempDir(), rootfs.Busybox(t)
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: 2})
+	for range 2 {
+		create(t, e, home, pooled(home, root))
+	}
+	awaitSpares(t, home, 2)
+	reqs := make([]core.CreateRequest, 6)
+	errs := make(chan error)
+	for i := range reqs {
+		reqs[i] = pooled(home, root)
+		go func() {
+			_, err := e.Create(t.Context(), reqs[i])
+			errs <- err
+		}()
+	}
+	for range reqs {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	bases := map[int]bool{}
+	all, _, err := record.Open(home).List()
+	if err != nil || len(all) != 8 {
+		t.Errorf("got %d boxes, %v", len(all), err)
+	}
+	for _, rec := range all {
+		bases[rec.UIDBase] = true
+		if out, _ := boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"hostname"}}); out != rec.ID+"\n" {
+			t.Errorf("box %s calls itself %q", rec.ID, out)
+		}
+		if err := e.Remove(t.Context(), rec.ID, true); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(bases) != len(all) {
+		t.Errorf("%d boxes have %d ranges of ids", len(all), len(bases))
+	}
+}
+
+// A box of a spare is stopped and started, and its slot goes with its first life.
+func TestSpareStops(t *testing.T) {
+	t.Parallel()
+	home, root := t.TempDir(), rootfs.Busybox(t)
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: each})
+	ctx := t.Context()
+	rec := create(t, e, home, pooled(home, root, func(o *options.Box) { o.User = "0" }))
+	boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"sh", "-c", "echo mine > /root/file; echo other > /etc/hosts"}})
+	if u, err := e.Usage(ctx, rec.ID); err != nil || u.MemoryBytes == 0 || u.CPU == 0 {
+		t.Errorf("it uses %+v, %v", u, err)
+	}
+	if _, err := e.Stop(ctx, rec.ID, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if left := remains(t, home, []string{rec.Spare}); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	if now, err := e.Start(ctx, rec.ID); err != nil || now.Status != api.Running {
+		t.Fatalf("started: %+v, %v", now, err)
+	}
+	if out, _ := boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"sh", "-c", "hostname; cat /root/file /etc/hosts"}}); out != rec.ID+"\nmine\nother\n" {
+		t.Errorf("started again it says %q", out)
+	}
+}
+
+// The shim is killed while it has spares: they go, and the boxes stay, those made of
+// spares too.
+func TestShimKilledWithSpares(t *testing.T) {
+	t.Parallel()
+	home, root := t.TempDir(), rootfs.Busybox(t)
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: 2})
+	ctx := t.Context()
+	create(t, e, home, pooled(home, root))
+	awaitSpares(t, home, 1)
+	claimed := create(t, boxes.OpenConfig(t, engine.Config{Home: home, Pool: each}), home, pooled(home, root))
+	create(t, e, home, pooled(home, root))
+	lost := awaitSpares(t, home, 2)
+	if err := syscall.Kill(boxes.ShimPID(t, home), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Flush(ctx); err != nil { // starts the next shim
+		t.Fatal(err)
+	}
+	boxes.Await(t, "nothing of spares", func() bool { return len(remains(t, home, lost)) == 0 })
+	if out, _ := boxes.Output(t, e, claimed.ID, options.Exec{Cmd: []string{"echo", "lives"}}); out != "lives\n" {
+		t.Errorf("a box of a spare answers %q", out)
+	}
+	if _, err := e.Stop(ctx, claimed.ID, time.Second); err != nil {
+		t.Error(err)
+	}
+	if left := remains(t, home, []string{claimed.Spare}); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// The shim is killed at many moments of a create of a spare.
+func TestShimKilledInClaim(t *testing.T) {
+	t.Parallel()
+	home, root := t.TempDir(), rootfs.Busybox(t)
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: each})
+	ctx := t.Context()
+	other := create(t, e, home, pooled(home, root))
+	for i := range 40 {
+		pid, done, req := boxes.ShimPID(t, home), make(chan error), pooled(home, root)
+		go func() {
+			_, err := e.Create(ctx, req)
+			done <- err
+		}()
+		time.Sleep(time.Duration(i) * time.Millisecond / 2) // where in the create the kill comes
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			if !fault.Is(err, fault.Engine) || !fault.Is(e.Remove(ctx, req.ID, true), fault.BoxNotFound) {
+				t.Errorf("killed after %d half ms: %v, want engine_error and no box, or success", i, err)
+			}
+			continue
+		}
+		for _, id := range []string{req.ID, other.ID} {
+			if out, _ := boxes.Output(t, e, id, options.Exec{Cmd: []string{"hostname"}}); out != id+"\n" {
+				t.Fatalf("killed after %d half ms: box %s calls itself %q", i, id, out)
+			}
+		}
+		if err := e.Remove(ctx, req.ID, true); err != nil {
+			t.Error(err)
+		}
+	}
+	awaitSpares(t, home, 0)
+}
+
+// A spare whose layers were removed, and put there again, serves nobody.
+func TestSpareOfRemovedImage(t *testing.T) {
+	t.Parallel()
+	home, root := t.TempDir(), rootfs.Busybox(t)
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: 1})
+	create(t, e, home, pooled(home, root))
+	lost := awaitSpares(t, home, 1)
+	if err := os.Rename(root, root+"-gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(rootfs.Busybox(t), root); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "new"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rec := create(t, boxes.OpenConfig(t, engine.Config{Home: home, Pool: each}), home, pooled(home, root))
+	if slices.Contains(lost, rec.Spare) {
+		t.Error("the box has the spare of the earlier image")
+	}
+	if _, status := boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"test", "-e", "/new"}}); status.ExitCode != 0 {
+		t.Error("the box has the earlier image")
+	}
+}
+
+// A spare goes with the layers that it stands on, so that it keeps none of the disk.
+func TestSpareGoesWithItsImage(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: 1})
+	layer := filepath.Join(home, "layers", "one")
+	err := errors.Join(e.Flush(t.Context()), os.MkdirAll(filepath.Dir(layer), 0o700), os.Rename(rootfs.Busybox(t), layer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, e, home, pooled(home, layer))
+	awaitSpares(t, home, 1)
+	if err := os.Rename(layer, layer+"-gone"); err != nil {
+		t.Fatal(err)
+	}
+	awaitSpares(t, home, 0)
+}
