@@ -1,7 +1,9 @@
 # One suite on every surface: docs/CONTRACT.md, row by row.
 .PHONY: conformance
 
-conformance: root deps build ## hold every surface to the contract, row by row, and print rows by surfaces (needs root)
+POOL ?= 0
+
+conformance: root deps build ## hold every surface to the contract, row by row, and print rows by surfaces; POOL=-1 makes boxes of spares (needs root)
 	@rm -f $(BUILD)/conformance.txt
-	@ended=0; $(GO) test -count=1 -timeout 30m ./test/conformance -args -table $(CURDIR)/$(BUILD)/conformance.txt || ended=$$?; \
+	@ended=0; $(GO) test -count=1 -timeout 30m ./test/conformance -args -pool $(POOL) -table $(CURDIR)/$(BUILD)/conformance.txt || ended=$$?; \
 	  cat $(BUILD)/conformance.txt; exit $$ended

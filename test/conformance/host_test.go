@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -25,6 +27,8 @@ import (
 	"sandbox/test/registry"
 	"sandbox/test/rootfs"
 )
+
+var pool = flag.Int("pool", 0, "how many boxes the home keeps ready; -1 makes every box that can be of a ready one")
 
 // host is one home with all that works on it: a daemon, the library in this
 // process, and a program in C.
@@ -48,7 +52,7 @@ func newHost(t *testing.T) *host {
 	home := short(t)
 	t.Setenv("HOME", t.TempDir()) // of profiles, and behind the build, whose cache is in it
 	t.Setenv("SANDBOX_HOME", home)
-	must(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte("pull = \"never\"\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(home, "config.toml"), fmt.Appendf(nil, "pull = \"never\"\npool = %d\n", *pool), 0o600))
 	must(t, os.Chmod(h.share, 0o755)) //nolint:gosec // boxes look into it
 	must(t, os.WriteFile(filepath.Join(h.share, "file"), []byte("shared\n"), 0o600))
 	var err error
