@@ -104,9 +104,10 @@ func (r *Reader) Read(buf []byte) (n int, stderr bool, err error) {
 				return n, i == fdStderr, err
 			}
 		}
-		if r.take(fdExit) {
+		switch {
+		case r.take(fdExit):
 			err = r.ended()
-		} else {
+		case r.reading(): // no longer, if the last stream has just ended
 			err = r.wait()
 		}
 		if err != nil {
