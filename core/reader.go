@@ -58,6 +58,7 @@ type Reader struct {
 	// becomes -1, which poll ignores, when it has ended.
 	fds      [4]unix.PollFd
 	left     [2]int // how many bytes of stdout and of stderr are still read
+	carried  [2]int // how many were read, until the pipe is widened
 	status   api.ExitStatus
 	deadline time.Time // until when output is waited for after the exit
 }
@@ -178,14 +179,11 @@ func (r *Reader) expire() error {
 // nothing any more.
 func (r *Reader) read(i int, buf []byte) (int, error) {
 	buf = buf[:min(len(buf), r.left[i])]
-	from := unix.Read
-	if r.e.p.Stderr == nil {
-		from = ReadTerminal
-	}
-	n, err := from(int(r.fds[i].Fd), buf)
+	n, err := ReadReady(int(r.fds[i].Fd), buf)
 	switch {
 	case n > 0:
 		r.e.p.Streams.Output.Add(int64(n))
+		r.widen(i, n)
 		if r.left[i] != math.MaxInt {
 			r.left[i] -= n
 		}
@@ -202,10 +200,28 @@ func (r *Reader) read(i int, buf []byte) (int, error) {
 	return 0, fault.Wrap(fault.Internal, err, "read output")
 }
 
-// ReadTerminal reads from a terminal until buf is full or there is no more for
-// now, because a terminal delivers its output in many small pieces. It returns
-// what read(2) does.
-func ReadTerminal(fd int, buf []byte) (int, error) {
+// A stream that has carried more than flow bytes gets a pipe of wide bytes, so
+// that the command and its reader wake each other less often. A pipe of 1 MiB
+// carried no more.
+const (
+	flow = 256 << 10
+	wide = 256 << 10
+)
+
+// widen enlarges the pipe of a stream that flows, once.
+func (r *Reader) widen(i, n int) {
+	if r.e.p.Stderr == nil || r.carried[i] > flow {
+		return
+	}
+	if r.carried[i] += n; r.carried[i] > flow {
+		_, _ = unix.FcntlInt(uintptr(r.fds[i].Fd), unix.F_SETPIPE_SZ, wide) // if the kernel refuses, the old size will do
+	}
+}
+
+// ReadReady reads from a terminal or a pipe until buf is full or there is no more
+// for now: a terminal delivers its output in many small pieces, and a pipe is
+// filled on while it is read. It returns what read(2) does.
+func ReadReady(fd int, buf []byte) (int, error) {
 	n, err := unix.Read(fd, buf)
 	for n > 0 && n < len(buf) && readable(fd) {
 		more, _ := unix.Read(fd, buf[n:]) // a failure comes again at the next read

@@ -163,7 +163,7 @@ func (u *pump) copyTerminal(f *os.File, at int64, tty int) (int64, error) {
 	if len(p) == 0 {
 		buf := showing.Get().(*[shown]byte)
 		defer showing.Put(buf)
-		n, err := core.ReadTerminal(tty, buf[:])
+		n, err := core.ReadReady(tty, buf[:])
 		if n <= 0 {
 			return 0, err
 		}

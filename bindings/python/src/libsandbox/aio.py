@@ -72,7 +72,7 @@ class AsyncExecution(_Closing):
             while not output.ended:
                 if not output.ready(0):
                     await self._ready()
-                elif output.exited:
+                elif output.exited and not output.ended:
                     return await self._last()
                 else:
                     piece = output.piece()

@@ -26,7 +26,7 @@ from ._library import EXIT, STDERR, STDOUT, Handle, library
 from ._support import SandboxError
 from .errors import ClosedError
 
-PIECE = 65536  # what a pipe holds
+PIECE = 256 << 10  # what a pipe holds after some output
 MAX_OUTPUT = 64 << 20
 _STREAMS = {STDOUT: Stream.STDOUT, STDERR: Stream.STDERR}
 
@@ -90,6 +90,19 @@ def payload(data: object) -> bytes:
     return bytes(_check.typed("data", data, str, bytes).encode())
 
 
+class _Scratch(threading.local):
+    """A buffer for the pieces that a thread reads."""
+
+    def __init__(self) -> None:
+        # glibc's malloc maps blocks of 128 KiB and more one by one until a larger one is freed (mallopt(3),
+        # M_MMAP_THRESHOLD). Pieces in maps of their own come half as fast.
+        bytes(4 * PIECE)
+        self.buffer = ctypes.create_string_buffer(PIECE)
+
+
+_scratch = _Scratch()
+
+
 class Output:
     """The output of an execution: when there is some, and a piece of it.
 
@@ -103,14 +116,16 @@ class Output:
         self._handle = handle
         self._reading = threading.Lock()
         self._closed = self.exited = self.ended = False
-        self._buffer = ctypes.create_string_buffer(PIECE)
         self._length, self._stream = ctypes.c_size_t(), ctypes.c_int()
         self._epoll = select.epoll()
+        open_fds = []
         for stream in (STDOUT, STDERR, EXIT):
             with suppress(InvalidStateError):  # a terminal has no stderr
-                fd = library().integer("exec_fd", handle.pointer, stream)
-                self._epoll.register(fd, select.EPOLLIN)
-        self._exit = fd
+                open_fds.append(library().integer("exec_fd", handle.pointer, stream))
+                self._epoll.register(open_fds[-1], select.EPOLLIN)
+        self._exit = open_fds.pop()
+        self._open = open_fds  # the streams whose end has not been seen
+        self._terminal = len(open_fds) == 1
 
     def fileno(self) -> int:
         """The descriptor that is readable when ready says so."""
@@ -130,7 +145,10 @@ class Output:
             self._leave()
 
     def ready(self, timeout: float | None) -> bool:
-        """Waits until there is a piece, or the end. A stream that has ended is not waited for any more."""
+        """Waits until there is a piece, or the end. A stream that has ended is not waited for any more.
+
+        That both pipes have ended is the end of the output; only the library knows when a terminal's has ended.
+        """
         readable = self.exited
         for fd, events in () if readable else self._epoll.poll(timeout, 4):
             if self._closed:
@@ -141,17 +159,21 @@ class Output:
                 readable = True
             else:
                 self._epoll.unregister(fd)
+                self._open.remove(fd)
+        self.ended |= self.exited and not self._open and not self._terminal
         return readable
 
     def piece(self) -> Piece | None:
         """Reads what ready has seen. None is the end. Once exited, it may wait 200 ms for children of the command."""
-        length, stream = self._length, self._stream
+        if self.ended:
+            return None
+        length, stream, buffer = self._length, self._stream, _scratch.buffer
         out = ctypes.byref(length), ctypes.byref(stream)
-        library().call("exec_read", self._handle.pointer, self._buffer, PIECE, *out)
+        library().call("exec_read", self._handle.pointer, buffer, PIECE, *out)
         if length.value == 0:
             self.ended = True
             return None
-        return Piece(_STREAMS[stream.value], ctypes.string_at(self._buffer, length.value))
+        return Piece(_STREAMS[stream.value], ctypes.string_at(buffer, length.value))
 
     def read(self) -> Piece | None:
         """Waits for a piece and reads it. None is the end."""
