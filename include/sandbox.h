@@ -580,8 +580,8 @@ SandboxErrorCode sandbox_exec_info(CSandboxExecution *execution, char **out_json
  * Waits for output and reads a piece of it: the bytes as the command wrote
  * them.
  *
- * buffer, capacity: where to, and how many bytes fit, 1 or more; 65536 is what
- *   a pipe holds.
+ * buffer, capacity: where to, and how many bytes fit, 1 or more; 262144 is what
+ *   the pipe of a command holds that prints much.
  * *out_length: bytes read; 0 when the command has ended and all output has been
  *   read. Output of a child that it left in the background is waited for 200
  *   milliseconds at most.
