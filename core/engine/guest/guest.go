@@ -155,7 +155,10 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err := g.become(); err != nil {
 		return nil, 0, err
 	}
-	return g, listener, control.Send(wire.TypeReady, nil)
+	// A shim that has died meanwhile may have recorded the box already. If it has
+	// not, the next one ends this init.
+	_ = control.Send(wire.TypeReady, nil)
+	return g, listener, nil
 }
 
 // prepare does what is the same for every box, and returns the listening socket.

@@ -128,13 +128,14 @@ func (k *keeper) again(id string) (core.Record, error) {
 	return core.Record{}, k.forget(b)
 }
 
-// reserve makes a box with a name and a range of ids of its own, takes a spare for
-// it if there is one, and writes its record. It returns the box with b.change
+// reserve makes a box with a name and a range of ids of its own. It takes a spare
+// for it if there is one, and else writes its record: until a spare has become the
+// box, its state directory stands for it. It returns the box with b.change
 // locked; the caller unlocks it. It returns nil if another create has made a box
 // with this id meanwhile.
-func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (b *box, err error) {
+func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (*box, error) {
 	now := time.Now().UTC()
-	b = &box{rec: record.Box{
+	b := &box{rec: record.Box{
 		Record: core.Record{ID: req.ID, Options: req.Options, ImageID: req.Image.ID, Status: api.Created, CreatedAt: now, UpdatedAt: now},
 		Image:  req.Image, Owner: owner,
 	}}
@@ -148,18 +149,20 @@ func (k *keeper) reserve(req core.CreateRequest, owner process.Identity) (b *box
 	}
 	if b.spare = k.pool.take(req); b.spare != nil {
 		b.rec.UIDBase, b.rec.Spare = b.spare.base, b.spare.slot
-	} else if b.rec.UIDBase, err = k.freeRange(); err != nil {
-		return nil, err
-	}
-	if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
-		if b.spare != nil {
-			k.pool.put(b.spare)
-		}
+	} else if err := k.record(b); err != nil {
 		return nil, err
 	}
 	b.change.Lock()
 	k.boxes[b.rec.ID] = b
 	return b, nil
+}
+
+// record gives a box a range of ids and writes its record. k.mu is held.
+func (k *keeper) record(b *box) (err error) {
+	if b.rec.UIDBase, err = k.freeRange(); err != nil {
+		return err
+	}
+	return k.records.Put(b.rec.ID, b.rec, false)
 }
 
 // checkName refuses the name of another box. k.mu is held.

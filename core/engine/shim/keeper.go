@@ -88,6 +88,9 @@ func (k *keeper) bringUp(b *box) error {
 		k.launcher.end(life)
 		return err
 	}
+	if err := k.launcher.hear(life); err != nil {
+		return k.launcher.explain(err, "", "")
+	}
 	b.mu.Lock()
 	b.rec, b.stale = rec, false
 	b.mu.Unlock()

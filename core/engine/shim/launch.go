@@ -47,7 +47,7 @@ type life struct {
 	handle  *process.Handle
 	reap    func()       // collects init once it has ended
 	net     *network.Box // nil for network None
-	control *wire.Conn   // leads to init until the life is settled; nil for an adopted one
+	control *wire.Conn   // leads to init until the life is settled, then nil
 }
 
 // launch starts a box. On failure nothing of it is left in the kernel.
@@ -244,22 +244,42 @@ func (l launcher) equip(f *life, b record.Box) error {
 	return nil
 }
 
-// settle makes a prepared life that of box b: its init gets the box's settings, and
-// serves. On failure the life is ended.
+// settle makes a prepared life that of box b. On failure the life is ended.
 func (l launcher) settle(f *life, b record.Box) error {
-	defer f.control.Close()
+	if err := l.tell(f, b); err != nil {
+		return err
+	}
+	return l.hear(f)
+}
+
+// tell sends a prepared init the settings of its box. On failure the life is ended.
+func (l launcher) tell(f *life, b record.Box) error {
 	config, err := guestConfig(b, f.net)
 	if err == nil {
 		err = f.control.Send(wire.TypeConfig, config)
 	}
+	return l.told(f, err)
+}
+
+// hear waits until an init that was told its settings serves, if that was not heard
+// before. On failure the life is ended.
+func (l launcher) hear(f *life) error {
+	if f.control == nil {
+		return nil
+	}
+	err := expect(f.control, wire.TypeReady, nil)
+	_ = f.control.Close()
+	f.control = nil
+	return l.told(f, err)
+}
+
+// told ends a life whose init could not be told its settings because of err.
+func (l launcher) told(f *life, err error) error {
 	if err == nil {
-		err = expect(f.control, wire.TypeReady, nil)
+		return nil
 	}
-	if err != nil {
-		l.end(f)
-		return fmt.Errorf("start the box's init: %w", err)
-	}
-	return nil
+	l.end(f)
+	return fmt.Errorf("start the box's init: %w", err)
 }
 
 func guestConfig(b record.Box, net *network.Box) (wire.Config, error) {

@@ -180,13 +180,6 @@ func (p *pool) missing(req core.CreateRequest) *spare {
 	return s
 }
 
-// put puts a spare back into the pool that was taken and not used.
-func (p *pool) put(s *spare) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.spares = append(p.spares, s)
-}
-
 // drop takes a spare out of the pool that was made in vain.
 func (p *pool) drop(s *spare) {
 	p.mu.Lock()

@@ -112,8 +112,9 @@ func (k *keeper) place(s *spare) (err error) {
 	return err
 }
 
-// claim makes a spare the box of rec. On failure nothing is left of the spare but
-// the box's directory.
+// claim makes a spare the box of rec. Its init has yet to be heard, so that it works
+// while the record is written. On failure nothing is left of the spare but the box's
+// directory.
 func (k *keeper) claim(s *spare, rec record.Box) (*life, error) {
 	err := os.Rename(record.Dir(k.home, s.slot), record.Dir(k.home, rec.ID))
 	if err == nil {
@@ -123,7 +124,7 @@ func (k *keeper) claim(s *spare, rec record.Box) (*life, error) {
 		k.discard(s)
 		return nil, err
 	}
-	return s.life, k.launcher.settle(s.life, rec)
+	return s.life, k.launcher.tell(s.life, rec)
 }
 
 // discard ends spares that are not in the pool any more.
