@@ -5,8 +5,8 @@ import type { Watch } from "./watch.js";
 
 const [POLLIN, STDERR] = [1, 2];
 
-/** How much is read at once: what a pipe holds. */
-const piece = 64 << 10;
+/** How much is read at once: what a pipe holds after some output. */
+const piece = 256 << 10;
 
 /** The pipes of a command's output. They are read only when there is something to read, so that no read waits. */
 export class Pipes {
