@@ -188,11 +188,14 @@ func (s *Store) Remove(box string) {
 	}
 }
 
-// abandon notes that the box was removed: nothing is written to disk any more.
+// abandon notes that the box was removed: nothing is written to disk any more. It
+// waits for what is being written, which would make the removed directory again.
 func (e *Exec) abandon() {
+	e.writing.Lock()
+	defer e.writing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.removed = true
+	e.out.removed = true
 	e.nudge()
 }
 

@@ -22,12 +22,12 @@ type Exec struct {
 
 	open bool // an attached client provides the input
 
+	writing sync.Mutex // held while the record is written to disk, and before mu
 	mu      sync.Mutex
 	rec     api.Exec
 	out     output
 	ended   bool      // the record is final; nothing comes any more
 	lost    bool      // the disk stayed full to the end: some output could not be kept
-	removed bool      // the box was removed: nothing is written to disk any more
 	stop    bool      // the store closes: the command continues without this process
 	owner   *Attached // the client that a terminal was opened for, while it is there
 	other   *Attached // the client of Attach, while it is there
@@ -132,8 +132,10 @@ func (e *Exec) end(end api.ExitStatus) (err error) {
 
 // write writes the record to disk, unless the box was removed.
 func (e *Exec) write(rec api.Exec) error {
+	e.writing.Lock()
+	defer e.writing.Unlock()
 	e.mu.Lock()
-	removed, lost := e.removed, e.lost
+	removed, lost := e.out.removed, e.lost
 	e.mu.Unlock()
 	if removed {
 		return nil

@@ -25,6 +25,9 @@ type output struct {
 	index index
 	holds int  // one for the pump and one for each reader: the files are open while it is not 0
 	final bool // the command has ended: output that is not in the index is missing
+	// removed says that the box was removed: nothing is written to disk any more. A
+	// file that is made now would keep the directory from being removed.
+	removed bool
 }
 
 func (o *output) hold() error {
@@ -94,6 +97,9 @@ func (o *output) open() (err error) {
 // file returns the file of a stream. It creates the file when the first byte
 // comes, because most execs write to at most one stream.
 func (o *output) file(s Stream) (*os.File, error) {
+	if o.files[s] == nil && o.removed {
+		return nil, os.ErrNotExist
+	}
 	if o.files[s] == nil {
 		f, err := os.OpenFile(o.base+suffixes[s], os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
@@ -124,6 +130,9 @@ func (o *output) addEvents(s Stream, whole bool) error {
 	marks, err := o.events(s, whole)
 	if err != nil || len(marks) == 0 {
 		return err
+	}
+	if o.removed {
+		return os.ErrNotExist
 	}
 	return o.index.add(o.base+indexSuffix, marks)
 }

@@ -136,7 +136,7 @@ func (e *Exec) stopping() bool {
 func (e *Exec) gone() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.removed
+	return e.out.removed
 }
 
 // giveUp notes that output was lost, so that readers are told.

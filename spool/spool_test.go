@@ -697,7 +697,8 @@ func TestRemoved(t *testing.T) {
 	listen(t, e, 0).wantRow(t, 1)
 	h.Close()
 	if _, err := os.Stat(h.boxDir(h.box.ID())); !os.IsNotExist(err) {
-		t.Error("the directory is left:", err)
+		left, _ := filepath.Glob(filepath.Join(h.boxDir(h.box.ID()), "*"))
+		t.Error("the directory is left:", err, left)
 	}
 	if _, err := h.Get(h.box.ID(), e.Record().ID); !fault.Is(err, fault.ExecNotFound) {
 		t.Error(err)
