@@ -73,11 +73,11 @@ func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 		select {
 		case reason = <-said:
 			if answered = reason == handover.Ready; answered {
-				e.options.Logger.Info("the log engine answers", "pid", cmd.Process.Pid)
 				if err := e.copyDefinition(); err != nil {
 					e.options.Logger.Warn("the definition of the log table has no copy", "error", err)
 				}
 				e.set(nil)
+				e.options.Logger.Info("the log engine answers", "pid", cmd.Process.Pid)
 			}
 			said = nil
 		case err := <-ended:
