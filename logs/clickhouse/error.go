@@ -79,6 +79,8 @@ var kinds = map[int32]fault.Kind{
 	194: fault.Upstream,       // REQUIRED_PASSWORD
 	198: fault.Upstream,       // DNS_ERROR
 	246: fault.Upstream,       // CORRUPTED_DATA
+	271: fault.Upstream,       // CANNOT_DECOMPRESS
+	432: fault.Upstream,       // UNKNOWN_CODEC, in a damaged file: no statement can name one
 	425: fault.Upstream,       // SYSTEM_ERROR
 	452: fault.Upstream,       // SETTING_CONSTRAINT_VIOLATION
 	497: fault.Upstream,       // ACCESS_DENIED
