@@ -116,8 +116,10 @@ export class NativeExecution extends Execution {
   protected async ended(): Promise<Exit> {
     const code = Buffer.alloc(4);
     code.writeInt32LE(-1);
+    const { pipes } = this.held;
     try {
-      await this.#library.call("sandbox_exec_wait", this.#handle, code);
+      if (this.#exited && pipes && !pipes.open) this.#library.now("sandbox_exec_wait", this.#handle, code); // nothing to wait for
+      else await this.#library.call("sandbox_exec_wait", this.#handle, code);
     } catch (failure) {
       if (!(failure instanceof ExecutionError)) throw failure;
       throw new ExecutionError(failure.message, { exit_code: code.readInt32LE() });
