@@ -23,10 +23,11 @@ import (
 type cache struct {
 	dir store.Dir[record.Box]
 
-	mu    sync.Mutex
-	watch *watch // nil until needed, and after a failure
-	boxes map[string]cached
-	list  []core.Record // of boxes, newest first; handed out and never changed
+	mu     sync.Mutex
+	closed bool   // nothing is watched any more: who still asks reads the disk
+	watch  *watch // nil until needed, and after a failure
+	boxes  map[string]cached
+	list   []core.Record // of boxes, newest first; handed out and never changed
 }
 
 type cached struct {
@@ -60,6 +61,7 @@ func (c *cache) get(id string) (record.Box, bool) {
 func (c *cache) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.closed = true
 	c.forget()
 }
 
@@ -76,6 +78,9 @@ func (c *cache) forget() {
 
 // refresh brings the records up to date. c.mu is held.
 func (c *cache) refresh() error {
+	if c.closed {
+		return os.ErrClosed
+	}
 	if c.watch == nil {
 		return c.load()
 	}
