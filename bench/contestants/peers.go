@@ -80,16 +80,21 @@ func newBwrap(ctx context.Context, b *Field) Bwrap {
 	return w
 }
 
-// Contestant returns a contestant that calls run with bubblewrap.
-func (w Bwrap) Contestant(run func(context.Context) (time.Duration, error)) harness.Contestant {
+// Creates returns a contestant that runs a command in a new sandbox up to its first
+// byte.
+func (w Bwrap) Creates() harness.Contestant {
 	return harness.Contestant{
-		Name: "bwrap", Version: w.version, Why: w.why, Run: run,
+		Name: "bwrap", Version: w.version, Why: w.why,
 		Isolation: "user mount pid net ipc uts cgroup ns, caps; no cgroup, overlay, seccomp, masked paths",
+		Run: func(ctx context.Context) (time.Duration, error) {
+			t, err := w.run(ctx, Hello...)
+			return t.First, err
+		},
 	}
 }
 
-// Run runs args in a new sandbox.
-func (w Bwrap) Run(ctx context.Context, args ...string) (harness.Timing, error) {
+// run runs args in a new sandbox.
+func (w Bwrap) run(ctx context.Context, args ...string) (harness.Timing, error) {
 	flags := []string{w.path, "--unshare-all", "--die-with-parent", "--ro-bind", w.rootfs, "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--"}
 	return harness.Command{Args: append(flags, args...)}.Run(ctx)
 }

@@ -15,10 +15,7 @@ func measureCreate(ctx context.Context, b *contestants.Field) ([]harness.Row, er
 		b.Ours.Contestant(b.Ours.CreateToOutput),
 		b.Peers.Runc.Creates(ctx),
 		b.Peers.Crun.Creates(ctx),
-		b.Peers.Bwrap.Contestant(func(ctx context.Context) (time.Duration, error) {
-			t, err := b.Peers.Bwrap.Run(ctx, contestants.Hello...)
-			return t.First, err
-		}),
+		b.Peers.Bwrap.Creates(),
 	)
 	return harness.Rows(harness.Millis, all,
 		harness.Bar{Contestant: "ours", Peer: "runc", Percentile: 50, Limit: 0.9},
@@ -41,10 +38,7 @@ func measureWarm(ctx context.Context, b *contestants.Field) (_ []harness.Row, er
 	pace.Pause = max(pace.Pause, refill)
 	all := pace.Interleave(ctx,
 		warm.Contestant(warm.CreateToOutput),
-		b.Peers.Bwrap.Contestant(func(ctx context.Context) (time.Duration, error) {
-			t, err := b.Peers.Bwrap.Run(ctx, contestants.Hello...)
-			return t.First, err
-		}),
+		b.Peers.Bwrap.Creates(),
 	)
 	return harness.Rows(harness.Millis, all,
 		harness.Bar{Contestant: "ours", Peer: "bwrap", Percentile: 50, Limit: 0.85},
