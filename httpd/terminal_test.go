@@ -46,6 +46,16 @@ func (s *service) connect(path string, tagged bool) *shown {
 	return c
 }
 
+// quietTerminal returns a terminal on a new box, whose shell shows nothing but
+// what commands print; the path of its exec, and what it has shown.
+func (s *service) quietTerminal() (c *shown, exec, seen string) {
+	s.t.Helper()
+	box := s.create(`{}`)
+	c = s.terminal(box)
+	c.typ("stty -echo; PS1=; echo o''n\n")
+	return c, "/v1/boxes/" + box + "/exec/" + c.ready.ExecID, c.expect("on\r\n")
+}
+
 func (c *shown) typ(keys string) {
 	c.t.Helper()
 	must(c.t, c.WriteMessage(websocket.BinaryMessage, []byte(keys)))
@@ -176,11 +186,7 @@ func TestObservedTerminal(t *testing.T) {
 func TestDetachedUnread(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	box := s.create(`{}`)
-	c := s.terminal(box)
-	exec := "/v1/boxes/" + box + "/exec/" + c.ready.ExecID
-	c.typ("stty -echo; PS1=; echo o''n\n")
-	seen := c.expect("on\r\n")
+	c, exec, seen := s.quietTerminal()
 	for _, round := range []struct {
 		had  string
 		from int64
@@ -205,11 +211,7 @@ func TestDetachedUnread(t *testing.T) {
 func TestDetached(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	box := s.create(`{}`)
-	c := s.terminal(box)
-	exec := "/v1/boxes/" + box + "/exec/" + c.ready.ExecID
-	c.typ("stty -echo; PS1=; echo o''n\n")
-	seen := c.expect("on\r\n")
+	c, exec, seen := s.quietTerminal()
 	for round := range 2 { // from its own client, and from an attachment
 		must(t, c.WriteMessage(websocket.TextMessage, []byte(`{"type":"detach"}`)))
 		if seen += c.rest(); c.last != nil {
