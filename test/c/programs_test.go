@@ -39,3 +39,13 @@ func TestPrograms(t *testing.T) {
 		})
 	}
 }
+
+// TestStacks calls from another stack. It is compiled without sanitizers, which
+// don't follow the change of stacks.
+func TestStacks(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	if out := run(t, h.command(t, compile(t, "programs/stacks.c"))); out != "" {
+		t.Errorf("it wrote %q", out)
+	}
+}
