@@ -123,11 +123,11 @@ func (k *keeper) noteEnd(b *box, f *life) {
 	b.mu.Unlock()
 	defer close(ended.noted)
 	if ended.err = k.writeEnd(b); ended.err != nil {
-		k.log.Error("record the end of a box", "box", b.rec.ID, "error", ended.err)
+		k.log.Error("record the end of a box", "box", b.record().ID, "error", ended.err)
 		k.idle.enter()
 		go func() {
 			defer k.idle.leave()
-			k.insistOnEnd(b)
+			k.insistOnEnd(b.record().ID)
 		}()
 	}
 }
@@ -149,15 +149,15 @@ func (k *keeper) writeEnd(b *box) (err error) {
 // insistOnEnd waits until the record on disk says that a box has ended, which
 // could not be written at first. It tries again every second: the kernel does not
 // tell anybody when a disk has room again.
-func (k *keeper) insistOnEnd(b *box) {
+func (k *keeper) insistOnEnd(id string) {
 	for stale := true; stale; {
 		time.Sleep(time.Second)
-		locked, err := k.lock(b.rec.ID) // which writes the record
+		b, err := k.lock(id) // which writes the record
 		if err != nil {
 			return // the box has been removed
 		}
-		stale = locked == b && b.isStale()
-		locked.change.Unlock()
+		stale = b.isStale()
+		b.change.Unlock()
 	}
 }
 

@@ -127,11 +127,12 @@ func (p *pool) leave() {
 	p.stir()
 }
 
-// stir has the pool filled soon.
+// stir has the pool filled soon, or emptied, unless there is no pool.
 func (p *pool) stir() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.busy == 0 && !p.closed {
+	used := p.size > 0 || len(p.spares) > 0
+	if used && p.busy == 0 && !p.closed {
 		p.timer.Reset(quiet)
 	}
 }

@@ -230,13 +230,14 @@ func (k *keeper) sweep(older time.Duration) (wire.Swept, error) {
 	var failed []error
 	before := time.Now().Add(-older)
 	for _, b := range k.all() {
-		if !b.record().OverSince(before) {
+		rec := b.record()
+		if !rec.OverSince(before) {
 			continue
 		}
-		size, err := k.sweepBox(b.rec.ID, before)
+		size, err := k.sweepBox(rec.ID, before)
 		switch {
 		case err == nil:
-			swept.Boxes = append(swept.Boxes, b.rec.ID)
+			swept.Boxes = append(swept.Boxes, rec.ID)
 			swept.Bytes += size
 		case !fault.Is(err, fault.BoxNotFound) && !fault.Is(err, fault.InvalidState): // these two mean that another client was faster
 			failed = append(failed, err)
