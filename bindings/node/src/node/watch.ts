@@ -5,6 +5,8 @@ type Poll = ReturnType<Library["koffi"]["node"]["poll"]>;
 /** Waits in the event loop until one of a few descriptors can be read. */
 export class Watch {
   readonly #polls = new Map<number, Poll>();
+  /** The descriptors that nothing was found for since they were asked about: starting and stopping all for each wait costs more. */
+  readonly #asked = new Set<number>();
   /** The descriptors that could be read when the last wait ended. */
   readonly ready = new Set<number>();
   #wake = () => {};
@@ -21,6 +23,7 @@ export class Watch {
   remove(fd: number): void {
     this.#polls.get(fd)?.close();
     this.#polls.delete(fd);
+    this.#asked.delete(fd);
   }
 
   /** wait returns when a descriptor can be read, or close was called. */
@@ -28,9 +31,18 @@ export class Watch {
     this.ready.clear();
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
-      for (const [fd, poll] of this.#polls) poll.start({ readable: true }, () => { this.ready.add(fd); resolve(); });
+      for (const [fd, poll] of this.#polls) if (!this.#asked.has(fd)) this.#ask(fd, poll);
     });
-    for (const poll of this.#polls.values()) poll.stop();
+  }
+
+  #ask(fd: number, poll: Poll): void {
+    this.#asked.add(fd);
+    poll.start({ readable: true }, () => {
+      poll.stop(); // until it was read
+      this.#asked.delete(fd);
+      this.ready.add(fd);
+      this.#wake();
+    });
   }
 
   close(): void {
