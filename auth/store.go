@@ -109,6 +109,24 @@ func (s *Store) Verify(secret string) (*Principal, error) {
 	if e == nil || subtle.ConstantTimeCompare(e.key.Hash[:], hash[:]) != 1 {
 		return nil, errRefused()
 	}
+	return s.live(e)
+}
+
+// Holder returns the principal of the key with this id, which somebody acts for who
+// has shown the key before, and notes that the key was used. Errors: Unauthenticated
+// (the key was deleted or has expired).
+func (s *Store) Holder(id string) (*Principal, error) {
+	s.mu.RLock()
+	e := s.byID[id]
+	s.mu.RUnlock()
+	if e == nil {
+		return nil, errRefused()
+	}
+	return s.live(e)
+}
+
+// live returns the principal of a key that has not expired, and notes its use.
+func (s *Store) live(e *entry) (*Principal, error) {
 	now := time.Now()
 	if e.key.expired(now) {
 		return nil, errRefused()

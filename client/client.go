@@ -67,6 +67,7 @@ func OptionsFromEnv() (Options, error) {
 type Client struct {
 	url        string // as in the options, for messages
 	base       string // scheme, host and path that the URLs of requests begin with
+	socket     bool   // the server is reached through its Unix socket
 	boxes      string // path of the boxes
 	credential ApiKeyCredential
 	http       *http.Client
@@ -90,7 +91,7 @@ func New(o Options) (*Client, error) {
 	}
 	transport := newTransport(socket)
 	return &Client{
-		url: o.URL, base: base, boxes: boxes, credential: o.Credential, alive: alive,
+		url: o.URL, base: base, socket: socket != "", boxes: boxes, credential: o.Credential, alive: alive,
 		http: &http.Client{Transport: transport, CheckRedirect: noRedirect},
 		ws: websocket.Dialer{
 			NetDialContext: transport.DialContext, Proxy: transport.Proxy,

@@ -32,6 +32,7 @@ type Config struct {
 	Publish   []string // IP addresses that boxes' ports are published on; see httpd.Config
 	TLSCert   string   // PEM file; with TLSKey, or neither
 	TLSKey    string
+	NoConsole bool // serve no web console
 	// Environment is the environment that this server belongs to: a key's
 	// permissions for logs must be for the same.
 	Environment string

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sandbox/auth"
+	"sandbox/console"
 	"sandbox/core"
 	"sandbox/core/local"
 	"sandbox/daemon/address"
@@ -121,7 +122,12 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 	if err := d.spool.Adopt(ctx, spooled{runtime}); err != nil {
 		return nil, err
 	}
+	sessions, err := s.openConsole(dir, streams.Log)
+	if err != nil {
+		return nil, err
+	}
 	d.server, err = httpd.New(httpd.Config{
+		Console: sessions, Origin: d.origin,
 		Tools:   &mcp.Config{Boxes: newToolBoxes(host, d.logs), Limits: s.MCP.limits()},
 		Runtime: runtime, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Images: host.Images, Logs: d.logs.service, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
@@ -150,6 +156,24 @@ func (d *Daemon) listen(ctx context.Context) (err error) {
 	}
 	d.Address = d.administrator(d.keys, before, d.address(d.tcp), d.Say)
 	return address.Write(d.Home, d.Address)
+}
+
+// openConsole opens the sessions of the web console, if there shall be one. Errors:
+// Storage.
+func (s settings) openConsole(dir string, log *slog.Logger) (*console.Sessions, error) {
+	if s.NoConsole {
+		return nil, nil
+	}
+	return console.Open(console.Config{Dir: dir, Log: log})
+}
+
+// origin returns where a browser on this host finds the daemon, or "" if it listens
+// on its Unix socket alone.
+func (d *Daemon) origin() string {
+	if d.tcp == nil {
+		return ""
+	}
+	return strings.TrimSuffix(d.Address.URL, "/api")
 }
 
 // places returns the addresses for the user to read.

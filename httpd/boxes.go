@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"path"
 	"time"
 
 	"sandbox/core"
@@ -29,19 +30,19 @@ func (s *Server) createBox(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", s.base()+"/boxes/"+made.ID)
+	w.Header().Set("Location", s.base(r)+"/boxes/"+made.ID)
 	return writeDocument(w, http.StatusCreated, made.Document)
 }
 
-// base returns the path below which the routes of boxes are.
-func (s *Server) base() string {
+// base returns the path below which r's client finds the routes of boxes.
+func (s *Server) base(r *request) string {
 	switch {
+	case r.by == BySession:
+		return path.Join(consoleAPI, "v1", s.Prefix)
 	case s.Hosted:
 		return "/api/v1"
-	case s.Prefix != "":
-		return "/v1/" + s.Prefix
 	}
-	return "/v1"
+	return path.Join("/v1", s.Prefix)
 }
 
 // create returns the box with this id, and makes it if there is none.

@@ -48,7 +48,7 @@ func (s *Server) startExec(w http.ResponseWriter, r *request) error {
 		go feed(command, asked.Input)
 	}
 	rec := e.Record()
-	w.Header().Set("Location", s.base()+"/boxes/"+rec.BoxID+"/exec/"+rec.ID)
+	w.Header().Set("Location", s.base(r)+"/boxes/"+rec.BoxID+"/exec/"+rec.ID)
 	return writeJSON(w, http.StatusCreated, rec)
 }
 

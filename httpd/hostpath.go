@@ -57,7 +57,7 @@ func (s *Server) checkPaths(r *request, o *options.Box, p *document.Problems) (r
 // checkPath returns the directory that path must lie in, or "" if it may lie
 // anywhere. Errors: PermissionDenied, InvalidArgument.
 func (s *Server) checkPath(r *request, field, path string) (within string, err error) {
-	if r.by == ByKey {
+	if r.by != ByFile {
 		if within, err = s.hostRoot(field, path); err != nil {
 			return "", err
 		}

@@ -109,5 +109,8 @@ func (s *Server) deleteKey(w http.ResponseWriter, r *request) error {
 	if err := s.Keys.Delete(r.param("id")); err != nil {
 		return err
 	}
+	if s.Console != nil {
+		_ = s.Console.EndAll(r.param("id")) // those that stay on disk are refused: their key is gone
+	}
 	return writeJSON(w, http.StatusOK, map[string]bool{"ok": true})
 }

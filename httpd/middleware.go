@@ -27,45 +27,61 @@ func (s *Server) way() handle {
 	return s.recovered(s.identified(s.logged(s.answered(s.limited(s.authorized(s.handled))))))
 }
 
-// handler returns the handler of an entrance. It finds the route first, because
-// all steps depend on it. Whether there is one is told to authorized clients only.
+// handler returns the handler of an entrance.
 func (s *Server) handler(by Entrance) http.Handler {
-	way := s.way()
-	start := func(w http.ResponseWriter, r *request) {
-		s.inFlight.Add(1)
-		defer s.inFlight.Done()
-		r.by = by
-		if r.observability = s.underObservability(r.URL.EscapedPath()); r.observability {
-			w.Header().Set("Cache-Control", "private, no-store")
-		}
-		out := &reply{ResponseWriter: w, timeout: s.Timeout}
-		if r.route != nil && r.route.Stream {
-			out.timeout = 0
-		}
-		_ = way(out, r) // answered has written the failure
+	routes := s.routed(by, "")
+	if s.Console != nil {
+		routes = s.withConsole(by, routes)
 	}
-	routes := newTable(s.Prefix, func(n node) httprouter.Handle {
-		return func(w http.ResponseWriter, r *http.Request, params httprouter.Params) {
-			req := &request{Request: r}
-			req.route, req.allowed, req.missing = n.route(req, params)
-			start(w, req)
-		}
-	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if headSize(r) > maxHead { // and so close to it that net/http let it pass
 			w.Header().Set("Connection", "close")
 			http.Error(w, "431 Request Header Fields Too Large", http.StatusRequestHeaderFieldsTooLarge)
 			return
 		}
-		handle, params, misplaced := s.lookUp(routes, r.URL.EscapedPath(), by)
+		routes(w, r)
+	})
+}
+
+// routed returns the handler of the routes below a path. It finds the route first,
+// because all steps depend on it. Whether there is one is told to authorized clients
+// only.
+func (s *Server) routed(by Entrance, below string) http.HandlerFunc {
+	way := s.way()
+	begun := func(r *http.Request) *request {
+		return &request{Request: r, by: by, path: strings.TrimPrefix(r.URL.EscapedPath(), below)}
+	}
+	routes := newTable(s.Prefix, func(n node) httprouter.Handle {
+		return func(w http.ResponseWriter, r *http.Request, params httprouter.Params) {
+			req := begun(r)
+			req.route, req.allowed, req.missing = n.route(req, params)
+			s.start(w, req, way)
+		}
+	})
+	return func(w http.ResponseWriter, r *http.Request) {
+		req := begun(r)
+		handle, params, misplaced := s.lookUp(routes, req.path, by)
 		if handle != nil {
 			handle(w, r, params)
 			return
 		}
-		req := &request{Request: r, misplaced: misplaced}
-		req.missing = errNoRoute(req)
-		start(w, req)
-	})
+		req.missing, req.misplaced = errNoRoute(req), misplaced
+		s.start(w, req, way)
+	}
+}
+
+// start sends a request on its way.
+func (s *Server) start(w http.ResponseWriter, r *request, way handle) {
+	s.inFlight.Add(1)
+	defer s.inFlight.Done()
+	if r.observability = s.underObservability(r.path); r.observability {
+		w.Header().Set("Cache-Control", "private, no-store")
+	}
+	out := &reply{ResponseWriter: w, timeout: s.Timeout}
+	if r.route != nil && r.route.Stream {
+		out.timeout = 0
+	}
+	_ = way(out, r) // answered has written the failure
 }
 
 // headSize returns how many bytes the request line and the headers of a request
@@ -219,9 +235,15 @@ func (s *Server) authorized(next handle) handle {
 		if r.misplaced {
 			return r.missing
 		}
+		if r.by == BySession {
+			if err := r.mustBeOfPage(); err != nil {
+				return err
+			}
+		}
 		if r.route != nil && r.route.Open {
 			return next(w, r)
 		}
+		defer r.leave()
 		var err error
 		if r.principal, err = s.principal(r); err != nil {
 			return err
@@ -249,8 +271,11 @@ func (s *Server) permitted(r *request, permission string) error {
 
 // principal returns the principal of the request. Errors: Unauthenticated.
 func (s *Server) principal(r *request) (*auth.Principal, error) {
-	if r.by == ByFile {
+	switch r.by {
+	case ByFile:
 		return s.local, nil
+	case BySession:
+		return s.signedIn(r)
 	}
 	secret := r.secret()
 	if secret == "" {

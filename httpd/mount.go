@@ -23,8 +23,9 @@ func (s *Server) lookUp(t *table, path string, by Entrance) (handle httprouter.H
 		handle, params = t.find("/" + inside)
 		return handle, params, handle == nil && prefixed(t, "/"+inside) && !s.underObservability(path)
 	}
-	// Clients of the Unix socket are on this host and need not know of /api.
-	if by == ByFile || !strings.HasPrefix(path, "/v1/") {
+	// Clients of the Unix socket are on this host and need not know of /api, and the
+	// web console has a place of its own for it.
+	if by != ByKey || !strings.HasPrefix(path, "/v1/") {
 		handle, params = t.find(path)
 	}
 	return handle, params, handle == nil

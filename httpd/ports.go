@@ -18,7 +18,7 @@ func (s *Server) checkPorts(r *request, o *options.Box, p *document.Problems) (r
 	for i := range o.Ports {
 		port, field := &o.Ports[i], fmt.Sprintf("ports[%d].host_ip", i)
 		port.HostIP = cmp.Or(port.HostIP, s.Publish[0].String())
-		if r.by != ByKey || p.Has(field) { // trusted, or no address at all
+		if r.by == ByFile || p.Has(field) { // trusted, or no address at all
 			continue
 		}
 		if ip, err := netip.ParseAddr(port.HostIP); err != nil || !s.publishes(ip.Unmap()) {

@@ -10,6 +10,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"sandbox/auth"
+	"sandbox/console"
 	"sandbox/core/fault"
 )
 
@@ -18,12 +19,15 @@ type request struct {
 	*http.Request
 	id        string // a UUID, ours or the client's
 	by        Entrance
+	path      string // escaped, as the tables of routes have it
 	route     *Route // nil if there is none
 	allowed   []string
 	missing   error // the failure to answer with if route is nil
 	misplaced bool  // see Server.lookUp
 	params    httprouter.Params
-	principal *auth.Principal // nil until authorized has found it
+	principal *auth.Principal  // nil until authorized has found it
+	session   *console.Session // nil unless authorized has found one
+	left      func()           // ends the part in the session; nil without one
 	// observability is set for paths of the log queries: their failures have
 	// another body.
 	observability bool

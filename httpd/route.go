@@ -188,7 +188,7 @@ func (n node) verb(r *request, params httprouter.Params) (verb string) {
 	case strings.HasSuffix(route.Pattern, "}") || strings.Contains(route.Pattern, "}:"):
 		params[last].Value, verb = splitVerb(params[last].Value)
 	default:
-		_, verb = splitVerb(r.URL.EscapedPath())
+		_, verb = splitVerb(r.path)
 	}
 	return verb
 }

@@ -20,6 +20,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/auth"
+	"sandbox/console"
 	"sandbox/core"
 	"sandbox/core/image"
 	"sandbox/logs"
@@ -48,6 +49,11 @@ type Config struct {
 	// Held is a directory for uploads whose file comes before its destination.
 	Held string
 	Log  *slog.Logger
+	// Console has the sessions of the web console; nil for no console.
+	Console *console.Sessions
+	// Origin returns where a browser on this host finds the server, as in
+	// http://127.0.0.1:9090, or "" if it can't; nil for nowhere.
+	Origin func() string
 	// Environment is the environment of this server: a key's permissions for
 	// logs must be for the same.
 	Environment string
@@ -80,6 +86,9 @@ type Entrance int
 const (
 	ByKey  Entrance = iota // every request needs a key
 	ByFile                 // the mode of the Unix socket decides who may connect, and they may do everything
+	// BySession is no listener's: below /ui, on every listener, the cookie of a
+	// session of the web console is looked at, and nothing else.
+	BySession
 )
 
 // Server answers requests on any number of listeners.

@@ -70,7 +70,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *request) (*socket, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Malformed, errors.Join(why, err), "no WebSocket")
 	}
-	c := &socket{Conn: conn, remote: r.by == ByKey, beat: s.Heartbeat}
+	c := &socket{Conn: conn, remote: r.by != ByFile, beat: s.Heartbeat}
 	c.SetReadLimit(maxFrame)
 	c.SetPongHandler(func(string) error { c.listening(); return nil })
 	return c, nil
@@ -105,8 +105,8 @@ type control struct {
 	Stderr *int64 `json:"stderr"`
 }
 
-// console has the functions that a client's frames call.
-type console struct {
+// actions are the functions that a client's frames call.
+type actions struct {
 	input  func([]byte) error
 	resize func(cols, rows int) error
 	signal func(name string) error
@@ -145,7 +145,7 @@ func (m control) detached() detached {
 // has gone or has sent a frame that is refused. serve then tells the client the
 // end, closes the connection, and returns the reason. The caller waits for c.ends
 // when it has made sure that no write to the command still blocks.
-func (c *socket) serve(ctx context.Context, on console, show func(context.Context) error) error {
+func (c *socket) serve(ctx context.Context, on actions, show func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.ends.Go(func() { cancel(c.receive(on)) })
@@ -164,7 +164,7 @@ func (c *socket) serve(ctx context.Context, on console, show func(context.Contex
 }
 
 // receive reads the client's frames until one is refused or the client has gone.
-func (c *socket) receive(on console) error {
+func (c *socket) receive(on actions) error {
 	buf := make([]byte, inputBuffer)
 	for {
 		kind, frame, err := c.NextReader()
@@ -205,7 +205,7 @@ func (c *socket) input(frame io.Reader, buf []byte, to func([]byte) error) error
 
 // control reads a text frame and does what it says. Errors: Malformed,
 // InvalidArgument, TooLarge, and those of the command.
-func (c *socket) control(frame io.Reader, on console) error {
+func (c *socket) control(frame io.Reader, on actions) error {
 	doc, err := io.ReadAll(io.LimitReader(frame, maxControl+1))
 	if err != nil {
 		return errHungUp
@@ -236,11 +236,12 @@ func (c *socket) control(frame io.Reader, on console) error {
 // maxSide bounds the columns and rows of a terminal.
 const maxSide = 1<<16 - 1
 
-// consoleOf returns the console of a command. find returns the command while it
+// actionsOf returns what the frames of a client do to a command. find returns the
+// command while it
 // runs, and InvalidState afterwards. Frames for a command that has ended are
 // dropped, since the client is about to read its exit. tty says whether it has a
 // terminal, open whether it takes input.
-func consoleOf(ctx context.Context, tty, open bool, find func() (*core.Exec, error)) console {
+func actionsOf(ctx context.Context, tty, open bool, find func() (*core.Exec, error)) actions {
 	on := func(do func(*core.Exec) error) error {
 		command, err := find()
 		if err == nil {
@@ -251,7 +252,7 @@ func consoleOf(ctx context.Context, tty, open bool, find func() (*core.Exec, err
 		}
 		return err
 	}
-	return console{
+	return actions{
 		input: func(p []byte) error {
 			if !open {
 				return fault.New(fault.InvalidArgument, "the command takes no input: start it with stdin_open or tty")
@@ -290,16 +291,16 @@ func send(ctx context.Context, x *core.Exec, tty bool, sig unix.Signal) error {
 	return x.Signal(ctx, int(sig))
 }
 
-// guarded returns a console that refuses what writes to the command while may
+// guarded returns actions that refuse what writes to the command while may
 // returns an error. Sizes are ignored then, because clients send them unasked.
-func (on console) guarded(may func() error) console {
+func (on actions) guarded(may func() error) actions {
 	checked := func(do func() error) error {
 		if err := may(); err != nil {
 			return err
 		}
 		return do()
 	}
-	return console{
+	return actions{
 		input:  func(p []byte) error { return checked(func() error { return on.input(p) }) },
 		signal: func(name string) error { return checked(func() error { return on.signal(name) }) },
 		eof:    func() error { return checked(on.eof) },

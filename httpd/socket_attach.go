@@ -50,7 +50,7 @@ func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := s.streaming(r)
 	defer cancel()
-	on := consoleOf(ctx, e.Record().TTY, a.Open(), a.Command).guarded(a.Writes)
+	on := actionsOf(ctx, e.Record().TTY, a.Open(), a.Command).guarded(a.Writes)
 	_ = c.serve(ctx, on, func(ctx context.Context) error { return c.showExec(ctx, e, a) }) // the client was told
 	c.end(a)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandbox/api"
+	"sandbox/console"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -25,7 +26,8 @@ const (
 const hangUpGrace = 5 * time.Second
 
 // terminal runs a shell for one client. The shell is hung up when the client goes
-// without a word; one that detaches leaves it running. When this service ends, the shell goes on, as every exec does.
+// without a word; one that detaches leaves it running. When this service ends, or the
+// client's session of the web console, the shell goes on, as every exec does.
 func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	o, named, err := r.shell()
 	if err != nil {
@@ -49,9 +51,9 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := s.streaming(r)
 	defer cancel()
-	err = c.serve(ctx, consoleOf(ctx, true, true, a.Command), func(ctx context.Context) error { return c.showTerminal(ctx, e, a) })
+	err = c.serve(ctx, actionsOf(ctx, true, true, a.Command), func(ctx context.Context) error { return c.showTerminal(ctx, e, a) })
 	c.end(a)
-	if err == nil || errors.Is(err, errDetached) || s.draining.Err() != nil {
+	if err == nil || errors.Is(err, errDetached) || errors.Is(err, console.ErrEnded) || s.draining.Err() != nil {
 		return nil
 	}
 	return hangUp(e, hangUpGrace) // the client was told
