@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -25,16 +26,16 @@ import (
 // nothing is copied however large the host is; therefore they only make system
 // calls.
 func spawn(exe *os.File, argv, env []string, files ...*os.File) error {
-	fds := make([]C.int, len(files))
-	for i, f := range files {
-		// The duplicates get numbers above those that they will have in the
-		// program, so that none overwrites another.
+	fds := make([]C.int, 0, len(files)+1)
+	for _, f := range slices.Concat(files, []*os.File{exe}) {
+		// The duplicates get numbers above those that the program will have, so
+		// that none overwrites another, nor the program itself.
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, len(files))
 		if err != nil {
 			return fmt.Errorf("pass on %s: %w", f.Name(), err)
 		}
 		defer unix.Close(fd)
-		fds[i] = C.int(fd)
+		fds = append(fds, C.int(fd))
 	}
 	args, freeArgs := cStrings(argv)
 	defer freeArgs()
@@ -45,7 +46,7 @@ func spawn(exe *os.File, argv, env []string, files ...*os.File) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	pin.Pin(&fds[0])
-	s.exe, s.argv, s.envp, s.fds, s.nfds = C.int(exe.Fd()), args, vars, &fds[0], C.int(len(fds))
+	s.exe, s.argv, s.envp, s.fds, s.nfds = fds[len(files)], args, vars, &fds[0], C.int(len(files))
 	if errno := C.spawn_detached(s); errno != 0 {
 		return syscall.Errno(errno)
 	}
