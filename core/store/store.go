@@ -75,9 +75,10 @@ func (d Dir[T]) Get(key string) (T, error) {
 
 // Damaged is a record that exists and whose file does not hold a record.
 type Damaged struct {
-	Key string
-	At  time.Time // when its file was last written
-	Err error     // names the file
+	Key   string
+	At    time.Time // when its file was last written
+	Empty bool      // as a power cut leaves one that was not put durably
+	Err   error     // names the file
 }
 
 // Errors returns the failures of the damaged records, joined.
@@ -124,11 +125,11 @@ func (d Dir[T]) List() ([]T, []Damaged, error) {
 // Damage returns what is known of the record of key, which can't be read because
 // of err: an [ErrDamaged] that Get has returned.
 func (d Dir[T]) Damage(key string, err error) Damaged {
-	at := time.Now()
+	damaged := Damaged{Key: key, At: time.Now(), Err: err}
 	if info, err := os.Lstat(filepath.Join(d.Path, key+suffix)); err == nil { // else it was deleted meanwhile
-		at = info.ModTime()
+		damaged.At, damaged.Empty = info.ModTime(), info.Size() == 0
 	}
-	return Damaged{Key: key, At: at, Err: err}
+	return damaged
 }
 
 // SetAside renames the file of a damaged record, and returns the new name. The

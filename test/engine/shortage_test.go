@@ -424,6 +424,44 @@ func TestDamagedRecord(t *testing.T) {
 	b.Lives(t)
 }
 
+// The record of a box that ends with its program is not synced, so a power cut may
+// leave it empty: the box is removed like all others that the cut has ended. That
+// of a box that stays is not taken for one.
+func TestEmptyRecord(t *testing.T) {
+	t.Parallel()
+	for name, passing := range map[string]bool{"passing": true, "staying": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := boxes.New(t)
+			req := boxes.Request(boxes.NextID(b.Home), b.Root)
+			req.Options.AutoRemove = passing
+			rec, err := b.Engine.Create(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(filepath.Join(b.Home, "records", rec.ID+".json"), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(boxes.ShimPID(t, b.Home), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Engine.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := b.Engine.Get(t.Context(), rec.ID); passing != fault.Is(err, fault.BoxNotFound) || !passing && got.Status != api.Failed {
+				t.Errorf("the box is %+v, %v", got, err)
+			}
+			if _, err := os.Stat(filepath.Join(b.Home, "boxes", rec.ID)); passing != errors.Is(err, os.ErrNotExist) {
+				t.Errorf("its directory: %v", err)
+			}
+			if inits := initsOf(t, rec.ID); len(inits) != 0 {
+				t.Errorf("the inits %v are left", inits)
+			}
+			b.Lives(t)
+		})
+	}
+}
+
 // A shim that knows what a record held writes it anew when it is damaged.
 func TestDamagedRecordIsMended(t *testing.T) {
 	t.Parallel()

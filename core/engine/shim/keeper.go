@@ -84,7 +84,8 @@ func (k *keeper) bringUp(b *box) error {
 	if life.net != nil {
 		rec.Link, rec.Options.Ports = life.net.Link, life.net.Ports
 	}
-	if err := k.records.Put(rec.ID, rec, true); err != nil {
+	// A power cut ends the box. Only what outlives that has to be on the disk.
+	if err := k.records.Put(rec.ID, rec, !rec.Options.AutoRemove); err != nil {
 		k.launcher.end(life)
 		return err
 	}

@@ -37,7 +37,14 @@ func (k *keeper) load() error {
 		return err
 	}
 	for _, d := range damaged {
-		k.setAside(d)
+		if k.passed(d) {
+			err = errors.Join(err, k.records.Delete(d.Key)) // sweepDirs removes the rest
+		} else {
+			k.setAside(d)
+		}
+	}
+	if err != nil {
+		return err
 	}
 	for _, rec := range recs {
 		b := &box{rec: rec}
@@ -57,6 +64,14 @@ func (k *keeper) load() error {
 	}
 	k.sweepGroups()
 	return k.sweepDirs()
+}
+
+// passed reports whether a damaged record is that of a box which a power cut has
+// ended and which was to be removed then. Only such records are not put durably, so
+// theirs may be empty; overlayfs marks the disk of such a box as volatile.
+func (k *keeper) passed(d store.Damaged) bool {
+	dir := record.Dir(k.home, d.Key)
+	return d.Empty && (!exists(dir) || exists(filepath.Join(dir, "work", "work", "incompat", "volatile")))
 }
 
 // setAside moves a damaged record away and puts one in its place that says what
