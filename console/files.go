@@ -23,7 +23,7 @@ const (
 	// hashed is the directory of the files whose names change with their content.
 	hashed = "assets/"
 	// notBuilt is what a daemon answers that was built without the page.
-	notBuilt = "The web console is not part of this build. Build it and the daemon with: make console build\n"
+	notBuilt = "The web console is not part of this build. Build it and the daemon with: make console build"
 )
 
 // file is one embedded file as it is sent.
@@ -32,20 +32,28 @@ type file struct {
 	mediaType     string
 }
 
-// files are the embedded files by name. They are packed once, for the first who asks.
-var files = sync.OnceValue(func() map[string]file {
-	all := map[string]file{}
-	built, _ := fs.Sub(dist, "dist") // the name is valid
-	_ = fs.WalkDir(built, ".", func(name string, d fs.DirEntry, err error) error {
+// page are files by name.
+type page map[string]file
+
+// built are the embedded files. They are packed once, for the first who asks.
+var built = sync.OnceValue(func() page {
+	files, _ := fs.Sub(dist, "dist") // the name is valid
+	return read(files)
+})
+
+// read reads and packs files. Reading what is embedded can't fail.
+func read(files fs.FS) page {
+	p := page{}
+	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || name == "README.md" {
 			return err
 		}
-		plain, err := fs.ReadFile(built, name)
-		all[name] = file{plain, packed(plain), cmp.Or(mediaTypes[path.Ext(name)], "application/octet-stream")}
+		plain, err := fs.ReadFile(files, name)
+		p[name] = file{plain, packed(plain), cmp.Or(mediaTypes[path.Ext(name)], "application/octet-stream")}
 		return err
 	})
-	return all
-})
+	return p
+}
 
 func packed(plain []byte) []byte {
 	var b bytes.Buffer
@@ -65,24 +73,22 @@ var mediaTypes = map[string]string{
 	".json": "application/json", ".webmanifest": "application/manifest+json", ".txt": "text/plain; charset=utf-8",
 }
 
-// ServeFile answers with a file of the page. A name that no file has is a place
-// inside the page, which itself finds out what to show there.
-func ServeFile(w http.ResponseWriter, r *http.Request, name string) {
-	f, found := files()[name]
-	header := w.Header()
+// ServeFile answers with a file of the page, or with the page itself if name is "".
+func ServeFile(w http.ResponseWriter, r *http.Request, name string) { built().serve(w, r, name) }
+
+func (p page) serve(w http.ResponseWriter, r *http.Request, name string) {
+	f, found := p[cmp.Or(name, index)]
 	switch {
-	case found && strings.HasPrefix(name, hashed):
-		header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	case strings.HasPrefix(name, hashed):
-		http.Error(w, "there is no such file", http.StatusNotFound)
-		return
-	case !found:
-		if f, found = files()[index]; !found {
-			http.Error(w, notBuilt, http.StatusServiceUnavailable)
-			return
+	case found:
+		if strings.HasPrefix(name, hashed) {
+			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		}
+		f.serve(w, r)
+	case name == "":
+		http.Error(w, notBuilt, http.StatusServiceUnavailable)
+	default:
+		http.Error(w, "there is no such file", http.StatusNotFound)
 	}
-	f.serve(w, r)
 }
 
 func (f file) serve(w http.ResponseWriter, r *http.Request) {

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,11 +20,10 @@ import (
 
 // Where the web console is. Its session's cookie is for these paths alone.
 const (
-	consoleRoot   = "/ui"
-	consolePage   = consoleRoot + "/"
-	consoleAPI    = consoleRoot + "/api" // the routes of the service lie below it, too
-	sessionCookie = "sandbox_session"
-	tokenHeader   = "X-Csrf-Token" //nolint:gosec // a name
+	consoleRoot = "/ui"
+	consolePage = consoleRoot + "/"
+	consoleAPI  = consoleRoot + "/api" // the routes of the service lie below it, too
+	tokenHeader = "X-Csrf-Token"       //nolint:gosec // a name
 	// backgroundHeader marks requests that nobody has asked for, such as those
 	// that keep a list fresh. They do not keep a session from being idle.
 	backgroundHeader = "X-Background"
@@ -87,7 +87,7 @@ func (s *Server) consoleHandler(by Entrance) http.HandlerFunc {
 
 // ofPage reports whether a request is for a file of the page.
 func (r *request) ofPage() bool {
-	return r.route != nil && strings.HasSuffix(r.route.name, consolePage)
+	return r.route != nil && (r.route.Pattern == consolePage || r.route.Pattern == consoleRoot)
 }
 
 // mustBeOfPage refuses a request that a page of another origin has sent. The files of
@@ -121,13 +121,25 @@ func (r *request) own(origin string) bool {
 	return err == nil && strings.EqualFold(u.Host, r.Host) && (u.Scheme == "https" || u.Scheme == "http" && r.TLS == nil)
 }
 
+// cookieName returns the name of the cookie that has the session's id. Browsers keep
+// the cookies of a host's ports together: the port keeps those of its servers apart.
+func (r *request) cookieName() string {
+	_, port, _ := net.SplitHostPort(r.Host)
+	return "sandbox_session" + port
+}
+
+// sessionID returns the id of the request's session, or "".
+func (r *request) sessionID() string {
+	if cookies := r.CookiesNamed(r.cookieName()); len(cookies) == 1 { // of two, one was planted
+		return cookies[0].Value
+	}
+	return ""
+}
+
 // signedIn returns the principal whose session the request's cookie names. Errors:
 // Unauthenticated, PermissionDenied (without the token against forged requests).
 func (s *Server) signedIn(r *request) (*auth.Principal, error) {
-	id := ""
-	if cookies := r.CookiesNamed(sessionCookie); len(cookies) == 1 { // of two, one was planted
-		id = cookies[0].Value
-	}
+	id := r.sessionID()
 	ctx, session, left, err := s.Console.Enter(r.Context(), id, r.Header.Get(backgroundHeader) != "")
 	if err != nil {
 		return nil, err
@@ -216,7 +228,7 @@ func decodeToken(doc []byte) (string, error) {
 // back if maxAge is negative.
 func (r *request) setCookie(w http.ResponseWriter, id string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{
-		Name: sessionCookie, Value: id, Path: consoleRoot, MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: r.cookieName(), Value: id, Path: consoleRoot, MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https:"), // a proxy may speak TLS for us
 	})
 }
@@ -234,9 +246,8 @@ type sessionDocument struct {
 }
 
 func (s *Server) showSession(w http.ResponseWriter, r *request) error {
-	id := r.CookiesNamed(sessionCookie)[0].Value
 	return writeJSON(w, http.StatusOK, sessionDocument{
-		Principal: s.identity(r.principal), CSRF: console.CSRF(id), CreatedAt: r.session.CreatedAt.UTC(), ExpiresAt: r.session.ExpiresAt.UTC(),
+		Principal: s.identity(r.principal), CSRF: console.CSRF(r.sessionID()), CreatedAt: r.session.CreatedAt.UTC(), ExpiresAt: r.session.ExpiresAt.UTC(),
 		IdleSeconds: int(console.Idle / time.Second), Version: core.Version, Base: consoleAPI + "/v1", Boxes: s.base(r) + "/boxes",
 	})
 }
