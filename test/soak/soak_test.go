@@ -141,12 +141,18 @@ func begin(t *testing.T) *soak {
 	s.program = s.compileHost()
 	s.home = smallDisk(t, s.dir)
 	s.left = leak.Watch()
-	must(t, os.WriteFile(filepath.Join(s.home, "config.toml"), []byte("disk_floor_mib = 0\n"), 0o600)) // so that the disk really is full
+	s.configure(s.rng.IntN(3))
 	s.daemon = &server{soak: s}
 	must(t, s.daemon.start(0))
 	s.command("--local", "images", "import", "busybox", s.root)
 	s.clients = s.connect()
 	return s
+}
+
+// configure sets how many boxes are kept ready, and lets the disk become really full.
+func (s *soak) configure(pool int) {
+	fmt.Printf("soak: pool=%d\n", pool)
+	must(s.t, os.WriteFile(filepath.Join(s.home, "config.toml"), fmt.Appendf(nil, "disk_floor_mib = 0\npool = %d\n", pool), 0o600))
 }
 
 // under disturbs for a time, or once in each way if that is 0, while clients and
