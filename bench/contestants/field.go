@@ -48,7 +48,7 @@ func SetUp(ctx context.Context, tools string, p harness.Pace) (*Field, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	b.Peers = findPeers(ctx, b)
-	b.Ours = openOurs(b, filepath.Join(b.Dir, "home"))
+	b.Ours = openOurs(b, filepath.Join(b.Dir, "home"), 0)
 	return b, nil
 }
 

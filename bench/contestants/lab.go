@@ -66,7 +66,7 @@ func (l *Lab) prepare(ctx context.Context, b *Field) error {
 	if err := errors.Join(l.join(), os.Mkdir(l.volume, 0o755), makeImage(archive, b.Rootfs)); err != nil {
 		return err
 	}
-	l.Ours = openOurs(b, filepath.Join(b.Dir, "lab"))
+	l.Ours = openOurs(b, filepath.Join(b.Dir, "lab"), 0)
 	if l.Ours.Why == "" {
 		if err := l.open(ctx, archive); err != nil {
 			return err

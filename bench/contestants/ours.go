@@ -29,13 +29,19 @@ type Ours struct {
 
 const ourIsolation = "user mount pid net ipc uts cgroup ns, cgroup, caps, masked paths, id-mapped overlay, seccomp"
 
-func openOurs(b *Field, home string) *Ours {
+// openOurs opens the library with a home that keeps pool boxes ready.
+func openOurs(b *Field, home string, pool int) *Ours {
 	o := &Ours{Home: home, rootfs: b.Rootfs}
-	host, err := local.Open(local.Config{Home: o.Home, Beside: b.Tools, Owned: true})
+	err := os.MkdirAll(home, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(home, "config.toml"), fmt.Appendf(nil, "pool = %d\n", pool), 0o600)
+	}
+	if err == nil {
+		o.host, err = local.Open(local.Config{Home: o.Home, Beside: b.Tools, Owned: true})
+	}
 	if err != nil {
 		o.Why = err.Error()
 	}
-	o.host = host
 	return o
 }
 

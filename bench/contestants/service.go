@@ -58,7 +58,7 @@ func (s *Service) Start(ctx context.Context, b *Field, name string) error {
 	if err := makeImage(archive, b.Rootfs); err != nil {
 		return err
 	}
-	s.Ours = openOurs(b, home)
+	s.Ours = openOurs(b, home, 0)
 	if s.Ours.Why != "" {
 		return errors.New(s.Ours.Why)
 	}

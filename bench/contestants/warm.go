@@ -2,8 +2,6 @@ package contestants
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"path/filepath"
 )
 
@@ -17,14 +15,7 @@ const warmPool = 2
 // boxes are made from an image of the root file system that everyone has. The
 // caller closes it.
 func (b *Field) Warm(ctx context.Context) (*Ours, error) {
-	home := filepath.Join(b.Dir, "warm")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(home, "config.toml"), fmt.Appendf(nil, "pool = %d\n", warmPool), 0o600); err != nil {
-		return nil, err
-	}
-	o := openOurs(b, home)
+	o := openOurs(b, filepath.Join(b.Dir, "warm"), warmPool)
 	o.rootfs, o.image = "", warmImage
 	if o.Why == "" {
 		if _, err := o.host.Images.Import(ctx, warmImage, b.Rootfs, nil); err != nil {

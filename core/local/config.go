@@ -35,7 +35,8 @@ type file struct {
 	// floor is 5 % of the disk or 1 GiB, whichever is less.
 	DiskFloorMiB int `toml:"disk_floor_mib"`
 	// Pool is how many boxes the shim keeps ready for creates like the last
-	// ones. 0, the default, is none; -1 is for tests: see [engine.Config].
+	// ones: 2 if it is left out, and none if it is 0. -1 is for tests: see
+	// [engine.Config].
 	Pool int `toml:"pool"`
 	// Limits hold for each box that is made from now on.
 	Limits struct {
@@ -59,6 +60,9 @@ var builtin = map[string]string{
 // the largest disk of a box.
 const maxDiskFloorMiB = options.MaxDiskSizeGB << 10
 
+// defaultPool serves who makes boxes one at a time, of two kinds in turns.
+const defaultPool = 2
+
 // maxPool is the largest pool that is accepted: a ready box takes up some 2 MB.
 const maxPool = 64
 
@@ -75,7 +79,7 @@ func DiskFloor(home string) (int, error) {
 
 // readFile reads the configuration of a home. Errors: Config.
 func readFile(home string) (file, error) {
-	f := file{Pull: "missing", DiskFloorMiB: engine.DefaultDiskFloor}
+	f := file{Pull: "missing", DiskFloorMiB: engine.DefaultDiskFloor, Pool: defaultPool}
 	f.Limits.Processes = options.DefaultProcesses
 	name := filepath.Join(home, "config.toml")
 	meta, err := toml.DecodeFile(name, &f)
