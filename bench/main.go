@@ -50,7 +50,12 @@ func run(ctx context.Context) error {
 	only := flag.String("only", strings.Join(names, ","), "`measurements` to make, separated by commas")
 	tools := flag.String("build", "build", "`directory` of what make built")
 	out := flag.String("json", "build/bench.json", "`file` for the report as JSON")
+	old := flag.String("compare", "", "earlier report, a JSON `file`: measure nothing, and print how the one of -json differs")
+	picture := flag.String("draw", "", "`file` for a picture, an SVG: measure nothing, and draw the report of -json")
 	flag.Parse()
+	if *old != "" || *picture != "" {
+		return show(*out, *old, *picture)
+	}
 	b, err := contestants.SetUp(ctx, *tools, p)
 	if err != nil {
 		return err
@@ -59,6 +64,37 @@ func run(ctx context.Context) error {
 	rep.Machine.Print(os.Stdout)
 	err = measure(ctx, b, strings.Split(*only, ","), &rep)
 	return errors.Join(err, b.Close(context.WithoutCancel(ctx)), rep.Save(*out))
+}
+
+// drawn are the measurements of the picture.
+var drawn = []string{"create-warm", "create", "exec"}
+
+// show compares the report in file with an old one, and draws it; an empty name
+// leaves that out.
+func show(file, old, picture string) error {
+	rep, err := harness.Load(file)
+	if err != nil {
+		return err
+	}
+	if old != "" {
+		before, err := harness.Load(old)
+		if err != nil {
+			return err
+		}
+		harness.Compare(os.Stdout, before, rep)
+	}
+	if picture == "" {
+		return nil
+	}
+	what := map[string]string{}
+	for _, m := range measures.All {
+		what[m.Name] = m.What
+	}
+	f, err := os.Create(picture)
+	if err != nil {
+		return err
+	}
+	return errors.Join(rep.Draw(f, drawn, what), f.Close())
 }
 
 // measure makes the named measurements and prints each when it is ready. It

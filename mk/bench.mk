@@ -4,11 +4,19 @@ BENCH_PACKAGES := bubblewrap crun podman containernetworking-plugins iptables bu
 BENCH_RUNC     := v1.5.2
 BENCH_FLAGS    ?=
 
-.PHONY: bench bench-peers bench-programs
+.PHONY: bench bench-compare bench-draw bench-peers bench-programs
 
 bench: build bench-programs $(BUILD)/bench/layer.tar.gz ## measure ours beside bwrap, crun, runc, podman and tar; table here, JSON in build/bench.json (needs root)
 	$(GO) build -o $(BUILD)/bench/bench ./bench
 	$(BUILD)/bench/bench -build $(BUILD) -json $(BUILD)/bench.json $(BENCH_FLAGS)
+
+NEW ?= $(BUILD)/bench.json
+bench-compare: ## print how the ratios of build/bench.json (NEW) differ from those of the earlier report OLD
+	$(if $(OLD),,$(error name the earlier report: make bench-compare OLD=old.json))
+	@$(GO) run ./bench -json $(NEW) -compare $(OLD)
+
+bench-draw: ## draw docs/bench.svg from build/bench.json (NEW)
+	$(GO) run ./bench -json $(NEW) -draw docs/bench.svg
 
 bench-peers: ## install what `make bench` compares with: bubblewrap, crun, podman and more from Debian; build runc into build/peers
 	@echo "runc $(BENCH_RUNC) goes into $(BUILD)/peers; nothing else is installed but these Debian packages: $(BENCH_PACKAGES)"
