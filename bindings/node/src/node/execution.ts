@@ -43,9 +43,9 @@ export class Held {
     return this.#released;
   }
 
-  /** release ends the use of all of it, at once. */
+  /** release ends the use of all of it. */
   release(): void {
-    if (this.leave()) this.library.free("sandbox_exec_free", this.handle);
+    if (this.leave()) this.library.freeSoon("sandbox_exec_free", this.handle);
   }
 
   /** leave ends the use of all but the handle; it tells whether that is left to the caller. */

@@ -143,11 +143,20 @@ export class Library {
     this.#functions.get(name)!(handle);
   }
 
+  /** freeSoon calls one that takes a tenth of a millisecond, which nobody waits for. */
+  freeSoon(name: string, handle: bigint): void {
+    void brief.pass(() => this.#free(name, handle)).catch(() => {}); // the library says nothing of it
+  }
+
   /** freeSlowly calls one that also removes boxes. */
   freeSlowly(name: string, handle: bigint): Promise<void> {
-    return slow.pass(() => new Promise((resolve, reject) => {
+    return slow.pass(() => this.#free(name, handle));
+  }
+
+  #free(name: string, handle: bigint): Promise<void> {
+    return new Promise((resolve, reject) => {
       this.#functions.get(name)!.async(handle, (failure: unknown) => failure ? reject(failure as Error) : resolve());
-    }));
+    });
   }
 
   /** handle calls a function that hands a handle out. */
