@@ -41,4 +41,4 @@ console-same: console
 
 test-console: root deps build deps-logs console-size console-same ## run the tests of the web console in Chromium (needs root)
 	cd $(CONSOLE) && rm -rf out && node_modules/.bin/tsc -p test
-	CONSOLE_SHOTS='$(CURDIR)/$(BUILD)/console-shots' $(GO) run ./test/leak/around node --test --test-timeout=300000 --test-reporter=spec $(CONSOLE)/out/*.test.js
+	CONSOLE_SHOTS='$(CURDIR)/$(BUILD)/console-shots' $(GO) run ./test/leak/around node --test --test-concurrency=1 --test-timeout=300000 --test-reporter=spec $(CONSOLE)/out/*.test.js

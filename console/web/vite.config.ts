@@ -14,7 +14,8 @@ function xtermWithoutInlineStyles(): Plugin {
       if (!/@xterm\/xterm\/lib\/xterm\.mjs$/.test(id)) return null;
       const [element, attribute] = [/\.createElement\("style"\)/g, /(\w+)\.setAttribute\("style",(`[^`]*`)\)/g];
       const [elements, attributes] = [element, attribute].map((pattern) => code.match(pattern)?.length);
-      if (elements !== 3 || attributes !== 1) this.error(`xterm makes ${elements} style elements and sets ${attributes} style attributes, not 3 and 1`);
+      if (elements !== 3 || attributes !== 1)
+        this.error(`xterm makes ${elements} style elements and sets ${attributes} style attributes, not 3 and 1`);
       return { code: code.replace(element, '.createElement("sheet-style")').replace(attribute, "$1.style.cssText=$2"), map: null };
     },
   };

@@ -19,15 +19,39 @@ const Keys = lazy(async () => (await import("./pages/keys.js")).Keys);
 
 /** App is the whole console: the sign-in page, or a page in its frame. */
 export function App(): JSX.Element {
-  if (session.value === undefined) return <main class="alone"><p aria-busy="true">{away.value ? t.away.message : t.signIn.waiting}</p></main>;
-  if (session.value === null) return <main class="alone" id="content"><h1>{t.signIn.title}</h1><SignIn /></main>;
+  if (session.value === undefined)
+    return (
+      <main class="alone">
+        <p aria-busy="true">{away.value ? t.away.message : t.signIn.waiting}</p>
+      </main>
+    );
+  if (session.value === null)
+    return (
+      <main class="alone" id="content">
+        <h1>{t.signIn.title}</h1>
+        <SignIn />
+      </main>
+    );
   return (
     <>
-      <a class="skip" href="#content" onClick={skip}>{t.skip}</a>
+      <a class="skip" href="#content" onClick={skip}>
+        {t.skip}
+      </a>
       <Bar session={session.value} />
-      {away.value && <p class="banner" role="status">{t.away.message}</p>}
-      <main id="content" tabIndex={-1}><Page /></main>
-      {ended.value && <Dialog title={t.signIn.ended}><p>{t.signIn.kept}</p><SignIn /></Dialog>}
+      {away.value && (
+        <p class="banner" role="status">
+          {t.away.message}
+        </p>
+      )}
+      <main id="content" tabIndex={-1}>
+        <Page />
+      </main>
+      {ended.value && (
+        <Dialog title={t.signIn.ended}>
+          <p>{t.signIn.kept}</p>
+          <SignIn />
+        </Dialog>
+      )}
     </>
   );
 }
@@ -39,34 +63,64 @@ function skip(event: Event): void {
 }
 
 function Page(): JSX.Element {
-  const { parts: [page, id, tab], query } = route.value;
+  const {
+    parts: [page, id, tab],
+    query,
+  } = route.value;
   if (page === "logs") return <Logs sql={id === "sql"} query={query} />;
   if (page === "keys") return <Keys />;
   if (page === "boxes" && id) return <Box key={id} id={id} tab={tab ?? "overview"} />;
   return <Boxes />;
 }
 
+/** close closes the menu that an event belongs to. */
+const close = (event: { currentTarget: Element }) => event.currentTarget.removeAttribute("open");
+
 function Bar({ session: { principal, expires_at, version } }: { session: Session }): JSX.Element {
   const page = route.value.parts[0] ?? "boxes";
-  const links = [["boxes", t.nav.boxes], ["logs", t.nav.logs], ["keys", t.nav.keys]] as const;
+  const links = [
+    ["boxes", t.nav.boxes],
+    ["logs", t.nav.logs],
+    ["keys", t.nav.keys],
+  ] as const;
   const { run } = useAct();
   return (
     <header class="bar">
-      <a class="brand" href={to(["boxes"])}><img src={icon} alt="" width="24" height="24" />{t.name}</a>
+      <a class="brand" href={to(["boxes"])}>
+        <img src={icon} alt="" width="24" height="24" />
+        {t.name}
+      </a>
       <nav aria-label={t.nav.label}>
-        {links.map(([id, name]) => <a key={id} href={to([id])} aria-current={page === id ? "page" : undefined}>{name}</a>)}
+        {links.map(([id, name]) => (
+          <a key={id} href={to([id])} aria-current={page === id ? "page" : undefined}>
+            {name}
+          </a>
+        ))}
       </nav>
-      <details class="menu" onKeyDown={(e) => e.key === "Escape" && e.currentTarget.removeAttribute("open")}>
+      <details
+        class="menu"
+        onKeyDown={(e) => e.key === "Escape" && close(e)}
+        onFocusOut={(e) => !e.currentTarget.contains(e.relatedTarget as Node | null) && close(e)}
+      >
         <summary aria-label={`${t.user.menu}: ${principal.name}`}>{principal.name}</summary>
         <div>
           <p class="quiet">{t.user.until(time(expires_at))}</p>
-          <label>{t.user.theme}{" "}
+          <label>
+            {t.user.theme}{" "}
             <select value={theme.value} onChange={(e) => (theme.value = e.currentTarget.value as Theme)}>
-              {Object.entries(t.user.themes).map(([id, name]) => <option key={id} value={id}>{name}</option>)}
+              {Object.entries(t.user.themes).map(([id, name]) => (
+                <option key={id} value={id}>
+                  {name}
+                </option>
+              ))}
             </select>
           </label>
-          <button type="button" onClick={() => void run(() => signOut(false))}>{t.user.signOut}</button>
-          <button type="button" onClick={() => void run(() => signOut(true))}>{t.user.everywhere}</button>
+          <button type="button" onClick={() => void run(() => signOut(false))}>
+            {t.user.signOut}
+          </button>
+          <button type="button" onClick={() => void run(() => signOut(true))}>
+            {t.user.everywhere}
+          </button>
           <p class="quiet">{t.user.version(version)}</p>
         </div>
       </details>

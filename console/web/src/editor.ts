@@ -19,12 +19,17 @@ const look = EditorView.theme({
   ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
 });
 const highlight = HighlightStyle.define([
-  { tag: tags.keyword, color: "var(--code-keyword)" }, { tag: [tags.string, tags.special(tags.string)], color: "var(--code-string)" },
-  { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" }, { tag: tags.comment, color: "var(--quiet)", fontStyle: "italic" },
+  { tag: tags.keyword, color: "var(--code-keyword)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--code-string)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" },
+  { tag: tags.comment, color: "var(--quiet)", fontStyle: "italic" },
 ]);
 const dialect = SQLDialect.define({
-  keywords: "select with from prewhere where group by having order limit offset union intersect except all distinct on as and or not in like ilike between is null case when then else end asc desc nulls first last join left right inner full cross array final sample over partition window qualify interval cast exists using rollup cube totals fill",
-  doubleQuotedStrings: false, backslashEscapes: true, identifierQuotes: "`\"",
+  keywords:
+    "select with from prewhere where group by having order limit offset union intersect except all distinct on as and or not in like ilike between is null case when then else end asc desc nulls first last join left right inner full cross array final sample over partition window qualify interval cast exists using rollup cube totals fill",
+  doubleQuotedStrings: false,
+  backslashEscapes: true,
+  identifierQuotes: '`"',
 });
 
 // Chromium itself, where a key replaces what is selected, writes a style attribute to
@@ -44,17 +49,38 @@ export class Editor {
   readonly #language = new Compartment();
   readonly #dark = new Compartment();
 
-  constructor(parent: HTMLElement, text: string, { label, change, run }: { label: string; change: (text: string) => void; run: () => void }) {
+  constructor(
+    parent: HTMLElement,
+    text: string,
+    { label, change, run }: { label: string; change: (text: string) => void; run: () => void },
+  ) {
     const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open" });
     const enter = { key: "Mod-Enter", run: () => (run(), true) };
     this.#view = new EditorView({
-      root, parent: root as unknown as Element,
-      state: EditorState.create({ doc: text, extensions: [
-        lineNumbers(), history(), replace, bracketMatching(), closeBrackets(), autocompletion(), look, syntaxHighlighting(highlight), EditorView.lineWrapping,
-        Prec.highest(keymap.of([enter])), keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),
-        EditorView.contentAttributes.of({ "aria-label": label }), this.#language.of(this.#sql([])), this.#dark.of([]),
-        EditorView.updateListener.of((update) => { if (update.docChanged) change(update.state.doc.toString()); }),
-      ] }),
+      root,
+      parent: root as unknown as Element,
+      state: EditorState.create({
+        doc: text,
+        extensions: [
+          lineNumbers(),
+          history(),
+          replace,
+          bracketMatching(),
+          closeBrackets(),
+          autocompletion(),
+          look,
+          syntaxHighlighting(highlight),
+          EditorView.lineWrapping,
+          Prec.highest(keymap.of([enter])),
+          keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),
+          EditorView.contentAttributes.of({ "aria-label": label }),
+          this.#language.of(this.#sql([])),
+          this.#dark.of([]),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) change(update.state.doc.toString());
+          }),
+        ],
+      }),
     });
   }
 

@@ -22,7 +22,15 @@ export interface Asked {
 /** askedOf reads a search from an address. */
 export function askedOf(query: URLSearchParams): Asked {
   const get = (name: string) => query.get(name) ?? "";
-  return { range: get("range") || "1h", from: get("from"), to: get("to"), service: get("service"), severity: get("severity"), text: get("text"), traceId: get("traceId") };
+  return {
+    range: get("range") || "1h",
+    from: get("from"),
+    to: get("to"),
+    service: get("service"),
+    severity: get("severity"),
+    text: get("text"),
+    traceId: get("traceId"),
+  };
 }
 
 /** filterOf returns the filter of a search that begins now. */
@@ -58,7 +66,10 @@ export interface Counts {
 export async function count(filter: LogFilter): Promise<Counts> {
   const [from, to] = [Date.parse(filter.from) / 1000, Date.parse(filter.to) / 1000];
   const seconds = [60, 300, 3600].find((s) => (to - from) / s <= 150) ?? 86400;
-  const { rows } = await api<QueryResult>("/observability/logs/aggregate", { method: "POST", body: { ...filter, groupBy: ["severity", "time"], bucketSeconds: seconds, limit: 10000 } });
+  const { rows } = await api<QueryResult>("/observability/logs/aggregate", {
+    method: "POST",
+    body: { ...filter, groupBy: ["severity", "time"], bucketSeconds: seconds, limit: 10000 },
+  });
   const first = Math.floor(from / seconds) * seconds;
   const times = Array.from({ length: Math.max(1, Math.ceil((to - first) / seconds)) }, (_, i) => first + i * seconds);
   const counts: Counts = { seconds, times, by: new Map(), total: 0 };

@@ -38,7 +38,12 @@ export function usePoll<T>(ask: (signal: AbortSignal) => Promise<T>, ms: number,
   return { value: current ? state.value : undefined, failure: current ? state.failure : null, again: () => setTurn((n) => n + 1) };
 }
 
-async function once<T>(ask: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, key: string, set: (next: (old: State<T>) => State<T>) => void): Promise<void> {
+async function once<T>(
+  ask: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+  key: string,
+  set: (next: (old: State<T>) => State<T>) => void,
+): Promise<void> {
   try {
     const value = await ask(signal);
     if (!signal.aborted) set(() => ({ key, value, failure: null }));

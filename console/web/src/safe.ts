@@ -6,15 +6,21 @@
 // Controls but for tab and newline, marks of direction, what has no width, and
 // separators of lines. The regular expression is made of code points, so that this
 // file has none of them.
-const hidden = new RegExp("[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ufff9-\\ufffb]", "g");
+const hidden = new RegExp(
+  "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ufff9-\\ufffb]",
+  "g",
+);
+
+// The names of the controls below the space. Their own signs (U+2400 and on) are in few fonts.
+const names = "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US".split(
+  " ",
+);
 
 /** visible returns text in which nothing is hidden. */
 export function visible(text: string): string {
   return text.replace(hidden, (sign) => {
     const code = sign.charCodeAt(0);
-    if (code < 0x20) return String.fromCharCode(0x2400 + code);
-    if (code === 0x7f) return "\u2421";
-    return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
+    return `\u27e8${names[code] ?? `U+${code.toString(16).toUpperCase().padStart(4, "0")}`}\u27e9`;
   });
 }
 

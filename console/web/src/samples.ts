@@ -63,12 +63,16 @@ async function measure(watched: Watched): Promise<void> {
     const used = (m.cpu_percent ?? 0) * (at - Date.parse(watched.info.started_at ?? ""));
     const [sent, received] = [m.network_bytes_sent ?? 0, m.network_bytes_received ?? 0];
     const { last } = watched;
-    const rate = (now: number, before: number, known: number | null, ms: number) => (known === null ? null : Math.max(0, (now - before) / ms));
+    const rate = (now: number, before: number, known: number | null, ms: number) =>
+      known === null ? null : Math.max(0, (now - before) / ms);
     if (last) {
       const ms = at - last.at;
       const sample: Sample = {
-        at: at / 1000, memory: m.memory_bytes, cpu: rate(used, last.used, m.cpu_percent, ms),
-        sent: rate(sent, last.sent, m.network_bytes_sent, ms / 1000), received: rate(received, last.received, m.network_bytes_received, ms / 1000),
+        at: at / 1000,
+        memory: m.memory_bytes,
+        cpu: rate(used, last.used, m.cpu_percent, ms),
+        sent: rate(sent, last.sent, m.network_bytes_sent, ms / 1000),
+        received: rate(received, last.received, m.network_bytes_received, ms / 1000),
       };
       watched.samples.value = [...watched.samples.value.slice(-kept + 1), sample];
     }

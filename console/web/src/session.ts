@@ -61,6 +61,7 @@ export async function start(): Promise<void> {
     if (!location.hash.startsWith("#sign-in=")) return false;
     const token = tokenOf(location.hash);
     history.replaceState(null, "", location.pathname); // the token is not kept in the history
+    dispatchEvent(new HashChangeEvent("hashchange"));
     await signIn(token);
     return true;
   };

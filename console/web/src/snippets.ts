@@ -10,27 +10,49 @@ const url = (route: string) => `${server()}/v1${route}`;
 /** curl returns a command line that sends a request. The key is that of the environment, unless one is given. */
 export function curl(route: string, body?: unknown, key?: string): string {
   const auth = key ? `-H ${quote(`Authorization: Bearer ${key}`)}` : '-H "Authorization: Bearer $SANDBOX_API_KEY"';
-  return [`curl -sS ${quote(url(route))}`, auth, ...(body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${quote(JSON.stringify(body))}`])].join(" \\\n  ");
+  return [
+    `curl -sS ${quote(url(route))}`,
+    auth,
+    ...(body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${quote(JSON.stringify(body))}`]),
+  ].join(" \\\n  ");
 }
 
 /** searchLine returns the command line that searches logs. */
 export function searchLine({ from, to, service, severity, text, traceId, limit }: LogFilter): string {
   const flags = { from, to, service, severity, text, trace: traceId, limit: String(limit ?? "") };
-  return ["sandbox logs search", ...Object.entries(flags).filter(([, value]) => value).map(([name, value]) => `--${name} ${quote(value!)}`)].join(" ");
+  return [
+    "sandbox logs search",
+    ...Object.entries(flags)
+      .filter(([, value]) => value)
+      .map(([name, value]) => `--${name} ${quote(value!)}`),
+  ].join(" ");
 }
 
 /** queryLine returns the command line that runs a statement. */
 export const queryLine = (sql: string): string => `sandbox logs query ${quote(sql)}`;
 
-interface Request { route: string; body?: unknown }
+interface Request {
+  route: string;
+  body?: unknown;
+}
 
 /** A request that a key with a permission may send. */
 const tries: Record<string, Request> = {
   Boxes: { route: "/run", body: { image: "default", cmd: ["echo", "hello"] } },
-  "observability.logs.query": { route: "/observability/query", body: { sql: "SELECT ServiceName, count() AS n FROM otel_logs GROUP BY ALL ORDER BY n DESC" } },
+  "observability.logs.query": {
+    route: "/observability/query",
+    body: { sql: "SELECT ServiceName, count() AS n FROM otel_logs GROUP BY ALL ORDER BY n DESC" },
+  },
   "observability.logs.write": {
     route: "/logs",
-    body: { resourceLogs: [{ resource: { attributes: [{ key: "service.name", value: { stringValue: "example" } }] }, scopeLogs: [{ logRecords: [{ severityNumber: 9, severityText: "INFO", body: { stringValue: "hello" } }] }] }] },
+    body: {
+      resourceLogs: [
+        {
+          resource: { attributes: [{ key: "service.name", value: { stringValue: "example" } }] },
+          scopeLogs: [{ logRecords: [{ severityNumber: 9, severityText: "INFO", body: { stringValue: "hello" } }] }],
+        },
+      ],
+    },
   },
   Keys: { route: "/keys" },
 };
@@ -40,7 +62,11 @@ export function snippets({ key, permissions }: Key): Record<string, string> {
   const first = Object.keys(tries).find((permission) => permissions.includes(permission)) ?? "Keys";
   const request = tries[first]!;
   const boxes = first === "Boxes";
-  return { curl: curl(request.route, request.body, key), Python: boxes ? pythonBoxes(key) : pythonHTTP(request, key), C: boxes ? cBoxes(key) : cHTTP(request, key) };
+  return {
+    curl: curl(request.route, request.body, key),
+    Python: boxes ? pythonBoxes(key) : pythonHTTP(request, key),
+    C: boxes ? cBoxes(key) : cHTTP(request, key),
+  };
 }
 
 const string = (text: string) => JSON.stringify(text); // as Python and C write it, too: addresses, keys and documents are ASCII

@@ -22,7 +22,14 @@ const store = "sandbox-terminals";
 
 /** Shell is a terminal of this page and the shell in a box that it shows. */
 export class Shell {
-  readonly term = new Terminal({ fontFamily: "ui-monospace, 'DejaVu Sans Mono', monospace", fontSize: 14, scrollback: 10000, theme: themeOf(), linkHandler: { activate: () => {} }, minimumContrastRatio: 4.5 });
+  readonly term = new Terminal({
+    fontFamily: "ui-monospace, 'DejaVu Sans Mono', monospace",
+    fontSize: 14,
+    scrollback: 10000,
+    theme: themeOf(),
+    linkHandler: { activate: () => {} },
+    minimumContrastRatio: 4.5,
+  });
   readonly state = signal<ShellState>("connecting");
   readonly note = signal("");
   readonly place = document.createElement("div");
@@ -34,7 +41,11 @@ export class Shell {
   #timer = 0;
   #closed = false;
 
-  constructor(readonly box: string, readonly number: number, public exec = "") {
+  constructor(
+    readonly box: string,
+    readonly number: number,
+    public exec = "",
+  ) {
     this.place.className = "terminal-place";
     this.term.loadAddon(this.#fit);
     this.term.onData((text) => this.#send(new TextEncoder().encode(text)));
@@ -50,7 +61,8 @@ export class Shell {
     const observer = new ResizeObserver(() => this.#fit.fit());
     observer.observe(parent);
     this.#fit.fit();
-    if (!this.#socket && this.state.value === "connecting") void (this.exec ? this.reconnect() : this.#connect(`/attach?cols=${this.term.cols}&rows=${this.term.rows}`, false));
+    if (!this.#socket && this.state.value === "connecting")
+      void (this.exec ? this.reconnect() : this.#connect(`/attach?cols=${this.term.cols}&rows=${this.term.rows}`, false));
     this.term.focus();
     return () => {
       observer.disconnect();
@@ -78,7 +90,8 @@ export class Shell {
     clearTimeout(this.#timer);
     try {
       const exec = await box<ExecInfo>(this.box, `/exec/${this.exec}`);
-      if (exec.status === "running" || exec.stdout_bytes! > this.#had) this.#connect(`/exec/${this.exec}/attach?after_stdout=${this.#had}`, true);
+      if (exec.status === "running" || exec.stdout_bytes! > this.#had)
+        this.#connect(`/exec/${this.exec}/attach?after_stdout=${this.#had}`, true);
       else this.#end("ended", t.terminal.ended(String(exec.exit_code)));
     } catch (thrown) {
       const { status, message } = failureOf(thrown);
@@ -88,13 +101,17 @@ export class Shell {
   }
 
   #connect(below: string, tagged: boolean): void {
-    const socket = new WebSocket(Object.assign(new URL(boxPath(this.box, below), location.href), { protocol: location.protocol.replace("http", "ws") }), "sandbox.v1");
+    const socket = new WebSocket(
+      Object.assign(new URL(boxPath(this.box, below), location.href), { protocol: location.protocol.replace("http", "ws") }),
+      "sandbox.v1",
+    );
     this.#socket = socket;
     this.#held = false;
     let opened = false;
     socket.binaryType = "arraybuffer";
     socket.onopen = () => (opened = true);
-    socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => (typeof data === "string" ? this.#told(JSON.parse(data)) : this.#print(new Uint8Array(data, tagged ? 1 : 0)));
+    socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) =>
+      typeof data === "string" ? this.#told(JSON.parse(data)) : this.#print(new Uint8Array(data, tagged ? 1 : 0));
     socket.onclose = () => {
       if (this.#closed || this.#held || this.state.value === "ended" || this.state.value === "failed") return;
       if (tagged && !opened) this.state.value = "taken";
@@ -145,11 +162,14 @@ export class Shell {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(data);
   }
 
-  /** Ctrl+Shift+C copies what is selected. Ctrl+Shift+V is the browser's own. */
+  /** Ctrl+Shift+C copies what is selected, and Shift+F6 leaves the terminal, which takes all other keys. Ctrl+Shift+V is the browser's own. */
   #key(event: KeyboardEvent): boolean {
-    if (!event.ctrlKey || !event.shiftKey || event.code !== "KeyC") return true;
+    const copies = event.ctrlKey && event.shiftKey && event.code === "KeyC";
+    const leaves = event.shiftKey && event.code === "F6";
+    if (!copies && !leaves) return true;
     event.preventDefault();
-    if (event.type === "keydown") void copy(this.term.getSelection());
+    if (event.type === "keydown" && copies) void copy(this.term.getSelection());
+    if (event.type === "keydown" && leaves) document.querySelector<HTMLElement>("[role=tab][aria-selected=true]")?.focus();
     return false;
   }
 }
@@ -158,7 +178,11 @@ function themeOf(): ITheme {
   return { background: color("terminal"), foreground: color("text"), cursor: color("accent"), selectionBackground: `${color("accent")}55` };
 }
 
-isDark.subscribe(() => queueMicrotask(() => { for (const shell of shells.value) shell.term.options.theme = themeOf(); }));
+isDark.subscribe(() =>
+  queueMicrotask(() => {
+    for (const shell of shells.value) shell.term.options.theme = themeOf();
+  }),
+);
 
 /** open opens a terminal in a box. */
 export function open(box: string, exec = ""): Shell {

@@ -7,19 +7,38 @@ import { join } from "node:path";
 import { chromium, type Browser as Chromium, type BrowserContext, type ConsoleMessage, type Page } from "playwright-core";
 import { project } from "./host.js";
 
-const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const args = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 const shots = process.env["CONSOLE_SHOTS"] ?? join(project, "build/console-shots");
 
 /** Browser is a Chromium without a window. */
 export class Browser {
-  private constructor(readonly chromium: Chromium, readonly profile: string) {}
+  private constructor(
+    readonly chromium: Chromium,
+    readonly profile: string,
+  ) {}
 
   static async open(): Promise<Browser> {
     const profile = mkdtempSync(join(tmpdir(), "chromium-"));
     mkdirSync(shots, { recursive: true });
-    return new Browser(await chromium.launch({ executablePath: "/usr/bin/chromium", headless: true, args, env: { ...process.env, HOME: profile, TMPDIR: profile } }), profile);
+    return new Browser(
+      await chromium.launch({
+        executablePath: "/usr/bin/chromium",
+        headless: true,
+        args,
+        env: { ...process.env, HOME: profile, TMPDIR: profile },
+      }),
+      profile,
+    );
   }
 
   async close(): Promise<void> {
@@ -29,7 +48,12 @@ export class Browser {
 
   /** Opens a user's session of the browser. expected are patterns of what its console may say beside nothing. */
   async user(...expected: RegExp[]): Promise<User> {
-    const context = await this.chromium.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", acceptDownloads: true, permissions: ["clipboard-read", "clipboard-write"] });
+    const context = await this.chromium.newContext({
+      viewport: { width: 1280, height: 800 },
+      colorScheme: "light",
+      acceptDownloads: true,
+      permissions: ["clipboard-read", "clipboard-write"],
+    });
     return new User(context, expected);
   }
 }
@@ -38,7 +62,10 @@ export class Browser {
 export class User {
   readonly wrong: string[] = [];
 
-  constructor(readonly context: BrowserContext, readonly expected: RegExp[]) {
+  constructor(
+    readonly context: BrowserContext,
+    readonly expected: RegExp[],
+  ) {
     context.setDefaultTimeout(10_000);
     context.on("page", (page) => this.#watch(page));
   }
@@ -46,21 +73,30 @@ export class User {
   #watch(page: Page): void {
     const heard = (message: ConsoleMessage) => {
       const text = `${message.type()}: ${message.text()} (${message.location().url})`;
-      if (["error", "warning", "assert"].includes(message.type()) && !this.expected.some((pattern) => pattern.test(text))) this.wrong.push(text);
+      if (["error", "warning", "assert"].includes(message.type()) && !this.expected.some((pattern) => pattern.test(text)))
+        this.wrong.push(text);
     };
     page.on("console", heard);
     page.on("pageerror", (error) => this.wrong.push(`uncaught: ${error.stack}`));
-    page.on("dialog", (dialog) => { this.wrong.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
+    page.on("dialog", (dialog) => {
+      this.wrong.push(`dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
     page.on("request", (request) => {
       const [asked, own] = [new URL(request.url()), new URL(page.url())];
-      if (/^(http|ws)/.test(asked.protocol) && /^http/.test(own.protocol) && asked.host !== own.host) this.wrong.push(`request to ${asked}`);
+      if (/^(http|ws)/.test(asked.protocol) && /^http/.test(own.protocol) && asked.host !== own.host)
+        this.wrong.push(`request to ${asked}`);
     });
   }
 
   /** Opens a page. Violations of the policy are told on the console. */
   async open(url: string): Promise<Page> {
     const page = await this.context.newPage();
-    await page.addInitScript(() => addEventListener("securitypolicyviolation", (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}:${e.lineNumber}`)));
+    await page.addInitScript(() =>
+      addEventListener("securitypolicyviolation", (e) =>
+        console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}:${e.lineNumber}`),
+      ),
+    );
     await page.goto(url);
     return page;
   }
@@ -89,11 +125,14 @@ export async function look(page: Page, name: string): Promise<void> {
 }
 
 async function violations(page: Page, rules: string[]): Promise<string[]> {
-  return page.evaluate(async ([source, rules]) => {
-    type Found = { violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] };
-    const scope = globalThis as unknown as { axe?: { run(root: Document, options: object): Promise<Found> } };
-    if (!scope.axe) new Function(source as string).call(globalThis);
-    const found = await scope.axe!.run(document, { runOnly: rules });
-    return found.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 200)} ${node.failureSummary}`));
-  }, [axe, rules] as const);
+  return page.evaluate(
+    async ([source, rules]) => {
+      type Found = { violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] };
+      const scope = globalThis as unknown as { axe?: { run(root: Document, options: object): Promise<Found> } };
+      if (!scope.axe) new Function(source as string).call(globalThis);
+      const found = await scope.axe!.run(document, { runOnly: rules });
+      return found.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 200)} ${node.failureSummary}`));
+    },
+    [axe, rules] as const,
+  );
 }

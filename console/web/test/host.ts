@@ -24,7 +24,8 @@ export class Host {
   /** Makes the image "default" of busybox. */
   constructor() {
     const rootfs = join(this.#outer, "rootfs");
-    for (const name of ["bin", "sbin", "usr/bin", "usr/sbin", "etc", "dev", "proc", "sys", "run", "tmp", "root"]) mkdirSync(join(rootfs, name), { recursive: true });
+    for (const name of ["bin", "sbin", "usr/bin", "usr/sbin", "etc", "dev", "proc", "sys", "run", "tmp", "root"])
+      mkdirSync(join(rootfs, name), { recursive: true });
     copyFileSync("/bin/busybox", join(rootfs, "bin/busybox")); // of Debian's busybox-static
     for (const applet of execFileSync("/bin/busybox", ["--list-full"], { encoding: "utf8" }).split("\n")) {
       if (applet && applet !== "bin/busybox") symlinkSync("/bin/busybox", join(rootfs, applet));
@@ -51,7 +52,10 @@ export class Host {
   /** Starts the daemon, and returns when it is ready. */
   async start(): Promise<void> {
     this.#port ||= await free();
-    const daemon = spawn(program, ["serve", "--listen", `127.0.0.1:${this.#port}`], { env: this.#env, stdio: ["ignore", "ignore", "pipe"] });
+    const daemon = spawn(program, ["serve", "--listen", `127.0.0.1:${this.#port}`], {
+      env: this.#env,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     const said: string[] = [];
     await new Promise<void>((resolve, reject) => {
       createInterface(daemon.stderr).on("line", (line) => {

@@ -27,8 +27,10 @@ export class Failure extends Error {
 
   /** Returns what is wrong with a member of the document that was sent. */
   of(field: string): string {
-    return this.fields.filter((problem) => problem.field === field || problem.field.startsWith(`${field}[`) || problem.field.startsWith(`${field}.`))
-      .map((problem) => `${problem.field} ${problem.message}`).join("; ");
+    return this.fields
+      .filter((problem) => problem.field === field || problem.field.startsWith(`${field}[`) || problem.field.startsWith(`${field}.`))
+      .map((problem) => `${problem.field} ${problem.message}`)
+      .join("; ");
   }
 }
 
@@ -47,7 +49,14 @@ export interface Options {
 
 /** ask sends a request to a path of the server and returns its answer. It throws a Failure. */
 export async function ask(path: string, { method = "GET", body, headers = {}, signal }: Options = {}): Promise<Response> {
-  const init: RequestInit = { method, headers: { ...headers }, signal: signal ?? null, credentials: "same-origin", cache: "no-store", redirect: "error" };
+  const init: RequestInit = {
+    method,
+    headers: { ...headers },
+    signal: signal ?? null,
+    credentials: "same-origin",
+    cache: "no-store",
+    redirect: "error",
+  };
   if (method !== "GET") Object.assign(init.headers!, { "X-CSRF-Token": session.value?.csrf ?? "" });
   if (body instanceof Blob) init.body = body;
   else if (body !== undefined) {

@@ -2,7 +2,21 @@
 import type { Identity } from "../../../../bindings/node/src/contract.js";
 
 export type {
-  BoxInfo, BoxMetrics, BoxStatus, ExecInfo, ExitEvent, Gap, Identity, Image, Key, Log, Permission, Port, Reason, ServerInfo, Volume,
+  BoxInfo,
+  BoxMetrics,
+  BoxStatus,
+  ExecInfo,
+  ExitEvent,
+  Gap,
+  Identity,
+  Image,
+  Key,
+  Log,
+  Permission,
+  Port,
+  Reason,
+  ServerInfo,
+  Volume,
 } from "../../../../bindings/node/src/contract.js";
 
 /** Session is what GET /ui/session says of the session that the cookie names. */

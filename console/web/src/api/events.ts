@@ -15,13 +15,15 @@ export interface Reader {
 const encoder = new TextEncoder();
 
 /** bytesOf returns the bytes of an event. */
-const bytesOf = ({ data, encoding }: Log): Uint8Array => (encoding === "base64" ? Uint8Array.from(atob(data), (c) => c.charCodeAt(0)) : encoder.encode(data));
+const bytesOf = ({ data, encoding }: Log): Uint8Array =>
+  encoding === "base64" ? Uint8Array.from(atob(data), (c) => c.charCodeAt(0)) : encoder.encode(data);
 
 /** read reads all events of an exec, from the first one on, and returns what ends it. */
 export function read(boxId: string, exec: string, to: Reader): () => void {
   const path = boxPath(boxId, `/exec/${exec}/events`);
   const source = new EventSource(path);
-  const on = <T>(name: string, act: (document: T) => void) => source.addEventListener(name, (event) => act(JSON.parse((event as MessageEvent<string>).data) as T));
+  const on = <T>(name: string, act: (document: T) => void) =>
+    source.addEventListener(name, (event) => act(JSON.parse((event as MessageEvent<string>).data) as T));
   on<Log>("log", (log) => to.log(log.stream, bytesOf(log)));
   on<Gap>("gap", () => to.gap());
   on<ExitEvent>("exit", (end) => {
@@ -32,7 +34,10 @@ export function read(boxId: string, exec: string, to: Reader): () => void {
   source.onerror = () => {
     if (source.readyState !== EventSource.CLOSED) return to.lost(false);
     const abort = new AbortController(); // the browser does not tell why; the server does
-    ask(path, { signal: abort.signal }).then(() => abort.abort(), (thrown) => to.fail(failureOf(thrown)));
+    ask(path, { signal: abort.signal }).then(
+      () => abort.abort(),
+      (thrown) => to.fail(failureOf(thrown)),
+    );
   };
   return () => source.close();
 }
@@ -45,8 +50,14 @@ export async function run(boxId: string, cmd: string[]): Promise<{ end: ExitEven
   const end = await new Promise<ExitEvent>((resolve, reject) => {
     const stop = read(boxId, exec.id, {
       log: (stream, bytes) => output[stream]!.push(bytes),
-      gap: () => {}, exit: resolve,
-      lost: (back) => { if (!back) { stop(); reject(failureOf("the connection was lost")); } },
+      gap: () => {},
+      exit: resolve,
+      lost: (back) => {
+        if (!back) {
+          stop();
+          reject(failureOf("the connection was lost"));
+        }
+      },
       fail: reject,
     });
   });

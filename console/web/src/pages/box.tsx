@@ -23,23 +23,55 @@ export function Box({ id, tab }: { id: string; tab: string }): JSX.Element {
   const { value: b, failure, again } = usePoll((signal) => box<BoxInfo>(id, "", { signal }), 2000, id);
   const [removing, remove] = useState(false);
   if (!may("Boxes")) return <Denied permission="Boxes" />;
-  if (failure?.status === 404) return <Empty title={t.box.gone} todo={t.box.goneTodo}><a class="button" href={to(["boxes"])}>{t.box.back}</a></Empty>;
-  if (!b) return failure ? <Problem failure={failure} again={again} /> : <p class="quiet" aria-busy="true">{t.common.loading}</p>;
-  const tabs = (Object.keys(t.box.tabs) as (keyof typeof t.box.tabs)[]).map((name) => ({ id: name, name: t.box.tabs[name], href: to(["boxes", id, name]) }));
+  if (failure?.status === 404)
+    return (
+      <Empty title={t.box.gone} todo={t.box.goneTodo}>
+        <a class="button" href={to(["boxes"])}>
+          {t.box.back}
+        </a>
+      </Empty>
+    );
+  if (!b)
+    return failure ? (
+      <Problem failure={failure} again={again} />
+    ) : (
+      <p class="quiet" aria-busy="true">
+        {t.common.loading}
+      </p>
+    );
+  const tabs = (Object.keys(t.box.tabs) as (keyof typeof t.box.tabs)[]).map((name) => ({
+    id: name,
+    name: t.box.tabs[name],
+    href: to(["boxes", id, name]),
+  }));
   return (
     <>
-      <p class="crumb"><a href={to(["boxes"])}>{t.box.back}</a></p>
+      <p class="crumb">
+        <a href={to(["boxes"])}>{t.box.back}</a>
+      </p>
       <div class="head">
-        <h1><bdi>{visible(b.name ?? b.id)}</bdi></h1>
+        <h1>
+          <bdi>{visible(b.name ?? b.id)}</bdi>
+        </h1>
         <State state={b.status} name={t.boxes.states[b.status]} />
         <span class="space" />
-        <a class="button small" href={to(["logs"], { service: `box-${b.id}`, range: "24h" })}>{t.box.logs}</a>
+        <a class="button small" href={to(["logs"], { service: `box-${b.id}`, range: "24h" })}>
+          {t.box.logs}
+        </a>
         <Actions box={b} again={again} remove={() => remove(true)} />
       </div>
       <Tabs label={visible(b.name ?? b.id)} tabs={tabs} current={tab} />
       <Problem failure={failure} />
       <Tab box={b} tab={tab} />
-      {removing && <RemoveBox box={b} onClose={() => { remove(false); again(); }} />}
+      {removing && (
+        <RemoveBox
+          box={b}
+          onClose={() => {
+            remove(false);
+            again();
+          }}
+        />
+      )}
     </>
   );
 }
@@ -53,17 +85,35 @@ function Tab({ box: b, tab }: { box: BoxInfo; tab: string }): JSX.Element {
 
 function Overview({ box: b }: { box: BoxInfo }): JSX.Element {
   const f = t.box.facts;
-  const texts = (all: string[]) => (all.length ? <ul>{all.map((text) => <li key={text}><SafeText text={text} /></li>)}</ul> : t.common.none);
+  const texts = (all: string[]) =>
+    all.length ? (
+      <ul>
+        {all.map((text) => (
+          <li key={text}>
+            <SafeText text={text} />
+          </li>
+        ))}
+      </ul>
+    ) : (
+      t.common.none
+    );
   const pairs = (all: Record<string, string>) => texts(Object.entries(all).map(([name, value]) => `${name}=${value}`));
   const facts: [string, JSX.Element | JSX.Element[] | string][] = [
-    [f.id, <><code>{b.id}</code> <Copy text={b.id} /></>],
+    [
+      f.id,
+      <>
+        <code>{b.id}</code> <Copy text={b.id} />
+      </>,
+    ],
     [f.image, <SafeText text={b.image ?? b.rootfs_path ?? ""} />],
     [f.limits, t.box.limits(b.cpus, mebibytes(b.memory_mib), b.disk_size_gb ? `${b.disk_size_gb} GiB` : "")],
     [f.network, b.network],
     [t.box.ports, <Ports box={b} />],
     [f.created, time(b.created_at)],
     ...(b.started_at ? [[f.started, time(b.started_at)] as [string, string]] : []),
-    ...(b.stopped_at ? [[f.stopped, `${time(b.stopped_at)}${b.state.reason ? ` (${visible(b.state.reason)})` : ""}`] as [string, string]] : []),
+    ...(b.stopped_at
+      ? [[f.stopped, `${time(b.stopped_at)}${b.state.reason ? ` (${visible(b.state.reason)})` : ""}`] as [string, string]]
+      : []),
     [f.workdir, <SafeText text={b.working_dir ?? "/"} />],
     [f.user, pairs(b.env ?? {})],
     [f.volumes, texts(b.volumes.map((v) => `${v.host_path} → ${v.guest_path}${v.read_only ? `, ${t.box.readOnly}` : ""}`))],
@@ -72,8 +122,18 @@ function Overview({ box: b }: { box: BoxInfo }): JSX.Element {
   ];
   return (
     <div class="overview">
-      <dl class="facts">{facts.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
-      <section aria-labelledby="usage"><h2 id="usage">{t.box.charts.title}</h2>{b.status === "running" ? <Charts box={b} /> : <p class="quiet">{t.box.charts.rests}</p>}</section>
+      <dl class="facts">
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <section aria-labelledby="usage">
+        <h2 id="usage">{t.box.charts.title}</h2>
+        {b.status === "running" ? <Charts box={b} /> : <p class="quiet">{t.box.charts.rests}</p>}
+      </section>
     </div>
   );
 }
@@ -86,7 +146,17 @@ function Ports({ box: b }: { box: BoxInfo }): JSX.Element {
     <ul>
       {b.ports.map((p) => {
         const text = `${host(p.host_ip)}:${p.host_port} → ${p.guest_port} ${p.protocol}`;
-        return <li key={text}>{p.protocol === "Tcp" ? <a href={`http://${host(p.host_ip)}:${p.host_port}/`} target="_blank" rel="noreferrer noopener">{text}</a> : text}</li>;
+        return (
+          <li key={text}>
+            {p.protocol === "Tcp" ? (
+              <a href={`http://${host(p.host_ip)}:${p.host_port}/`} target="_blank" rel="noreferrer noopener">
+                {text}
+              </a>
+            ) : (
+              text
+            )}
+          </li>
+        );
       })}
     </ul>
   );
@@ -97,13 +167,41 @@ function Charts({ box: b }: { box: BoxInfo }): JSX.Element {
   const [cpu, memory, network] = useMemo(() => {
     const [at, of] = [samples.map((s) => s.at), (get: (s: (typeof samples)[number]) => number | null) => samples.map(get)];
     const scaled = (n: number | null, by: number) => (n === null ? null : n / by);
-    return [[at, of((s) => s.cpu)], [at, of((s) => scaled(s.memory, 1 << 20))], [at, of((s) => scaled(s.sent, 1024)), of((s) => scaled(s.received, 1024))]] as const;
+    return [
+      [at, of((s) => s.cpu)],
+      [at, of((s) => scaled(s.memory, 1 << 20))],
+      [at, of((s) => scaled(s.sent, 1024)), of((s) => scaled(s.received, 1024))],
+    ] as const;
   }, [samples]);
   const one = (label: string): Series[] => [{ label, color: "accent" }];
-  const both: Series[] = [{ label: t.box.charts.sent, color: "accent" }, { label: t.box.charts.received, color: "good" }];
+  const both: Series[] = [
+    { label: t.box.charts.sent, color: "accent" },
+    { label: t.box.charts.received, color: "good" },
+  ];
   const chart = (label: string, data: readonly unknown[], series: Series[]) => (
-    <figure><figcaption>{label}{series.length > 1 && series.map((s) => <span key={s.label} class={`key key-${s.color}`}>{s.label}</span>)}</figcaption>
-      <Chart data={data as never} series={series} height={150} label={`${label}: ${(data.slice(1) as (number | null)[][]).map((d) => d.at(-1)?.toFixed(1) ?? t.boxes.unknown).join(", ")}`} /></figure>
+    <figure>
+      <figcaption>
+        {label}
+        {series.length > 1 &&
+          series.map((s) => (
+            <span key={s.label} class={`key key-${s.color}`}>
+              {s.label}
+            </span>
+          ))}
+      </figcaption>
+      <Chart
+        data={data as never}
+        series={series}
+        height={150}
+        label={`${label}: ${(data.slice(1) as (number | null)[][]).map((d) => d.at(-1)?.toFixed(1) ?? t.boxes.unknown).join(", ")}`}
+      />
+    </figure>
   );
-  return <>{chart(t.box.charts.cpu, cpu, one(t.box.charts.cpu))}{chart(t.box.charts.memory, memory, one(t.box.charts.memory))}{b.network === "Isolated" && chart(t.box.charts.network, network, both)}</>;
+  return (
+    <>
+      {chart(t.box.charts.cpu, cpu, one(t.box.charts.cpu))}
+      {chart(t.box.charts.memory, memory, one(t.box.charts.memory))}
+      {b.network === "Isolated" && chart(t.box.charts.network, network, both)}
+    </>
+  );
 }

@@ -16,7 +16,15 @@ export function Execs({ box: b }: { box: BoxInfo }): JSX.Element {
   const shownOf = value?.find((e) => e.id === chosen);
   return (
     <>
-      {b.status === "running" && <Run box={b} started={(exec) => { choose(exec.id); again(); }} />}
+      {b.status === "running" && (
+        <Run
+          box={b}
+          started={(exec) => {
+            choose(exec.id);
+            again();
+          }}
+        />
+      )}
       {chosen && <Output key={chosen} box={b.id} exec={chosen} />}
       {shownOf?.status === "running" && <Cancel box={b.id} exec={chosen} again={again} />}
       <Problem failure={failure?.status === 409 ? null : failure} />
@@ -31,12 +39,26 @@ function Table({ execs, chosen, choose }: { execs: ExecInfo[]; chosen: string; c
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={t.execs.title}>
       <table>
-        <thead><tr>{Object.values(c).map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+        <thead>
+          <tr>
+            {Object.values(c).map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
         <tbody>
           {execs.map((e) => (
             <tr key={e.id} class={e.id === chosen ? "chosen" : ""}>
-              <td><button type="button" class="link code" aria-pressed={e.id === chosen} onClick={() => choose(e.id)}><SafeText text={e.cmd.join(" ")} limit={200} /></button></td>
-              <td><State state={e.status} name={t.execs.status[e.status]} /></td>
+              <td>
+                <button type="button" class="link code" aria-pressed={e.id === chosen} onClick={() => choose(e.id)}>
+                  <SafeText text={e.cmd.join(" ")} limit={200} />
+                </button>
+              </td>
+              <td>
+                <State state={e.status} name={t.execs.status[e.status]} />
+              </td>
               <td>{time(e.created_at)}</td>
               <td>{e.duration_ms === null ? "" : span(e.duration_ms)}</td>
               <td>{e.exit_code}</td>
@@ -53,12 +75,29 @@ function Run({ box: b, started }: { box: BoxInfo; started: (exec: ExecInfo) => v
   const { busy, failure, run } = useAct();
   const submit = (event: Event) => {
     event.preventDefault();
-    if (command.trim()) void run(async () => { started(await box<ExecInfo>(b.id, "/exec", { method: "POST", body: { cmd: command } })); set(""); });
+    if (command.trim())
+      void run(async () => {
+        started(await box<ExecInfo>(b.id, "/exec", { method: "POST", body: { cmd: command } }));
+        set("");
+      });
   };
   return (
     <form class="line-form" onSubmit={submit}>
-      <Field label={t.execs.command} hint={t.execs.commandHint}>{(props) => <input {...props} class="code" autocomplete="off" spellcheck={false} value={command} onInput={(e) => set(e.currentTarget.value)} />}</Field>
-      <button type="submit" class="primary" disabled={busy}>{t.execs.run}</button>
+      <Field label={t.execs.command} hint={t.execs.commandHint}>
+        {(props) => (
+          <input
+            {...props}
+            class="code"
+            autocomplete="off"
+            spellcheck={false}
+            value={command}
+            onInput={(e) => set(e.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <button type="submit" class="primary" disabled={busy}>
+        {t.execs.run}
+      </button>
       <Problem failure={failure} />
     </form>
   );
@@ -66,8 +105,22 @@ function Run({ box: b, started }: { box: BoxInfo; started: (exec: ExecInfo) => v
 
 function Cancel({ box: id, exec, again }: { box: string; exec: string; again: () => void }): JSX.Element {
   const { busy, failure, run } = useAct();
-  return <>
-    <button type="button" class="small" disabled={busy} onClick={() => void run(async () => { await box(id, `/exec/${exec}:cancel`, { method: "POST" }); again(); })}>{t.execs.cancel}</button>
-    <Problem failure={failure} />
-  </>;
+  return (
+    <>
+      <button
+        type="button"
+        class="small"
+        disabled={busy}
+        onClick={() =>
+          void run(async () => {
+            await box(id, `/exec/${exec}:cancel`, { method: "POST" });
+            again();
+          })
+        }
+      >
+        {t.execs.cancel}
+      </button>
+      <Problem failure={failure} />
+    </>
+  );
 }

@@ -18,11 +18,16 @@ const Sql = lazy(async () => (await import("./sql.js")).Sql);
 
 /** Logs is the search, or the SQL editor. */
 export function Logs({ sql, query }: { sql: boolean; query: URLSearchParams }): JSX.Element {
-  const tabs = [{ id: "search", name: t.logs.search, href: to(["logs"]) }, { id: "sql", name: t.logs.sql, href: to(["logs", "sql"]) }];
+  const tabs = [
+    { id: "search", name: t.logs.search, href: to(["logs"]) },
+    { id: "sql", name: t.logs.sql, href: to(["logs", "sql"]) },
+  ];
   if (!may("observability.logs.query")) return <Denied permission="observability.logs.query" />;
   return (
     <>
-      <div class="head"><h1>{t.logs.title}</h1></div>
+      <div class="head">
+        <h1>{t.logs.title}</h1>
+      </div>
       <Tabs label={t.logs.title} tabs={tabs} current={sql ? "sql" : "search"} />
       {sql ? <Sql /> : <Search key={query.toString()} asked={askedOf(query)} />}
     </>
@@ -41,30 +46,55 @@ function Search({ asked }: { asked: Asked }): JSX.Element {
     if (JSON.stringify(next) === JSON.stringify(asked)) return setFilter(filterOf(asked)); // the same search, now
     go(["logs"], { ...next });
   };
-  const narrow = (from: number, until: number) => go(["logs"], { ...asked, range: "custom", from: new Date(from * 1000).toISOString(), to: new Date(Math.max(until, from + 1) * 1000).toISOString() });
+  const narrow = (from: number, until: number) =>
+    go(["logs"], {
+      ...asked,
+      range: "custom",
+      from: new Date(from * 1000).toISOString(),
+      to: new Date(Math.max(until, from + 1) * 1000).toISOString(),
+    });
   return (
     <>
       <Form asked={asked} submit={submit} />
       <Problem failure={found.failure} again={() => submit(asked)} />
       {counts.value && <Histogram counts={counts.value} narrow={narrow} />}
       <div class="bar-line">
-        <label class="check"><input type="checkbox" checked={live} onChange={(e) => setLive(e.currentTarget.checked)} />{t.logs.live}</label>
+        <label class="check">
+          <input type="checkbox" checked={live} onChange={(e) => setLive(e.currentTarget.checked)} />
+          {t.logs.live}
+        </label>
         <Copy label={t.logs.curl} text={() => curl("/observability/logs/search", { ...filter, limit })} />
         <Copy label={t.logs.cli} text={() => searchLine({ ...filter, limit })} />
         {found.value && <Cost result={found.value} />}
       </div>
-      {live && <p class="quiet" role="status">{t.logs.liveOn}</p>}
+      {live && (
+        <p class="quiet" role="status">
+          {t.logs.liveOn}
+        </p>
+      )}
       {rows.length > 0 && <Rows rows={rows} />}
       {found.value && !rows.length && <Empty title={t.logs.empty} todo={t.logs.emptyTodo} />}
-      {!found.value && !found.failure && <p class="quiet" aria-busy="true">{t.common.loading}</p>}
-      {found.value && found.value.rows.length === limit && limit < 10000 && <button type="button" onClick={() => setLimit(Math.min(10000, limit * 4))}>{t.logs.more}</button>}
+      {!found.value && !found.failure && (
+        <p class="quiet" aria-busy="true">
+          {t.common.loading}
+        </p>
+      )}
+      {found.value && found.value.rows.length === limit && limit < 10000 && (
+        <button type="button" onClick={() => setLimit(Math.min(10000, limit * 4))}>
+          {t.logs.more}
+        </button>
+      )}
     </>
   );
 }
 
 /** Cost says what a query has read. */
 export function Cost({ result: { rows, statistics: s } }: { result: QueryResult }): JSX.Element {
-  return <p class="quiet cost" role="status">{t.logs.found(number(rows.length))}. {t.logs.cost(number(s.readRows), bytes(Number(s.readBytes)), s.elapsedMs.toFixed(1))}</p>;
+  return (
+    <p class="quiet cost" role="status">
+      {t.logs.found(number(rows.length))}. {t.logs.cost(number(s.readRows), bytes(Number(s.readBytes)), s.elapsedMs.toFixed(1))}
+    </p>
+  );
 }
 
 // A live tail looks back a little, because rows come in later than their time says.
@@ -79,11 +109,25 @@ function useTail(live: boolean, asked: Asked, found: QueryResult | undefined): R
     setFresh([]);
   }, [found]);
   const begun = useRef(Date.now());
-  const latest = usePoll(async (signal) => {
-    if (!live) return [];
-    const since = Math.max(begun.current - 60_000, Date.now() - 60_000);
-    return (await search({ ...filterOf(asked), from: new Date(Math.min(since, Date.now() - back)).toISOString(), to: new Date(Date.now() + back).toISOString(), limit: 1000 }, signal)).rows;
-  }, live ? 2000 : 0, `${live}`);
+  const latest = usePoll(
+    async (signal) => {
+      if (!live) return [];
+      const since = Math.max(begun.current - 60_000, Date.now() - 60_000);
+      return (
+        await search(
+          {
+            ...filterOf(asked),
+            from: new Date(Math.min(since, Date.now() - back)).toISOString(),
+            to: new Date(Date.now() + back).toISOString(),
+            limit: 1000,
+          },
+          signal,
+        )
+      ).rows;
+    },
+    live ? 2000 : 0,
+    `${live}`,
+  );
   useEffect(() => {
     const more = (latest.value ?? []).filter((row) => !known.current.has(JSON.stringify(row)));
     for (const row of more) known.current.add(JSON.stringify(row));
@@ -95,24 +139,75 @@ function useTail(live: boolean, asked: Asked, found: QueryResult | undefined): R
 function Form({ asked, submit }: { asked: Asked; submit: (asked: Asked) => void }): JSX.Element {
   const [form, setForm] = useState(asked);
   const put = (change: Partial<Asked>) => setForm((old) => ({ ...old, ...change }));
-  const text = (name: keyof Asked) => (props: object) => <input {...props} autocomplete="off" spellcheck={false} value={form[name]} onInput={(e) => put({ [name]: e.currentTarget.value.trim() })} />;
-  const moment = (name: "from" | "to") => (props: object) => <input {...props} type="datetime-local" step="1" required value={local(form[name])} onInput={(e) => put({ [name]: new Date(e.currentTarget.value).toISOString() })} />;
+  const text = (name: keyof Asked) => (props: object) => (
+    <input
+      {...props}
+      autocomplete="off"
+      spellcheck={false}
+      value={form[name]}
+      onInput={(e) => put({ [name]: e.currentTarget.value.trim() })}
+    />
+  );
+  const moment = (name: "from" | "to") => (props: object) => (
+    <input
+      {...props}
+      type="datetime-local"
+      step="1"
+      required
+      value={local(form[name])}
+      onInput={(e) => put({ [name]: new Date(e.currentTarget.value).toISOString() })}
+    />
+  );
   const custom = () => put({ range: "custom", from: form.from || filterOf(form).from, to: form.to || filterOf(form).to });
   return (
-    <form class="filters" onSubmit={(e) => { e.preventDefault(); submit(form.range === "custom" ? form : { ...form, from: "", to: "" }); }}>
-      <Field label={t.logs.range}>{(props) => (
-        <select {...props} value={form.range} onChange={(e) => (e.currentTarget.value === "custom" ? custom() : put({ range: e.currentTarget.value }))}>
-          {[...Object.keys(ranges), "custom"].map((id) => <option key={id} value={id}>{t.logs.ranges[id as keyof typeof t.logs.ranges]}</option>)}
-        </select>)}</Field>
-      {form.range === "custom" && <><Field label={t.logs.from}>{moment("from")}</Field><Field label={t.logs.to}>{moment("to")}</Field></>}
+    <form
+      class="filters"
+      onSubmit={(e) => {
+        e.preventDefault();
+        submit(form.range === "custom" ? form : { ...form, from: "", to: "" });
+      }}
+    >
+      <Field label={t.logs.range}>
+        {(props) => (
+          <select
+            {...props}
+            value={form.range}
+            onChange={(e) => (e.currentTarget.value === "custom" ? custom() : put({ range: e.currentTarget.value }))}
+          >
+            {[...Object.keys(ranges), "custom"].map((id) => (
+              <option key={id} value={id}>
+                {t.logs.ranges[id as keyof typeof t.logs.ranges]}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      {form.range === "custom" && (
+        <>
+          <Field label={t.logs.from}>{moment("from")}</Field>
+          <Field label={t.logs.to}>{moment("to")}</Field>
+        </>
+      )}
       <Field label={t.logs.service}>{text("service")}</Field>
-      <Field label={t.logs.severity}>{(props) => (
-        <select {...props} value={form.severity} onChange={(e) => put({ severity: e.currentTarget.value })}>
-          <option value="">{t.logs.any}</option>{severities.map((s) => <option key={s}>{s}</option>)}
-        </select>)}</Field>
-      <Field label={t.logs.text}>{(props) => <input {...props} type="search" title={t.logs.textHint} value={form.text} onInput={(e) => put({ text: e.currentTarget.value })} />}</Field>
+      <Field label={t.logs.severity}>
+        {(props) => (
+          <select {...props} value={form.severity} onChange={(e) => put({ severity: e.currentTarget.value })}>
+            <option value="">{t.logs.any}</option>
+            {severities.map((s) => (
+              <option key={s}>{s}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <Field label={t.logs.text}>
+        {(props) => (
+          <input {...props} type="search" title={t.logs.textHint} value={form.text} onInput={(e) => put({ text: e.currentTarget.value })} />
+        )}
+      </Field>
       <Field label={t.logs.trace}>{text("traceId")}</Field>
-      <button type="submit" class="primary">{t.logs.run}</button>
+      <button type="submit" class="primary">
+        {t.logs.run}
+      </button>
     </form>
   );
 }
@@ -125,7 +220,13 @@ function local(iso: string): string {
 }
 
 function Rows({ rows }: { rows: Row[] }): JSX.Element {
-  return <div class="logs">{rows.map((row, i) => <Entry key={`${String(row["Timestamp"])}-${rows.length - i}`} row={row} />)}</div>;
+  return (
+    <div class="logs">
+      {rows.map((row, i) => (
+        <Entry key={`${String(row["Timestamp"])}-${rows.length - i}`} row={row} />
+      ))}
+    </div>
+  );
 }
 
 /** Entry is a row, with all of its columns once it is open. */
@@ -138,8 +239,12 @@ function Entry({ row }: { row: Row }): JSX.Element {
       <summary>
         <time dateTime={new Date(timeOf(stamp)).toISOString()}>{visible(stamp.slice(0, 23))}</time>
         <span class={`severity severity-${severity.toLowerCase() || "none"}`}>{severity || t.logs.unset}</span>
-        <span class="log-service"><bdi>{visible(String(row["ServiceName"] ?? ""))}</bdi></span>
-        <span class="log-body"><bdi>{visible(body.slice(0, 400))}</bdi></span>
+        <span class="log-service">
+          <bdi>{visible(String(row["ServiceName"] ?? ""))}</bdi>
+        </span>
+        <span class="log-body">
+          <bdi>{visible(body.slice(0, 400))}</bdi>
+        </span>
       </summary>
       {open && <Attributes row={row} />}
     </details>
@@ -147,6 +252,23 @@ function Entry({ row }: { row: Row }): JSX.Element {
 }
 
 function Attributes({ row }: { row: Row }): JSX.Element {
-  const flat = Object.entries(row).flatMap(([name, value]) => (value && typeof value === "object" ? Object.entries(value).map(([k, v]) => [`${name}.${k}`, v]) : [[name, value]])) as [string, unknown][];
-  return <dl class="attributes">{flat.filter(([, value]) => value !== "").map(([name, value]) => <div key={name}><dt><bdi>{visible(name)}</bdi></dt><dd><SafeText text={typeof value === "string" ? value : JSON.stringify(value)} /></dd></div>)}</dl>;
+  const flat = Object.entries(row).flatMap(([name, value]) =>
+    value && typeof value === "object" ? Object.entries(value).map(([k, v]) => [`${name}.${k}`, v]) : [[name, value]],
+  ) as [string, unknown][];
+  return (
+    <dl class="attributes">
+      {flat
+        .filter(([, value]) => value !== "")
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>
+              <bdi>{visible(name)}</bdi>
+            </dt>
+            <dd>
+              <SafeText text={typeof value === "string" ? value : JSON.stringify(value)} />
+            </dd>
+          </div>
+        ))}
+    </dl>
+  );
 }

@@ -14,11 +14,23 @@ export function SignIn(): JSX.Element {
   };
   return (
     <form class="sign-in" onSubmit={submit}>
-      {refused.value?.status === 401 ? <p class="problem" role="alert">{t.signIn.refused}</p> : <Problem failure={refused.value} />}
+      {refused.value?.status === 401 ? (
+        <p class="problem" role="alert">
+          {t.signIn.refused}
+        </p>
+      ) : (
+        <Problem failure={refused.value} />
+      )}
       <p>{t.signIn.how}</p>
       <Command text={t.signIn.command} />
-      <Field label={t.signIn.paste}>{(props) => <input {...props} type="text" autocomplete="off" spellcheck={false} value={link} onInput={(e) => set(e.currentTarget.value)} />}</Field>
-      <button type="submit" class="primary">{t.signIn.button}</button>
+      <Field label={t.signIn.paste}>
+        {(props) => (
+          <input {...props} type="text" autocomplete="off" spellcheck={false} value={link} onInput={(e) => set(e.currentTarget.value)} />
+        )}
+      </Field>
+      <button type="submit" class="primary">
+        {t.signIn.button}
+      </button>
     </form>
   );
 }

@@ -27,7 +27,11 @@ export function Sql(): JSX.Element {
   const editor = useRef<Editor | null>(null);
   const schema = usePoll((signal) => api<QueryResult>("/observability/schema", { signal }), 0, "schema");
   const columns = (schema.value?.rows ?? []).map((row) => ({ name: String(row["name"]), type: String(row["type"]) }));
-  const execute = () => void run(async () => { set(null); set(await query(statement)); });
+  const execute = () =>
+    void run(async () => {
+      set(null);
+      set(await query(statement));
+    });
   useEffect(() => {
     editor.current = new Editor(place.current!, statement, { label: t.logs.editor, change: (text) => (statement = text), run: execute });
     return () => editor.current!.close();
@@ -39,34 +43,65 @@ export function Sql(): JSX.Element {
       <section aria-label={t.logs.editor}>
         <div ref={place} class="editor" />
         <div class="bar-line">
-          <button type="button" class="primary" disabled={busy} onClick={execute}>{t.logs.execute}</button>
+          <button type="button" class="primary" disabled={busy} onClick={execute}>
+            {t.logs.execute}
+          </button>
           <span class="quiet">{t.logs.executeHint}</span>
           <Copy label={t.logs.curl} text={() => curl("/observability/query", { sql: statement })} />
           <Copy label={t.logs.cli} text={() => queryLine(statement)} />
           {result && <Cost result={result} />}
         </div>
         <Problem failure={failure} />
-        {busy && <p class="quiet" aria-busy="true">{t.common.loading}</p>}
+        {busy && (
+          <p class="quiet" aria-busy="true">
+            {t.common.loading}
+          </p>
+        )}
         {result && (result.rows.length ? <Table result={result} /> : <Empty title={t.logs.noRows} todo={t.logs.noRowsTodo} />)}
       </section>
       <aside aria-label={t.logs.schema}>
         <h2>{t.logs.schemaOf}</h2>
         <Problem failure={schema.failure} again={schema.again} />
-        <ul>{columns.map(({ name, type }) => (
-          <li key={name}><button type="button" class="link code" aria-label={t.logs.insert(name)} onClick={() => editor.current?.insert(name)}>{visible(name)}</button> <span class="quiet">{visible(type)}</span></li>
-        ))}</ul>
+        <ul>
+          {columns.map(({ name, type }) => (
+            <li key={name}>
+              <button type="button" class="link code" aria-label={t.logs.insert(name)} onClick={() => editor.current?.insert(name)}>
+                {visible(name)}
+              </button>{" "}
+              <span class="quiet">{visible(type)}</span>
+            </li>
+          ))}
+        </ul>
       </aside>
     </div>
   );
 }
 
 function Table({ result: { columns, rows } }: { result: QueryResult }): JSX.Element {
-  const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value) ?? "");
+  const text = (value: unknown) => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={t.logs.result}>
       <table class="result">
-        <thead><tr>{columns.map((c, i) => <th key={i} scope="col" title={visible(c.type)}><bdi>{visible(c.name)}</bdi></th>)}</tr></thead>
-        <tbody>{rows.slice(0, most).map((row, i) => <tr key={i}>{columns.map((c, j) => <td key={j}><SafeText text={text(row[c.name])} limit={500} /></td>)}</tr>)}</tbody>
+        <thead>
+          <tr>
+            {columns.map((c, i) => (
+              <th key={i} scope="col" title={visible(c.type)}>
+                <bdi>{visible(c.name)}</bdi>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, most).map((row, i) => (
+            <tr key={i}>
+              {columns.map((c, j) => (
+                <td key={j}>
+                  <SafeText text={text(row[c.name])} limit={500} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
       </table>
       {rows.length > most && <p class="quiet">{t.logs.cut(most)}</p>}
     </div>

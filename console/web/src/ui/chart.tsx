@@ -12,8 +12,20 @@ export interface Series {
 }
 
 /** Chart draws data, whose first column are times in seconds, and follows its width and the theme. options may say more; with bars it draws these. */
-export function Chart({ data, series, height, label, options, bars }: {
-  data: uPlot.AlignedData; series: Series[]; height: number; label: string; options?: Partial<uPlot.Options>; bars?: uPlot.Series.PathBuilder;
+export function Chart({
+  data,
+  series,
+  height,
+  label,
+  options,
+  bars,
+}: {
+  data: uPlot.AlignedData;
+  series: Series[];
+  height: number;
+  label: string;
+  options?: Partial<uPlot.Options>;
+  bars?: uPlot.Series.PathBuilder;
 }): JSX.Element {
   const ref = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
@@ -41,8 +53,18 @@ function line({ label, color: name }: Series): uPlot.Series {
 
 /** base is how all charts look. */
 function base(): Omit<uPlot.Options, "width" | "height" | "series"> {
-  const axis = { stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
-  return { legend: { show: false }, axes: [{ ...axis }, { ...axis, size: 56 }], scales: { x: { range: (_, min, max) => [Math.min(min, max - 60), max] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } }, padding: [8, 8, 0, 0] };
+  const axis = {
+    stroke: color("quiet"),
+    grid: { stroke: color("line"), width: 1 },
+    ticks: { show: false },
+    font: "12px system-ui, sans-serif",
+  };
+  return {
+    legend: { show: false },
+    axes: [{ ...axis }, { ...axis, size: 56 }],
+    scales: { x: { range: (_, min, max) => [Math.min(min, max - 60), max] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    padding: [8, 8, 0, 0],
+  };
 }
 
 /** Spark is a chart of a few numbers without axes, for a row of a list. It is drawn once the row stays. */
@@ -56,8 +78,15 @@ export function Spark({ values, label }: { values: readonly number[]; label: str
   useEffect(() => {
     const timer = setTimeout(() => {
       const options: uPlot.Options = {
-        width: 96, height: 28, legend: { show: false }, cursor: { show: false }, padding: [2, 0, 2, 0], axes: [{ show: false }, { show: false }], select: { show: false, left: 0, top: 0, width: 0, height: 0 },
-        scales: { x: { time: false, range: [0, 29] }, y: { range: (_, __, max) => [0, Math.max(max, 5)] } }, series: [{}, line({ label, color: "accent" })],
+        width: 96,
+        height: 28,
+        legend: { show: false },
+        cursor: { show: false },
+        padding: [2, 0, 2, 0],
+        axes: [{ show: false }, { show: false }],
+        select: { show: false, left: 0, top: 0, width: 0, height: 0 },
+        scales: { x: { time: false, range: [0, 29] }, y: { range: (_, __, max) => [0, Math.max(max, 5)] } },
+        series: [{}, line({ label, color: "accent" })],
       };
       chart.current = new uPlot(options, latest.current, ref.current!);
     }, 120);

@@ -9,8 +9,18 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
   return function Lazy(props: P): JSX.Element {
     const [, again] = useState(0);
     useEffect(() => {
-      if (!Loaded) void load().then((component) => { Loaded = component; again(1); });
+      if (!Loaded)
+        void load().then((component) => {
+          Loaded = component;
+          again(1);
+        });
     }, []);
-    return Loaded ? <Loaded {...props} /> : <p class="quiet" aria-busy="true">{t.common.loading}</p>;
+    return Loaded ? (
+      <Loaded {...props} />
+    ) : (
+      <p class="quiet" aria-busy="true">
+        {t.common.loading}
+      </p>
+    );
   };
 }

@@ -9,7 +9,11 @@ import { plain } from "../safe.js";
 import { t } from "../texts.js";
 import { Problem, SafeText } from "./parts.js";
 
-interface Line { stream: string; text: string; open: boolean }
+interface Line {
+  stream: string;
+  text: string;
+  open: boolean;
+}
 
 /** How many lines are shown before the others are asked for, and how long output is gathered before it is drawn. */
 const [tail, beat] = [1000, 80];
@@ -44,15 +48,37 @@ export function Output({ box, exec }: { box: string; exec: string }): JSX.Elemen
   useEffect(() => {
     const of = new Gathered();
     let timer = 0;
-    const draw = () => (timer ||= window.setTimeout(() => { timer = 0; set({ of }); }, beat));
+    const draw = () =>
+      (timer ||= window.setTimeout(() => {
+        timer = 0;
+        set({ of });
+      }, beat));
     const stop = read(box, exec, {
-      log: (stream, bytes) => { of.add(stream, bytes); draw(); },
-      gap: () => { of.add("stderr", new TextEncoder().encode(`${t.execs.gap}\n`)); draw(); },
-      exit: (end) => { of.end = end; draw(); },
-      lost: (back) => { of.lost = !back; draw(); },
-      fail: (failure) => { of.failure = failure; draw(); },
+      log: (stream, bytes) => {
+        of.add(stream, bytes);
+        draw();
+      },
+      gap: () => {
+        of.add("stderr", new TextEncoder().encode(`${t.execs.gap}\n`));
+        draw();
+      },
+      exit: (end) => {
+        of.end = end;
+        draw();
+      },
+      lost: (back) => {
+        of.lost = !back;
+        draw();
+      },
+      fail: (failure) => {
+        of.failure = failure;
+        draw();
+      },
     });
-    return () => { stop(); clearTimeout(timer); };
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
   }, [box, exec]);
   useEffect(() => {
     const place = ref.current;
@@ -60,17 +86,32 @@ export function Output({ box, exec }: { box: string; exec: string }): JSX.Elemen
   }, [gathered]);
   const { lines, end, failure, lost } = gathered.of;
   const first = all ? 0 : Math.max(0, lines.length - tail);
-  const onScroll = ({ currentTarget: c }: { currentTarget: HTMLElement }) => (follow.current = c.scrollHeight - c.scrollTop - c.clientHeight < 40);
+  const onScroll = ({ currentTarget: c }: { currentTarget: HTMLElement }) =>
+    (follow.current = c.scrollHeight - c.scrollTop - c.clientHeight < 40);
   return (
     <section aria-label={t.execs.output}>
       {failure?.code === "invalid_state" ? <p class="quiet">{t.execs.elsewhere}</p> : <Problem failure={failure} />}
-      {lost && !end && <p class="quiet" role="status">{t.execs.lost}</p>}
-      {first > 0 && <button type="button" class="link" onClick={() => showAll(true)}>{t.text.lines(number(lines.length))}</button>}
+      {lost && !end && (
+        <p class="quiet" role="status">
+          {t.execs.lost}
+        </p>
+      )}
+      {first > 0 && (
+        <button type="button" class="link" onClick={() => showAll(true)}>
+          {t.text.lines(number(lines.length))}
+        </button>
+      )}
       <pre ref={ref} class="output" tabIndex={0} role="log" aria-label={t.execs.output} onScroll={onScroll}>
-        {lines.slice(first).map((line, i) => <div key={first + i} class={line.stream}><SafeText text={plain(line.text)} /></div>)}
+        {lines.slice(first).map((line, i) => (
+          <div key={first + i} class={line.stream}>
+            <SafeText text={plain(line.text)} />
+          </div>
+        ))}
         {end && !lines.length && <span class="quiet">{t.execs.nothing}</span>}
       </pre>
-      <p class="quiet" role="status">{end ? t.execs.exit(String(end.exit_code ?? t.boxes.unknown), end.reason ?? end.status) : !failure && t.execs.running}</p>
+      <p class="quiet" role="status">
+        {end ? t.execs.exit(String(end.exit_code ?? t.boxes.unknown), end.reason ?? end.status) : !failure && t.execs.running}
+      </p>
     </section>
   );
 }

@@ -13,13 +13,30 @@ export function SafeText({ text, limit = shown }: { text: string; limit?: number
   return (
     <bdi class="safe">
       {visible(cut ? text.slice(0, limit) : text)}
-      {cut && <>… <button type="button" class="link" onClick={() => show(true)}>{t.text.all(bytes(text.length))}</button></>}
+      {cut && (
+        <>
+          …{" "}
+          <button type="button" class="link" onClick={() => show(true)}>
+            {t.text.all(bytes(text.length))}
+          </button>
+        </>
+      )}
     </bdi>
   );
 }
 
 /** Empty says that there is nothing, and what to do next. */
-export function Empty({ title, todo, command, children }: { title: string; todo: string; command?: string; children?: ComponentChildren }): JSX.Element {
+export function Empty({
+  title,
+  todo,
+  command,
+  children,
+}: {
+  title: string;
+  todo: string;
+  command?: string;
+  children?: ComponentChildren;
+}): JSX.Element {
   return (
     <div class="empty">
       <p class="empty-title">{title}</p>
@@ -35,18 +52,41 @@ export function Problem({ failure, again }: { failure: Failure | null; again?: (
   if (!failure || failure.code === "away" || failure.code === "unauthenticated") return null; // the page itself shows these
   return (
     <div class="problem" role="alert">
-      <p><strong>{failure.code || failure.status}</strong> <SafeText text={failure.message} /></p>
-      {failure.prerequisite && <p>{t.failure.todo}: <SafeText text={failure.prerequisite} /></p>}
-      {failure.fields.length > 0 && <ul>{failure.fields.map((f) => <li key={f.field}><code>{visible(f.field)}</code> <SafeText text={f.message} /></li>)}</ul>}
-      {failure.id && <p class="quiet">{t.failure.id} <code>{failure.id}</code></p>}
-      {again && <button type="button" onClick={again}>{t.failure.retry}</button>}
+      <p>
+        <strong>{failure.code || failure.status}</strong> <SafeText text={failure.message} />
+      </p>
+      {failure.prerequisite && (
+        <p>
+          {t.failure.todo}: <SafeText text={failure.prerequisite} />
+        </p>
+      )}
+      {failure.fields.length > 0 && (
+        <ul>
+          {failure.fields.map((f) => (
+            <li key={f.field}>
+              <code>{visible(f.field)}</code> <SafeText text={f.message} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {failure.id && (
+        <p class="quiet">
+          {t.failure.id} <code>{failure.id}</code>
+        </p>
+      )}
+      {again && (
+        <button type="button" onClick={again}>
+          {t.failure.retry}
+        </button>
+      )}
     </div>
   );
 }
 
 /** Denied says which permission a page needs. */
-export const Denied = ({ permission }: { permission: string }): JSX.Element =>
-  <Empty title={t.failure.denied(permission)} todo={t.failure.deniedTodo} />;
+export const Denied = ({ permission }: { permission: string }): JSX.Element => (
+  <Empty title={t.failure.denied(permission)} todo={t.failure.deniedTodo} />
+);
 
 /** Copy copies a text to the clipboard. */
 export function Copy({ text, label = t.copy.label }: { text: string | (() => string); label?: string }): JSX.Element {
@@ -57,7 +97,11 @@ export function Copy({ text, label = t.copy.label }: { text: string | (() => str
     return () => clearTimeout(timer);
   }, [done]);
   const onClick = () => void copy(typeof text === "string" ? text : text()).then(() => set(true));
-  return <button type="button" class="small" onClick={onClick}><span aria-live="polite">{done ? t.copy.done : label}</span></button>;
+  return (
+    <button type="button" class="small" onClick={onClick}>
+      <span aria-live="polite">{done ? t.copy.done : label}</span>
+    </button>
+  );
 }
 
 /** copy puts a text on the clipboard. Over plain HTTP only the older way is there. */
@@ -73,23 +117,50 @@ export async function copy(text: string): Promise<void> {
 
 /** Command is a command line that can be copied. */
 export function Command({ text }: { text: string }): JSX.Element {
-  return <div class="command"><code tabIndex={0}>{text}</code><Copy text={text} /></div>;
+  return (
+    <div class="command">
+      <code tabIndex={0}>{text}</code>
+      <Copy text={text} />
+    </div>
+  );
 }
 
 /** Field is a labelled input with a hint, and with what is wrong with it. */
-export function Field({ label, hint, wrong, children }: { label: string; hint?: string; wrong?: string | undefined; children: (props: { id: string; "aria-describedby": string; "aria-invalid"?: true }) => JSX.Element }): JSX.Element {
+export function Field({
+  label,
+  hint,
+  wrong,
+  children,
+}: {
+  label: string;
+  hint?: string;
+  wrong?: string | undefined;
+  children: (props: { id: string; "aria-describedby": string; "aria-invalid"?: true }) => JSX.Element;
+}): JSX.Element {
   const id = useId();
   return (
     <div class="field">
       <label for={id}>{label}</label>
       {children({ id, "aria-describedby": `${id}-about`, ...(wrong ? { "aria-invalid": true as const } : {}) })}
-      <div id={`${id}-about`} class={wrong ? "wrong" : "hint"}>{wrong ? <SafeText text={wrong} /> : hint}</div>
+      <div id={`${id}-about`} class={wrong ? "wrong" : "hint"}>
+        {wrong ? <SafeText text={wrong} /> : hint}
+      </div>
     </div>
   );
 }
 
 /** Dialog is a modal dialog, which Escape and its close button end. */
-export function Dialog({ title, onClose, children, wide }: { title: string; onClose?: () => void; children: ComponentChildren; wide?: boolean }): JSX.Element {
+export function Dialog({
+  title,
+  onClose,
+  children,
+  wide,
+}: {
+  title: string;
+  onClose?: () => void;
+  children: ComponentChildren;
+  wide?: boolean;
+}): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -103,22 +174,55 @@ export function Dialog({ title, onClose, children, wide }: { title: string; onCl
   };
   return (
     <dialog ref={ref} class={wide ? "wide" : ""} aria-labelledby={id} onCancel={onCancel}>
-      <header><h2 id={id}>{title}</h2>{onClose && <button type="button" class="icon" aria-label={t.common.close} onClick={onClose}>✕</button>}</header>
+      <header>
+        <h2 id={id}>{title}</h2>
+        {onClose && (
+          <button type="button" class="icon" aria-label={t.common.close} onClick={onClose}>
+            ✕
+          </button>
+        )}
+      </header>
       {children}
     </dialog>
   );
 }
 
 /** Confirm asks before something that can't be undone. */
-export function Confirm({ title, text, button, act, onClose }: { title: string; text: string; button: string; act: () => Promise<unknown>; onClose: () => void }): JSX.Element {
+export function Confirm({
+  title,
+  text,
+  button,
+  act,
+  onClose,
+}: {
+  title: string;
+  text: string;
+  button: string;
+  act: () => Promise<unknown>;
+  onClose: () => void;
+}): JSX.Element {
   const { busy, failure, run } = useAct();
   return (
     <Dialog title={title} onClose={onClose}>
       <p>{text}</p>
       <Problem failure={failure} />
       <footer>
-        <button type="button" onClick={onClose}>{t.common.cancel}</button>
-        <button type="button" class="danger" disabled={busy} onClick={() => void run(async () => { await act(); onClose(); })}>{button}</button>
+        <button type="button" onClick={onClose}>
+          {t.common.cancel}
+        </button>
+        <button
+          type="button"
+          class="danger"
+          disabled={busy}
+          onClick={() =>
+            void run(async () => {
+              await act();
+              onClose();
+            })
+          }
+        >
+          {button}
+        </button>
       </footer>
     </Dialog>
   );
@@ -140,10 +244,22 @@ export function useAct(): { busy: boolean; failure: Failure | null; run: (act: (
 }
 
 /** Tabs are links to the parts of a page. */
-export function Tabs({ label, tabs, current }: { label: string; tabs: { id: string; name: string; href: string }[]; current: string }): JSX.Element {
+export function Tabs({
+  label,
+  tabs,
+  current,
+}: {
+  label: string;
+  tabs: { id: string; name: string; href: string }[];
+  current: string;
+}): JSX.Element {
   return (
     <nav class="tabs" aria-label={label}>
-      {tabs.map(({ id, name, href }) => <a key={id} href={href} aria-current={id === current ? "page" : undefined}>{name}</a>)}
+      {tabs.map(({ id, name, href }) => (
+        <a key={id} href={href} aria-current={id === current ? "page" : undefined}>
+          {name}
+        </a>
+      ))}
     </nav>
   );
 }

@@ -36,7 +36,9 @@ export function Virtual<T>({ items, height, keyOf, row }: Props<T>): JSX.Element
   return (
     <div ref={ref} class="virtual" role="rowgroup" style={{ height: `${items.length * height}px` }}>
       {items.slice(first, first + count!).map((item, i) => (
-        <Keyed key={keyOf(item)}>{row(item, first! + i, { transform: `translateY(${(first! + i) * height}px)`, height: `${height}px` })}</Keyed>
+        <Keyed key={keyOf(item)}>
+          {row(item, first! + i, { transform: `translateY(${(first! + i) * height}px)`, height: `${height}px` })}
+        </Keyed>
       ))}
     </div>
   );

@@ -1,0 +1,186 @@
+/** Boxes: their life, terminals, commands and files. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { look } from "./browser.js";
+import { create, enter, run, setUp, status } from "./steps.js";
+
+const { host, chromium } = setUp();
+
+test("a box is created, stopped, started, found and removed, in two tabs", async () => {
+  const user = await chromium().user(status(404, 422));
+  const page = await enter(host, user);
+  await page.getByText("There are no boxes yet.").waitFor();
+  await look(page, "boxes-empty");
+  await page.getByRole("button", { name: "Create box" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name", { exact: true }).fill("not a name");
+  await dialog.getByLabel("Environment").fill("A=1\nwrong");
+  await dialog.getByRole("button", { name: "Create", exact: true }).click();
+  await dialog.getByText("“wrong” is not NAME=value").waitFor();
+  await dialog.getByLabel("Environment").fill("A=1\nB=<b>bold</b>");
+  await dialog.getByRole("button", { name: "Create", exact: true }).click();
+  await dialog
+    .getByText(/^name /)
+    .first()
+    .waitFor();
+  await look(page, "create");
+  await dialog.getByLabel("Name", { exact: true }).fill("web");
+  await dialog.getByLabel("Memory (MiB)").fill("128");
+  await dialog.getByRole("button", { name: "Add: Ports" }).click();
+  await dialog.getByLabel("Port in the box 1").fill("80");
+  await dialog.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByRole("heading", { name: "web" }).waitFor();
+  await page.getByText("B=<b>bold</b>").waitFor();
+  await page.getByRole("link", { name: /→ 80 Tcp/ }).waitFor();
+  await page
+    .getByRole("img", { name: /Memory/ })
+    .locator("canvas")
+    .waitFor();
+  await look(page, "box");
+
+  const list = await user.open(`${host.url}/ui/`);
+  const row = list.getByRole("row").filter({ hasText: "web" });
+  await row.getByText("Running").waitFor();
+  await row.locator("canvas").waitFor(); // its sparkline
+  await row.getByRole("button", { name: "Stop web" }).click();
+  await row.getByText("Stopped").waitFor();
+  await page.getByText("Stopped", { exact: true }).first().waitFor();
+  await page.getByRole("button", { name: "Start web" }).click();
+  await row.getByText("Running").waitFor();
+  await list.keyboard.press("/");
+  await list.keyboard.type("nothing has this");
+  await list.getByText("No box matches.").waitFor();
+  await list.getByRole("searchbox").fill("we");
+  await list.getByLabel("State").selectOption("stopped");
+  await list.getByText("No box matches.").waitFor();
+  await list.getByLabel("State").selectOption("running");
+  await row.getByRole("button", { name: "Remove web" }).click();
+  await list.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+  await list.getByText("There are no boxes yet.").waitFor();
+  await page.getByText("There is no such box.").waitFor();
+  await user.close();
+});
+
+test("terminals: a command and its output, sizes, several, and after a reload", async () => {
+  const user = await chromium().user();
+  const page = await enter(host, user);
+  await create(host, page, "shell", "terminal");
+  const screen = page.locator(".xterm-rows");
+  const says = (text: string) => screen.filter({ hasText: text }).waitFor();
+  await page.getByRole("button", { name: "New terminal" }).click();
+  await says("/ #");
+  await page.keyboard.type("printf '\\033[38;2;9;99;200mcolor\\033[0m %s\\n' $((6*7)); stty size\n");
+  await says("color 42");
+  const [, rows, cols] = /^(\d+) (\d+)\s*$/m.exec(await screen.innerText()) ?? [];
+  assert.ok(Number(rows) > 20 && Number(cols) > 80, `the terminal has ${rows} rows and ${cols} columns`);
+  await look(page, "terminal");
+  await page.getByRole("button", { name: "New terminal" }).click();
+  await page.getByRole("tab", { name: "Terminal 2" }).waitFor();
+  await says("/ #");
+  await page.evaluate(() => navigator.clipboard.writeText("echo pasted$((1+1))\n"));
+  await page.getByRole("button", { name: "Paste" }).click();
+  await says("pasted2");
+  await page.keyboard.press("Shift+F6");
+  await page.getByRole("tab", { name: "Terminal 2", selected: true }).and(page.locator(":focus")).waitFor();
+  await page.getByRole("tab", { name: "Terminal 1" }).click();
+  await says("color 42");
+  await page.reload();
+  await page.getByRole("tab", { name: "Terminal 1" }).click();
+  await says("color 42");
+  await page.locator(".xterm-screen").click();
+  await page.keyboard.type("echo still$((1+1)); exit 3\n");
+  await says("still2");
+  await page.getByText("The shell has ended with 3.").waitFor();
+  await user.close();
+});
+
+test("a terminal leaves on the server what it can't draw yet", async () => {
+  const user = await chromium().user();
+  const asked: string[] = [];
+  const left = new Promise<void>(
+    (resolve) =>
+      void user.context.routeWebSocket(/attach/, (socket) => {
+        const [server, first] = [socket.connectToServer(), asked.push(socket.url()) === 1];
+        server.onMessage((message) => {
+          socket.send(message);
+          if (first && typeof message === "string") socket.send(Buffer.alloc(2 << 20, "x"));
+        });
+        if (!first) resolve();
+      }),
+  );
+  const page = await enter(host, user);
+  await create(host, page, "flood", "terminal");
+  await page.getByRole("button", { name: "New terminal" }).click();
+  await left;
+  assert.ok(Number(/after_stdout=(\d+)$/.exec(asked[1]!)?.[1]) >= 2 << 20, asked[1]);
+  await user.close();
+});
+
+test("what boxes print is shown and never done", async () => {
+  const user = await chromium().user();
+  const page = await enter(host, user);
+  await create(host, page, "hostile", "execs");
+  await page.getByText("No command has run yet.").waitFor();
+  const output = page.getByRole("log");
+  await run(
+    page,
+    `printf '<img src=x onerror="document.title=1"><b>bold</b>\\n\\033[31mred\\033[0m\\033]0;title\\007\\n\\342\\200\\256gnp.exe\\n'; printf 'oops\\n' >&2`,
+  );
+  const text = await output.innerText();
+  for (const want of [
+    '<img src=x onerror="document.title=1"><b>bold</b>',
+    "red\u27e8ESC\u27e9]0;title\u27e8BEL\u27e9",
+    "\u27e8U+202E\u27e9gnp.exe",
+    "oops",
+  ])
+    assert.ok(text.includes(want), `${JSON.stringify(text)} lacks ${want}`);
+  assert.equal(await output.locator("img, b").count(), 0);
+  assert.equal(await page.title(), "sandbox");
+  await look(page, "commands");
+  await run(page, "head -c 1048576 /dev/zero | tr '\\0' x");
+  assert.ok((await output.innerText()).length < 10_000);
+  await page.getByRole("button", { name: "Show all 1 MiB" }).click();
+  assert.ok((await output.innerText()).length >= 1048576);
+  await run(page, "head -c 3000 /bin/busybox; echo; echo end of it");
+  await output.getByText("end of it").waitFor();
+  await run(page, "seq 1 20000");
+  await page.getByRole("button", { name: "Show all 20,000 lines" }).waitFor();
+  await page.getByLabel("Command", { exact: true }).fill("echo first; sleep 300");
+  await page.getByRole("button", { name: "Run" }).click();
+  await output.getByText("first").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByText(/^Ended with .*: canceled/).waitFor();
+  await user.close();
+});
+
+test("files go up, are listed, and come down as they were", async () => {
+  const user = await chromium().user(status(404));
+  const page = await enter(host, user);
+  await create(host, page, "files", "files");
+  await page.getByRole("textbox", { name: "Directory" }).fill("/tmp");
+  await page.getByRole("button", { name: "Go" }).click();
+  await page.getByText("This directory is empty.").waitFor();
+  const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, i) => (i * i) % 256));
+  await page.locator("input[type=file]").setInputFiles({ name: "data.bin", mimeType: "application/octet-stream", buffer: bytes });
+  await page.getByText("data.bin is there").waitFor();
+  const transfer = await page.evaluateHandle(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(["dropped"], "<i>a b\u202e.txt"));
+    return data;
+  });
+  for (const event of ["dragover", "drop"]) await page.locator(".drop").dispatchEvent(event, { dataTransfer: transfer });
+  await page.getByRole("cell", { name: "<i>a b\u27e8U+202E\u27e9.txt", exact: true }).waitFor();
+  await look(page, "files");
+  for (const [name, want] of [
+    ["data.bin", bytes],
+    ["<i>a b", Buffer.from("dropped")],
+  ] as const) {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: `Download ${name}` }).click()]);
+    assert.deepEqual(readFileSync(await download.path()), want);
+  }
+  await page.getByRole("textbox", { name: "Directory" }).fill("/nowhere");
+  await page.getByRole("button", { name: "Go" }).click();
+  await page.getByText("The directory can't be listed.").waitFor();
+  await user.close();
+});
