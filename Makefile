@@ -16,7 +16,7 @@ export SANDBOX_HELPER_DIR ?= $(CURDIR)/$(BUILD)
 # Tools run at a pinned version and are never installed.
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-PACKAGES := gcc g++ libc6-dev python3 pkg-config mmdebstrap busybox-static e2fsprogs nftables
+PACKAGES := gcc g++ libc6-dev python3 pkg-config mmdebstrap busybox-static e2fsprogs nftables zsh fish
 BUILDS   := programs
 TESTS    := gotest
 CHECKS   := format vet lint
