@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -213,6 +214,7 @@ func TestSessionEndsWithKey(t *testing.T) {
 		local.get(path).want(t, 200, "")
 	}
 	s.send(s.client, s.root(), "POST", "/ui/session", `{"token":"`+offered+`"}`).want(t, 401, "unauthenticated")
+	must(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
 	if c.rest(); c.last["code"] != "unauthenticated" {
 		t.Errorf("the terminal ended with %v", c.last)
 	}
