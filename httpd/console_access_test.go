@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -198,7 +199,14 @@ func (b *browser) dial(path, origin string) (*websocket.Conn, int) {
 // and with what is open.
 func TestSessionEndsWithKey(t *testing.T) {
 	t.Parallel()
-	s := startConsole(t)
+	left := make(chan struct{}) // closed when the terminal's request has ended
+	s := startConsole(t, func(c *httpd.Config) {
+		c.Log = slog.New(slog.NewJSONHandler(lines(func(line string) {
+			if strings.Contains(line, `/ui/api`) && strings.Contains(line, `/attach"`) {
+				close(left)
+			}
+		}), nil))
+	})
 	k, secret, err := s.keys.Create(auth.Local("default"), auth.Request{Name: "ends", Permissions: api.Permissions(), Environment: "default"})
 	must(t, err)
 	b, other, local := s.signIn(secret), s.signIn(s.key), s.signIn("")
@@ -219,12 +227,19 @@ func TestSessionEndsWithKey(t *testing.T) {
 		t.Errorf("the terminal ended with %v", c.last)
 	}
 	check(t, conn.Close())
+	<-left
 	// The shell waits for the next session, as what else runs in the box does.
-	exec := other.get("/ui/api/v1/boxes/"+box+"/exec/"+c.ready.ExecID).want(t, 200, "")
-	if exec.json["status"] != "running" {
-		t.Errorf("the shell is %v", exec.json["status"])
+	again := s.attach("/v1/boxes/"+box+"/exec/"+c.ready.ExecID, "")
+	again.typ("exit 7\n")
+	if again.rest(); again.last["exit_code"] != 7.0 {
+		t.Errorf("the shell ended with %v", again.last)
 	}
 }
+
+// lines is a log that calls back with each line.
+type lines func(string)
+
+func (l lines) Write(p []byte) (int, error) { l(string(p)); return len(p), nil }
 
 // TestSessionsRights compares what a session may do with what the one who asked for
 // its link may do.
