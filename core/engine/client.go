@@ -223,10 +223,12 @@ func (c *Client) Images() ([]core.ImageUse, error) {
 	return all, nil
 }
 
-// Close closes the connections to the shim, which exits once nobody needs it.
+// Close closes the connections to the shim, which exits once nobody needs it. Where
+// there is a pool it waits for a spare that is being made, some 25 ms: unless the
+// home has other clients, it may be removed then.
 func (c *Client) Close() error {
 	if c.cache != nil {
 		c.cache.close()
 	}
-	return c.shim.close()
+	return c.shim.close(c.config.Pool != 0)
 }

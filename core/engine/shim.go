@@ -145,19 +145,35 @@ func (s *shim) keep(conn *wire.Conn) {
 
 // drop closes the kept connections.
 func (s *shim) drop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, conn := range s.idle {
+	for _, conn := range s.take() {
 		_ = conn.Close()
 	}
-	s.idle = nil
 }
 
-func (s *shim) close() error {
-	s.drop()
+// take returns the kept connections, which are the caller's from then on.
+func (s *shim) take() []*wire.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	kept := s.idle
+	s.idle = nil
+	return kept
+}
+
+// settleTimeout bounds how long close waits for the shim.
+const settleTimeout = 2 * time.Second
+
+// close ends the use of the shim. With settle it waits until no spare is being made.
+func (s *shim) close(settle bool) error {
+	s.mu.Lock()
 	s.closed = true
+	s.mu.Unlock()
+	kept := s.take()
+	if settle && len(kept) > 0 && kept[0].SetTimeout(settleTimeout) == nil {
+		_ = exchange(context.Background(), kept[0], wire.TypeSettle, nil, nil, nil) // a shim that has died makes none
+	}
+	for _, conn := range kept {
+		_ = conn.Close()
+	}
 	return nil
 }
 

@@ -428,3 +428,34 @@ func TestSpareGoesWithItsImage(t *testing.T) {
 	}
 	awaitSpares(t, home, 0)
 }
+
+// TestPoolSettles closes the only client of a home at different moments of the making
+// of a spare, and wants none to be in the making, or to be made, from then on: whoever
+// made the home may remove it.
+func TestPoolSettles(t *testing.T) {
+	t.Parallel()
+	root := rootfs.Busybox(t)
+	for round := range 12 {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: 1})
+			req := pooled(home, root)
+			create(t, e, home, req)
+			if err := e.Remove(t.Context(), req.ID, true); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(45+5*round) * time.Millisecond) // the shim makes a spare 50 ms after the last request
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(filepath.Join(home, "boxes")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(200 * time.Millisecond) // nothing tells that nothing is made
+			if _, err := os.Stat(filepath.Join(home, "boxes")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("boxes were made after the last client had left: %v, %v", spares(t, home), err)
+			}
+		})
+	}
+}

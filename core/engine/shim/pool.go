@@ -97,12 +97,13 @@ type pool struct {
 	layers  *os.File    // tells of layers that are removed; nil before the first spare; guarded by filling
 	timer   *time.Timer // fills the pool
 
-	mu     sync.Mutex
-	size   int      // below 0: each create makes its spare itself
-	recent []shape  // of the last creates, newest first
-	spares []*spare // also one that is being made
-	busy   int      // requests that are being carried out
-	closed bool
+	mu      sync.Mutex
+	size    int      // below 0: each create makes its spare itself
+	recent  []shape  // of the last creates, newest first
+	spares  []*spare // also one that is being made
+	clients int      // without any, no spare is made: the home may be about to be removed
+	busy    int      // requests that are being carried out
+	closed  bool
 }
 
 // newPool returns a pool that calls fill after each time of quiet.
@@ -110,6 +111,26 @@ func newPool(fill func()) *pool {
 	p := &pool{timer: time.AfterFunc(time.Hour, fill)}
 	p.timer.Stop()
 	return p
+}
+
+// join says that a client has come. After it the caller calls part.
+func (p *pool) join() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients++
+}
+
+func (p *pool) part() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients--
+}
+
+// settle waits until no spare is being made. None is begun while the request that
+// wants it is being carried out.
+func (p *pool) settle() {
+	p.filling.Lock()
+	p.filling.Unlock() //nolint:staticcheck // there is nothing to do meanwhile
 }
 
 // enter says that a request has come. After it the caller calls leave.
@@ -221,7 +242,7 @@ func (p *pool) plan() (next *spare, unwanted []*spare) {
 			unwanted = append(unwanted, s)
 		}
 	}
-	if len(missing) > 0 && p.busy == 0 {
+	if len(missing) > 0 && p.busy == 0 && p.clients > 0 {
 		next = &spare{slot: ids.Box.New(), shape: missing[0]}
 		kept = append(kept, next)
 	}

@@ -144,6 +144,8 @@ func (k *keeper) serve(home, ready *os.File) error {
 // hangs up.
 func (k *keeper) handle(conn *wire.Conn) {
 	defer conn.Close()
+	k.pool.join()
+	defer k.pool.part()
 	if err := conn.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: core.Version, PID: os.Getpid()}); err != nil {
 		return
 	}
@@ -180,6 +182,9 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return k.answerSweep(f)
 	case wire.TypeFlush:
 		k.flush()
+		return wire.TypeDone, nil, nil
+	case wire.TypeSettle:
+		k.pool.settle()
 		return wire.TypeDone, nil, nil
 	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox:
 		if err := f.Decode(&r); err != nil {
