@@ -1,6 +1,6 @@
 /** The frame of all pages. */
 import type { JSX } from "preact";
-import { away, ended, session } from "./api/client.js";
+import { away, ended, may, session } from "./api/client.js";
 import type { Session } from "./api/documents.js";
 import { time } from "./format.js";
 import icon from "./icon.svg";
@@ -12,7 +12,7 @@ import { signOut } from "./session.js";
 import { t } from "./texts.js";
 import { theme, type Theme } from "./theme.js";
 import { lazy } from "./ui/lazy.js";
-import { Dialog, useAct } from "./ui/parts.js";
+import { Denied, Dialog, useAct } from "./ui/parts.js";
 
 const Logs = lazy(async () => (await import("./pages/logs.js")).Logs);
 const Keys = lazy(async () => (await import("./pages/keys.js")).Keys);
@@ -67,6 +67,8 @@ function Page(): JSX.Element {
     parts: [page, id, tab],
     query,
   } = route.value;
+  const permission = { logs: "observability.logs.query", keys: "Keys" }[page ?? ""] ?? "Boxes";
+  if (!may(permission)) return <Denied permission={permission} />;
   if (page === "logs") return <Logs sql={id === "sql"} query={query} />;
   if (page === "keys") return <Keys />;
   if (page === "boxes" && id) return <Box key={id} id={id} tab={tab ?? "overview"} />;

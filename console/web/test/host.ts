@@ -44,9 +44,11 @@ export class Host {
     return execFileSync(program, args, { env: this.#env, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
   }
 
-  /** Returns a new link to sign in. */
-  link(): string {
-    return this.run("console", "--no-open").trim();
+  /** Returns a new link to sign in: as the user of the socket, or with the rights of a key. */
+  link(key?: string): string {
+    if (!key) return this.run("console", "--no-open").trim();
+    const env = { ...this.#env, SANDBOX_REST_URL: this.url, SANDBOX_API_KEY: key };
+    return execFileSync(program, ["console", "--no-open"], { env, encoding: "utf8" }).trim();
   }
 
   /** Starts the daemon, and returns when it is ready. */

@@ -121,3 +121,20 @@ test("keys are created, shown once, used and deleted", async () => {
   assert.equal((await fetch(`${host.url}/v1/me`, { headers: { Authorization: `Bearer ${key}` } })).status, 401);
   await user.close();
 });
+
+test("a session has the rights of its key, and ends with it", async () => {
+  const user = await chromium().user(status(401));
+  const key = host.run("keys", "create", "reader", "--permission", "observability.logs.query").trim();
+  const page = await user.open(host.link(key));
+  await page.getByText("This session lacks the permission Boxes.").waitFor();
+  await look(page, "denied");
+  await page.getByRole("link", { name: "API keys" }).click();
+  await page.getByText("This session lacks the permission Keys.").waitFor();
+  await page.getByRole("link", { name: "Logs" }).click();
+  await page.getByText(/^Rows: /).waitFor();
+  const { keys } = JSON.parse(host.run("keys", "ls", "-o", "json")) as { keys: { id: string; name: string }[] };
+  host.run("keys", "rm", keys.find(({ name }) => name === "reader")!.id);
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.getByRole("dialog", { name: "Your session has ended" }).waitFor();
+  await user.close();
+});

@@ -1,7 +1,7 @@
 /** One box: what it is, and all that can be done with it. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { box, may } from "../api/client.js";
+import { box } from "../api/client.js";
 import type { BoxInfo } from "../api/documents.js";
 import { mebibytes, time } from "../format.js";
 import { usePoll } from "../poll.js";
@@ -11,7 +11,7 @@ import { useSamples } from "../samples.js";
 import { t } from "../texts.js";
 import { Chart, type Series } from "../ui/chart.js";
 import { lazy } from "../ui/lazy.js";
-import { Copy, Denied, Empty, Problem, SafeText, State, Tabs } from "../ui/parts.js";
+import { Copy, Empty, Problem, SafeText, State, Tabs } from "../ui/parts.js";
 import { Actions, RemoveBox } from "./boxes.js";
 import { Execs } from "./execs.js";
 import { Files } from "./files.js";
@@ -22,10 +22,9 @@ const Terminals = lazy(async () => (await import("./terminal.js")).Terminals);
 export function Box({ id, tab }: { id: string; tab: string }): JSX.Element {
   const { value: b, failure, again } = usePoll((signal) => box<BoxInfo>(id, "", { signal }), 2000, id);
   const [removing, remove] = useState(false);
-  if (!may("Boxes")) return <Denied permission="Boxes" />;
   if (failure?.status === 404)
     return (
-      <Empty title={t.box.gone} todo={t.box.goneTodo}>
+      <Empty whole title={t.box.gone} todo={t.box.goneTodo}>
         <a class="button" href={to(["boxes"])}>
           {t.box.back}
         </a>

@@ -1,7 +1,7 @@
 /** The list of boxes, as they are now. */
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { box, may, pages, session } from "../api/client.js";
+import { box, pages, session } from "../api/client.js";
 import type { BoxInfo } from "../api/documents.js";
 import { bytes, mebibytes, since, span } from "../format.js";
 import { usePoll } from "../poll.js";
@@ -11,7 +11,7 @@ import { useSamples } from "../samples.js";
 import { t } from "../texts.js";
 import { Spark } from "../ui/chart.js";
 import { useMedia } from "../ui/media.js";
-import { Confirm, Denied, Empty, Problem, State, useAct } from "../ui/parts.js";
+import { Confirm, Empty, Problem, State, useAct } from "../ui/parts.js";
 import { Virtual } from "../ui/virtual.js";
 import { CreateBox } from "./create.js";
 
@@ -27,7 +27,6 @@ export function Boxes(): JSX.Element {
     () => (value ?? []).filter((b) => (state === "all" || b.status === state) && matches(b, search)),
     [value, search, state],
   );
-  if (!may("Boxes")) return <Denied permission="Boxes" />;
   const close = () => {
     show(null);
     again();

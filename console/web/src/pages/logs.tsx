@@ -1,7 +1,6 @@
 /** Logs: search, with counts over time, and live. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { may } from "../api/client.js";
 import type { QueryResult, Row } from "../api/documents.js";
 import { bytes, number } from "../format.js";
 import { askedOf, count, filterOf, ranges, search, severities, severityOf, timeOf, type Asked } from "../logs.js";
@@ -12,7 +11,7 @@ import { curl, searchLine } from "../snippets.js";
 import { t } from "../texts.js";
 import { Histogram } from "../ui/histogram.js";
 import { lazy } from "../ui/lazy.js";
-import { Copy, Denied, Empty, Field, Problem, SafeText, Tabs } from "../ui/parts.js";
+import { Copy, Empty, Field, Problem, SafeText, Tabs } from "../ui/parts.js";
 
 const Sql = lazy(async () => (await import("./sql.js")).Sql);
 
@@ -22,7 +21,6 @@ export function Logs({ sql, query }: { sql: boolean; query: URLSearchParams }): 
     { id: "search", name: t.logs.search, href: to(["logs"]) },
     { id: "sql", name: t.logs.sql, href: to(["logs", "sql"]) },
   ];
-  if (!may("observability.logs.query")) return <Denied permission="observability.logs.query" />;
   return (
     <>
       <div class="head">
@@ -97,8 +95,9 @@ export function Cost({ result: { rows, statistics: s } }: { result: QueryResult 
   );
 }
 
-// A live tail looks back a little, because rows come in later than their time says.
-const [back, keep] = [10_000, 2000];
+// A live tail looks back a little, because rows come in later than their time says, and
+// keeps so many.
+const [back, keep] = [60_000, 2000];
 
 /** useTail returns the rows of a search, with newer ones before them as they come while it is live. */
 function useTail(live: boolean, asked: Asked, found: QueryResult | undefined): Row[] {
@@ -108,22 +107,11 @@ function useTail(live: boolean, asked: Asked, found: QueryResult | undefined): R
     known.current = new Set(found?.rows.map((row) => JSON.stringify(row)));
     setFresh([]);
   }, [found]);
-  const begun = useRef(Date.now());
   const latest = usePoll(
     async (signal) => {
       if (!live) return [];
-      const since = Math.max(begun.current - 60_000, Date.now() - 60_000);
-      return (
-        await search(
-          {
-            ...filterOf(asked),
-            from: new Date(Math.min(since, Date.now() - back)).toISOString(),
-            to: new Date(Date.now() + back).toISOString(),
-            limit: 1000,
-          },
-          signal,
-        )
-      ).rows;
+      const [from, to] = [-back, back].map((ms) => new Date(Date.now() + ms).toISOString()) as [string, string];
+      return (await search({ ...filterOf(asked), from, to, limit: 1000 }, signal)).rows;
     },
     live ? 2000 : 0,
     `${live}`,

@@ -30,16 +30,20 @@ export function Empty({
   title,
   todo,
   command,
+  whole,
   children,
 }: {
   title: string;
   todo: string;
   command?: string;
+  /** it is all that the page has */
+  whole?: boolean;
   children?: ComponentChildren;
 }): JSX.Element {
+  const Title = whole ? "h1" : "p";
   return (
     <div class="empty">
-      <p class="empty-title">{title}</p>
+      <Title class="empty-title">{title}</Title>
       <p>{todo}</p>
       {command && <Command text={command} />}
       {children}
@@ -85,7 +89,7 @@ export function Problem({ failure, again }: { failure: Failure | null; again?: (
 
 /** Denied says which permission a page needs. */
 export const Denied = ({ permission }: { permission: string }): JSX.Element => (
-  <Empty title={t.failure.denied(permission)} todo={t.failure.deniedTodo} />
+  <Empty whole title={t.failure.denied(permission)} todo={t.failure.deniedTodo} />
 );
 
 /** Copy copies a text to the clipboard. */
