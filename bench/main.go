@@ -90,7 +90,7 @@ func show(file, old, picture string) error {
 	for _, m := range measures.All {
 		what[m.Name] = m.What
 	}
-	f, err := os.Create(picture)
+	f, err := os.OpenFile(picture, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 /** What is asked for again and again while a page shows it. The server tells of no changes by itself. */
 import { useEffect, useState } from "preact/hooks";
-import { away, ended, failureOf } from "./api/client.js";
+import { away, ended, failureOf, repeated } from "./api/client.js";
 import type { Failure } from "./api/client.js";
 
 /** Polled is the last answer and what went wrong since. */
@@ -28,6 +28,7 @@ export function usePoll<T>(ask: (signal: AbortSignal) => Promise<T>, ms: number,
     const loop = async () => {
       do {
         if (!document.hidden && !ended.value) await once(ask, abort.signal, key, set);
+        repeated.add(abort.signal);
         await pause(ms, abort.signal);
       } while (!abort.signal.aborted && ms > 0);
     };

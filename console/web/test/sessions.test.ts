@@ -138,3 +138,16 @@ test("a session has the rights of its key, and ends with it", async () => {
   await page.getByRole("dialog", { name: "Your session has ended" }).waitFor();
   await user.close();
 });
+
+test("a page that nobody touches lets its session be idle", async () => {
+  const user = await chromium().user();
+  const page = await enter(host, user);
+  const polled = (background: string | undefined) =>
+    page.waitForRequest((request) => request.url().includes("/boxes?") && request.headers()["x-background"] === background);
+  await polled("1");
+  const touched = polled(undefined);
+  await page.mouse.wheel(0, 1);
+  await touched;
+  await polled("1");
+  await user.close();
+});

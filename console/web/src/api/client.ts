@@ -39,6 +39,18 @@ export function failureOf(thrown: unknown): Failure {
   return thrown instanceof Failure ? thrown : new Failure(0, "internal", String(thrown));
 }
 
+/** The signals of requests that the page repeats by itself. */
+export const repeated = new WeakSet<AbortSignal>();
+
+let attended = true; // since the last request that counted
+for (const touch of ["pointerdown", "keydown", "wheel"]) addEventListener(touch, () => (attended = true), { passive: true, capture: true });
+
+/** unattended says whether a request tells nothing of somebody being there: then it does not keep the session from being idle. */
+function unattended(signal: AbortSignal | undefined): boolean {
+  if (signal && repeated.has(signal) && !attended) return true;
+  return (attended = false);
+}
+
 /** Options of a request. A body that is a Blob is sent as it is, any other as JSON. */
 export interface Options {
   method?: string;
@@ -57,6 +69,7 @@ export async function ask(path: string, { method = "GET", body, headers = {}, si
     cache: "no-store",
     redirect: "error",
   };
+  if (unattended(signal)) Object.assign(init.headers!, { "X-Background": "1" });
   if (method !== "GET") Object.assign(init.headers!, { "X-CSRF-Token": session.value?.csrf ?? "" });
   if (body instanceof Blob) init.body = body;
   else if (body !== undefined) {
