@@ -105,7 +105,9 @@ func (s settings) openLogs(ctx context.Context, runtime *core.Runtime, log *slog
 	if s.ClickHouseDSN != "" {
 		e.reader, err = clickhouse.Open(s.ClickHouseDSN)
 	} else if e.embedded, c.Missing = s.startEngine(ctx, log); e.embedded != nil {
-		e.reader, err = clickhouse.Dial(e.embedded.Dial)
+		if e.reader, err = clickhouse.Dial(e.embedded.Dial); err == nil {
+			e.reader.OnDamage(e.embedded.Mend)
+		}
 	}
 	if fault.Is(c.Missing, fault.Config) {
 		err = c.Missing

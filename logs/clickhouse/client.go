@@ -23,7 +23,8 @@ import (
 // goroutine.
 type Client struct {
 	conn     driver.Conn
-	readonly any // value of the setting "readonly" for queries
+	readonly any    // value of the setting "readonly" for queries
+	damaged  func() // see OnDamage; nil for none
 
 	reading singleflight.Group
 	mu      sync.Mutex
@@ -71,6 +72,10 @@ func Dial(dial func(context.Context) (net.Conn, error)) (*Client, error) {
 		DialContext: func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) },
 	})
 }
+
+// OnDamage has f called when a query fails because a file of the engine is damaged.
+// Call it before the first query; f must not wait.
+func (c *Client) OnDamage(f func()) { c.damaged = f }
 
 func open(o *clickhouse.Options) (*Client, error) {
 	// The DSN may set readonly itself, for a user who is not allowed to set it

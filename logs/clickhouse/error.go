@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +87,17 @@ var kinds = map[int32]fault.Kind{
 	497: fault.Upstream,       // ACCESS_DENIED
 	516: fault.Upstream,       // AUTHENTICATION_FAILED
 }
+
+// damage reports whether a failure of the driver says that a file of the engine is
+// damaged.
+func damage(err error) bool {
+	var ex *clickhouse.Exception
+	return errors.As(err, &ex) && slices.Contains(damages, ex.Code)
+}
+
+// damages are the codes of damaged files: CHECKSUM_DOESNT_MATCH, CORRUPTED_DATA,
+// CANNOT_DECOMPRESS and UNKNOWN_CODEC.
+var damages = []int32{40, 246, 271, 432}
 
 // classify returns what a failure of the driver means. whole is ctx with the
 // query's own deadline. Errors: SQLError, BudgetExceeded, ResultTooLarge,

@@ -95,6 +95,9 @@ func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
 		if UnknownColumn(err) {
 			c.Forget()
 		}
+		if c.damaged != nil && damage(err) {
+			c.damaged()
+		}
 		return Result{}, classify(ctx, whole, err)
 	}
 	res.QueryID = r.QueryID

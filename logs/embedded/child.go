@@ -25,6 +25,9 @@ const (
 	lastPause  = 30 * time.Second
 )
 
+// mendPause is how long a child is left alone that was started to mend damage.
+const mendPause = time.Minute
+
 // keep runs one child after another until ctx ends. It owns the child.
 func (e *Engine) keep(ctx context.Context) {
 	defer close(e.stopped)
@@ -71,6 +74,12 @@ func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 	reason := ""
 	for {
 		select {
+		case <-e.damaged:
+			if time.Since(e.mended) > mendPause {
+				e.mended = time.Now()
+				e.options.Logger.Error("a file of the log engine is damaged: it is started again, to set that aside")
+				_ = cmd.Process.Kill()
+			}
 		case reason = <-said:
 			if answered = reason == handover.Ready; answered {
 				if err := e.copyDefinition(); err != nil {

@@ -47,6 +47,9 @@ type Engine struct {
 
 	stop    context.CancelFunc
 	stopped chan struct{}
+	damaged chan struct{} // holds one word that a file is damaged
+
+	mended time.Time // when the child was last ended for damage; used by keep alone
 
 	mu      sync.Mutex
 	why     error         // why there is no engine now; nil when there is one
@@ -72,7 +75,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if o.TTL < time.Second || o.TTL > maxTTL || o.Memory < 0 {
 		return nil, fault.New(fault.Config, "log engine: rows are kept %v and the memory is %d: want 1 second to 50 years, and a memory size of at least 0", o.TTL, o.Memory)
 	}
-	e := &Engine{options: o, stopped: make(chan struct{}), changed: make(chan struct{}), why: errStarting}
+	e := &Engine{options: o, stopped: make(chan struct{}), damaged: make(chan struct{}, 1), changed: make(chan struct{}), why: errStarting}
 	var err error
 	if e.child, e.lib, err = o.find(); err != nil {
 		return nil, err
@@ -104,6 +107,16 @@ func (e *Engine) Close() error {
 	e.stop()
 	<-e.stopped
 	return e.dir.Close()
+}
+
+// Mend starts the engine again, since one that starts sets damaged files aside, and
+// takes what a merge was made of instead, as long as that is there (8 minutes). It
+// does so once in a while at most, and does not wait.
+func (e *Engine) Mend() {
+	select {
+	case e.damaged <- struct{}{}:
+	default: // it was said already
+	}
 }
 
 // Err returns nil while the engine answers, and otherwise the reason why it
