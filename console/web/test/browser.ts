@@ -108,7 +108,7 @@ export class User {
   }
 }
 
-/** look wants that axe finds nothing on a page, in light and dark, and keeps pictures of it, a narrow one too. */
+/** look wants that axe finds nothing on a page, in light, dark and narrow, and keeps pictures of it. */
 export async function look(page: Page, name: string): Promise<void> {
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -121,6 +121,7 @@ export async function look(page: Page, name: string): Promise<void> {
   await page.setViewportSize({ width: 360, height: 740 });
   await page.screenshot({ path: join(shots, `${name}-narrow.png`) });
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} is wider than 360 px`);
+  assert.deepEqual(await violations(page, tags), [], `${name}, narrow`);
   await page.setViewportSize({ width: 1280, height: 800 });
 }
 

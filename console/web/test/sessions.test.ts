@@ -143,7 +143,7 @@ test("a page that nobody touches lets its session be idle", async () => {
   const user = await chromium().user();
   const page = await enter(host, user);
   const polled = (background: string | undefined) =>
-    page.waitForRequest((request) => request.url().includes("/boxes?") && request.headers()["x-background"] === background);
+    page.waitForRequest((request) => request.url().includes("/ui/api/") && request.headers()["x-background"] === background);
   await polled("1");
   const touched = polled(undefined);
   await page.mouse.wheel(0, 1);
