@@ -41,4 +41,4 @@ bench-node: root node $(BUILD)/bench/stream $(BUILD)/bench/text ## measure execs
 
 COUNT ?= 10000
 cycles-node: root node ## make and remove COUNT (10,000) boxes from Node.js, and look at what is left (needs root)
-	node --expose-gc $(NODE_DIR)/out/bench/cycles.js $(COUNT)
+	node --expose-gc --max-semi-space-size=1 $(NODE_DIR)/out/bench/cycles.js $(COUNT)
