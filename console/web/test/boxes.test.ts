@@ -15,10 +15,10 @@ test("a box is created, stopped, started, found and removed, in two tabs", async
   await page.getByRole("button", { name: "Create box" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name", { exact: true }).fill("not a name");
-  await dialog.getByLabel("Environment").fill("A=1\nwrong");
+  await dialog.getByLabel("Environment", { exact: true }).fill("A=1\nwrong");
   await dialog.getByRole("button", { name: "Create", exact: true }).click();
   await dialog.getByText("“wrong” is not NAME=value").waitFor();
-  await dialog.getByLabel("Environment").fill("A=1\nB=<b>bold</b>");
+  await dialog.getByLabel("Environment", { exact: true }).fill("A=1\nB=<b>bold</b>");
   await dialog.getByRole("button", { name: "Create", exact: true }).click();
   await dialog
     .getByText(/^name /)
@@ -52,9 +52,9 @@ test("a box is created, stopped, started, found and removed, in two tabs", async
   await list.keyboard.type("nothing has this");
   await list.getByText("No box matches.").waitFor();
   await list.getByRole("searchbox").fill("we");
-  await list.getByLabel("State").selectOption("stopped");
+  await list.getByLabel("State", { exact: true }).selectOption("stopped");
   await list.getByText("No box matches.").waitFor();
-  await list.getByLabel("State").selectOption("running");
+  await list.getByLabel("State", { exact: true }).selectOption("running");
   await row.getByRole("button", { name: "Remove web" }).click();
   await list.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
   await list.getByText("There are no boxes yet.").waitFor();

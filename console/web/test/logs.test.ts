@@ -20,8 +20,8 @@ test("logs: search, counts, attributes, live tail, SQL and its errors", async ()
       await rows.first().waitFor();
     }
   });
-  assert.equal(await page.getByLabel("Service").inputValue(), `box-${id}`);
-  await page.getByLabel("Text").fill("NEEDLE");
+  assert.equal(await page.getByLabel("Service", { exact: true }).inputValue(), `box-${id}`);
+  await page.getByLabel("Text", { exact: true }).fill("NEEDLE");
   await page.getByRole("button", { name: "Search" }).click();
   await page.getByText(/^Rows: 1\. Read [\d,]+ rows, .* in [\d.]+ ms$/).waitFor();
   await rows.first().locator("summary").click();
@@ -43,7 +43,7 @@ test("logs: search, counts, attributes, live tail, SQL and its errors", async ()
   await page.mouse.move(area.x + area.width - 2, area.y + 20, { steps: 4 });
   await page.mouse.up();
   await page.waitForURL(/range=custom/);
-  assert.equal(await page.getByLabel("Time").inputValue(), "custom");
+  assert.equal(await page.getByLabel("Time", { exact: true }).inputValue(), "custom");
 
   await page.goto(`${host.url}/ui/#/logs?service=box-${id}`);
   await page.getByLabel("Live tail").check();
@@ -120,7 +120,7 @@ test("logs of programs are counted by severity, and shown as text", async () => 
   await page.getByText(/^FATAL 10$/).waitFor();
   await page.getByText(/^TRACE 40$/).waitFor();
   await page.locator(".log").first().waitFor();
-  await page.getByLabel("Text").fill("request");
+  await page.getByLabel("Text", { exact: true }).fill("request");
   await page.getByRole("button", { name: "Search" }).click();
   await page.waitForURL(/text=request/);
   await page.getByText(/^Rows: 100\./).waitFor();

@@ -96,7 +96,7 @@ test("keys are created, shown once, used and deleted", async () => {
   await dialog.getByText("Choose at least one.").waitFor();
   await dialog.getByLabel(/Make and use boxes/).check();
   await dialog.getByLabel(/Query logs/).check();
-  await dialog.getByLabel("Environment").waitFor();
+  await dialog.getByLabel("Environment", { exact: true }).waitFor();
   await look(page, "key-create");
   await dialog.getByLabel("Key Name").fill("<b>ci</b>");
   await dialog.getByRole("button", { name: "Create Key" }).click();
