@@ -61,13 +61,13 @@ func (l launcher) launch(b record.Box) (*life, error) {
 		return nil, engineFault(err)
 	}
 	tree := stagedTree(b.ID)
-	defer tree.unmount() // by then init has the tree in its own mount namespace
-	f, err := l.prepare(b, &tree, net)
+	defer tree.close()
+	f, err := l.prepare(b, &tree, net, l.configure)
 	if err == nil {
-		err = l.settle(f, b)
+		err = l.hear(f)
 	}
 	if err != nil {
-		return nil, l.explain(err, tree.root, full)
+		return nil, l.explain(err, tree.view(), full)
 	}
 	return f, nil
 }
@@ -80,14 +80,14 @@ func (l launcher) spare(b record.Box) (*life, error) {
 		return nil, err
 	}
 	tree := stagedTree(b.ID)
-	defer tree.unmount()
-	return l.prepare(b, &tree, net)
+	defer tree.close()
+	return l.prepare(b, &tree, net, func(*life, record.Box) error { return nil })
 }
 
 // prepare makes everything of a box up to an init that waits to hear which box it
-// is in. b.ID becomes the slot. On failure nothing is left in the kernel, and net
-// is closed.
-func (l launcher) prepare(b record.Box, tree *tree, net *network.Box) (f *life, err error) {
+// is in. tell may tell it that at once, so that it need not wait. b.ID becomes the
+// slot. On failure nothing is left in the kernel, and net is closed.
+func (l launcher) prepare(b record.Box, tree *tree, net *network.Box, tell func(*life, record.Box) error) (f *life, err error) {
 	mounted := make(chan error, 1)
 	go func() { mounted <- l.mount(tree, b) }() // while the cgroups are made
 	control, child, err := socketPair()
@@ -100,8 +100,9 @@ func (l launcher) prepare(b record.Box, tree *tree, net *network.Box) (f *life, 
 		return nil, errors.Join(err, control.Close(), closeNetwork(net))
 	}
 	_ = child.Close() // only init has this end now, so its death reads as EOF
+	tree.unmountMeanwhile()
 	f.slot, f.control, f.net = b.ID, control, net
-	if err := l.equip(f, b); err != nil {
+	if err := l.equip(f, b, tell); err != nil {
 		l.end(f)
 		return nil, fmt.Errorf("start the box's init: %w", err)
 	}
@@ -159,7 +160,7 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 	if !cgroups.IsCgroup2UnifiedMode() {
 		limits := config.Cgroups
 		config.Cgroups, config.RootlessCgroups = withoutGroups(b.ID), true
-		entered = groups(b.ID).enter(limits, b.Options)
+		entered = groups(b.ID).enter(limits.Resources, b.Options)
 		go warm()
 	}
 	if err := errors.Join(<-mounted, entered); err != nil {
@@ -203,9 +204,10 @@ func (f *life) hold(p *libcontainer.Process) error {
 	return err
 }
 
-// equip hands a new init its descriptors, connects it to its network, and waits
-// until it is prepared and has confined the thread that starts commands.
-func (l launcher) equip(f *life, b record.Box) error {
+// equip hands a new init its descriptors and what tell tells it, connects it to its
+// network, and waits until it is prepared and has confined the thread that starts
+// commands.
+func (l launcher) equip(f *life, b record.Box, tell func(*life, record.Box) error) error {
 	dir, err := openPath(record.Dir(l.home, b.ID))
 	if err != nil {
 		return err
@@ -231,6 +233,9 @@ func (l launcher) equip(f *life, b record.Box) error {
 	if err := f.control.Send(wire.TypePrepare, nil, fds...); err != nil {
 		return err
 	}
+	if err := tell(f, b); err != nil {
+		return err
+	}
 	connected := connect(f.net, f.init.PID, b.UIDBase) // meanwhile init prepares itself
 	if err := expect(f.control, wire.TypeReady, nil); err != nil {
 		return err // it says why init ended; connected then failed only because of that
@@ -244,22 +249,18 @@ func (l launcher) equip(f *life, b record.Box) error {
 	return nil
 }
 
-// settle makes a prepared life that of box b. On failure the life is ended.
-func (l launcher) settle(f *life, b record.Box) error {
-	if err := l.tell(f, b); err != nil {
+// configure sends init the settings of its box, which it takes up once it is
+// prepared.
+func (l launcher) configure(f *life, b record.Box) error {
+	config, err := guestConfig(b, f.net)
+	if err != nil {
 		return err
 	}
-	return l.hear(f)
+	return f.control.Send(wire.TypeConfig, config)
 }
 
-// tell sends a prepared init the settings of its box. On failure the life is ended.
-func (l launcher) tell(f *life, b record.Box) error {
-	config, err := guestConfig(b, f.net)
-	if err == nil {
-		err = f.control.Send(wire.TypeConfig, config)
-	}
-	return l.told(f, err)
-}
+// tell makes a prepared life that of box b. On failure the life is ended.
+func (l launcher) tell(f *life, b record.Box) error { return l.told(f, l.configure(f, b)) }
 
 // hear waits until an init that was told its settings serves, if that was not heard
 // before. On failure the life is ended.

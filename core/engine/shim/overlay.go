@@ -28,8 +28,10 @@ func openStage() error {
 
 // tree is the root file system of a box before its init has taken it over.
 type tree struct {
-	root   string // the path where it is mounted, in the shim's own mount namespace
-	mounts int    // how many mounts are stacked on root
+	root      string        // the path where it is mounted, in the shim's own mount namespace
+	mounts    int           // how many mounts are stacked on root
+	held      *os.File      // keeps the file system, also when it is unmounted; nil before it is mounted
+	unmounted chan struct{} // closed when unmountMeanwhile is done; nil if it was not called
 }
 
 // stagedTree returns the root file system of a box, which is not mounted yet.
@@ -139,7 +141,9 @@ func (t *tree) overlay(lower []string, upper, work string, passing bool) error {
 	if st.Flags&unix.ST_RDONLY != 0 {
 		return madeReadOnly(upper)
 	}
-	return nil
+	var err error
+	t.held, err = openPath(t.root)
+	return err
 }
 
 // noUpper returns the error for a home on a file system that can't hold a
@@ -161,13 +165,43 @@ func madeReadOnly(path string) error {
 	return noUpper(path)
 }
 
-// unmount unmounts the tree in the shim's mount namespace. A running box keeps
-// its mounts, as it has them in its own namespace.
+// unmountMeanwhile unmounts the tree in the shim's mount namespace and does not wait
+// for it, since that takes the kernel a grace period. The box keeps its mounts: its
+// init has them in its own namespace by then.
+func (t *tree) unmountMeanwhile() {
+	t.unmounted = make(chan struct{})
+	go func() {
+		defer close(t.unmounted)
+		t.unmount()
+	}()
+}
+
 func (t *tree) unmount() {
 	for ; t.mounts > 0; t.mounts-- {
 		_ = unix.Unmount(t.root, unix.MNT_DETACH)
 	}
 	_ = os.Remove(t.root)
+}
+
+// view returns a path to the tree's file system, also when it is unmounted; "" if it
+// never was mounted.
+func (t *tree) view() string {
+	if t.held == nil {
+		return ""
+	}
+	return fdPath(t.held)
+}
+
+// close unmounts the tree, unless that was done, and lets go of its file system.
+func (t *tree) close() {
+	if t.unmounted == nil {
+		t.unmount()
+	} else {
+		<-t.unmounted
+	}
+	if t.held != nil {
+		_ = t.held.Close()
+	}
 }
 
 func makeDirs(paths ...string) error {

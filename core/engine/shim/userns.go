@@ -43,6 +43,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -84,7 +85,7 @@ func userNamespace(uids, gids []idRange) (*os.File, error) {
 		for _, r := range ranges {
 			mapping = fmt.Appendf(mapping, "%d %d %d\n", r.inside, r.outside, r.size)
 		}
-		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, file), mapping, 0); err != nil {
+		if err := write("/proc/"+strconv.Itoa(pid), file, string(mapping)); err != nil {
 			return nil, fmt.Errorf("map the ids of a user namespace: %w", err)
 		}
 	}
