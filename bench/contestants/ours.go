@@ -143,6 +143,27 @@ func (o *Ours) CreateToOutput(ctx context.Context) (time.Duration, error) {
 	return took[0] + took[1], err
 }
 
+// CallsOfCreate returns how many system calls a create takes: those of the shim, and
+// of the box's init until it answers.
+func (o *Ours) CallsOfCreate(ctx context.Context) (n int, err error) {
+	if o.Shim.pid == 0 { // the first box starts the shim
+		if _, err := o.Steps(ctx); err != nil {
+			return 0, err
+		}
+	}
+	calls, err := harness.CountCalls(o.Shim.pid)
+	if err != nil {
+		return 0, err
+	}
+	defer calls.Close() //nolint:errcheck // nothing is left to be done with it
+	box, err := o.Create(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err = calls.Sum()
+	return n, errors.Join(err, o.Remove(ctx, box))
+}
+
 // Close closes the home and waits until its shim has ended.
 func (o *Ours) Close(ctx context.Context) error {
 	if o == nil || o.host == nil {

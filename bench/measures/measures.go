@@ -16,6 +16,7 @@ var All = []Measurement{
 	{"create", "create + start + first output, no pool: from before the request to the first byte of `echo hi`", measureCreate},
 	{"create-warm", "the same from a pool of 2 boxes, 100 ms after the last one", measureWarm},
 	{"steps", "the steps of ours", measureSteps},
+	{"calls", "system calls of a create from nothing, of the shim and of the box's init, without those that only schedule threads", measureCalls},
 	{"exec", "exec `echo hi` to its exit status, in a running box", measureExec},
 	{"stream", "1 GiB of text on stdout, read 64 KiB at a time", measureStream},
 	{"memory", "50 idle boxes, each used once: proportional set size of all processes of ours / 50", measureMemory},
