@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 	"time"
@@ -93,11 +94,21 @@ func (c *Client) explain(id string, err error) error {
 		return fault.New(fault.InvalidState, "box %s is %s: start it first", id, b.Status)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Of(err)
-	case b.Init.Ended(), errors.Is(err, unix.ECONNREFUSED):
+	case b.Init.Ended(), errors.Is(err, unix.ECONNREFUSED), brokenOff(err) && b.Init.EndsWithin(dying):
 		// The init is ending or has ended; the record will soon say so.
 		return fault.New(fault.InvalidState, "box %s is stopping: wait until it has stopped, or remove it", id)
 	}
 	return fault.Wrap(fault.Engine, err, "the init of box %s does not answer: stop the box, or remove it by force", id)
+}
+
+// dying is how long a box's init may take to end after the kernel has closed its
+// connections, which it does a little earlier.
+const dying = time.Second
+
+// brokenOff tells whether err says that init closed the connection before it had
+// answered.
+func brokenOff(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
 // begun is a process as init passed it to this process.

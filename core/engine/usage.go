@@ -27,24 +27,30 @@ func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
 	}
 	u := groupUsage(b.Slot())
 	u.Network = traffic(b)
-	conn, err := c.dialInit(id)
-	if fault.Is(err, fault.InvalidState) {
-		return u, nil // stopped: nothing is used
-	}
-	if err != nil {
+	s, err := c.stats(ctx, id)
+	if err != nil && !fault.Is(err, fault.InvalidState) { // a stopped box has no counts
 		return u, err
-	}
-	defer conn.Close()
-	if err := conn.SetTimeout(answerTimeout); err != nil {
-		return u, err
-	}
-	var s wire.Stats
-	if err := exchange(ctx, conn, wire.TypeStats, wire.Measure{Read: c.reading.of(id)}, &s, nil); err != nil {
-		return u, c.explain(id, errors.Join(ctx.Err(), err))
 	}
 	u.Commands, u.ExecErrors = s.Execs, s.ExecErrors
 	u.StdinBytes, u.OutputBytes = s.Streams.Stdin, s.Streams.Output
 	return u, nil
+}
+
+// stats returns what a box's init has counted. Errors: InvalidState (the box does
+// not run, or is stopping).
+func (c *Client) stats(ctx context.Context, id string) (s wire.Stats, err error) {
+	conn, err := c.dialInit(id)
+	if err != nil {
+		return s, err
+	}
+	defer conn.Close()
+	if err := conn.SetTimeout(answerTimeout); err != nil {
+		return s, err
+	}
+	if err := exchange(ctx, conn, wire.TypeStats, wire.Measure{Read: c.reading.of(id)}, &s, nil); err != nil {
+		return wire.Stats{}, c.explain(id, errors.Join(ctx.Err(), err))
+	}
+	return s, nil
 }
 
 // groupUsage returns the CPU time and memory that the box of a slot uses, from its cgroups

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,6 +58,17 @@ func (i Identity) Ended() bool {
 		return errors.Is(err, os.ErrProcessDone)
 	}
 	return now != i
+}
+
+// EndsWithin waits at most d for the end of the process. It tells whether the
+// process has certainly ended, as Ended does.
+func (i Identity) EndsWithin(d time.Duration) bool {
+	h, err := Open(i)
+	if err != nil {
+		return errors.Is(err, os.ErrProcessDone)
+	}
+	defer h.Close()
+	return h.f.SetReadDeadline(time.Now().Add(d)) == nil && h.Wait() == nil
 }
 
 func done(pid int) error { return fmt.Errorf("process %d: %w", pid, os.ErrProcessDone) }
