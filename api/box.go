@@ -3,16 +3,20 @@ package api
 import "time"
 
 // BoxStatus is where a box is in its life: created -> running <-> stopped, or
-// failed.
+// running <-> paused, or failed.
 type BoxStatus string
 
 // What the status of a box can be.
 const (
 	Created BoxStatus = "created"
 	Running BoxStatus = "running"
+	Paused  BoxStatus = "paused"
 	Stopped BoxStatus = "stopped"
 	Failed  BoxStatus = "failed"
 )
+
+// Up reports whether a box has processes: those of a paused one stand still.
+func (s BoxStatus) Up() bool { return s == Running || s == Paused }
 
 // Box is a box (contract, section 2).
 type Box struct {
@@ -36,6 +40,7 @@ type Box struct {
 	UpdatedAt  time.Time         `json:"updated_at"`
 	StartedAt  *time.Time        `json:"started_at"`
 	StoppedAt  *time.Time        `json:"stopped_at"`
+	PausedAt   *time.Time        `json:"paused_at"` // nil unless it is paused
 	Error      *Failure          `json:"error"`
 }
 
@@ -44,7 +49,7 @@ type Box struct {
 type BoxState struct {
 	Status  BoxStatus `json:"status"`
 	Running bool      `json:"running"`
-	PID     *int      `json:"pid"`              // of its init, on the host
+	PID     *int      `json:"pid"`              // of its init, on the host, also while it is paused
 	Reason  string    `json:"reason,omitempty"` // why it is stopped or failed
 }
 

@@ -25,6 +25,9 @@ type Boxes interface {
 	BoxMetrics(ctx context.Context, ref string) (api.BoxMetrics, error)
 	StartBox(ctx context.Context, ref string) (api.Box, error)
 	StopBox(ctx context.Context, ref string, grace time.Duration) (api.Box, error)
+	// PauseBox has the processes of a box stand still, until ResumeBox.
+	PauseBox(ctx context.Context, ref string, reclaim bool) (api.Box, error)
+	ResumeBox(ctx context.Context, ref string) (api.Box, error)
 	RemoveBox(ctx context.Context, ref string, force bool) (id string, err error)
 	GC(ctx context.Context, olderThan time.Duration) (api.Collected, error)
 

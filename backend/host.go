@@ -72,6 +72,14 @@ func (h hostBoxes) StopBox(ctx context.Context, ref string, grace time.Duration)
 	return h.with(ctx, ref, func(b *core.Box, ctx context.Context) (core.Record, error) { return b.Stop(ctx, grace) })
 }
 
+func (h hostBoxes) PauseBox(ctx context.Context, ref string, reclaim bool) (api.Box, error) {
+	return h.with(ctx, ref, func(b *core.Box, ctx context.Context) (core.Record, error) { return b.Pause(ctx, reclaim) })
+}
+
+func (h hostBoxes) ResumeBox(ctx context.Context, ref string) (api.Box, error) {
+	return h.with(ctx, ref, (*core.Box).Resume)
+}
+
 // with calls do with a box and returns the box's new state.
 func (h hostBoxes) with(ctx context.Context, ref string, do func(*core.Box, context.Context) (core.Record, error)) (api.Box, error) {
 	b, err := h.box(ctx, ref)

@@ -117,6 +117,30 @@ func sandbox_stop_box(box *C.CBoxHandle, cerr *C.CSandboxError) C.SandboxErrorCo
 	})
 }
 
+//export sandbox_pause_box
+func sandbox_pause_box(box *C.CBoxHandle, reclaim C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		b, err := boxOf(box)
+		if err != nil {
+			return err
+		}
+		_, err = b.on.PauseBox(context.Background(), b.id, reclaim != 0)
+		return err
+	})
+}
+
+//export sandbox_resume_box
+func sandbox_resume_box(box *C.CBoxHandle, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		b, err := boxOf(box)
+		if err != nil {
+			return err
+		}
+		_, err = b.on.ResumeBox(context.Background(), b.id)
+		return err
+	})
+}
+
 //export sandbox_remove
 func sandbox_remove(rt *C.CSandboxRuntime, ref *C.cchar, force C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
 	return guard(cerr, func() error {

@@ -141,7 +141,7 @@ func TestFailures(t *testing.T) {
 	for args, want := range map[string]int{
 		"bogus":                    2,
 		"ls extra":                 2,
-		"ls -s paused":             2,
+		"ls -s frozen":             2,
 		"ls -o yaml":               2,
 		"info":                     7,
 		"info a b":                 2,

@@ -19,8 +19,7 @@ var dockerWords = map[string]string{
 	"rmi":       "sandbox images rm IMAGE",
 	"system":    "sandbox doctor, sandbox gc, sandbox info",
 	"top":       "sandbox stats for what boxes use, sandbox ps BOX for commands, sandbox exec BOX -- ps for all processes",
-	"unpause":   "sandbox start BOX",
-	"pause":     "sandbox stop BOX: its disk is kept",
+	"unpause":   "sandbox resume BOX",
 	"volume":    "-v HOST:GUEST of sandbox create: volumes are paths of the host",
 	"wait":      "sandbox attach BOX EXEC: it ends with the command's exit code",
 }

@@ -32,7 +32,7 @@ func (a *app) lsCmd() *cobra.Command {
 		Short: "List the boxes, newest first",
 		Long: `List the boxes, newest first: all of them, in any state.
 
---filter takes status=running|stopped, name=TEXT (a part of the name) and
+--filter takes status=running|paused|stopped, name=TEXT (a part of the name) and
 label=KEY or label=KEY=VALUE; a box must match all that are given.
 --format takes a Go template over .ID, .Name, .Status, .Image, .CPUs,
 .MemoryMiB, .CreatedAt, .Labels and the other members of a box.`,
@@ -41,7 +41,7 @@ label=KEY or label=KEY=VALUE; a box must match all that are given.
 		Args: cobra.NoArgs,
 	}
 	fs := cmd.Flags()
-	fs.VarP(&choice{&f.status, []string{string(api.Running), string(api.Stopped)}}, "status", "s", "only boxes that are running or stopped")
+	fs.VarP(&choice{&f.status, []string{string(api.Running), string(api.Paused), string(api.Stopped)}}, "status", "s", "only boxes that are running, paused or stopped")
 	fs.StringArrayVar(&f.filters, "filter", nil, "only boxes that match `KEY=VALUE` (repeatable)")
 	fs.StringVar(&f.format, "format", "", "print each box by this Go `TEMPLATE`")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print ids alone")

@@ -36,7 +36,7 @@ func restart(ctx context.Context, on backend.Boxes, ref string, grace time.Durat
 	if err != nil {
 		return api.Box{}, err
 	}
-	if b.Status == api.Running {
+	if b.Status.Up() {
 		if b.AutoRemove {
 			return api.Box{}, fault.New(fault.InvalidState, "box %q would be removed by the stop: it was made with --rm", ref)
 		}

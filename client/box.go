@@ -98,6 +98,23 @@ func (c *Client) StartBox(ctx context.Context, ref string) (api.Box, error) {
 	return c.box(ctx, request{method: http.MethodPost}, ref, ":start")
 }
 
+// PauseBox has all processes of a box stand still, and the clocks of its execs. With
+// reclaim, the kernel takes back what it can of the box's memory. Errors: BoxNotFound,
+// InvalidState, Timeout (a process could not be stopped), Unsupported (reclaim).
+func (c *Client) PauseBox(ctx context.Context, ref string, reclaim bool) (api.Box, error) {
+	r := request{method: http.MethodPost}
+	if reclaim {
+		r.body = map[string]bool{"reclaim": true}
+	}
+	return c.box(ctx, r, ref, ":pause")
+}
+
+// ResumeBox lets the processes of a paused box go on. Errors: BoxNotFound,
+// InvalidState.
+func (c *Client) ResumeBox(ctx context.Context, ref string) (api.Box, error) {
+	return c.box(ctx, request{method: http.MethodPost}, ref, ":resume")
+}
+
 // StopBox stops a box: its processes get SIGTERM, and SIGKILL after grace,
 // which is rounded up to seconds. Its disk is kept. If the box has auto_remove
 // it is removed, and StopBox returns its last record. Errors: BoxNotFound, InvalidState.

@@ -34,6 +34,20 @@ func (b *Box) Start(ctx context.Context) (Record, error) {
 	return b.r.engine.Start(ctx, b.id)
 }
 
+// Pause has all processes of the box stand still, and the clocks of its execs too.
+// Nothing can be started in it until Resume; its execs can be listed, and their
+// readers wait. With reclaim, the kernel takes back what it can of the box's memory,
+// which takes time here and after Resume. Errors: BoxNotFound, InvalidState (it does
+// not run), Timeout (a process could not be stopped: the box runs on), Unsupported
+// (reclaim, where the kernel can't).
+func (b *Box) Pause(ctx context.Context, reclaim bool) (Record, error) {
+	return b.r.engine.Pause(ctx, b.id, reclaim)
+}
+
+// Resume lets the processes of a paused box go on. Errors: BoxNotFound, InvalidState
+// (it is not paused).
+func (b *Box) Resume(ctx context.Context) (Record, error) { return b.r.engine.Resume(ctx, b.id) }
+
 // Stop ends all processes of the box: it sends SIGTERM, and SIGKILL to those
 // that are left after grace. The disk is kept, unless the box has auto_remove,
 // which removes it with the box. Errors: BoxNotFound, InvalidState.

@@ -33,13 +33,19 @@ type Boxes interface {
 	// root), ResourceExhausted, Unsupported, Upstream (the network), Engine,
 	// Storage.
 	Create(ctx context.Context, req CreateRequest) (Record, error)
-	// Start starts a stopped box. Errors: BoxNotFound, InvalidState.
+	// Start starts a stopped box; a paused one is refused. Errors: BoxNotFound, InvalidState.
 	Start(ctx context.Context, id string) (Record, error)
-	// Stop ends a running box: it sends SIGTERM to all processes of the box,
+	// Pause has the processes of a running box stand still, as [Box.Pause] says.
+	// Errors: BoxNotFound, InvalidState, Timeout, Unsupported.
+	Pause(ctx context.Context, id string, reclaim bool) (Record, error)
+	// Resume lets the processes of a paused box go on. Errors: BoxNotFound,
+	// InvalidState.
+	Resume(ctx context.Context, id string) (Record, error)
+	// Stop ends a running or a paused box: it sends SIGTERM to all processes of the box,
 	// and SIGKILL to those that are left after grace. It returns the record
 	// also when auto_remove removed the box. Errors: BoxNotFound, InvalidState.
 	Stop(ctx context.Context, id string, grace time.Duration) (Record, error)
-	// Remove removes a box. It removes a running box only with force. Errors:
+	// Remove removes a box. It removes a running or a paused box only with force. Errors:
 	// BoxNotFound, InvalidState.
 	Remove(ctx context.Context, id string, force bool) error
 	// List returns all boxes, newest first. The slice may be shared with other

@@ -19,9 +19,8 @@ func (r Record) Info() api.Box {
 // environment, which may hold secrets that not every reader of a list may see.
 func (r Record) Summary() api.Box {
 	o := r.Options
-	running := r.Status == api.Running
-	state := api.BoxState{Status: r.Status, Running: running, Reason: r.Reason}
-	if running {
+	state := api.BoxState{Status: r.Status, Running: r.Status == api.Running, Reason: r.Reason}
+	if r.Status.Up() {
 		state.PID = orNull(r.PID)
 	}
 	return api.Box{
@@ -32,7 +31,7 @@ func (r Record) Summary() api.Box {
 		Volumes: shown(o.Volumes), Ports: append([]api.Port{}, o.Ports...),
 		AutoRemove: o.AutoRemove, Labels: orEmpty(o.Labels),
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-		StartedAt: utc(r.StartedAt), StoppedAt: utc(r.StoppedAt), Error: r.Error,
+		StartedAt: utc(r.StartedAt), StoppedAt: utc(r.StoppedAt), PausedAt: utc(r.PausedAt), Error: r.Error,
 	}
 }
 
@@ -47,7 +46,7 @@ func (b *Box) Metrics(ctx context.Context) (api.BoxMetrics, error) {
 		return api.BoxMetrics{}, err
 	}
 	m := api.BoxMetrics{Commands: u.Commands, ExecErrors: u.ExecErrors, CreateDuration: b.r.createDuration(b.id)}
-	if rec.Status == api.Running && rec.StartedAt != nil {
+	if rec.Status.Up() && rec.StartedAt != nil {
 		percent := 100 * u.CPU.Seconds() / time.Since(*rec.StartedAt).Seconds()
 		m.CPUPercent, m.MemoryBytes = &percent, &u.MemoryBytes
 		m.BytesSent, m.BytesReceived = &u.StdinBytes, &u.OutputBytes

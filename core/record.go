@@ -20,4 +20,5 @@ type Record struct {
 	UpdatedAt time.Time     `json:"updated_at"`
 	StartedAt *time.Time    `json:"started_at,omitempty"`
 	StoppedAt *time.Time    `json:"stopped_at,omitempty"`
+	PausedAt  *time.Time    `json:"paused_at,omitempty"` // nil unless it is paused
 }

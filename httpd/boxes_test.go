@@ -51,6 +51,36 @@ func TestLife(t *testing.T) {
 	s.ask("DELETE", "/v1/boxes/"+id+"?force=true", "").want(t, 404, "box_not_found")
 }
 
+func TestPause(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.create(`{}`)
+	path := "/v1/boxes/" + id
+	for body, status := range map[string]int{`{"reclaim":1}`: 400, `{"reclaims":true}`: 400, `[]`: 400, `{`: 400} {
+		if a := s.ask("POST", path+":pause", body); a.status != status {
+			t.Errorf("%s: %d %s", body, a.status, a.text)
+		}
+	}
+	s.ask("POST", path+":resume", "").want(t, 409, "invalid_state")
+	if a := s.ask("POST", path+":pause", `{"reclaim":null}`).want(t, 200, ""); a.json["status"] != "paused" || a.json["paused_at"] == nil {
+		t.Errorf("paused %s", a.text)
+	}
+	s.ask("POST", path+":pause", "").want(t, 409, "invalid_state")
+	s.ask("POST", path+":start", "").want(t, 409, "invalid_state")
+	s.ask("PUT", path+"/files?path=/f", "x").want(t, 409, "invalid_state")
+	if a := s.ask("GET", "/v1/boxes?status=paused", "").want(t, 200, ""); len(a.json["boxes"].([]any)) != 1 {
+		t.Errorf("listed %s", a.text)
+	}
+	if a := s.ask("GET", "/v1/boxes?status=running", "").want(t, 200, ""); len(a.json["boxes"].([]any)) != 0 {
+		t.Errorf("listed as running: %s", a.text)
+	}
+	if a := s.ask("POST", path+":resume", "").want(t, 200, ""); a.json["status"] != "running" || a.json["paused_at"] != nil {
+		t.Errorf("resumed %s", a.text)
+	}
+	s.ask("POST", "/v1/boxes/none:pause", "").want(t, 404, "box_not_found")
+	s.ask("POST", "/v1/boxes/none:resume", "").want(t, 404, "box_not_found")
+}
+
 func TestAutoRemove(t *testing.T) {
 	t.Parallel()
 	s := start(t)

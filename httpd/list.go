@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,14 +72,17 @@ func (s *Server) listBoxes(w http.ResponseWriter, r *request) error {
 	return writeDocument(w, http.StatusOK, doc)
 }
 
+// listable are the states of boxes that a listing may be of.
+var listable = []api.BoxStatus{api.Running, api.Paused, api.Stopped}
+
 func parseFilter(query url.Values) (filter, error) {
 	f := filter{paging: paging{size: defaultPage}}
 	if len(query) == 0 {
 		return f, nil
 	}
 	f.status, f.name = api.BoxStatus(query.Get("status")), query.Get("name")
-	if query.Has("status") && f.status != api.Running && f.status != api.Stopped {
-		return f, document.Invalid("status", "value", "must be running or stopped")
+	if query.Has("status") && !slices.Contains(listable, f.status) {
+		return f, document.Invalid("status", "value", "must be running, paused or stopped")
 	}
 	for _, label := range query["label"] {
 		key, value, ok := strings.Cut(label, "=")

@@ -46,6 +46,8 @@ func Routes() []Route {
 		{Method: "DELETE", Pattern: "/v1/boxes/{id}", Permission: api.MayUseBoxes, handle: (*Server).removeBox},
 		{Method: "POST", Pattern: "/v1/boxes/{id}:stop", Permission: api.MayUseBoxes, handle: (*Server).stopBox},
 		{Method: "POST", Pattern: "/v1/boxes/{id}:start", Permission: api.MayUseBoxes, handle: (*Server).startBox},
+		{Method: "POST", Pattern: "/v1/boxes/{id}:pause", Permission: api.MayUseBoxes, handle: (*Server).pauseBox},
+		{Method: "POST", Pattern: "/v1/boxes/{id}:resume", Permission: api.MayUseBoxes, handle: (*Server).resumeBox},
 		{Method: "POST", Pattern: "/v1/boxes/{id}/exec", Permission: api.MayUseBoxes, handle: (*Server).startExec},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/execs", Permission: api.MayUseBoxes, handle: (*Server).listExecs},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/exec/{eid}", Permission: api.MayUseBoxes, handle: (*Server).getExec},

@@ -381,6 +381,30 @@ SandboxErrorCode sandbox_start_box(CBoxHandle *box, CSandboxError *err);
 SandboxErrorCode sandbox_stop_box(CBoxHandle *box, CSandboxError *err);
 
 /*
+ * Has all processes of a box stand still until sandbox_resume_box: they use no
+ * CPU time, the timeouts of its commands wait, and what is read of them comes
+ * when they go on. Nothing can be started in the box meanwhile. Its memory stays
+ * where it is: a pause is no snapshot, and a restart of the host ends it.
+ *
+ * reclaim: not 0 has the kernel take back what it can of the box's memory, which
+ *   takes time, now and after the box goes on.
+ *
+ * One thread a handle.
+ * Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (it does not run),
+ * SANDBOX_TIMEOUT (a process waits in the kernel, as for a disk: the box runs
+ * on), SANDBOX_UNSUPPORTED (reclaim, where the kernel can't).
+ */
+SandboxErrorCode sandbox_pause_box(CBoxHandle *box, int reclaim, CSandboxError *err);
+
+/*
+ * Lets the processes of a paused box go on.
+ *
+ * One thread a handle.
+ * Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (it is not paused).
+ */
+SandboxErrorCode sandbox_resume_box(CBoxHandle *box, CSandboxError *err);
+
+/*
  * Finds a box of the home, whichever program made it.
  *
  * id_or_name: the full id, the name, or the beginning of an id that is not
@@ -424,7 +448,7 @@ SandboxErrorCode sandbox_get_info(CSandboxRuntime *runtime, const char *id_or_na
  * The box as a JSON object: id, name, status, state {status, running, pid,
  * reason}, image, rootfs_path, cpus, memory_mib, disk_size_gb, network,
  * working_dir, env, volumes, ports, auto_remove, labels, created_at,
- * updated_at, started_at, stopped_at, error {code, message}. What is not set
+ * updated_at, started_at, stopped_at, paused_at, error {code, message}. What is not set
  * is null. status is "created", "running", "stopped" or "failed". Times are
  * RFC 3339, UTC.
  *

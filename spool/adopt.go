@@ -135,7 +135,7 @@ const settling = 10 * time.Second
 func settled(ctx context.Context, boxes Boxes, box string) (api.BoxStatus, error) {
 	for deadline := time.Now().Add(settling); ; time.Sleep(10 * time.Millisecond) {
 		status, err := boxes.Status(ctx, box)
-		if err != nil || status != api.Running || ctx.Err() != nil || time.Now().After(deadline) {
+		if err != nil || !status.Up() || ctx.Err() != nil || time.Now().After(deadline) {
 			return status, err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/record"
 	"sandbox/core/ids"
@@ -149,7 +148,7 @@ func (c *cache) read(key string) error {
 		return err // perhaps out of descriptors: the box's state is unknown
 	}
 	entry := cached{box: b, fd: -1}
-	if b.Status == api.Running {
+	if b.Status.Up() {
 		entry.fd, err = c.watch.process(b.Init, key)
 		if err != nil {
 			return err

@@ -111,6 +111,16 @@ func (c *Client) Stop(ctx context.Context, id string, grace time.Duration) (core
 	return c.change(ctx, wire.TypeStopBox, wire.BoxRequest{ID: id, GraceMS: grace.Milliseconds()}, api.Stopped)
 }
 
+// Pause has the processes of a running box stand still; see [core.Engine].
+func (c *Client) Pause(ctx context.Context, id string, reclaim bool) (core.Record, error) {
+	return c.change(ctx, wire.TypePauseBox, wire.BoxRequest{ID: id, Reclaim: reclaim}, api.Paused)
+}
+
+// Resume lets the processes of a paused box go on; see [core.Engine].
+func (c *Client) Resume(ctx context.Context, id string) (core.Record, error) {
+	return c.change(ctx, wire.TypeResumeBox, wire.BoxRequest{ID: id}, api.Running)
+}
+
 // change asks for another status of a box. A request that was sent twice may be
 // refused because the shim that has gone did what was asked: that is success.
 func (c *Client) change(ctx context.Context, t wire.Type, r wire.BoxRequest, want api.BoxStatus) (core.Record, error) {

@@ -90,7 +90,7 @@ func (c *Client) explain(id string, err error) error {
 		return fault.Wrap(fault.ResourceExhausted, err, "reach box %s: this process or the host is out of file descriptors or memory, raise the limit (ulimit -n) or use less at once", id)
 	case missing != nil:
 		return missing
-	case b.Status != api.Running:
+	case !b.Status.Up():
 		return fault.New(fault.InvalidState, "box %s is %s: start it first", id, b.Status)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Of(err)

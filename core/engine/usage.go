@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
@@ -99,7 +98,7 @@ const boxInterface = "eth0"
 // unknown. They are read as the box's init sees them, since this process may be
 // in another network namespace than the shim.
 func traffic(b record.Box) *core.Traffic {
-	if b.Status != api.Running {
+	if !b.Status.Up() {
 		return nil
 	}
 	if b.Options.Network == options.NetworkNone {

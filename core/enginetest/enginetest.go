@@ -55,6 +55,8 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"many execs":           manyExecs,
 		"stop ends execs":      stopEndsExecs,
 		"exec needs a running": execNeedsRunning,
+		"pause":                pause,
+		"paused ends":          pausedEnds,
 		"usage":                usage,
 		"streams":              streams,
 		"records":              records,

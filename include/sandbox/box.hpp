@@ -40,6 +40,19 @@ class box {
     detail::check([&](CSandboxError *err) { return sandbox_stop_box(raw(), err); });
   }
 
+  /*
+   * Has all processes of the box stand still, until resume. With reclaim, the
+   * kernel takes back what it can of its memory.
+   */
+  void pause(bool reclaim = false) {
+    detail::check([&](CSandboxError *err) { return sandbox_pause_box(raw(), reclaim, err); });
+  }
+
+  /* Lets the processes of a paused box go on. */
+  void resume() {
+    detail::check([&](CSandboxError *err) { return sandbox_resume_box(raw(), err); });
+  }
+
   /* Starts a command and returns at once. */
   execution exec(const command &c) {
     if (c.argv.empty()) throw invalid_argument_error("the command has no words: argv[0] is the program");

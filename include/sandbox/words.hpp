@@ -195,10 +195,11 @@ namespace detail {
 /* The words that members of documents are. */
 namespace words {
 
-/* BoxStatus is where a box is in its life: created -> running <-> stopped, or failed. */
+/* BoxStatus is where a box is in its life: created -> running <-> stopped, or running <-> paused, or failed. */
 namespace box_status {
 inline constexpr std::string_view created = "created";
 inline constexpr std::string_view running = "running";
+inline constexpr std::string_view paused = "paused";
 inline constexpr std::string_view stopped = "stopped";
 inline constexpr std::string_view failed = "failed";
 }  // namespace box_status

@@ -27,6 +27,8 @@ func inBinding() map[string]func(*running, object) result {
 		"list":   func(r *running, _ object) result { return r.do("list", object{}).called("boxes") },
 		"start":  func(r *running, a object) result { return r.thenGet(a, r.do("start", r.about(a))) },
 		"stop":   func(r *running, a object) result { return r.do("stop", r.about(a)) },
+		"pause":  func(r *running, a object) result { return r.thenGet(a, r.do("pause", r.about(a))) },
+		"resume": func(r *running, a object) result { return r.thenGet(a, r.do("resume", r.about(a))) },
 		"remove": func(r *running, a object) result { return r.do("remove", r.about(a)) },
 		"exec":   func(r *running, a object) result { return r.executes(a) },
 		"start_exec": func(r *running, a object) result {

@@ -108,6 +108,12 @@ func inC() map[string]func(*running, object) result {
 		"stop": func(r *running, a object) result {
 			return last(r.library([]string{"get", r.box(a)}, []string{"stop"}), document)
 		},
+		"pause": func(r *running, a object) result {
+			return last(r.library([]string{"get", r.box(a)}, []string{"pause", map[bool]string{true: "1", false: "0"}[a["reclaim"] == true]}, []string{"box_info"}), document)
+		},
+		"resume": func(r *running, a object) result {
+			return last(r.library([]string{"get", r.box(a)}, []string{"resume"}, []string{"box_info"}), document)
+		},
 		"remove": func(r *running, a object) result {
 			force := "0"
 			if a["force"] == true {

@@ -57,6 +57,10 @@ func onCommandLine() map[string]func(*running, object) result {
 		"stop": func(r *running, a object) result {
 			return r.then(a, r.ask("stop", "-t", fmt.Sprint(graceOf(a).Seconds()), r.box(a)))
 		},
+		"pause": func(r *running, a object) result {
+			return r.then(a, r.ask(append([]string{"pause", r.box(a)}, map[bool][]string{true: {"--reclaim"}}[a["reclaim"] == true]...)...))
+		},
+		"resume": func(r *running, a object) result { return r.then(a, r.ask("resume", r.box(a))) },
 		"remove": func(r *running, a object) result {
 			args := []string{"rm", r.box(a)}
 			if a["force"] == true {

@@ -89,6 +89,15 @@ func inCore() map[string]func(*running, object) result {
 		"stop": func(r *running, a object) result {
 			return withBox(r, a, func(b *core.Box) result { rec, err := b.Stop(r.ctx, graceOf(a)); return given(rec.Info(), err) })
 		},
+		"pause": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				rec, err := b.Pause(r.ctx, a["reclaim"] == true)
+				return given(rec.Info(), err)
+			})
+		},
+		"resume": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result { rec, err := b.Resume(r.ctx); return given(rec.Info(), err) })
+		},
 		"remove": func(r *running, a object) result {
 			return given(object{"ok": true}, r.core.Remove(r.ctx, r.box(a), a["force"] == true))
 		},

@@ -108,6 +108,10 @@ func overREST(tcp bool) map[string]func(*running, object) result {
 		"stop": on(func(r *running, c client, a object) result {
 			return c.ask(r, "POST", r.path(a)+":stop", object{"timeout_seconds": graceOf(a).Seconds()})
 		}),
+		"pause": on(func(r *running, c client, a object) result {
+			return c.ask(r, "POST", r.path(a)+":pause", without(a, "box"))
+		}),
+		"resume": on(func(r *running, c client, a object) result { return c.ask(r, "POST", r.path(a)+":resume", nil) }),
 		"remove": on(func(r *running, c client, a object) result {
 			return c.ask(r, "DELETE", r.path(a)+query(without(a, "box")), nil)
 		}),

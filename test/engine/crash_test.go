@@ -72,11 +72,11 @@ func TestShimKilledInCreate(t *testing.T) {
 }
 
 // TestOwnerKilled kills a process that owns boxes: they go with it, also when
-// the shim was replaced meanwhile or is out of descriptors for a while; a box it
-// does not own lives on.
+// the shim was replaced meanwhile or is out of descriptors for a while, or they are
+// paused; a box it does not own lives on.
 func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
-	for _, shim := range []string{"", "replaced", "short"} {
+	for _, shim := range []string{"", "replaced", "short", "paused"} {
 		home := t.TempDir()
 		e := boxes.Open(t, home)
 		owner := exec.Command(os.Args[0])
@@ -102,6 +102,10 @@ func TestOwnerKilled(t *testing.T) {
 		case "short":
 			usual = limits(t, pid)
 			limit(t, pid, unix.Rlimit{Cur: 3, Max: usual.Max})
+		case "paused":
+			if _, err := e.Pause(t.Context(), boxes.ID(home, 1), false); err != nil {
+				t.Fatal(err)
+			}
 		}
 		_ = owner.Process.Kill()
 		_ = owner.Wait()

@@ -12,7 +12,7 @@ import (
 
 // layoutTests are what depends on the layout of cgroups. mk/vm.mk runs all tests
 // of this package where cgroup2 has every controller.
-const layoutTests = "^(TestEngine|TestInitKilled|TestMemoryLimit|TestProcessLimit|TestShimGroup)$"
+const layoutTests = "^(TestEngine|TestInitKilled|TestInitOfAPausedBoxKilled|TestMemoryLimit|TestPauseOutlivesTheShim|TestPauseReclaims|TestPauseStopsClocks|TestProcessLimit|TestShimGroup)$"
 
 // TestPureV1 runs those tests where cgroup2 is not mounted, so that execs are
 // kept together by the v1 freezer. This program is started again in a mount

@@ -153,6 +153,8 @@ const std::map<std::string, operation> operations = {
     {"box_metrics", shown([](state &s, const json &a) { return box(s, a).metrics(); })},
     {"start", done([](state &s, const json &a) { box(s, a).start(); })},
     {"stop", done([](state &s, const json &a) { box(s, a).stop(); })},
+    {"pause", done([](state &s, const json &a) { box(s, a).pause(get(a, "reclaim", false)); })},
+    {"resume", done([](state &s, const json &a) { box(s, a).resume(); })},
     {"remove", done([](state &s, const json &a) { s.runtime.remove(text(a, "box"), get(a, "force", false)); })},
     {"exec_start", start},
     {"exec_wait", [](state &s, const json &a) { return wait(execution(s, a)); }},

@@ -47,6 +47,8 @@ const operations: Record<string, (asked: Asked) => Promise<unknown>> = {
   list: () => runtime!.list(),
   start: async (asked) => (await box(asked)).start(),
   stop: async (asked) => (await box(asked)).stop(),
+  pause: async (asked) => (await box(asked)).pause({ reclaim: asked["reclaim"] ?? false }),
+  resume: async (asked) => (await box(asked)).resume(),
   remove: (asked) => runtime!.remove(asked["box"], given({ force: asked["force"] })),
   async exec_start({ op: _, box: __, cmd, env, stdin, ...options }) {
     const where = await box({ box: __ });

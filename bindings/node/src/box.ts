@@ -38,6 +38,10 @@ export abstract class Box implements AsyncDisposable {
   abstract start(): Promise<void>;
   /** Stops the box: SIGTERM to all its processes, SIGKILL 10 s later. It is gone then if it has auto_remove. */
   abstract stop(): Promise<void>;
+  /** Has all processes of the box stand still, until resume. With `reclaim`, the kernel takes back what it can of its memory. */
+  abstract pause(options?: { reclaim?: boolean }): Promise<void>;
+  /** Lets the processes of a paused box go on. */
+  abstract resume(): Promise<void>;
   /** Removes the box and its disk; a running one, too, unless `force` is false. */
   abstract remove(options?: { force?: boolean }): Promise<void>;
   /** The last 1,024 commands, newest first. */

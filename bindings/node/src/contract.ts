@@ -2,10 +2,11 @@
 
 import { SandboxError } from "./failure.js";
 
-/** BoxStatus is where a box is in its life: created -> running <-> stopped, or failed. */
+/** BoxStatus is where a box is in its life: created -> running <-> stopped, or running <-> paused, or failed. */
 export type BoxStatus =
   | "created"
   | "running"
+  | "paused"
   | "stopped"
   | "failed";
 
@@ -92,6 +93,8 @@ export interface BoxInfo {
   updated_at: string;
   started_at: string | null;
   stopped_at: string | null;
+  /** nil unless it is paused */
+  paused_at: string | null;
   error: Failure | null;
 }
 
@@ -99,7 +102,7 @@ export interface BoxInfo {
 export interface BoxState {
   status: BoxStatus;
   running: boolean;
-  /** of its init, on the host */
+  /** of its init, on the host, also while it is paused */
   pid: number | null;
   /** why it is stopped or failed */
   reason?: string;

@@ -123,6 +123,8 @@ class Driver:
             "box_metrics": lambda: self.box(asked).metrics(),
             "start": lambda: self.box(asked).start(),
             "stop": lambda: self.box(asked).stop(),
+            "pause": lambda: self.box(asked).pause(a("reclaim") or False),
+            "resume": lambda: self.box(asked).resume(),
             "remove": lambda: runtime.remove(asked["box"], a("force") or False),
             "exec_info": lambda: self.executions[asked["exec"]].info(),
             "exec_kill": lambda: self.executions[asked["exec"]].kill(asked.get("grace_ms", 2000) / 1000),

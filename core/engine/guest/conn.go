@@ -30,6 +30,8 @@ func (g *guest) handle(conn *wire.Conn) {
 		if err = f.Decode(&r); err == nil {
 			g.stop(conn, milliseconds(r.GraceMS))
 		}
+	case wire.TypePause, wire.TypeResume:
+		err = g.handlePause(conn, f.Type == wire.TypePause)
 	case wire.TypeExecs:
 		err = g.handleExecs(conn)
 	case wire.TypeFind, wire.TypeAwait:
@@ -53,7 +55,7 @@ func (g *guest) handle(conn *wire.Conn) {
 // kindOf classifies a failure in init.
 func kindOf(err error) fault.Kind {
 	switch {
-	case errors.Is(err, errStopping), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded):
+	case errors.Is(err, errStopping), errors.Is(err, errPaused), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded):
 		return fault.InvalidState
 	case errors.Is(err, errUnknown):
 		return fault.ExecNotFound

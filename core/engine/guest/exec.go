@@ -26,6 +26,7 @@ const timeoutGrace = 2 * time.Second
 type exec struct {
 	id      string
 	asked   wire.Start // the request; shortened after the end if it is too long to keep
+	clocks  *clocks    // of the box
 	who     user       // zero if it could not be found out
 	created time.Time
 	group   group
@@ -42,8 +43,8 @@ type exec struct {
 	left    chan struct{} // closed once the reader has disconnected
 	handed  bool          // the reader has received the descriptors
 	streams wire.Streams  // as far as its readers have told
-	timeout *time.Timer
-	killer  *time.Timer
+	timeout *clock
+	killer  *clock
 	held    *api.ExitStatus // the status to publish once the group is empty
 	dying   *time.Timer     // bounds how long that status is held back
 }
@@ -70,7 +71,7 @@ func (f *files) given() []int {
 // started, the exec has ended and its stderr has one line that says why.
 func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
 	e := &exec{
-		id: ids.Exec.New(), asked: r, created: time.Now(), kills: g.oom.count(), done: make(chan struct{}),
+		id: ids.Exec.New(), asked: r, created: time.Now(), clocks: &g.clocks, kills: g.oom.count(), done: make(chan struct{}),
 		reader: reader, left: make(chan struct{}),
 	}
 	if e.asked.Env == nil {
@@ -163,7 +164,7 @@ func (e *exec) arm(ms int64) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.timeout = time.AfterFunc(time.Duration(ms)*time.Millisecond, func() {
+	e.timeout = e.clocks.after(time.Duration(ms)*time.Millisecond, func() {
 		e.end(api.ReasonTimedOut, timeoutGrace)
 	})
 }
@@ -181,10 +182,8 @@ func (e *exec) end(reason api.Reason, grace time.Duration) bool {
 	}
 	e.last = unix.SIGTERM
 	_ = e.group.signal(unix.SIGTERM)
-	if e.killer != nil {
-		e.killer.Stop()
-	}
-	e.killer = time.AfterFunc(grace, e.kill)
+	e.killer.stop()
+	e.killer = e.clocks.after(grace, e.kill)
 	return true
 }
 
@@ -198,7 +197,7 @@ func (e *exec) hangUp(grace time.Duration) {
 		return
 	}
 	_ = e.group.signal(unix.SIGHUP)
-	time.AfterFunc(grace, e.kill)
+	e.clocks.after(grace, e.kill)
 }
 
 func (e *exec) kill() {
@@ -288,11 +287,8 @@ func (e *exec) finish(end api.ExitStatus) {
 	e.status = &end
 	close(e.done)
 	e.forgetText()
-	for _, t := range []*time.Timer{e.timeout, e.killer} {
-		if t != nil {
-			t.Stop()
-		}
-	}
+	e.timeout.stop()
+	e.killer.stop()
 	if e.handed {
 		_ = e.reader.Send(wire.TypeExited, end)
 	}
@@ -407,8 +403,8 @@ var errStopping = errors.New("the box is stopping")
 func (g *guest) add(e *exec) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stopping {
-		return errStopping
+	if err := g.busy(); err != nil {
+		return err
 	}
 	g.execs[e.id] = e
 	g.order = append(g.order, e)

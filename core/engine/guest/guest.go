@@ -45,7 +45,10 @@ type guest struct {
 	children map[int]*exec    // execs whose own process runs, by its PID
 	left     []*exec          // execs that have ended but whose groups still have processes
 	stopping bool
+	paused   bool
 	empty    chan struct{} // closed once no child is left; set by a stop that waits for that
+
+	clocks clocks // of the execs
 
 	telling sync.WaitGroup // requests that wait for an exec's end; Add needs mu and not stopping
 

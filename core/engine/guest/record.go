@@ -124,6 +124,9 @@ func (g *guest) handleEnd(conn *wire.Conn, f wire.Frame) error {
 	if err := f.Decode(&r); err != nil {
 		return err
 	}
+	if err := g.awake(); err != nil {
+		return err
+	}
 	e, err := g.find(r.ID)
 	if err != nil {
 		return err
@@ -138,6 +141,9 @@ func (g *guest) handleEnd(conn *wire.Conn, f wire.Frame) error {
 func (g *guest) handleKill(conn *wire.Conn, f wire.Frame) error {
 	var r wire.Kill
 	if err := f.Decode(&r); err != nil {
+		return err
+	}
+	if err := g.awake(); err != nil {
 		return err
 	}
 	e, err := g.find(r.ID)

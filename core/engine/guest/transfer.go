@@ -56,10 +56,10 @@ func (g *guest) startTransfer(in bool) (*exec, []int, error) {
 	// a file of the box.
 	plan := plan{path: "/proc/self/exe", dir: root, env: []string{"GOMAXPROCS=1"}, user: user{name: "root", home: "/"}}
 	defer plan.close()
-	e := &exec{id: ids.Exec.New(), created: time.Now(), done: make(chan struct{}), files: files{out: -1, err: -1, in: -1}}
-	if g.isStopping() {
+	e := &exec{id: ids.Exec.New(), created: time.Now(), clocks: &g.clocks, done: make(chan struct{}), files: files{out: -1, err: -1, in: -1}}
+	if err := g.ready(); err != nil {
 		closeAll(ours)
-		return nil, nil, errStopping
+		return nil, nil, err
 	}
 	if why := g.fork(e, plan, []string{"sandbox-init", transfer.Argument}, child); why != nil {
 		closeAll(ours)
@@ -68,10 +68,11 @@ func (g *guest) startTransfer(in bool) (*exec, []int, error) {
 	return e, ours, nil
 }
 
-func (g *guest) isStopping() bool {
+// ready returns why nothing can be started in the box now, or nil.
+func (g *guest) ready() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.stopping
+	return g.busy()
 }
 
 // transferFiles makes the pipe for the bytes and the socket for the messages.

@@ -28,6 +28,9 @@ type Box struct {
 	// Stopping says that a stop was requested. From then on, whatever ends init,
 	// the box counts as stopped and not as failed.
 	Stopping bool `json:"stopping,omitempty"`
+	// Pausing says that the box is about to be paused. Unless the status says that
+	// it is, it goes on.
+	Pausing bool `json:"pausing,omitempty"`
 }
 
 // Open returns the directory of a home's records.
@@ -54,7 +57,7 @@ func Dir(home, id string) string { return filepath.Join(home, "boxes", id) }
 // after a reboot or when the shim was killed too. It tells whether the record
 // was wrong.
 func (b *Box) Correct() bool {
-	if b.Status != api.Running || !b.Init.Ended() {
+	if !b.Status.Up() || !b.Init.Ended() {
 		return false
 	}
 	b.InitEnded("the box's init ended while no shim watched it (a reboot, or init was killed)")
@@ -81,8 +84,8 @@ func (b *Box) Fail(reason string, err error) {
 // Ended puts the box into a state in which it has no processes.
 func (b *Box) Ended(s api.BoxStatus, reason string) {
 	now := time.Now().UTC()
-	b.Status, b.Reason, b.PID, b.Init, b.Link, b.Spare, b.Stopping = s, reason, 0, process.Identity{}, "", "", false
-	b.StoppedAt, b.UpdatedAt = &now, now
+	b.Status, b.Reason, b.PID, b.Init, b.Link, b.Spare, b.Stopping, b.Pausing = s, reason, 0, process.Identity{}, "", "", false, false
+	b.StoppedAt, b.PausedAt, b.UpdatedAt = &now, nil, now
 }
 
 // Began puts the box into the state running.
@@ -90,6 +93,20 @@ func (b *Box) Began(init process.Identity) {
 	now := time.Now().UTC()
 	b.Status, b.Reason, b.Error, b.PID, b.Init = api.Running, "", nil, init.PID, init
 	b.StartedAt, b.StoppedAt, b.UpdatedAt = &now, nil, now
+}
+
+// Paused puts a running box into the state paused. One that is paused stays as it is.
+func (b *Box) Paused() {
+	if b.Status == api.Paused {
+		return
+	}
+	now := time.Now().UTC()
+	b.Status, b.Pausing, b.PausedAt, b.UpdatedAt = api.Paused, false, &now, now
+}
+
+// Resumed puts a paused box into the state running.
+func (b *Box) Resumed() {
+	b.Status, b.Pausing, b.PausedAt, b.UpdatedAt = api.Running, false, nil, time.Now().UTC()
 }
 
 // OverSince tells whether the box stopped or failed no later than t.

@@ -383,8 +383,10 @@ func (g groups) processes() []int {
 	return all
 }
 
-// kill ends every process of the box.
+// kill ends every process of the box. It thaws a paused one: the v1 freezer holds
+// even processes that were killed.
 func (g groups) kill() {
+	g.thaw()
 	for _, path := range g.all() {
 		killGroup(path)
 	}

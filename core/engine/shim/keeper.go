@@ -213,6 +213,9 @@ func (b *box) awaitEnd() {
 	b.mu.Lock()
 	ended := b.ended
 	over := ended != nil && (b.life == nil || b.life.init.Ended())
+	if over && b.life != nil {
+		groups(b.life.slot).thaw() // the v1 freezer holds even the dead, and init's end waits for them
+	}
 	b.mu.Unlock()
 	if over {
 		<-ended.noted
@@ -228,6 +231,8 @@ func (k *keeper) start(id string) (core.Record, error) {
 	switch rec := b.record(); {
 	case rec.Status == api.Running:
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is running", id)
+	case rec.Status == api.Paused:
+		return core.Record{}, fault.New(fault.InvalidState, "box %s is paused: resume it", id)
 	case len(rec.Image.Layers) == 0:
 		return core.Record{}, fault.New(fault.InvalidState, "the image of box %s is unknown, since the box's record was damaged: remove the box", id)
 	}
@@ -301,8 +306,9 @@ func unrecorded(id string, err error) error {
 
 // stopping writes to the box's record that the box is to stop, so that its end
 // counts as a stop even if another shim notes it after this one has died. If the
-// record can't be written, the stop goes on all the same. It returns the box's
-// life, nil if it has none, and its ending.
+// record can't be written, the stop goes on all the same. A paused box goes on, so
+// that its processes can end. It returns the box's life, nil if it has none, and its
+// ending.
 func (k *keeper) stopping(b *box) (*life, *ending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -311,6 +317,9 @@ func (k *keeper) stopping(b *box) (*life, *ending) {
 		if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
 			k.log.Error("record that a box is stopping", "box", b.rec.ID, "error", err)
 		}
+	}
+	if b.life != nil && (b.rec.Status == api.Paused || b.rec.Pausing) {
+		groups(b.life.slot).thaw()
 	}
 	return b.life, b.ended
 }
@@ -345,8 +354,8 @@ func (k *keeper) remove(id string, force bool) error {
 		return err
 	}
 	defer b.change.Unlock()
-	if b.record().Status == api.Running && !force {
-		return fault.New(fault.InvalidState, "box %s is running: stop it first, or use force", id)
+	if status := b.record().Status; status.Up() && !force {
+		return fault.New(fault.InvalidState, "box %s is %s: stop it first, or use force", id, status)
 	}
 	if life, ended := k.stopping(b); life != nil {
 		if conn, err := k.dialInit(id); err == nil {

@@ -186,7 +186,7 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 	case wire.TypeSettle:
 		k.pool.settle()
 		return wire.TypeDone, nil, nil
-	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox:
+	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox, wire.TypePauseBox, wire.TypeResumeBox:
 		if err := f.Decode(&r); err != nil {
 			return 0, nil, err
 		}
@@ -199,6 +199,12 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return wire.TypeRecord, rec, err
 	case wire.TypeStopBox:
 		rec, err := k.stop(r.ID, time.Duration(r.GraceMS)*time.Millisecond)
+		return wire.TypeRecord, rec, err
+	case wire.TypePauseBox:
+		rec, err := k.pause(r.ID, r.Reclaim)
+		return wire.TypeRecord, rec, err
+	case wire.TypeResumeBox:
+		rec, err := k.resume(r.ID)
 		return wire.TypeRecord, rec, err
 	}
 	return wire.TypeDone, nil, k.remove(r.ID, r.Force)

@@ -112,13 +112,16 @@ func (k *keeper) mend(b *box) {
 // removes them.
 func (k *keeper) takeOver(b *box) error {
 	rec := &b.rec
-	if rec.Status == api.Running {
+	if rec.Status.Up() {
 		h, err := process.Open(rec.Init)
 		if err == nil {
 			// init is no child of this shim; its present parent reaps it.
 			k.adopt(b, &life{slot: rec.Slot(), init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
-			if rec.Stopping {
+			switch {
+			case rec.Stopping:
 				go k.finishStop(rec.ID)
+			case rec.Pausing, rec.Status == api.Paused:
+				go k.settlePause(rec.ID)
 			}
 			return nil
 		}

@@ -15,7 +15,7 @@ const (
 	// Frames between the shim and a new init, on the socket pair that init was
 	// started with.
 	TypePrepare Type = iota + 1 // no body, with the listening socket, the directory of exec groups, the count of OOM kills, lists of tasks
-	TypeReady                   // no body: init's answer to Prepare, and to Config
+	TypeReady                   // no body: init's answer to Prepare, to Config, and to Pause and Resume
 	TypeConfig                  // Config: init serves the box from now on
 
 	// Requests to init.
@@ -50,6 +50,8 @@ const (
 	// numbers: boxes outlive the program that made them.
 	TypeDetach // Streams: on the connection of an exec: this reader leaves, and another may come
 	TypeKill   // Kill: to init, which answers with TypeExec
+	TypePause  // no body: to init, of the shim, before it freezes the commands
+	TypeResume // no body: to init, of the shim, when the commands go on
 )
 
 // Config is what an init needs to know of its box. It comes once init is prepared,

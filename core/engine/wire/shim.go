@@ -24,6 +24,10 @@ const (
 	TypeRecord // core.Record
 	TypeDone   // no body
 	TypeSwept  // Swept
+
+	// Requests that came later.
+	TypePauseBox  // BoxRequest
+	TypeResumeBox // BoxRequest
 )
 
 // Ready is what a new shim writes to the process that started it, once it
@@ -37,11 +41,12 @@ type Hello struct {
 	PID      int    `json:"pid"`
 }
 
-// BoxRequest is the body of StartBox, StopBox and RemoveBox.
+// BoxRequest is the body of StartBox, StopBox, RemoveBox, PauseBox and ResumeBox.
 type BoxRequest struct {
 	ID      string `json:"id"`
 	GraceMS int64  `json:"grace_ms,omitempty"` // StopBox
 	Force   bool   `json:"force,omitempty"`    // RemoveBox
+	Reclaim bool   `json:"reclaim,omitempty"`  // PauseBox
 }
 
 // Unpack requests a layer: the tar stream whose descriptor the frame has is

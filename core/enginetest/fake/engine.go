@@ -109,10 +109,10 @@ func (e *Engine) Start(_ context.Context, id string) (core.Record, error) {
 	return b.record, nil
 }
 
-// Stop ends the commands of a running box.
+// Stop ends the commands of a running or a paused box.
 func (e *Engine) Stop(_ context.Context, id string, grace time.Duration) (core.Record, error) {
 	e.mu.Lock()
-	b, err := e.in(id, api.Running)
+	b, err := e.up(id)
 	if err != nil {
 		e.mu.Unlock()
 		return core.Record{}, err
@@ -132,7 +132,7 @@ func (e *Engine) Stop(_ context.Context, id string, grace time.Duration) (core.R
 func (b *box) stopped() []*control {
 	now := time.Now().UTC()
 	r := &b.record
-	r.Status, r.PID, r.StoppedAt, r.UpdatedAt = api.Stopped, 0, &now, now
+	r.Status, r.PID, r.StoppedAt, r.PausedAt, r.UpdatedAt = api.Stopped, 0, &now, nil, now
 	execs := b.execs
 	b.execs = nil
 	return execs
@@ -142,8 +142,8 @@ func (b *box) stopped() []*control {
 func (e *Engine) Remove(_ context.Context, id string, force bool) error {
 	e.mu.Lock()
 	b, err := e.in(id, "")
-	if err == nil && b.record.Status == api.Running && !force {
-		err = fault.New(fault.InvalidState, "box %s is running: stop it first, or use force", id)
+	if err == nil && b.record.Status.Up() && !force {
+		err = fault.New(fault.InvalidState, "box %s is %s: stop it first, or use force", id, b.record.Status)
 	}
 	if err != nil {
 		e.mu.Unlock()
@@ -211,7 +211,7 @@ func (e *Engine) Attach(_ context.Context, boxID, execID string) (*core.Process,
 func (e *Engine) Execs(_ context.Context, id string) ([]api.Exec, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b, err := e.in(id, api.Running)
+	b, err := e.up(id)
 	if err != nil {
 		return nil, err
 	}
@@ -249,6 +249,9 @@ func (e *Engine) AwaitExec(ctx context.Context, boxID, execID string) (api.Exec,
 
 // CancelExec ends a command's process group.
 func (e *Engine) CancelExec(ctx context.Context, boxID, execID string, grace time.Duration) (api.Exec, error) {
+	if err := e.running(boxID); err != nil {
+		return api.Exec{}, err
+	}
 	c, err := e.find(boxID, execID)
 	if err != nil {
 		return api.Exec{}, err
@@ -261,6 +264,9 @@ func (e *Engine) CancelExec(ctx context.Context, boxID, execID string, grace tim
 
 // SignalExec sends a signal to a command's own process.
 func (e *Engine) SignalExec(_ context.Context, boxID, execID string, sig int) (api.Exec, error) {
+	if err := e.running(boxID); err != nil {
+		return api.Exec{}, err
+	}
 	c, err := e.find(boxID, execID)
 	if err != nil {
 		return api.Exec{}, err
@@ -271,7 +277,7 @@ func (e *Engine) SignalExec(_ context.Context, boxID, execID string, sig int) (a
 func (e *Engine) find(boxID, execID string) (*control, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b, err := e.in(boxID, api.Running)
+	b, err := e.up(boxID)
 	if err != nil {
 		return nil, err
 	}
@@ -328,6 +334,15 @@ func (e *Engine) in(id string, want api.BoxStatus) (*box, error) {
 		return nil, fault.New(fault.InvalidState, "box %s is %s, not %s", id, b.record.Status, want)
 	}
 	return b, nil
+}
+
+// up returns the box if it is running or paused. e.mu is held.
+func (e *Engine) up(id string) (*box, error) {
+	b, err := e.in(id, "")
+	if err == nil && !b.record.Status.Up() {
+		return e.in(id, api.Running)
+	}
+	return b, err
 }
 
 // forget removes the box from the map and the list. e.mu is held.

@@ -227,6 +227,9 @@ func endAll(execs []*control, grace time.Duration) {
 	late := time.After(grace)
 	for _, c := range execs {
 		c.send(syscall.SIGTERM, api.ExecFailed, api.ReasonBoxStopped)
+		if c.group != 0 {
+			_ = syscall.Kill(-c.group, syscall.SIGCONT) // the box may be paused
+		}
 	}
 	for _, c := range execs {
 		select {

@@ -7,6 +7,8 @@ static void dead_box(CBoxHandle *box) {
   SandboxCommand cmd = {"true", NULL, NULL, NULL, NULL, 0};
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_start_box(box, &err)), SAYS("box");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_stop_box(box, &err)), SAYS("box");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_pause_box(box, 0, &err)), SAYS("box");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_resume_box(box, &err)), SAYS("box");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_box_info(box, &json, &err)), SAYS("box");
   CHECK(json == NULL);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_box_metrics(box, &json, &err)), SAYS("box");

@@ -81,6 +81,15 @@ int main(void) {
   counts(runtime, "\"boxes_created_total\":1,\"boxes_failed_total\":1,\"num_running_boxes\":1,"
                   "\"total_commands_executed\":1,\"total_exec_errors\":0");
 
+  FAILS(SANDBOX_INVALID_STATE, sandbox_resume_box(box, &err));
+  WORKS(sandbox_pause_box(box, 0, &err));
+  shows(box, "\"status\":\"paused\",\"running\":false,\"pid\":");
+  FAILS(SANDBOX_INVALID_STATE, sandbox_pause_box(same, 0, &err)), SAYS("paused");
+  FAILS(SANDBOX_INVALID_STATE, sandbox_start_box(same, &err)), SAYS("resume");
+  FAILS(SANDBOX_INVALID_STATE, sandbox_execute(same, "true", NULL, NULL, NULL, &exit_code, &err)), SAYS("resume");
+  WORKS(sandbox_resume_box(same, &err));
+  shows(box, "\"paused_at\":null");
+
   FAILS(SANDBOX_INVALID_STATE, sandbox_start_box(box, &err));
   FAILS(SANDBOX_INVALID_STATE, sandbox_remove(runtime, "keeper", 0, &err));
   WORKS(sandbox_stop_box(box, &err));

@@ -38,6 +38,8 @@ int main(void) {
 
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_start_box(NULL, &err)), SAYS("box");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_stop_box(NULL, &err)), SAYS("box");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_pause_box(NULL, 0, &err)), SAYS("box");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_resume_box(NULL, &err)), SAYS("box");
   json = (char *)MARK;
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_box_info(NULL, &json, &err)), SAYS("box");
   CHECK(json == NULL);
@@ -63,6 +65,8 @@ int main(void) {
   CHECK(sandbox_create_named_box(NULL, NULL, NULL, NULL, NULL) == SANDBOX_INVALID_ARGUMENT);
   CHECK(sandbox_start_box(NULL, NULL) == SANDBOX_INVALID_ARGUMENT);
   CHECK(sandbox_stop_box(NULL, NULL) == SANDBOX_INVALID_ARGUMENT);
+  CHECK(sandbox_pause_box(NULL, 0, NULL) == SANDBOX_INVALID_ARGUMENT);
+  CHECK(sandbox_resume_box(NULL, NULL) == SANDBOX_INVALID_ARGUMENT);
   CHECK(sandbox_get(NULL, NULL, NULL, NULL) == SANDBOX_INVALID_ARGUMENT);
   CHECK(sandbox_remove(NULL, NULL, 0, NULL) == SANDBOX_INVALID_ARGUMENT);
   CHECK(sandbox_list_info(NULL, NULL, NULL) == SANDBOX_INVALID_ARGUMENT);

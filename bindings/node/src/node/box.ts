@@ -51,6 +51,14 @@ export class NativeBox extends Box {
     await this.use((handle) => this.runtime.library.wait("sandbox_stop_box", handle));
   }
 
+  async pause({ reclaim = false }: { reclaim?: boolean } = {}): Promise<void> {
+    await this.use((handle) => this.runtime.library.wait("sandbox_pause_box", handle, Number(reclaim)));
+  }
+
+  async resume(): Promise<void> {
+    await this.use((handle) => this.runtime.library.wait("sandbox_resume_box", handle));
+  }
+
   async remove({ force = true }: { force?: boolean } = {}): Promise<void> {
     if (this.#closed) throw new ClosedError("box");
     await this.runtime.remove(this.id, { force });

@@ -60,6 +60,14 @@ export class RemoteBox extends Box {
     await this.#client.call(`${this.#path}:stop`, { method: "POST" });
   }
 
+  async pause({ reclaim = false }: { reclaim?: boolean } = {}): Promise<void> {
+    await this.#client.call(`${this.#path}:pause`, { method: "POST", json: { reclaim } });
+  }
+
+  async resume(): Promise<void> {
+    await this.#client.call(`${this.#path}:resume`, { method: "POST" });
+  }
+
   async remove({ force = true }: { force?: boolean } = {}): Promise<void> {
     if (this.#closed) throw new ClosedError("box");
     await this.runtime.remove(this.id, { force });

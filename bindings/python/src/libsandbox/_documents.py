@@ -151,10 +151,11 @@ FAILURES: dict[int, type[SandboxError]] = {
 
 
 class BoxStatus(Word):
-    """BoxStatus is where a box is in its life: created -> running <-> stopped, or failed."""
+    """BoxStatus is where a box is in its life: created -> running <-> stopped, or running <-> paused, or failed."""
 
     CREATED = "created"
     RUNNING = "running"
+    PAUSED = "paused"
     STOPPED = "stopped"
     FAILED = "failed"
 
@@ -238,6 +239,7 @@ class BoxInfo:
     updated_at: datetime
     started_at: datetime | None
     stopped_at: datetime | None
+    paused_at: datetime | None  # None unless it is paused
     error: Failure | None
 
     @classmethod
@@ -264,6 +266,7 @@ class BoxInfo:
             updated_at=time(document["updated_at"]),
             started_at=maybe(time, document.get("started_at")),
             stopped_at=maybe(time, document.get("stopped_at")),
+            paused_at=maybe(time, document.get("paused_at")),
             error=maybe(Failure.parse, document.get("error")),
         )
 
@@ -274,7 +277,7 @@ class BoxState:
 
     status: BoxStatus
     running: bool
-    pid: int | None  # of its init, on the host
+    pid: int | None  # of its init, on the host, also while it is paused
     reason: str | None  # why it is stopped or failed
 
     @classmethod

@@ -68,6 +68,8 @@ FALLIBLE: dict[str, tuple[Any, ...]] = {
     "create_box": (_HANDLE, _TEXT, _OUT_HANDLE),
     "create_named_box": (_HANDLE, _TEXT, _TEXT, _OUT_HANDLE),
     "start_box": (_HANDLE,),
+    "pause_box": (_HANDLE, ctypes.c_int),
+    "resume_box": (_HANDLE,),
     "stop_box": (_HANDLE,),
     "get": (_HANDLE, _TEXT, _OUT_HANDLE),
     "remove": (_HANDLE, _TEXT, _INT),

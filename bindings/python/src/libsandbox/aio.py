@@ -189,6 +189,14 @@ class AsyncBox(_Closing):
         """See Box.stop."""
         await acall(self._sync.stop)
 
+    async def pause(self, reclaim: bool = False) -> None:
+        """See Box.pause."""
+        await acall(lambda: self._sync.pause(reclaim))
+
+    async def resume(self) -> None:
+        """See Box.resume."""
+        await acall(self._sync.resume)
+
     async def remove(self, force: bool = True) -> None:
         """See Box.remove."""
         await acall(lambda: self._sync.remove(force))

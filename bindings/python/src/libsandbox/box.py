@@ -72,6 +72,21 @@ class Box:
         with self._second() as pointer:
             call(lambda: library().call("stop_box", pointer))
 
+    def pause(self, reclaim: bool = False) -> None:
+        """Has all processes of the box stand still, until resume. Their timeouts wait, their readers too.
+
+        With reclaim, the kernel takes back what it can of the box's memory. Raises TimeoutError (a process waits
+        in the kernel, as for a disk), UnsupportedError (reclaim, where the kernel can't).
+        """
+        given = int(_check.typed("reclaim", reclaim, bool))
+        with self._second() as pointer:
+            call(lambda: library().call("pause_box", pointer, given))
+
+    def resume(self) -> None:
+        """Lets the processes of a paused box go on."""
+        with self._second() as pointer:
+            call(lambda: library().call("resume_box", pointer))
+
     def remove(self, force: bool = True) -> None:
         """Removes the box and closes this. One that runs is removed only with force."""
         self._runtime.remove(self.id, force=force)

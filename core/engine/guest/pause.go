@@ -1,0 +1,47 @@
+package guest
+
+import (
+	"errors"
+
+	"sandbox/core/engine/wire"
+)
+
+// errPaused is the failure of a request that needs processes of the box to run.
+var errPaused = errors.New("the box is paused: resume it")
+
+// busy returns why nothing can be started in the box now, or nil. g.mu is held.
+func (g *guest) busy() error {
+	switch {
+	case g.stopping:
+		return errStopping
+	case g.paused:
+		return errPaused
+	}
+	return nil
+}
+
+// awake returns errPaused while the box is paused.
+func (g *guest) awake() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.paused {
+		return errPaused
+	}
+	return nil
+}
+
+// handlePause prepares the box to be paused, or lets it go on: nothing new is
+// started and all clocks of execs stand still until it is resumed. The shim
+// freezes the processes, after the answer; init itself goes on, for those who
+// list execs and measure the box. Both may be asked for twice.
+func (g *guest) handlePause(conn *wire.Conn, paused bool) error {
+	g.mu.Lock() // a command that is being started has been started then
+	g.paused = paused
+	if paused {
+		g.clocks.pause()
+	} else {
+		g.clocks.resume()
+	}
+	g.mu.Unlock()
+	return conn.Send(wire.TypeReady, nil)
+}
