@@ -49,7 +49,7 @@ export const t = {
     create: "Create box",
     search: "Search boxes",
     filter: "State",
-    states: { all: "All", created: "Created", running: "Running", stopped: "Stopped", failed: "Failed" },
+    states: { all: "All", created: "Created", running: "Running", paused: "Paused", stopped: "Stopped", failed: "Failed" },
     columns: {
       name: "Name",
       state: "State",
@@ -68,6 +68,8 @@ export const t = {
     noMatchTodo: "Change the search or the filter.",
     start: "Start",
     stop: "Stop",
+    pause: "Pause",
+    resume: "Resume",
     remove: "Remove",
     open: "Terminal",
     of: (what: string, name: string) => `${what} ${name}`,

@@ -15,7 +15,7 @@ import { Confirm, Empty, Problem, State, useAct } from "../ui/parts.js";
 import { Virtual } from "../ui/virtual.js";
 import { CreateBox } from "./create.js";
 
-const states = ["all", "running", "stopped", "created", "failed"] as const;
+const states = ["all", "running", "paused", "stopped", "created", "failed"] as const;
 
 /** Boxes lists boxes by a search and a filter, and has what can be done with each. */
 export function Boxes(): JSX.Element {
@@ -198,11 +198,15 @@ function Row({
   );
 }
 
+/** Verb is what can be done to a box with one click. */
+type Verb = "start" | "stop" | "pause" | "resume";
+
 /** Actions are the buttons of a box. */
 export function Actions({ box: b, again, remove }: { box: BoxInfo; again: () => void; remove: (b: BoxInfo) => void }): JSX.Element {
   const { busy, failure, run } = useAct();
   const [name, runs] = [visible(b.name ?? b.id), b.status === "running"];
-  const change = (verb: string) => () =>
+  const verbs: Verb[] = runs ? ["pause", "stop"] : b.status === "paused" ? ["resume", "stop"] : ["start"];
+  const change = (verb: Verb) => () =>
     void run(async () => {
       await box(b.id, `:${verb}`, { method: "POST" });
       again();
@@ -219,15 +223,11 @@ export function Actions({ box: b, again, remove }: { box: BoxInfo; again: () => 
           {t.boxes.open}
         </a>
       )}
-      {runs ? (
-        <button type="button" class="small" disabled={busy} aria-label={t.boxes.of(t.boxes.stop, name)} onClick={change("stop")}>
-          {t.boxes.stop}
+      {verbs.map((verb) => (
+        <button key={verb} type="button" class="small" disabled={busy} aria-label={t.boxes.of(t.boxes[verb], name)} onClick={change(verb)}>
+          {t.boxes[verb]}
         </button>
-      ) : (
-        <button type="button" class="small" disabled={busy} aria-label={t.boxes.of(t.boxes.start, name)} onClick={change("start")}>
-          {t.boxes.start}
-        </button>
-      )}
+      ))}
       <button type="button" class="small danger" aria-label={t.boxes.of(t.boxes.remove, name)} onClick={() => remove(b)}>
         {t.boxes.remove}
       </button>
