@@ -59,7 +59,12 @@ type Boxes interface {
 	Shell(ctx context.Context, ref string, o client.TerminalOptions) (Command, error)
 
 	Upload(ctx context.Context, ref string, u client.Upload, content io.Reader) (api.Uploaded, error)
-	Download(ctx context.Context, ref, path string, tar bool) (*client.Download, error)
+	Download(ctx context.Context, ref string, o options.Download) (*client.Download, error)
+	StatFile(ctx context.Context, ref string, o options.StatFile) (api.File, error)
+	ListFiles(ctx context.Context, ref string, o options.ListFiles) (api.Files, error)
+	MakeDirectory(ctx context.Context, ref string, o options.MakeDirectory) (api.MadeDirectory, error)
+	MoveFile(ctx context.Context, ref string, o options.MoveFile) (api.File, error)
+	RemoveFile(ctx context.Context, ref string, o options.RemoveFile) (api.RemovedFiles, error)
 
 	// Metrics returns what was counted since the boxes were opened, and how many
 	// of them run, whoever made them.

@@ -108,16 +108,46 @@ func (h hostBoxes) Upload(ctx context.Context, ref string, u client.Upload, cont
 	if err != nil {
 		return api.Uploaded{}, err
 	}
-	return b.Upload(ctx, core.Upload{Dest: u.Dest, Name: u.Name, Mode: u.Mode, Tar: u.Tar}, content)
+	return b.Upload(ctx, core.Upload{Dest: u.Dest, Name: u.Name, Mode: u.Mode, Tar: u.Tar, User: u.User}, content)
 }
 
-func (h hostBoxes) Download(ctx context.Context, ref, path string, tar bool) (*client.Download, error) {
+func (h hostBoxes) Download(ctx context.Context, ref string, o options.Download) (*client.Download, error) {
 	b, err := h.box(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	d, err := b.Download(ctx, path, tar)
+	d, err := b.Download(ctx, o)
 	return (*client.Download)(d), err
+}
+
+func (h hostBoxes) StatFile(ctx context.Context, ref string, o options.StatFile) (api.File, error) {
+	return onFiles(ctx, h, ref, o, (*core.Box).StatFile)
+}
+
+func (h hostBoxes) ListFiles(ctx context.Context, ref string, o options.ListFiles) (api.Files, error) {
+	return onFiles(ctx, h, ref, o, (*core.Box).ListFiles)
+}
+
+func (h hostBoxes) MakeDirectory(ctx context.Context, ref string, o options.MakeDirectory) (api.MadeDirectory, error) {
+	return onFiles(ctx, h, ref, o, (*core.Box).MakeDirectory)
+}
+
+func (h hostBoxes) MoveFile(ctx context.Context, ref string, o options.MoveFile) (api.File, error) {
+	return onFiles(ctx, h, ref, o, (*core.Box).MoveFile)
+}
+
+func (h hostBoxes) RemoveFile(ctx context.Context, ref string, o options.RemoveFile) (api.RemovedFiles, error) {
+	return onFiles(ctx, h, ref, o, (*core.Box).RemoveFile)
+}
+
+// onFiles calls do with a box.
+func onFiles[O, T any](ctx context.Context, h hostBoxes, ref string, o O, do func(*core.Box, context.Context, O) (T, error)) (T, error) {
+	b, err := h.box(ctx, ref)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return do(b, ctx, o)
 }
 
 // Keep fails: the boxes are tied to this process, however it ends.

@@ -12,6 +12,7 @@ import (
 	"sandbox/backend"
 	"sandbox/client"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 	"sandbox/hostcopy"
 )
 
@@ -102,9 +103,9 @@ func (c copying) at(p place) hostcopy.Box { return backend.Files{On: c.boxes, Re
 // toOutput writes the content of a file to standard output, or a directory as a
 // tar.
 func (c copying) toOutput(ctx context.Context, from place) error {
-	d, err := c.boxes.Download(ctx, from.box, from.path, false)
+	d, err := c.boxes.Download(ctx, from.box, options.Download{Path: from.path})
 	if fault.Is(err, fault.IsDirectory) {
-		d, err = c.boxes.Download(ctx, from.box, from.path, true)
+		d, err = c.boxes.Download(ctx, from.box, options.Download{Path: from.path, Tar: true})
 	}
 	if err != nil {
 		return err

@@ -156,7 +156,7 @@ func ExampleClient_Upload() {
 	if _, err := c.Upload(ctx, box.ID, client.Upload{Dest: dest}, strings.NewReader("remember the milk\n")); err != nil {
 		log.Fatal(err)
 	}
-	file, err := c.Download(ctx, box.ID, dest, false)
+	file, err := c.Download(ctx, box.ID, options.Download{Path: dest})
 	if err != nil {
 		log.Fatal(err)
 	}

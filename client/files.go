@@ -9,9 +9,12 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"sandbox/api"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // Upload says where in a box content goes.
@@ -23,6 +26,9 @@ type Upload struct {
 	Mode *int // permission bits; nil means those of the file that is there, or 0644
 	// Tar says that the content is a tar. Its entries go into the directory Dest.
 	Tar bool
+	// User is the user of the box whose rights count and who owns what is made,
+	// as in [options.Exec]; "" for the box's root.
+	User string
 }
 
 // Upload streams content into a file of a running box. Errors: BoxNotFound,
@@ -62,6 +68,9 @@ func (u Upload) form() (head, tail io.Reader, contentType string, err error) {
 	if u.Tar {
 		field("archive", "tar")
 	}
+	if u.User != "" {
+		field("user", u.User)
+	}
 	if err == nil {
 		_, err = form.CreateFormFile("file", u.Name)
 	}
@@ -95,17 +104,20 @@ func (r *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Download opens a file of a running box or, with tar, a file or directory as a
-// tar. Errors: BoxNotFound, FileNotFound, IsDirectory (without tar),
-// InvalidState (not running).
-func (c *Client) Download(ctx context.Context, box, file string, tar bool) (*Download, error) {
+// Download opens a file of a running box, or a file or directory as a tar.
+// Errors: BoxNotFound, FileNotFound, IsDirectory (not as a tar), InvalidState (not
+// running), PermissionDenied (the user lacks the right).
+func (c *Client) Download(ctx context.Context, box string, o options.Download) (*Download, error) {
 	path, err := c.boxPath(box, "", "files", "download")
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]string{"path": file}
-	if tar {
+	body := map[string]string{"path": o.Path}
+	if o.Tar {
 		body["archive"] = "tar"
+	}
+	if o.User != "" {
+		body["user"] = o.User
 	}
 	resp, err := c.send(ctx, request{method: http.MethodPost, path: path, body: body, again: true})
 	if err != nil {
@@ -116,4 +128,86 @@ func (c *Client) Download(ctx context.Context, box, file string, tar bool) (*Dow
 		d.Name = params["filename"]
 	}
 	return d, nil
+}
+
+// StatFile looks at a file of a running box. It does not follow a link that the
+// path leads to. Errors: BoxNotFound, FileNotFound, InvalidState (not running),
+// PermissionDenied (the user lacks the right).
+func (c *Client) StatFile(ctx context.Context, box string, o options.StatFile) (file api.File, err error) {
+	err = c.files(ctx, request{method: http.MethodGet, query: onFile(o.Path, o.User), again: true}, box, "stat", &file)
+	return file, err
+}
+
+// ListFiles returns a page of the files below a directory of a running box.
+// Errors: those of StatFile.
+func (c *Client) ListFiles(ctx context.Context, box string, o options.ListFiles) (page api.Files, err error) {
+	query := onFile(o.Path, o.User)
+	for name, n := range map[string]int{"depth": o.Depth, "page_size": o.PageSize} {
+		if n != 0 {
+			query.Set(name, strconv.Itoa(n))
+		}
+	}
+	if o.PageToken != "" {
+		query.Set("page_token", o.PageToken)
+	}
+	err = c.files(ctx, request{method: http.MethodGet, query: query, again: true}, box, "list", &page)
+	return page, err
+}
+
+// MakeDirectory makes a directory in a running box, and what is missing on its
+// path. Errors: those of StatFile, InvalidArgument (a file is in the way).
+func (c *Client) MakeDirectory(ctx context.Context, box string, o options.MakeDirectory) (made api.MadeDirectory, err error) {
+	body := map[string]string{"path": o.Path}
+	if o.Mode != nil {
+		body["mode"] = fmt.Sprintf("%04o", *o.Mode)
+	}
+	if o.User != "" {
+		body["user"] = o.User
+	}
+	err = c.files(ctx, request{method: http.MethodPost, body: body}, box, "mkdir", &made)
+	return made, err
+}
+
+// MoveFile gives a file of a running box another path. It replaces a file that has
+// this path, but no directory that is not empty. Errors: those of StatFile,
+// InvalidArgument (another file system, a directory that is not empty).
+func (c *Client) MoveFile(ctx context.Context, box string, o options.MoveFile) (file api.File, err error) {
+	body := map[string]string{"from": o.From, "to": o.To}
+	if o.User != "" {
+		body["user"] = o.User
+	}
+	err = c.files(ctx, request{method: http.MethodPost, body: body}, box, "move", &file)
+	return file, err
+}
+
+// RemoveFile removes a file or a directory of a running box. What it removed before
+// it failed is gone. Errors: those of StatFile, InvalidArgument (a directory that
+// is not empty, without Recursive).
+func (c *Client) RemoveFile(ctx context.Context, box string, o options.RemoveFile) (removed api.RemovedFiles, err error) {
+	query := onFile(o.Path, o.User)
+	if o.Recursive {
+		query.Set("recursive", "true")
+	}
+	err = c.files(ctx, request{method: http.MethodDelete, query: query}, box, "", &removed)
+	return removed, err
+}
+
+// files sends a request about files of a box.
+func (c *Client) files(ctx context.Context, r request, box, verb string, out any) (err error) {
+	if r.path, err = c.boxPath(box, "", "files"); err != nil {
+		return err
+	}
+	if verb != "" {
+		r.path += ":" + verb
+	}
+	return c.call(ctx, r, out)
+}
+
+// onFile returns the query of a request about one path.
+func onFile(path, user string) url.Values {
+	query := url.Values{"path": {path}}
+	if user != "" {
+		query.Set("user", user)
+	}
+	return query
 }

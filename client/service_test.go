@@ -325,6 +325,54 @@ func TestServiceTerminal(t *testing.T) {
 	}
 }
 
+func TestServiceFilesInPlace(t *testing.T) {
+	t.Parallel()
+	c := service(t)
+	ctx := t.Context()
+	box(t, c, "a")
+	mode, user := 0o2750, "1000"
+	made := must[api.MadeDirectory](t)(c.MakeDirectory(ctx, "a", options.MakeDirectory{Path: "/d/with space+é&", Mode: &mode}))
+	members.Equal(t, "a directory", members.Of{"created": {made.Created, true}, "mode": {made.Mode.String(), "2750"}, "path": {made.Path, "/d/with space+é&"}})
+	must[api.Uploaded](t)(c.Upload(ctx, "a", client.Upload{Dest: "/tmp/f", User: user}, strings.NewReader("12345")))
+	moved := must[api.File](t)(c.MoveFile(ctx, "a", options.MoveFile{From: "/tmp/f", To: made.Path + "/g"}))
+	stat := must[api.File](t)(c.StatFile(ctx, "a", options.StatFile{Path: moved.Path}))
+	members.Equal(t, "a file", members.Of{"size": {stat.Size, 5}, "uid": {stat.UID, 1000}, "name": {stat.Name, "g"}, "the same": {stat, moved}})
+	o, names := options.ListFiles{Path: "/d", Depth: 2, PageSize: 1}, []string{}
+	for {
+		page := must[api.Files](t)(c.ListFiles(ctx, "a", o))
+		for _, f := range page.Files {
+			names = append(names, f.Name)
+		}
+		if page.NextPageToken == nil {
+			break
+		}
+		o.PageToken = *page.NextPageToken
+	}
+	if want := []string{"with space+é&", "g"}; !slices.Equal(names, want) {
+		t.Errorf("listed %q, want %q", names, want)
+	}
+	for what, failed := range map[string]struct {
+		err  error
+		kind fault.Kind
+	}{
+		"stat of nothing":     {second(c.StatFile(ctx, "a", options.StatFile{Path: "/nope"})), fault.FileNotFound},
+		"list as another":     {second(c.ListFiles(ctx, "a", options.ListFiles{Path: made.Path, User: user})), fault.PermissionDenied},
+		"mkdir as another":    {second(c.MakeDirectory(ctx, "a", options.MakeDirectory{Path: "/etc/d", User: user})), fault.PermissionDenied},
+		"move as another":     {second(c.MoveFile(ctx, "a", options.MoveFile{From: "/etc/passwd", To: "/tmp/p", User: user})), fault.PermissionDenied},
+		"download as another": {second(c.Download(ctx, "a", options.Download{Path: stat.Path, User: user})), fault.PermissionDenied},
+		"a full directory":    {second(c.RemoveFile(ctx, "a", options.RemoveFile{Path: "/d"})), fault.InvalidArgument},
+		"remove as another":   {second(c.RemoveFile(ctx, "a", options.RemoveFile{Path: "/d", Recursive: true, User: user})), fault.PermissionDenied},
+		"up":                  {second(c.RemoveFile(ctx, "a", options.RemoveFile{Path: "/d/.."})), fault.InvalidArgument},
+		"no box":              {second(c.StatFile(ctx, "nope", options.StatFile{Path: "/"})), fault.BoxNotFound},
+	} {
+		if !fault.Is(failed.err, failed.kind) {
+			t.Errorf("%s: %v", what, failed.err)
+		}
+	}
+	removed := must[api.RemovedFiles](t)(c.RemoveFile(ctx, "a", options.RemoveFile{Path: "/d", Recursive: true}))
+	members.Equal(t, "removed", members.Of{"path": {removed.Path, "/d"}, "files": {removed.Removed, 3}})
+}
+
 func TestServiceFiles(t *testing.T) {
 	t.Parallel()
 	c := service(t)
@@ -335,13 +383,13 @@ func TestServiceFiles(t *testing.T) {
 	if made.Dest != `/new/od"d né` || made.Size != int64(len(content)) {
 		t.Errorf("%+v", made)
 	}
-	d := must[*client.Download](t)(c.Download(ctx, "a", made.Dest, false))
+	d := must[*client.Download](t)(c.Download(ctx, "a", options.Download{Path: made.Dest}))
 	got := must[[]byte](t)(io.ReadAll(d))
 	if d.Close(); string(got) != content || d.Size != int64(len(content)) || d.Name != `od"d né` {
 		t.Errorf("%d bytes of %d, name %q", len(got), d.Size, d.Name)
 	}
 	sh(t, c, "head -c 100000000 /dev/zero >/big")
-	d = must[*client.Download](t)(c.Download(ctx, "a", "/big", false))
+	d = must[*client.Download](t)(c.Download(ctx, "a", options.Download{Path: "/big"}))
 	sh(t, c, ": >/big")
 	if n, err := io.Copy(io.Discard, d); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("of a file that was cut %d bytes came, and %v", n, err)
@@ -351,9 +399,9 @@ func TestServiceFiles(t *testing.T) {
 		err  error
 		kind fault.Kind
 	}{
-		"a directory":   {second(c.Download(ctx, "a", "/new", false)), fault.IsDirectory},
-		"nothing":       {second(c.Download(ctx, "a", "/nope", true)), fault.FileNotFound},
-		"relative":      {second(c.Download(ctx, "a", "x", false)), fault.InvalidArgument},
+		"a directory":   {second(c.Download(ctx, "a", options.Download{Path: "/new"})), fault.IsDirectory},
+		"nothing":       {second(c.Download(ctx, "a", options.Download{Path: "/nope", Tar: true})), fault.FileNotFound},
+		"relative":      {second(c.Download(ctx, "a", options.Download{Path: "x"})), fault.InvalidArgument},
 		"no box":        {second(c.Upload(ctx, "nope", client.Upload{Dest: "/x", Name: "x"}, zeros{})), fault.BoxNotFound},
 		"relative dest": {second(c.Upload(ctx, "a", client.Upload{Dest: "x", Name: "x"}, strings.NewReader("x"))), fault.InvalidArgument},
 		"no tar":        {second(c.Upload(ctx, "a", client.Upload{Dest: "/x", Name: "x", Tar: true}, strings.NewReader("x"))), fault.InvalidArgument},

@@ -156,6 +156,31 @@ func (b *Box) Upload(ctx context.Context, u Upload, content io.Reader) (api.Uplo
 }
 
 // Download opens a file of the box, or a directory as a tar; see [Files].
-func (b *Box) Download(ctx context.Context, path string, asTar bool) (*Download, error) {
-	return b.r.engine.Download(ctx, b.id, path, asTar)
+func (b *Box) Download(ctx context.Context, o options.Download) (*Download, error) {
+	return b.r.engine.Download(ctx, b.id, o)
+}
+
+// StatFile looks at a file of the box; see [Files].
+func (b *Box) StatFile(ctx context.Context, o options.StatFile) (api.File, error) {
+	return b.r.engine.StatFile(ctx, b.id, o)
+}
+
+// ListFiles returns a page of the files below a directory of the box; see [Files].
+func (b *Box) ListFiles(ctx context.Context, o options.ListFiles) (api.Files, error) {
+	return b.r.engine.ListFiles(ctx, b.id, o)
+}
+
+// MakeDirectory makes a directory in the box; see [Files].
+func (b *Box) MakeDirectory(ctx context.Context, o options.MakeDirectory) (api.MadeDirectory, error) {
+	return b.r.engine.MakeDirectory(ctx, b.id, o)
+}
+
+// MoveFile gives a file of the box another path; see [Files].
+func (b *Box) MoveFile(ctx context.Context, o options.MoveFile) (api.File, error) {
+	return b.r.engine.MoveFile(ctx, b.id, o)
+}
+
+// RemoveFile removes a file or a directory of the box; see [Files].
+func (b *Box) RemoveFile(ctx context.Context, o options.RemoveFile) (api.RemovedFiles, error) {
+	return b.r.engine.RemoveFile(ctx, b.id, o)
 }

@@ -91,16 +91,31 @@ type Execs interface {
 	SignalExec(ctx context.Context, boxID, execID string, sig int) (api.Exec, error)
 }
 
-// Files is the part of an [Engine] that copies files into and out of running
-// boxes. A path is resolved inside the box, with the rights of the box's root
-// user, and can't lead out of the box. Errors: BoxNotFound, InvalidState,
-// Engine, FileNotFound, IsDirectory, InvalidArgument, Storage (the box's disk).
+// Files is the part of an [Engine] that works on the files of running boxes. A
+// path is resolved inside the box, with the rights of a user of the box, by default
+// its root, and can't lead out of the box. Errors: BoxNotFound, InvalidState,
+// Engine, FileNotFound, IsDirectory, InvalidArgument (also a user that the box does
+// not have), PermissionDenied (the user lacks the right), Storage (the box's disk),
+// Unsupported (the box's init is too old for the method or for a user).
 type Files interface {
 	// Upload reads content to EOF and writes it as a file, or as the files of a
 	// tar. An error that content returns is returned unchanged.
 	Upload(ctx context.Context, boxID string, u Upload, content io.Reader) (api.Uploaded, error)
 	// Download opens a file of a box, or a directory as a tar.
-	Download(ctx context.Context, boxID, path string, asTar bool) (*Download, error)
+	Download(ctx context.Context, boxID string, o options.Download) (*Download, error)
+	// StatFile looks at a file. It does not follow a link that the path leads to.
+	StatFile(ctx context.Context, boxID string, o options.StatFile) (api.File, error)
+	// ListFiles returns a page of the files below a directory. It follows the
+	// links on the way to the directory, and none below it.
+	ListFiles(ctx context.Context, boxID string, o options.ListFiles) (api.Files, error)
+	// MakeDirectory makes a directory. One that is there already is left as it is.
+	MakeDirectory(ctx context.Context, boxID string, o options.MakeDirectory) (api.MadeDirectory, error)
+	// MoveFile gives a file another path and returns it from there. It replaces a
+	// file that has this path, but no directory that is not empty.
+	MoveFile(ctx context.Context, boxID string, o options.MoveFile) (api.File, error)
+	// RemoveFile removes a file or a directory, and follows no link. What it
+	// removed before it failed is gone.
+	RemoveFile(ctx context.Context, boxID string, o options.RemoveFile) (api.RemovedFiles, error)
 }
 
 // Upload says where content is written in a box, and how.
@@ -110,7 +125,7 @@ type Upload struct {
 	// existing file is replaced in one step, and only when all of the content
 	// has arrived; it keeps its owner, and its mode unless a mode is given. An
 	// existing symbolic link is replaced and not followed. A new file belongs
-	// to the box's root user.
+	// to User, and so does a replaced one unless that is the box's root.
 	Dest string `json:"dest"`
 	Name string `json:"name,omitempty"` // one element of a path
 	Mode *int   `json:"mode,omitempty"` // permission bits, up to 07777; else 0644
@@ -121,8 +136,11 @@ type Upload struct {
 	LateMode func() *int `json:"-"`
 	// Tar says that the content is a tar, whose entries are written into the
 	// directory Dest. The owners that the tar names are ignored: all files
-	// belong to the box's root user.
+	// belong to User.
 	Tar bool `json:"tar,omitempty"`
+	// User is the user whose rights count and who owns what is made, as in
+	// [options.Exec]; "" for the box's root.
+	User string `json:"user,omitempty"`
 }
 
 // Download is a file that streams out of a box. One goroutine reads it, and it

@@ -8,6 +8,7 @@ import (
 
 	"sandbox/core/document"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // download streams a file out of a box or, as a tar, a file or a directory.
@@ -19,6 +20,7 @@ func (s *Server) download(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Path    *string `json:"path"`
 		Archive *string `json:"archive"`
+		User    string  `json:"user"`
 	}
 	var p document.Problems
 	if doc != nil {
@@ -31,7 +33,7 @@ func (s *Server) download(w http.ResponseWriter, r *request) error {
 	if err := p.Err(fault.InvalidArgument); err != nil {
 		return err
 	}
-	return s.sendFile(w, r, *body.Path, body.Archive != nil)
+	return s.sendFile(w, r, options.Download{Path: *body.Path, Tar: body.Archive != nil, User: body.User})
 }
 
 // getFile streams a file, or a tar, which the query names.
@@ -47,22 +49,22 @@ func (s *Server) getFile(w http.ResponseWriter, r *request) error {
 	if err := p.Err(fault.InvalidArgument); err != nil {
 		return err
 	}
-	return s.sendFile(w, r, query.Get("path"), asTar)
+	return s.sendFile(w, r, options.Download{Path: query.Get("path"), Tar: asTar, User: query.Get("user")})
 }
 
 // sendFile streams a file of a box to the client.
-func (s *Server) sendFile(w http.ResponseWriter, r *request, path string, asTar bool) error {
+func (s *Server) sendFile(w http.ResponseWriter, r *request, o options.Download) error {
 	box, err := s.box(r)
 	if err != nil {
 		return err
 	}
-	file, err := box.Download(r.Context(), path, asTar)
+	file, err := box.Download(r.Context(), o)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	kind := "application/octet-stream"
-	if asTar {
+	if o.Tar {
 		kind = "application/x-tar"
 	}
 	header := w.Header()

@@ -79,7 +79,7 @@ func (s *Server) putFile(w http.ResponseWriter, r *request) error {
 	}
 	var p document.Problems
 	p.Required("path", query.Has("path"))
-	to := core.Upload{Dest: query.Get("path")}
+	to := core.Upload{Dest: query.Get("path"), User: query.Get("user")}
 	if query.Has("mode") {
 		to.Mode, err = octal(query.Get("mode"))
 		p.When(err != nil, "mode", "value", notOctal)
@@ -190,8 +190,8 @@ func (f *form) next() (*multipart.Part, error) {
 // field reads a field other than file.
 func (f *form) field(part *multipart.Part) error {
 	name := part.FormName()
-	if name != "dest" && name != "mode" && name != "archive" {
-		return document.Malformed(brief(name), "unknown", "is not a field of an upload, which has file, dest, mode and archive")
+	if name != "dest" && name != "mode" && name != "archive" && name != "user" {
+		return document.Malformed(brief(name), "unknown", "is not a field of an upload, which has file, dest, mode, archive and user")
 	}
 	b, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
@@ -203,6 +203,9 @@ func (f *form) field(part *multipart.Part) error {
 	switch name {
 	case "dest":
 		f.to.Dest = string(b)
+		return nil
+	case "user":
+		f.to.User = string(b)
 		return nil
 	case "archive":
 		if f.to.Tar = string(b) == "tar"; !f.to.Tar {

@@ -764,6 +764,72 @@ SandboxErrorCode sandbox_copy_out(CBoxHandle *box, const char *box_path, const c
                                   SandboxProgressCallback callback, void *user_data,
                                   CSandboxError *err);
 
+/*
+ * The functions below work on the files of a box that runs, where they are.
+ *
+ * path, from, to: absolute and UTF-8, without "..". They are resolved in the box,
+ *   so no link leads out of it.
+ * user: whose rights count and who owns what is made: a name or id of the box,
+ *   with :group if wanted. NULL is the box's root.
+ * *out_json: release with sandbox_free_string.
+ *
+ * A file is a document with name, path, type ("file", "directory", "symlink",
+ * "fifo", "socket", "char_device", "block_device"), size, mode (octal, as in
+ * "0755"), uid, gid, owner and group (names of the box's, or null), modified_at,
+ * and target of a symlink. Where a path or target is not UTF-8, its exact bytes
+ * are in path_base64 or target_base64.
+ *
+ * One thread a handle. No program of the box is needed. Errors:
+ * SANDBOX_NOT_FOUND (the box, the path), SANDBOX_INVALID_STATE (the box does not
+ * run), SANDBOX_INVALID_ARGUMENT (a path, a user that the box does not have),
+ * SANDBOX_PERMISSION_DENIED (the user lacks the right), SANDBOX_STORAGE (the
+ * box's disk), SANDBOX_UNSUPPORTED (the box was started by an older version).
+ */
+
+/* One file. A symlink that the path leads to is not followed. */
+SandboxErrorCode sandbox_file_stat(CBoxHandle *box, const char *path, const char *user,
+                                   char **out_json, CSandboxError *err);
+
+/*
+ * A page of the files below a directory, in the order of their paths:
+ * {"files":[...],"next_page_token":...}. Links below it are not followed. A file
+ * has "unreadable":true if it is a directory that the user may not read and that
+ * was to be listed.
+ *
+ * depth: levels of directories, 1 to 64; 0 is 1.
+ * page_size: 1 to 10,000; 0 is 10,000.
+ * page_token: next_page_token of the page before, which is null on the last one;
+ *   NULL for the first page.
+ */
+SandboxErrorCode sandbox_file_list(CBoxHandle *box, const char *path, int depth, int page_size,
+                                   const char *page_token, const char *user, char **out_json,
+                                   CSandboxError *err);
+
+/*
+ * Makes a directory, and those missing on the way to it. The document is the
+ * directory's, with "created": false if it was there already.
+ *
+ * mode: permission bits of the directory itself, if it is made; -1 is 0755.
+ */
+SandboxErrorCode sandbox_file_make_dir(CBoxHandle *box, const char *path, int mode,
+                                       const char *user, char **out_json, CSandboxError *err);
+
+/*
+ * Gives a file another path, and returns its document from there. A file that has
+ * this path is replaced, a directory only by another one and if it is empty.
+ * SANDBOX_INVALID_ARGUMENT also where it would move to another file system.
+ */
+SandboxErrorCode sandbox_file_move(CBoxHandle *box, const char *from, const char *to,
+                                   const char *user, char **out_json, CSandboxError *err);
+
+/*
+ * Removes a file, or a directory; one that is not empty if recursive is not 0:
+ * {"path":...,"removed":n}. No link is followed, and what is mounted below it, as a
+ * volume, is not removed. What was removed before a failure is gone.
+ */
+SandboxErrorCode sandbox_file_remove(CBoxHandle *box, const char *path, int recursive,
+                                     const char *user, char **out_json, CSandboxError *err);
+
 /* ---- Images ---- */
 
 /*

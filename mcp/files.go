@@ -11,6 +11,7 @@ import (
 	"sandbox/client"
 	"sandbox/core/document"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // readArguments are the arguments of read_file.
@@ -37,7 +38,7 @@ func readFile(ctx context.Context, s *session, in readArguments) (file, error) {
 	if err = errors.Join(p.Err(fault.InvalidArgument), err); err != nil {
 		return file{}, err
 	}
-	d, err := s.Boxes.Download(ctx, ref, in.Path, false)
+	d, err := s.Boxes.Download(ctx, ref, options.Download{Path: in.Path})
 	if err != nil {
 		return file{}, err
 	}

@@ -71,12 +71,13 @@ var allowed = map[string][]string{
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.
 	"core/engine":              {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/options", "core/programs", "core/sockets", "core/store"},
-	"core/engine/guest":        {"api", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/seccomp"},
+	"core/engine/account":      {},
+	"core/engine/guest":        {"api", "core/engine/account", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/seccomp"},
 	"core/engine/process":      {},
 	"core/engine/record":       {"api", "core", "core/engine/process", "core/engine/wire", "core/fault", "core/options", "core/store"},
 	"core/engine/shim":         {"api", "core", "core/engine/process", "core/engine/record", "core/engine/shim/network", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/hostpath", "core/image/layer", "core/options", "core/sockets", "core/store"},
 	"core/engine/shim/network": {"core/fault", "core/filelock", "core/options"},
-	"core/engine/transfer":     {"core/engine/wire", "core/fault"},
+	"core/engine/transfer":     {"core/engine/account", "core/engine/wire", "core/fault"},
 	"core/engine/wire":         {"api", "core/fault", "core/sockets"},
 }
 

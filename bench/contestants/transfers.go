@@ -40,7 +40,7 @@ func (s *Service) Attach(ctx context.Context, box string, size int64) (time.Dura
 // Download reads a file of a box of that size, over TCP.
 func (s *Service) Download(ctx context.Context, box, path string, size int64) (time.Duration, error) {
 	start := time.Now()
-	file, err := s.tcp.Download(ctx, box, path, false)
+	file, err := s.tcp.Download(ctx, box, options.Download{Path: path})
 	if err != nil {
 		return 0, err
 	}

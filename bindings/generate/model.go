@@ -197,6 +197,10 @@ func (r *reader) document(name string, fields *ast.StructType) error {
 	}
 	for i := range typed.NumFields() {
 		field := typed.Field(i)
+		if field.Embedded() {
+			d.Members = append(d.Members, r.members(field.Name())...)
+			continue
+		}
 		member, options, _ := strings.Cut(reflect.StructTag(typed.Tag(i)).Get("json"), ",")
 		if member == "" {
 			continue
@@ -214,6 +218,16 @@ func (r *reader) document(name string, fields *ast.StructType) error {
 		d.Members = append(d.Members, m)
 	}
 	r.model.Documents = append(r.model.Documents, d)
+	return nil
+}
+
+// members returns the members of a document that was read before.
+func (r *reader) members(name string) []Member {
+	for _, d := range r.model.Documents {
+		if d.Name == name {
+			return d.Members
+		}
+	}
 	return nil
 }
 
@@ -248,8 +262,8 @@ func named(t *types.Named) (Type, error) {
 	switch t.Obj().Pkg().Path() + "." + name {
 	case "time.Time":
 		return Type{Kind: "time"}, nil
-	case "sandbox/core/fault.Kind":
-		return Type{Kind: "string"}, nil // its code
+	case "sandbox/core/fault.Kind", "sandbox/api.FileMode":
+		return Type{Kind: "string"}, nil // as they write themselves
 	}
 	if _, ok := t.Underlying().(*types.Struct); ok {
 		return Type{Kind: "document", Name: name}, nil

@@ -20,6 +20,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // Upload writes a file, or the files of a tar, in a box; see [core.Files].
@@ -27,7 +28,7 @@ func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content i
 	if err := checkUpload(u); err != nil {
 		return api.Uploaded{}, err
 	}
-	t, err := c.transfer(ctx, id, true, wire.Move{Path: u.Dest, Tar: u.Tar, Name: u.Name, Mode: u.Mode})
+	t, err := c.transfer(ctx, id, wire.Files{In: true, User: u.User}, wire.Move{Path: u.Dest, Tar: u.Tar, Name: u.Name, Mode: u.Mode})
 	if err != nil {
 		return api.Uploaded{}, err
 	}
@@ -83,23 +84,23 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 // Download opens a file of a box, or a directory as a tar; see [core.Files].
-func (c *Client) Download(ctx context.Context, id, name string, asTar bool) (*core.Download, error) {
-	if err := checkPath("path", name); err != nil {
+func (c *Client) Download(ctx context.Context, id string, o options.Download) (*core.Download, error) {
+	if err := checkPath("path", o.Path); err != nil {
 		return nil, err
 	}
-	t, err := c.transfer(ctx, id, false, wire.Move{Path: name, Tar: asTar})
+	t, err := c.transfer(ctx, id, wire.Files{User: o.User}, wire.Move{Path: o.Path, Tar: o.Tar})
 	if err != nil {
 		return nil, err
 	}
 	first, err := t.answer()
-	if err == nil && (first.Done || first.Size < -1 || (first.Size == -1) != asTar) {
+	if err == nil && (first.Done || first.Size < -1 || (first.Size == -1) != o.Tar) {
 		err = t.broken(wire.ErrProtocol)
 	}
 	if err != nil {
 		t.close()
 		return nil, err
 	}
-	return &core.Download{ReadCloser: &download{t, first.Size}, Name: path.Base(path.Clean(name)), Size: first.Size}, nil
+	return &core.Download{ReadCloser: &download{t, first.Size}, Name: path.Base(path.Clean(o.Path)), Size: first.Size}, nil
 }
 
 // download reads what a child sends, and no more than it announced.
@@ -152,14 +153,14 @@ type transfer struct {
 	stop  func() bool
 }
 
-func (c *Client) transfer(ctx context.Context, id string, in bool, m wire.Move) (*transfer, error) {
+func (c *Client) transfer(ctx context.Context, id string, r wire.Files, m wire.Move) (*transfer, error) {
 	conn, err := c.dial(id, wire.DialPolled)
 	if err != nil {
 		return nil, err
 	}
 	t := &transfer{ctx: ctx, id: id, conn: conn}
 	t.stop = context.AfterFunc(ctx, conn.Cut)
-	if err := t.begin(in); err != nil {
+	if err := t.begin(r, m); err != nil {
 		t.close()
 		return nil, c.explain(id, errors.Join(ctx.Err(), err))
 	}
@@ -184,11 +185,19 @@ const (
 
 // begin takes over the descriptors of the child. They come from a box, so
 // anything but a pipe and a socket is refused.
-func (t *transfer) begin(in bool) error {
+func (t *transfer) begin(r wire.Files, m wire.Move) error {
 	limited, cancel := context.WithTimeout(t.ctx, answerTimeout)
 	defer cancel()
 	defer context.AfterFunc(limited, t.conn.Cut)()
-	if err := t.conn.Send(wire.TypeTransfer, wire.Transfer{In: in}); err != nil {
+	// What an old init can do too is asked for in the old way.
+	old := r.User == "" && m.Operation == ""
+	var err error
+	if old {
+		err = t.conn.Send(wire.TypeTransfer, wire.Transfer{In: r.In})
+	} else {
+		err = t.conn.Send(wire.TypeFiles, r)
+	}
+	if err != nil {
 		return err
 	}
 	f, err := t.conn.Recv()
@@ -197,7 +206,7 @@ func (t *transfer) begin(in bool) error {
 	}
 	if f.Type == wire.TypeError {
 		f.CloseFDs()
-		return failure(f)
+		return t.refusal(f, old)
 	}
 	if f.Type != wire.TypeMoving || len(f.FDs) != 2 || !is(f.FDs[0], unix.S_IFIFO) || !is(f.FDs[1], unix.S_IFSOCK) {
 		f.CloseFDs()
@@ -215,6 +224,19 @@ func (t *transfer) begin(in bool) error {
 	return nil
 }
 
+// refusal returns the failure that init answers with. One that knows no such
+// request is older than this program.
+func (t *transfer) refusal(f wire.Frame, old bool) error {
+	var e wire.Error
+	if err := f.Decode(&e); err != nil {
+		return err
+	}
+	if !old && e.Message == wire.ErrProtocol.Error() {
+		return fault.New(fault.Unsupported, "the init of box %s is too old for this: stop the box and start it again", t.id)
+	}
+	return classify(e)
+}
+
 func is(fd int, kind uint32) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == kind
@@ -222,7 +244,9 @@ func is(fd int, kind uint32) bool {
 
 // told are the kinds of failure that a child may report. Any other counts as
 // Engine.
-var told = []fault.Kind{fault.FileNotFound, fault.IsDirectory, fault.InvalidArgument, fault.Storage, fault.ResourceExhausted}
+var told = []fault.Kind{
+	fault.FileNotFound, fault.IsDirectory, fault.InvalidArgument, fault.Storage, fault.ResourceExhausted, fault.Unsupported, fault.PermissionDenied,
+}
 
 // answer waits for the child's next line and returns it, or the failure that
 // it reports.
@@ -250,7 +274,7 @@ func (t *transfer) broken(err error) error {
 	if t.ctx.Err() != nil {
 		return fault.Of(t.ctx.Err())
 	}
-	return fault.Wrap(fault.Engine, err, "the transfer of a file in box %s was cut off", t.id)
+	return fault.Wrap(fault.Engine, err, "the work on files in box %s was cut off", t.id)
 }
 
 func (t *transfer) cut() {

@@ -73,6 +73,10 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"uploads":              uploads,
 		"files refused":        filesRefused,
 		"broken upload":        brokenUpload,
+		"stat of files":        statsFiles,
+		"lists of files":       listsFiles,
+		"changes of files":     changesFiles,
+		"refused in place":     inPlaceRefused,
 		"tars":                 tars,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // dir returns a directory that only this box uses, also in an engine without
@@ -78,7 +79,7 @@ func uploads(t *testing.T, s *suite) {
 
 func (s *suite) download(t *testing.T, box *core.Box, path string, asTar bool) (content string, size int64, err error) {
 	t.Helper()
-	d, err := box.Download(s.context(t), path, asTar)
+	d, err := box.Download(s.context(t), options.Download{Path: path, Tar: asTar})
 	if err != nil {
 		return "", 0, err
 	}
@@ -116,7 +117,7 @@ func filesRefused(t *testing.T, s *suite) {
 		}
 	}
 	for id, kind := range map[string]fault.Kind{stopped.ID(): fault.InvalidState, "box_aaaaaaaaaaaaaaaaaaaa": fault.BoxNotFound, "../x": fault.BoxNotFound} {
-		_, err := s.engine.Download(ctx, id, "/etc/passwd", false)
+		_, err := s.engine.Download(ctx, id, options.Download{Path: "/etc/passwd"})
 		want(t, err, kind)
 		_, err = s.engine.Upload(ctx, id, core.Upload{Dest: "/tmp/x"}, strings.NewReader(""))
 		want(t, err, kind)

@@ -54,7 +54,8 @@ func (s *suite) refusesPaused(t *testing.T, box *core.Box, execID string) {
 	_, refused["cancel"] = box.Cancel(ctx, execID, grace)
 	_, refused["signal"] = box.Signal(ctx, execID, 10)
 	_, refused["upload"] = box.Upload(ctx, core.Upload{Dest: "/tmp/" + box.ID()}, strings.NewReader("x"))
-	_, refused["download"] = box.Download(ctx, "/etc/passwd", false)
+	_, refused["download"] = box.Download(ctx, options.Download{Path: "/etc/passwd"})
+	_, refused["stat of a file"] = box.StatFile(ctx, options.StatFile{Path: "/etc/passwd"})
 	for what, err := range refused {
 		if !fault.Is(err, fault.InvalidState) || !strings.Contains(err.Error(), "paused") {
 			t.Errorf("%s of a paused box: %v", what, err)

@@ -232,6 +232,17 @@ inline constexpr std::string_view not_found = "not_found";
 inline constexpr std::string_view not_executable = "not_executable";
 }  // namespace reason
 
+/* FileType is what a file is (contract, section 4). */
+namespace file_type {
+inline constexpr std::string_view file = "file";
+inline constexpr std::string_view directory = "directory";
+inline constexpr std::string_view symlink = "symlink";
+inline constexpr std::string_view fifo = "fifo";
+inline constexpr std::string_view socket = "socket";
+inline constexpr std::string_view char_device = "char_device";
+inline constexpr std::string_view block_device = "block_device";
+}  // namespace file_type
+
 /* ImageStage is a step in the pull or import of a layer. */
 namespace image_stage {
 inline constexpr std::string_view fetch = "fetch";

@@ -32,7 +32,7 @@ func download(t *testing.T, b *boxes.Box, path string, asTar bool) (*core.Downlo
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	d, err := b.Engine.Download(ctx, b.ID, path, asTar)
+	d, err := b.Engine.Download(ctx, b.ID, options.Download{Path: path, Tar: asTar})
 	if err == nil {
 		t.Cleanup(func() { _ = d.Close() })
 	}

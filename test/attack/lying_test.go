@@ -174,33 +174,36 @@ func TestLostExec(t *testing.T) {
 	})
 }
 
+// moving answers a transfer with these descriptors.
+func moving(fds ...int) func(*wire.Conn) {
+	return func(c *wire.Conn) {
+		_ = c.Send(wire.TypeMoving, nil, fds...)
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// says is a child that says text and sends data, and ends.
+func says(text, data string) func(*wire.Conn) {
+	return func(c *wire.Conn) {
+		var p [2]int
+		_ = unix.Pipe2(p[:], unix.O_CLOEXEC)
+		talk, _ := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		_, _ = unix.Write(talk[1], []byte(text))
+		_, _ = unix.Write(p[1], []byte(data))
+		_, _ = unix.Close(p[1]), unix.Shutdown(talk[1], unix.SHUT_WR)
+		moving(p[0], talk[0])(c)
+		_, _ = c.Recv() // the request
+		_, _ = c.Recv() // the end
+		_ = unix.Close(talk[1])
+	}
+}
+
 // What an init, or the child that it starts, answers to a transfer is not
 // believed either.
 func TestLyingTransfer(t *testing.T) {
 	t.Parallel()
-	moving := func(fds ...int) func(*wire.Conn) {
-		return func(c *wire.Conn) {
-			_ = c.Send(wire.TypeMoving, nil, fds...)
-			for _, fd := range fds {
-				_ = unix.Close(fd)
-			}
-		}
-	}
-	// says is a child that says text and sends data, and ends.
-	says := func(text, data string) func(*wire.Conn) {
-		return func(c *wire.Conn) {
-			var p [2]int
-			_ = unix.Pipe2(p[:], unix.O_CLOEXEC)
-			talk, _ := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-			_, _ = unix.Write(talk[1], []byte(text))
-			_, _ = unix.Write(p[1], []byte(data))
-			_, _ = unix.Close(p[1]), unix.Shutdown(talk[1], unix.SHUT_WR)
-			moving(p[0], talk[0])(c)
-			_, _ = c.Recv() // the request
-			_, _ = c.Recv() // the end
-			_ = unix.Close(talk[1])
-		}
-	}
 	for name, serve := range map[string]func(*wire.Conn){
 		"hangs up":           func(c *wire.Conn) { _ = c.Close() },
 		"garbage":            func(c *wire.Conn) { raw(c, []byte(strings.Repeat("garbage", 100))) },
@@ -223,7 +226,7 @@ func TestLyingTransfer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home, box := hostileInit(t, func(c *wire.Conn) { serve(c); _ = c.Close() })
-			d, err := boxes.Open(t, home).Download(t.Context(), box, "/file", false)
+			d, err := boxes.Open(t, home).Download(t.Context(), box, options.Download{Path: "/file"})
 			if err == nil {
 				_, err = io.Copy(io.Discard, d)
 				_ = d.Close()
@@ -232,6 +235,39 @@ func TestLyingTransfer(t *testing.T) {
 				return // all that was announced came
 			}
 			wantEngine(t, "download", err)
+		})
+	}
+}
+
+// Nor is what it answers to an operation on files.
+func TestLyingOperation(t *testing.T) {
+	t.Parallel()
+	record := func(e wire.Entry) string { return string(wire.AppendRecord(nil, e.Append(nil))) }
+	file := func(path string) string { return record(wire.Entry{Path: path, Mode: unix.S_IFREG}) }
+	const done = `{"done":true}`
+	for name, child := range map[string]struct{ text, data string }{
+		"nothing":           {"", ""},
+		"garbage":           {done, strings.Repeat("garbage", 100)},
+		"half a record":     {done, file("a")[:3]},
+		"no end":            {"", file("a")},
+		"not done":          {"{}", file("a")},
+		"out of order":      {done, file("b") + file("a")},
+		"twice":             {done, file("a") + file("a")},
+		"too many":          {done, file("a") + file("b") + file("c")},
+		"the directory":     {done, file("")},
+		"up":                {done, file("../../etc/passwd")},
+		"a page of nothing": {`{"done":true,"more":true}`, ""},
+		"a long path":       {done, record(wire.Entry{Path: strings.Repeat("x", wire.MaxRecord), Mode: unix.S_IFREG})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, box := hostileInit(t, func(c *wire.Conn) { says(child.text, child.data)(c); _ = c.Close() })
+			_, err := boxes.Open(t, home).ListFiles(t.Context(), box, options.ListFiles{Path: "/d", PageSize: 2})
+			wantEngine(t, "list", err)
+			_, err = boxes.Open(t, home).StatFile(t.Context(), box, options.StatFile{Path: "/d"})
+			if name != "the directory" {
+				wantEngine(t, "stat", err)
+			}
 		})
 	}
 }
@@ -257,8 +293,27 @@ func TestSilentTransfer(t *testing.T) {
 	if _, err := e.Upload(ctx, box, core.Upload{Dest: "/x"}, strings.NewReader(strings.Repeat("x", 1<<20))); !fault.Is(err, fault.Timeout) {
 		t.Errorf("upload: %v", err)
 	}
-	if _, err := e.Download(ctx, box, "/x", false); !fault.Is(err, fault.Timeout) {
+	if _, err := e.Download(ctx, box, options.Download{Path: "/x"}); !fault.Is(err, fault.Timeout) {
 		t.Errorf("download: %v", err)
+	}
+}
+
+// So is one that sends no record.
+func TestSilentOperation(t *testing.T) {
+	t.Parallel()
+	home, box := hostileInit(t, func(c *wire.Conn) {
+		var p [2]int
+		_ = unix.Pipe2(p[:], unix.O_CLOEXEC)
+		talk, _ := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		moving(p[0], talk[0])(c)
+		_, _ = c.Recv() // the request
+		_, _ = c.Recv() // the end
+		_, _, _ = unix.Close(p[1]), unix.Close(talk[1]), c.Close()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := boxes.Open(t, home).StatFile(ctx, box, options.StatFile{Path: "/x"}); !fault.Is(err, fault.Timeout) {
+		t.Errorf("stat: %v", err)
 	}
 }
 

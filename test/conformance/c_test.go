@@ -121,9 +121,33 @@ func inC() map[string]func(*running, object) result {
 			}
 			return last(r.library([]string{"remove", r.box(a), force}), document)
 		},
-		"exec":  executed,
+		"exec": executed,
+		"stat_file": func(r *running, a object) result {
+			return onBox(r, a, "file_stat", word(a["path"]), word(a["user"]))
+		},
+		"list_files": func(r *running, a object) result {
+			return onBox(r, a, "file_list", word(a["path"]), word(a["depth"]), word(a["page_size"]), word(a["page_token"]), word(a["user"]))
+		},
+		"make_directory": func(r *running, a object) result {
+			return onBox(r, a, "file_make_dir", word(a["path"]), word(a["mode"]), word(a["user"]))
+		},
+		"move_file": func(r *running, a object) result {
+			return onBox(r, a, "file_move", word(a["from"]), word(a["to"]), word(a["user"]))
+		},
+		"remove_file": func(r *running, a object) result {
+			recursive := "0"
+			if a["recursive"] == true {
+				recursive = "1"
+			}
+			return onBox(r, a, "file_remove", word(a["path"]), recursive, word(a["user"]))
+		},
 		"calls": calls,
 	}
+}
+
+// onBox makes a call on a box, which answers with a document.
+func onBox(r *running, a object, call ...string) result {
+	return last(r.library([]string{"get", r.box(a)}, call), document)
 }
 
 // libraryOptions writes a create of REST as a box options document.

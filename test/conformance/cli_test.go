@@ -91,6 +91,25 @@ func onCommandLine() map[string]func(*running, object) result {
 			}
 			return l.result(true)
 		},
+		"stat_file": func(r *running, a object) result {
+			return r.ask(append([]string{"files", "stat", r.box(a), text(a["path"], "")}, flags(a, "user", "-u")...)...)
+		},
+		"list_files": func(r *running, a object) result {
+			return r.ask(append([]string{"files", "ls", r.box(a), text(a["path"], "")}, flags(a, "user", "-u", "depth", "--depth")...)...)
+		},
+		"make_directory": func(r *running, a object) result {
+			return r.ask(append([]string{"files", "mkdir", r.box(a), text(a["path"], "")}, flags(a, "user", "-u", "mode", "-m")...)...)
+		},
+		"move_file": func(r *running, a object) result {
+			return r.ask(append([]string{"files", "mv", r.box(a), text(a["from"], ""), text(a["to"], "")}, flags(a, "user", "-u")...)...)
+		},
+		"remove_file": func(r *running, a object) result {
+			args := []string{"files", "rm", r.box(a), text(a["path"], "")}
+			if a["recursive"] == true {
+				args = append(args, "-r")
+			}
+			return r.ask(append(args, flags(a, "user", "-u")...)...)
+		},
 		"file": func(r *running, a object) result {
 			info, err := os.Stat(text(a["path"], ""))
 			must(r, err)

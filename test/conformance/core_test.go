@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"encoding/json"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -117,9 +118,42 @@ func inCore() map[string]func(*running, object) result {
 				return given(got, err)
 			})
 		},
+		"stat_file": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				return given(b.StatFile(r.ctx, options.StatFile{Path: text(a["path"], ""), User: text(a["user"], "")}))
+			})
+		},
+		"list_files": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				o := options.ListFiles{Path: text(a["path"], ""), PageToken: text(a["page_token"], ""), User: text(a["user"], "")}
+				o.Depth, _ = a["depth"].(int)
+				o.PageSize, _ = a["page_size"].(int)
+				return given(b.ListFiles(r.ctx, o))
+			})
+		},
+		"make_directory": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				o := options.MakeDirectory{Path: text(a["path"], ""), User: text(a["user"], "")}
+				if mode, err := strconv.ParseInt(text(a["mode"], ""), 8, 0); err == nil {
+					bits := int(mode)
+					o.Mode = &bits
+				}
+				return given(b.MakeDirectory(r.ctx, o))
+			})
+		},
+		"move_file": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				return given(b.MoveFile(r.ctx, options.MoveFile{From: text(a["from"], ""), To: text(a["to"], ""), User: text(a["user"], "")}))
+			})
+		},
+		"remove_file": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				return given(b.RemoveFile(r.ctx, options.RemoveFile{Path: text(a["path"], ""), Recursive: a["recursive"] == true, User: text(a["user"], "")}))
+			})
+		},
 		"download": func(r *running, a object) result {
 			return withBox(r, a, func(b *core.Box) result {
-				d, err := b.Download(r.ctx, text(a["path"], ""), a["archive"] != nil)
+				d, err := b.Download(r.ctx, options.Download{Path: text(a["path"], ""), Tar: a["archive"] != nil, User: text(a["user"], "")})
 				if err != nil {
 					return given(nil, err)
 				}

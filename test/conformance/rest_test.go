@@ -132,6 +132,21 @@ func overREST(tcp bool) map[string]func(*running, object) result {
 		"events":   on(func(r *running, c client, a object) result { return c.events(r, a) }),
 		"upload":   on(func(r *running, c client, a object) result { return c.upload(r, a) }),
 		"download": on(func(r *running, c client, a object) result { return c.download(r, a) }),
+		"stat_file": on(func(r *running, c client, a object) result {
+			return c.ask(r, "GET", r.path(a)+"/files:stat"+query(without(a, "box")), nil)
+		}),
+		"list_files": on(func(r *running, c client, a object) result {
+			return c.ask(r, "GET", r.path(a)+"/files:list"+query(without(a, "box")), nil)
+		}),
+		"make_directory": on(func(r *running, c client, a object) result {
+			return c.ask(r, "POST", r.path(a)+"/files:mkdir", without(a, "box"))
+		}),
+		"move_file": on(func(r *running, c client, a object) result {
+			return c.ask(r, "POST", r.path(a)+"/files:move", without(a, "box"))
+		}),
+		"remove_file": on(func(r *running, c client, a object) result {
+			return c.ask(r, "DELETE", r.path(a)+"/files"+query(without(a, "box")), nil)
+		}),
 		"run": on(func(r *running, c client, a object) result {
 			if a["image"] == nil {
 				a["image"] = "default"

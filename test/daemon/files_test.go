@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
@@ -195,6 +196,52 @@ func TestDownloadRefused(t *testing.T) {
 	p.ask("POST", box+"/files/download", nil).want(t, 400, "malformed")
 	p.ask("POST", box+"/files/download", map[string]any{"path": "/x", "archive": "zip"}).want(t, 422, "invalid_argument")
 	p.ask("POST", box+"/files/download", map[string]any{"path": 1}).want(t, 400, "malformed")
+}
+
+// TestFilesInPlace holds the routes of files to their replies and their failures.
+func TestFilesInPlace(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	for _, body := range []string{`{"path":"/d/e"}`, `{"path":"/d/e","mode":"700","user":"1000"}`} {
+		p.ask("POST", box+"/files:mkdir", json.RawMessage(body)).want(t, 200, "")
+	}
+	p.upload(box, strings.NewReader(part("dest", "", "/d/e/f")+part("user", "", "0:7")+part("file", "x", "12345")+formEnd)).want(t, 200, "")
+	if m := p.ask("GET", box+"/files:stat?path=/d/e/f", nil).want(t, 200, ""); m["size"] != 5.0 || m["gid"] != 7.0 || m["owner"] != "root" || m["mode"] != "0644" {
+		t.Errorf("a file: %v", m)
+	}
+	if m := p.ask("GET", box+"/files:list?path=/d&depth=2&page_size=1", nil).want(t, 200, ""); m["next_page_token"] == nil {
+		t.Errorf("a page: %v", m)
+	}
+	if m := p.ask("POST", box+"/files:move", map[string]any{"from": "/d/e/f", "to": "/d/g"}).want(t, 200, ""); m["path"] != "/d/g" {
+		t.Errorf("moved: %v", m)
+	}
+	for what, want := range map[string]int{"/d/g": 200, "/d/e/f": 404, "g": 422} {
+		if a := p.ask("HEAD", box+"/files?path="+what, nil); a.status != want || len(a.body) > 0 {
+			t.Errorf("HEAD of %s: %d, %q", what, a.status, a.body)
+		}
+	}
+	if m := p.ask("DELETE", box+"/files?path=/d&recursive=true", nil).want(t, 200, ""); m["ok"] != true || m["removed"] != 3.0 {
+		t.Errorf("removed: %v", m)
+	}
+	long := "/" + strings.Repeat("x", 4095)
+	for _, c := range []struct {
+		method, path string
+		body         any
+		status       int
+		code         string
+	}{
+		{"GET", "/files:stat", nil, 400, "malformed"}, {"GET", "/files:stat?path=" + long, nil, 422, "invalid_argument"}, {"GET", "/files:stat?path=%ff", nil, 422, "invalid_argument"},
+		{"GET", "/files:list?path=/&depth=0", nil, 422, "invalid_argument"}, {"GET", "/files:list?path=/&depth=x", nil, 422, "invalid_argument"},
+		{"GET", "/files:list?path=/&page_token=..", nil, 422, "invalid_argument"}, {"GET", "/files:list?path=/etc/passwd", nil, 422, "invalid_argument"},
+		{"POST", "/files:mkdir", nil, 400, "malformed"}, {"POST", "/files:mkdir", json.RawMessage(`{"path":1}`), 400, "malformed"}, {"POST", "/files:mkdir", json.RawMessage(`{"path":"/x","mode":"9"}`), 422, "invalid_argument"},
+		{"POST", "/files:move", json.RawMessage(`{"from":"/x"}`), 400, "malformed"}, {"POST", "/files:move", json.RawMessage(`{"from":"/x/..","to":"/y"}`), 422, "invalid_argument"},
+		{"DELETE", "/files?path=/", nil, 422, "invalid_argument"}, {"DELETE", "/files?path=/etc", nil, 422, "invalid_argument"}, {"DELETE", "/files?path=/etc&recursive=maybe", nil, 422, "invalid_argument"},
+		{"GET", "/files:stat?path=/&user=nosuch", nil, 422, "invalid_argument"}, {"DELETE", "/files?path=/etc/passwd&user=1000", nil, 403, "permission_denied"},
+		{"PUT", "/files:stat?path=/", nil, 405, "method_not_allowed"}, {"GET", "/files:grep?path=/", nil, 404, "not_found"},
+	} {
+		p.ask(c.method, box+c.path, c.body).want(t, c.status, c.code)
+	}
 }
 
 // TestDownloadShrinks breaks off what can't be what it said it was.

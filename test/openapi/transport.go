@@ -73,7 +73,7 @@ const problemType = "application/problem+json"
 
 // whole reads a body that is JSON and puts it back.
 func whole(resp *http.Response) ([]byte, error) {
-	if kind := kind(resp); kind != "application/json" && kind != problemType {
+	if kind := kind(resp); kind != "application/json" && kind != problemType || resp.Request.Method == http.MethodHead {
 		return nil, nil
 	}
 	body, err := io.ReadAll(resp.Body)

@@ -117,7 +117,7 @@ func (w *worker) files(box string) error {
 		return err
 	}
 	err := w.insist(download, box, func() error {
-		d, err := w.c.Download(w.ctx, box, "/data/file", false)
+		d, err := w.c.Download(w.ctx, box, options.Download{Path: "/data/file"})
 		if err != nil {
 			return err
 		}
@@ -327,7 +327,7 @@ func (w *worker) restart(box string) error {
 		return err
 	}
 	return w.insist(download, box, func() error {
-		d, err := w.c.Download(w.ctx, box, "/kept", false)
+		d, err := w.c.Download(w.ctx, box, options.Download{Path: "/kept"})
 		if err != nil {
 			return err
 		}

@@ -35,6 +35,16 @@ export type Reason =
   | "not_found"
   | "not_executable";
 
+/** FileType is what a file is (contract, section 4). */
+export type FileType =
+  | "file"
+  | "directory"
+  | "symlink"
+  | "fifo"
+  | "socket"
+  | "char_device"
+  | "block_device";
+
 /** ImageStage is a step in the pull or import of a layer. */
 export type ImageStage =
   | "fetch"
@@ -231,6 +241,76 @@ export interface ExitStatus {
   message?: string;
   /** FinishedAt is when the command's own process ended. */
   finished_at?: string;
+}
+
+/** File is what is known of a file of a box, without its content. A symbolic link is a file of its own here, and Target is where it leads. */
+export interface File {
+  /** last element of Path; "/" for the root */
+  name: string;
+  /** absolute */
+  path: string;
+  /** PathBase64 is set where Path is not UTF-8: it has the exact bytes, in base64. Name and Path have U+FFFD in place of what is not UTF-8. */
+  path_base64?: string;
+  type: FileType;
+  /** in bytes */
+  size: number;
+  mode: string;
+  uid: number;
+  gid: number;
+  /** by the box's /etc/passwd */
+  owner: string | null;
+  /** by the box's /etc/group */
+  group: string | null;
+  modified_at: string;
+  /** of a symbolic link */
+  target: string | null;
+  /** TargetBase64 is set where Target is not UTF-8, as PathBase64 is. */
+  target_base64?: string;
+  /** Unreadable is set in a list for a directory that the list was to look into and that the user may not read. */
+  unreadable?: boolean;
+}
+
+/** Files is a page of a list of files, in the order of their paths: those in a directory come right behind it, by the bytes of their names. */
+export interface Files {
+  files: File[];
+  /** nil on the last page */
+  next_page_token: string | null;
+}
+
+/** MadeDirectory is a directory that was asked for. */
+export interface MadeDirectory {
+  /** last element of Path; "/" for the root */
+  name: string;
+  /** absolute */
+  path: string;
+  /** PathBase64 is set where Path is not UTF-8: it has the exact bytes, in base64. Name and Path have U+FFFD in place of what is not UTF-8. */
+  path_base64?: string;
+  type: FileType;
+  /** in bytes */
+  size: number;
+  mode: string;
+  uid: number;
+  gid: number;
+  /** by the box's /etc/passwd */
+  owner: string | null;
+  /** by the box's /etc/group */
+  group: string | null;
+  modified_at: string;
+  /** of a symbolic link */
+  target: string | null;
+  /** TargetBase64 is set where Target is not UTF-8, as PathBase64 is. */
+  target_base64?: string;
+  /** Unreadable is set in a list for a directory that the list was to look into and that the user may not read. */
+  unreadable?: boolean;
+  /** false if it was there already */
+  created: boolean;
+}
+
+/** RemovedFiles is what a removal has removed. */
+export interface RemovedFiles {
+  path: string;
+  /** files and directories */
+  removed: number;
 }
 
 /** Image is what is known of an image of the store. */

@@ -41,7 +41,15 @@ func (g *guest) handle(conn *wire.Conn) {
 	case wire.TypeKill:
 		err = g.handleKill(conn, f)
 	case wire.TypeTransfer:
-		err = g.handleTransfer(conn, f)
+		var r wire.Transfer
+		if err = f.Decode(&r); err == nil {
+			err = g.transfer(conn, wire.Files{In: r.In})
+		}
+	case wire.TypeFiles:
+		var r wire.Files
+		if err = f.Decode(&r); err == nil {
+			err = g.transfer(conn, r)
+		}
 	case wire.TypeStats:
 		err = g.handleStats(conn, f)
 	default:
@@ -61,6 +69,8 @@ func kindOf(err error) fault.Kind {
 		return fault.ExecNotFound
 	case errors.Is(err, errTerminals):
 		return fault.ResourceExhausted
+	case errors.Is(err, errNoUser):
+		return fault.InvalidArgument
 	}
 	// fault.Host may return another kind, such as Storage for ENOSPC. It is not
 	// used: here ENOSPC does not come from the disk, but from a cgroup for one.

@@ -17,16 +17,19 @@ import (
 // gone.
 const transferGrace = 2 * time.Second
 
-// handleTransfer starts a child that moves a file, and ends the child when the
-// host process disconnects. Init itself does not touch the file: it has more
-// rights than the box's root, and a link could lead it to a file that the box's
-// root can't reach.
-func (g *guest) handleTransfer(conn *wire.Conn, f wire.Frame) error {
-	var r wire.Transfer
-	if err := f.Decode(&r); err != nil {
-		return err
+// transfer starts a child that moves a file or works on files, and ends the child
+// when the host process disconnects. Init itself does not touch the files: it has
+// more rights than any user of the box, and a link could lead it to a file that
+// the user can't reach.
+func (g *guest) transfer(conn *wire.Conn, r wire.Files) error {
+	who := user{name: "root", home: "/"}
+	if r.User != "" {
+		var err error
+		if who, err = lookUpUser(r.User); err != nil {
+			return err
+		}
 	}
-	e, ours, err := g.startTransfer(r.In)
+	e, ours, err := g.startTransfer(r.In, who)
 	if err != nil {
 		return err
 	}
@@ -41,7 +44,7 @@ func (g *guest) handleTransfer(conn *wire.Conn, f wire.Frame) error {
 
 // startTransfer starts the child and returns it, with the ends of its
 // descriptors that the host process gets.
-func (g *guest) startTransfer(in bool) (*exec, []int, error) {
+func (g *guest) startTransfer(in bool, who user) (*exec, []int, error) {
 	child, ours, err := g.transferFiles(in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the pipes of a transfer: %w", err)
@@ -54,7 +57,7 @@ func (g *guest) startTransfer(in bool) (*exec, []int, error) {
 	}
 	// /proc/self/exe leads to the program that the shim sealed in memory, not to
 	// a file of the box.
-	plan := plan{path: "/proc/self/exe", dir: root, env: []string{"GOMAXPROCS=1"}, user: user{name: "root", home: "/"}}
+	plan := plan{path: "/proc/self/exe", dir: root, env: []string{"GOMAXPROCS=1"}, user: who}
 	defer plan.close()
 	e := &exec{id: ids.Exec.New(), created: time.Now(), clocks: &g.clocks, done: make(chan struct{}), files: files{out: -1, err: -1, in: -1}}
 	if err := g.ready(); err != nil {

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -75,7 +76,7 @@ func (f dir) read(file string) (string, error) {
 	}
 	h := os.NewFile(uintptr(fd), file)
 	defer h.Close()
-	b, err := readBounded(h, 1<<20)
+	b, err := io.ReadAll(io.LimitReader(h, 1<<20))
 	return string(b), err
 }
 

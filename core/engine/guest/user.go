@@ -1,25 +1,13 @@
 package guest
 
 import (
-	"bufio"
-	"bytes"
+	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"sandbox/core/engine/account"
 )
-
-// maxAccounts bounds the bytes that are read of /etc/passwd and /etc/group. They
-// belong to the box and may be of any size; accounts beyond the bound are
-// unknown to init.
-const maxAccounts = 1 << 20
-
-// maxID is the largest user or group id in a box.
-const maxID = 65535
 
 // user is the user that a command runs as.
 type user struct {
@@ -34,15 +22,19 @@ func (u user) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: u.uid, Gid: u.gid, Groups: u.groups}
 }
 
+// errNoUser is in the chain of the error for a user or group that the box does
+// not have.
+var errNoUser = errors.New("in the box")
+
 // lookUpUser returns the user for "NAME|UID[:GROUP|GID]", by the box's own
-// accounts. A name must have an account; a numeric id need not.
+// accounts. A name must have an account; a numeric id need not. Errors: errNoUser.
 func lookUpUser(spec string) (user, error) {
 	name, group, hasGroup := strings.Cut(spec, ":")
 	u := user{name: name, home: "/"}
 	found := false
-	eachAccount("/etc/passwd", 7, func(f []string) bool {
-		uid, ok1 := parseID(f[2])
-		gid, ok2 := parseID(f[3])
+	account.Each(account.Users, func(f []string) bool {
+		uid, ok1 := account.ID(f[2])
+		gid, ok2 := account.ID(f[3])
 		if !ok1 || !ok2 || (f[0] != name && f[2] != name) {
 			return true
 		}
@@ -51,9 +43,9 @@ func lookUpUser(spec string) (user, error) {
 		return false
 	})
 	if !found {
-		uid, ok := parseID(name)
+		uid, ok := account.ID(name)
 		if !ok {
-			return user{}, fmt.Errorf("user %q: no such user in the box", name)
+			return user{}, fmt.Errorf("user %.300q: no such user %w", name, errNoUser)
 		}
 		u.uid = uid
 		if uid == 0 { // a box without accounts still has root
@@ -68,13 +60,13 @@ func lookUpUser(spec string) (user, error) {
 }
 
 func (u *user) setGroup(group string) error {
-	if gid, ok := parseID(group); ok {
+	if gid, ok := account.ID(group); ok {
 		u.gid = gid
 		return nil
 	}
-	err := fmt.Errorf("group %q: no such group in the box", group)
-	eachAccount("/etc/group", 4, func(f []string) bool {
-		gid, ok := parseID(f[2])
+	err := fmt.Errorf("group %.300q: no such group %w", group, errNoUser)
+	account.Each(account.Groups, func(f []string) bool {
+		gid, ok := account.ID(f[2])
 		if f[0] != group || !ok {
 			return true
 		}
@@ -88,42 +80,12 @@ func (u *user) setGroup(group string) error {
 const maxGroups = 1024
 
 func (u *user) addGroups() {
-	eachAccount("/etc/group", 4, func(f []string) bool {
+	account.Each(account.Groups, func(f []string) bool {
 		for _, member := range strings.Split(f[3], ",") {
-			if gid, ok := parseID(f[2]); ok && member == u.name {
+			if gid, ok := account.ID(f[2]); ok && member == u.name {
 				u.groups = append(u.groups, gid)
 			}
 		}
 		return len(u.groups) < maxGroups
 	})
-}
-
-// eachAccount calls f with the fields of each well-formed line until f returns
-// false. A file that is missing, or not a regular file, counts as empty.
-func eachAccount(path string, fields int, f func([]string) bool) {
-	fd, err := openNamed(path, unix.O_RDONLY|unix.O_NONBLOCK)
-	if err != nil {
-		return
-	}
-	file := os.NewFile(uintptr(fd), path)
-	defer file.Close()
-	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
-		return
-	}
-	b, err := readBounded(file, maxAccounts)
-	if err != nil {
-		return
-	}
-	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
-		if parts := strings.Split(s.Text(), ":"); len(parts) == fields && !f(parts) {
-			return
-		}
-	}
-}
-
-func readBounded(r io.Reader, n int64) ([]byte, error) { return io.ReadAll(io.LimitReader(r, n)) }
-
-func parseID(s string) (uint32, bool) {
-	n, err := strconv.ParseUint(s, 10, 32)
-	return uint32(n), err == nil && n <= maxID
 }

@@ -103,8 +103,10 @@ func (p *part) remove() {
 	_ = unix.Unlinkat(p.dir, p.name, 0)
 }
 
-// become renames the temporary file to its final place. The file takes over the
-// owner of the file that it replaces, and also its mode if mode is nil.
+// become renames the temporary file to its final place. It takes over the mode of
+// the file that it replaces if mode is nil, and as the box's root its owner too.
+// Another user can't give files away: it owns what it replaces from then on, which
+// it must have the right to write.
 func (p *part) become(dir int, name string, mode *int) error {
 	old, err := replaced(dir, name)
 	if err != nil {
@@ -114,7 +116,12 @@ func (p *part) become(dir int, name string, mode *int) error {
 		old.Mode = uint32(*mode)
 	}
 	fd := int(p.file.Fd())
-	err = unix.Fchown(fd, int(old.Uid), int(old.Gid))
+	if os.Geteuid() == 0 {
+		err = unix.Fchown(fd, int(old.Uid), int(old.Gid))
+	} else if old.Uid != uint32(os.Geteuid()) {
+		err = mayWrite(dir, name)
+		old.Mode &^= unix.S_ISUID | unix.S_ISGID // they were the other owner's
+	}
 	if err == nil { // after the owner, as a change of owner clears the set-id bits
 		err = unix.Fchmod(fd, old.Mode&0o7777)
 	}
@@ -130,6 +137,15 @@ func (p *part) become(dir int, name string, mode *int) error {
 	return nil
 }
 
+// mayWrite fails without the right to write a file.
+func mayWrite(dir int, name string) error {
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	return err
+}
+
 // replaced returns the attributes of the file that a new file will replace. If
 // there is none, or a symbolic link, it returns the attributes of a new file. It
 // fails if the name is a directory or anything else that may not be replaced.
@@ -139,7 +155,7 @@ func replaced(dir int, name string) (unix.Stat_t, error) {
 	kind := st.Mode & unix.S_IFMT
 	switch {
 	case errors.Is(err, unix.ENOENT), err == nil && kind == unix.S_IFLNK:
-		return unix.Stat_t{Mode: newMode}, nil
+		return unix.Stat_t{Mode: newMode, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}, nil
 	case err != nil:
 		return st, fmt.Errorf("%s: %w", name, err)
 	case kind == unix.S_IFDIR:

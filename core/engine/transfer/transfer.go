@@ -1,7 +1,8 @@
 // Package transfer is the body of the child process that moves one file, or a
-// tar of files, into or out of a box. It runs inside the box with the rights of
-// the box's root, so no link can lead it to a file that the box's root can't
-// reach. wire.Transfer describes its protocol.
+// tar of files, into or out of a box, or works on files in their places. It runs
+// inside the box with the rights of the box's root or another user of the box, so
+// no link can lead it to a file that this user can't reach. wire.Transfer
+// describes its protocol.
 package transfer
 
 import (
@@ -52,6 +53,8 @@ func (t talk) move() (wire.Moved, error) {
 		return wire.Moved{}, err
 	}
 	switch {
+	case m.Operation != "":
+		return operate(m, os.Stdout)
 	case in && m.Tar:
 		return unpack(m, os.Stdin, t.committed)
 	case in:
@@ -104,6 +107,8 @@ func answer(err error) *wire.Error {
 	switch {
 	case errors.As(err, &known):
 		kind = known.Kind
+	case os.Geteuid() != 0 && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)):
+		kind = fault.PermissionDenied // what the box's root is refused, nobody may do
 	case host: // kind is the one from fault.Host
 	case errors.As(err, &errno) && kinds[errno] != fault.Internal:
 		kind = kinds[errno]

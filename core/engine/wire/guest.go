@@ -52,6 +52,7 @@ const (
 	TypeKill   // Kill: to init, which answers with TypeExec
 	TypePause  // no body: to init, of the shim, before it freezes the commands
 	TypeResume // no body: to init, of the shim, when the commands go on
+	TypeFiles  // Files: to init, which answers with TypeMoving
 )
 
 // Config is what an init needs to know of its box. It comes once init is prepared,

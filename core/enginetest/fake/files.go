@@ -14,6 +14,7 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // Upload writes to the host's own file system, as the commands of this engine
@@ -105,7 +106,8 @@ func untar(dest string, tr *tar.Reader) (api.Uploaded, error) {
 }
 
 // Download reads from the host's own file system.
-func (e *Engine) Download(_ context.Context, boxID, path string, asTar bool) (*core.Download, error) {
+func (e *Engine) Download(_ context.Context, boxID string, o options.Download) (*core.Download, error) {
+	path := o.Path
 	if err := e.running(boxID); err != nil {
 		return nil, err
 	}
@@ -118,7 +120,7 @@ func (e *Engine) Download(_ context.Context, boxID, path string, asTar bool) (*c
 		return nil, fault.New(fault.FileNotFound, "%s: no such file", path)
 	case err != nil:
 		return nil, problem(err)
-	case asTar:
+	case o.Tar:
 		return archive(path), nil
 	case st.IsDir():
 		return nil, fault.New(fault.IsDirectory, "%s is a directory", path)

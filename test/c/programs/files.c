@@ -70,6 +70,52 @@ static void copies(void) {
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(NULL, "big", "/tmp/", NULL, NULL, &err));
 }
 
+/* Whether a call gave a document that has all of these texts; releases it. */
+static int has(char *doc, const char *a, const char *b) {
+  int all = doc && strstr(doc, a) && strstr(doc, b);
+  if (!all) printf("got %s\n", doc ? doc : "NULL");
+  sandbox_free_string(doc);
+  return all;
+}
+
+static void in_place(void) {
+  char *out = NULL;
+  WORKS(sandbox_file_make_dir(box, "/d/e", 02770, NULL, &out, &err));
+  CHECK(has(out, "\"created\":true", "\"mode\":\"2770\""));
+  WORKS(sandbox_file_make_dir(box, "/d", -1, NULL, &out, &err));
+  CHECK(has(out, "\"created\":false", "\"mode\":\"0755\""));
+  CHECK(sh("echo 1 > /d/f; chown 1000:7 /d/f") == 0);
+  WORKS(sandbox_file_stat(box, "/d/f", "1000", &out, &err));
+  CHECK(has(out, "\"uid\":1000", "\"type\":\"file\""));
+  WORKS(sandbox_file_move(box, "/d/f", "/d/e/g", NULL, &out, &err));
+  CHECK(has(out, "\"path\":\"/d/e/g\"", "\"size\":2"));
+  WORKS(sandbox_file_list(box, "/d", 2, 0, NULL, NULL, &out, &err));
+  CHECK(has(out, "/d/e/g", "\"next_page_token\":null"));
+  WORKS(sandbox_file_list(box, "/d", 2, 1, NULL, NULL, &out, &err));
+  CHECK(has(out, "\"next_page_token\":\"ZQ\"", "/d/e"));
+  WORKS(sandbox_file_list(box, "/d", 2, 1, "ZQ", NULL, &out, &err));
+  CHECK(has(out, "/d/e/g", "\"next_page_token\":null"));
+
+  FAILS(SANDBOX_PERMISSION_DENIED, sandbox_file_list(box, "/d/e", 0, 0, NULL, "1000", &out, &err));
+  CHECK(!out);
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_list(box, "/d", -1, 0, NULL, NULL, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_list(box, "/d", 0, 0, "?", NULL, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_make_dir(box, "/x", 010000, NULL, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_stat(box, "/d/../d", NULL, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_stat(box, "/d/\xff", NULL, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_stat(box, NULL, NULL, &out, &err));
+  SAYS("path");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_stat(box, "/d", NULL, NULL, &err));
+  SAYS("out_json");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_move(box, "/d", NULL, NULL, &out, &err));
+  SAYS("to");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_remove(NULL, "/d", 0, NULL, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_file_remove(box, "/d", 0, NULL, &out, &err));
+  WORKS(sandbox_file_remove(box, "/d", 1, NULL, &out, &err));
+  CHECK(has(out, "\"removed\":3", "\"path\":\"/d\""));
+  FAILS(SANDBOX_NOT_FOUND, sandbox_file_stat(box, "/d", NULL, &out, &err));
+}
+
 static void images(CSandboxRuntime *runtime) {
   struct told told = {0, 0, 0};
   char *list = NULL, *made = (char *)1;
@@ -112,6 +158,7 @@ int main(void) {
   CSandboxRuntime *runtime = new_runtime();
   box = new_box(runtime);
   copies();
+  in_place();
   images(runtime);
   sandbox_box_free(box);
   sandbox_runtime_free(runtime);

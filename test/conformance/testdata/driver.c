@@ -63,6 +63,22 @@ static void execute(char **argv) {
   tell_output(code, exit_code, &o);
 }
 
+static void file_call(const char *f, int argc, char **a) {
+  char *out = NULL;
+  SandboxErrorCode code = SANDBOX_INTERNAL;
+  if (!strcmp(f, "stat") && argc == 2)
+    code = sandbox_file_stat(box, a[0], a[1], &out, &err);
+  else if (!strcmp(f, "list") && argc == 5)
+    code = sandbox_file_list(box, a[0], a[1] ? atoi(a[1]) : 0, a[2] ? atoi(a[2]) : 0, a[3], a[4], &out, &err);
+  else if (!strcmp(f, "make_dir") && argc == 3)
+    code = sandbox_file_make_dir(box, a[0], a[1] ? (int)strtol(a[1], NULL, 8) : -1, a[2], &out, &err);
+  else if (!strcmp(f, "move") && argc == 3)
+    code = sandbox_file_move(box, a[0], a[1], a[2], &out, &err);
+  else if (!strcmp(f, "remove") && argc == 3)
+    code = sandbox_file_remove(box, a[0], atoi(a[1]), a[2], &out, &err);
+  tell(code, out);
+}
+
 static int call(const char *f, int argc, char **a) {
   char *out = NULL;
   if (!strcmp(f, "version")) {
@@ -101,6 +117,8 @@ static int call(const char *f, int argc, char **a) {
   } else if (!strcmp(f, "box_metrics")) {
     SandboxErrorCode code = sandbox_box_metrics(box, &out, &err);
     tell(code, out);
+  } else if (!strncmp(f, "file_", 5)) {
+    file_call(f + 5, argc, a);
   } else if (!strcmp(f, "metrics")) {
     SandboxErrorCode code = sandbox_runtime_metrics(runtime, &out, &err);
     tell(code, out);

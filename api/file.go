@@ -1,0 +1,83 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// FileType is what a file is (contract, section 4).
+type FileType string
+
+// What a file can be.
+const (
+	RegularFile FileType = "file"
+	Directory   FileType = "directory"
+	Symlink     FileType = "symlink"
+	FIFO        FileType = "fifo"
+	Socket      FileType = "socket"
+	CharDevice  FileType = "char_device"
+	BlockDevice FileType = "block_device"
+)
+
+// FileMode is the permission bits of a file. Its text is octal, as in "0755".
+type FileMode int
+
+// String returns the bits in octal, with at least four digits.
+func (m FileMode) String() string { return fmt.Sprintf("%04o", int(m)) }
+
+// MarshalText returns the bits in octal.
+func (m FileMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads octal bits, up to 7777.
+func (m *FileMode) UnmarshalText(text []byte) error {
+	bits, err := strconv.ParseUint(string(text), 8, 12)
+	if err != nil {
+		return fmt.Errorf("%.20q is no mode: want octal permission bits, such as 755", text)
+	}
+	*m = FileMode(bits)
+	return nil
+}
+
+// File is what is known of a file of a box, without its content. A symbolic link
+// is a file of its own here, and Target is where it leads.
+type File struct {
+	Name string `json:"name"` // last element of Path; "/" for the root
+	Path string `json:"path"` // absolute
+	// PathBase64 is set where Path is not UTF-8: it has the exact bytes, in
+	// base64. Name and Path have U+FFFD in place of what is not UTF-8.
+	PathBase64 string    `json:"path_base64,omitzero"`
+	Type       FileType  `json:"type"`
+	Size       int64     `json:"size"` // in bytes
+	Mode       FileMode  `json:"mode"`
+	UID        int       `json:"uid"`
+	GID        int       `json:"gid"`
+	Owner      *string   `json:"owner"` // by the box's /etc/passwd
+	Group      *string   `json:"group"` // by the box's /etc/group
+	ModifiedAt time.Time `json:"modified_at"`
+	Target     *string   `json:"target"` // of a symbolic link
+	// TargetBase64 is set where Target is not UTF-8, as PathBase64 is.
+	TargetBase64 string `json:"target_base64,omitzero"`
+	// Unreadable is set in a list for a directory that the list was to look into
+	// and that the user may not read.
+	Unreadable bool `json:"unreadable,omitzero"`
+}
+
+// Files is a page of a list of files, in the order of their paths: those in a
+// directory come right behind it, by the bytes of their names.
+type Files struct {
+	Files         []File  `json:"files"`
+	NextPageToken *string `json:"next_page_token"` // nil on the last page
+}
+
+// MadeDirectory is a directory that was asked for.
+type MadeDirectory struct {
+	File
+	Created bool `json:"created"` // false if it was there already
+}
+
+// RemovedFiles is what a removal has removed.
+type RemovedFiles struct {
+	Path    string `json:"path"`
+	Removed int64  `json:"removed"` // files and directories
+}

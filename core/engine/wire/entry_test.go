@@ -1,0 +1,127 @@
+package wire_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+	"sandbox/test/members"
+)
+
+// entries are files of each kind, and of what names can hold.
+var entries = []wire.Entry{
+	{Mode: unix.S_IFDIR | 0o755},
+	{Path: "a/b", Mode: unix.S_IFREG | 0o4644, UID: 1000, GID: 65535, Size: 1 << 40, Modified: 1234567890, Nanosecond: 999_999_999, Owner: "user", Group: "staff"},
+	{Path: "l\xff", Target: "\xfe", Mode: unix.S_IFLNK | 0o777, Modified: -1, Unreadable: true},
+	{Path: strings.Repeat("n", 255), Mode: unix.S_IFSOCK, Target: strings.Repeat("t", 4095)},
+}
+
+// What was written is read, record by record.
+func TestEntry(t *testing.T) {
+	t.Parallel()
+	var b []byte
+	for _, e := range entries {
+		b = wire.AppendRecord(b, e.Append(nil))
+		b = wire.AppendRecord(b, nil)
+	}
+	r, buf := bufio.NewReader(bytes.NewReader(b)), []byte(nil)
+	for _, want := range entries {
+		var err error
+		if buf, err = wire.ReadRecord(r, buf); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := wire.ReadEntry(buf); err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+		if buf, err = wire.ReadRecord(r, buf); err != nil || len(buf) > 0 {
+			t.Fatalf("an empty record: %q, %v", buf, err)
+		}
+	}
+	if _, err := wire.ReadRecord(r, buf); !errors.Is(err, io.EOF) || errors.Is(err, wire.ErrProtocol) {
+		t.Errorf("behind the last record: %v", err)
+	}
+}
+
+// What no file can have is refused.
+func TestEntryRefused(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]wire.Entry{
+		"no type": {Mode: 0o644}, "up": {Path: "../a", Mode: unix.S_IFREG}, "absolute": {Path: "/a", Mode: unix.S_IFREG}, "a NUL": {Path: "a\x00", Mode: unix.S_IFREG},
+		"two slashes": {Path: "a//b", Mode: unix.S_IFREG}, "less than nothing": {Mode: unix.S_IFREG, Size: -1}, "a long second": {Mode: unix.S_IFREG, Nanosecond: 1e9},
+	} {
+		if got, err := wire.ReadEntry(e.Append(nil)); !errors.Is(err, wire.ErrProtocol) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	whole := entries[1].Append(nil)
+	for i := range whole {
+		if got, err := wire.ReadEntry(whole[:i]); !errors.Is(err, wire.ErrProtocol) {
+			t.Errorf("%d bytes: %+v, %v", i, got, err)
+		}
+	}
+	if _, err := wire.ReadEntry(append(whole, 0)); !errors.Is(err, wire.ErrProtocol) {
+		t.Errorf("a byte more: %v", err)
+	}
+	for name, b := range map[string]string{"too long": "\xff\xff\x7f", "endless": strings.Repeat("\xff", 20), "cut off": "\x05abc", "half a length": "\xff"} {
+		if _, err := wire.ReadRecord(bufio.NewReader(strings.NewReader(b)), nil); !errors.Is(err, wire.ErrProtocol) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FuzzEntry reads what a child in a hostile box may send.
+func FuzzEntry(f *testing.F) {
+	for _, e := range entries {
+		f.Add(wire.AppendRecord(nil, e.Append(nil)))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, buf := bufio.NewReader(bytes.NewReader(b)), []byte(nil)
+		for {
+			var err error
+			if buf, err = wire.ReadRecord(r, buf); err != nil {
+				return
+			}
+			e, err := wire.ReadEntry(buf)
+			if err != nil {
+				continue
+			}
+			if again, err := wire.ReadEntry(e.Append(nil)); err != nil || again != e {
+				t.Fatalf("%+v was read as %+v, %v", e, again, err)
+			}
+			if file := e.File("/d"); !strings.HasPrefix(file.Path, "/d") || file.ModifiedAt.Year() > 9999 {
+				t.Fatalf("%+v became %+v", e, file)
+			}
+		}
+	})
+}
+
+// A directory's files come right behind it, by the bytes of their names.
+func TestComparePaths(t *testing.T) {
+	t.Parallel()
+	want := []string{"", "a", "a/b", "a/b/c", "a/b.x", "a/c", "a!", "a.x", "ab", "b\x01", "b/", "\xff"}
+	want = slices.DeleteFunc(want, func(s string) bool { return s == "b/" })
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, wire.ComparePaths)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestFile(t *testing.T) {
+	t.Parallel()
+	link := entries[2].File("/")
+	members.Equal(t, "a link", members.Of{
+		"name": {link.Name, "l\ufffd"}, "path": {link.Path, "/l\ufffd"}, "exact": {link.PathBase64, "L2z/"}, "target": {link.Target, "\ufffd"},
+		"exact target": {link.TargetBase64, "/g=="}, "owner": {link.Owner, nil}, "modified": {link.ModifiedAt.Unix(), -1},
+	})
+	root := entries[0].File("/")
+	members.Equal(t, "the root", members.Of{"name": {root.Name, "/"}, "path": {root.Path, "/"}, "mode": {root.Mode.String(), "0755"}})
+}
