@@ -23,6 +23,7 @@ type Ours struct {
 	Home   string
 	rootfs string // of its boxes, or image
 	image  string
+	images int // how many UnseenToOutput has imported
 	Why    string
 	Shim   Shim // known once the first box is made
 }

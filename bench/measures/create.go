@@ -23,9 +23,6 @@ func measureCreate(ctx context.Context, b *contestants.Field) ([]harness.Row, er
 	), nil
 }
 
-// refill is the time that a pool is given to fill up again.
-const refill = 100 * time.Millisecond
-
 // measureWarm makes boxes one at a time, with time between them in which ours makes
 // the next one ready.
 func measureWarm(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
@@ -35,7 +32,7 @@ func measureWarm(ctx context.Context, b *contestants.Field) (_ []harness.Row, er
 	}
 	defer func() { err = errors.Join(err, warm.Close(context.WithoutCancel(ctx))) }()
 	pace := b.Pace
-	pace.Pause = max(pace.Pause, refill)
+	pace.Pause = max(pace.Pause, contestants.Refill)
 	all := pace.Interleave(ctx,
 		warm.Contestant(warm.CreateToOutput),
 		b.Peers.Bwrap.Creates(),
@@ -44,6 +41,24 @@ func measureWarm(ctx context.Context, b *contestants.Field) (_ []harness.Row, er
 		harness.Bar{Contestant: "ours", Peer: "bwrap", Percentile: 50, Limit: 0.85},
 		harness.Bar{Contestant: "ours", Peer: "bwrap", Percentile: 99, Limit: 1},
 	), nil
+}
+
+// measureUnseen does the same with an image that no box had before: ours has a pool
+// of boxes of other images.
+func measureUnseen(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
+	warm, err := b.Warm(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, warm.Close(context.WithoutCancel(ctx))) }()
+	pace := b.Pace
+	pace.Pause = max(pace.Pause, contestants.Refill)
+	all := pace.Interleave(ctx,
+		warm.Contestant(warm.UnseenToOutput),
+		b.Peers.Crun.Creates(ctx),
+		b.Peers.Bwrap.Creates(),
+	)
+	return harness.Rows(harness.Millis, all, harness.Bar{Contestant: "ours", Peer: "crun", Percentile: 50, Limit: 1}), nil
 }
 
 // measureSteps measures the steps of which our time consists.

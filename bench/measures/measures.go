@@ -15,6 +15,7 @@ import (
 var All = []Measurement{
 	{"create", "create + start + first output, no pool: from before the request to the first byte of `echo hi`", measureCreate},
 	{"create-warm", "the same from a pool of 2 boxes, 100 ms after the last one", measureWarm},
+	{"create-unseen", "the same with an image that no box had before", measureUnseen},
 	{"steps", "the steps of ours", measureSteps},
 	{"calls", "system calls of a create from nothing, of the shim and of the box's init, without those that only schedule threads", measureCalls},
 	{"exec", "exec `echo hi` to its exit status, in a running box", measureExec},

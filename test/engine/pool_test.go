@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -101,6 +102,75 @@ func TestSpareIsABox(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A spare of one image becomes a box of another one, which can't be told from one
+// that was made from nothing.
+func TestSpareOfAnotherImage(t *testing.T) {
+	t.Parallel()
+	first, second := rootfs.Busybox(t), rootfs.Busybox(t)
+	for _, dir := range []string{"sys", "home/only-here"} { // it has no /proc and no /dev: the box gets them
+		if err := os.MkdirAll(filepath.Join(second, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, passing := range []bool{false, true} {
+		var seen [2][]string
+		for i := range seen {
+			home := t.TempDir()
+			e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: i})
+			slot := ""
+			if i == 1 {
+				slot = spareOf(t, e, home, pooled(home, first))
+			}
+			rec := create(t, e, home, pooled(home, second, func(o *options.Box) { o.AutoRemove, o.User = passing, "0" }))
+			if rec.Spare != slot {
+				log, _ := os.ReadFile(filepath.Join(home, "engine", "shim.log"))
+				t.Errorf("the box has the slot %q, want %q\n%s", rec.Spare, slot, log)
+			}
+			out, _ := boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"sh", "-c", look + "; ls /home /sys; echo hi > /kept; tty; sync"}, TTY: true})
+			seen[i] = strings.Split(normal(rec, out+limitsOf(t, rec)+shown(t, rec)), "\n")
+			slices.Sort(seen[i]) // the kernel lists mounts in the order in which they were made
+			boxes.Await(t, "only the box's own layer", func() bool {
+				_, err := os.Stat(filepath.Join(record.Dir(home, rec.ID), "spare"))
+				return errors.Is(err, os.ErrNotExist)
+			})
+			for flags, locked := range map[string]bool{"nosuid,nodev": false, "suid,nodev": true, "nosuid,dev": true} {
+				// As init could, had the box taken it over.
+				remount := exec.Command("nsenter", "-t", fmt.Sprint(rec.PID), "-U", "-m", "-r", "/bin/busybox", "mount", "-o", "remount,bind,"+flags, "none", "/")
+				if said, err := remount.CombinedOutput(); (err != nil) != locked {
+					t.Errorf("mounting the root again with %s: %s, %v; want it refused: %v", flags, said, err, locked)
+				}
+			}
+			if text, err := os.ReadFile(filepath.Join(record.Dir(home, rec.ID), "upper", "kept")); err != nil || string(text) != "hi\n" {
+				t.Errorf("what the box wrote is %q, %v", text, err)
+			}
+		}
+		if !slices.Equal(seen[0], seen[1]) {
+			without := func(all, some []string) []string {
+				return slices.DeleteFunc(slices.Clone(all), func(line string) bool { return slices.Contains(some, line) })
+			}
+			t.Errorf("passing %v: only from nothing:\n%s\nonly of a spare of another image:\n%s", passing,
+				strings.Join(without(seen[0], seen[1]), "\n"), strings.Join(without(seen[1], seen[0]), "\n"))
+		}
+	}
+}
+
+// spareOf makes a box, and returns the slot of the spare that the shim then makes,
+// when it is ready. The box ends with the test.
+func spareOf(t *testing.T, e core.Engine, home string, req core.CreateRequest) string {
+	t.Helper()
+	maker := boxes.OpenConfig(t, engine.Config{Home: home, Pool: 1})
+	_, err := maker.Create(t.Context(), req)
+	t.Cleanup(func() { _ = e.Remove(context.WithoutCancel(t.Context()), req.ID, true) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := awaitSpares(t, home, 1)[0]
+	if err := maker.Close(); err != nil { // waits until it is ready
+		t.Fatal(err)
+	}
+	return slot
 }
 
 // limitsOf returns the limits in the groups of a box.

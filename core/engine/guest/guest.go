@@ -148,7 +148,7 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := receive(control, wire.TypeConfig)
+	f, err := g.settings(control)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -200,6 +200,12 @@ func (g *guest) become() error {
 // receive returns the next frame of the shim, which must be of type t.
 func receive(control *wire.Conn, t wire.Type) (wire.Frame, error) {
 	f, err := control.Recv()
+	return expected(f, t, err)
+}
+
+// expected returns a frame that was received with err, and an error unless it is of
+// type t.
+func expected(f wire.Frame, t wire.Type, err error) (wire.Frame, error) {
 	if err == nil && f.Type != t {
 		err = wire.ErrProtocol
 	}
@@ -215,6 +221,10 @@ func (g *guest) open(treeFD int) (err error) {
 	if g.tree, err = newTree(treeFD); err != nil {
 		return err
 	}
+	return g.openDevices()
+}
+
+func (g *guest) openDevices() (err error) {
 	if g.pts, err = unix.Open("/dev/pts", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("open /dev/pts: %w", err)
 	}

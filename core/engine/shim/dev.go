@@ -69,6 +69,10 @@ func makeDevice(host, box string, owner int) error {
 	return errors.Join(os.Chmod(box, 0o666), os.Lchown(box, owner, owner)) //nolint:gosec // as on every Unix
 }
 
+// mountPoints are the directories of a box's root in which something is mounted in
+// every box.
+var mountPoints = []string{"proc", "dev", "sys"}
+
 // checkMountPoints refuses a tree in which /proc, /dev or /sys exists and is not
 // a directory, a symbolic link for instance: what is mounted there would land
 // somewhere else.
@@ -78,7 +82,7 @@ func checkMountPoints(root string) error {
 		return err
 	}
 	defer dir.Close()
-	for _, name := range []string{"proc", "dev", "sys"} {
+	for _, name := range mountPoints {
 		fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
 			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
 		})

@@ -121,7 +121,13 @@ func (l launcher) mount(t *tree, b record.Box) error {
 		defer root.Close()
 		layers = []string{fdPath(root)}
 	}
-	if err := t.mount(record.Dir(l.home, b.ID), layers, b.UIDBase, b.Options.DiskSizeGB, b.Options.AutoRemove); err != nil {
+	all := []idRange{{0, b.UIDBase, idsPerBox}}
+	ids, err := userNamespace(all, all)
+	if err != nil {
+		return fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")
+	}
+	defer ids.Close()
+	if err := t.mount(record.Dir(l.home, b.ID), layers, ids, b.UIDBase, b.Options.DiskSizeGB, b.Options.AutoRemove); err != nil {
 		return fault.Disk(err, "make the box's root file system")
 	}
 	if err := checkMountPoints(t.root); err != nil {
@@ -237,7 +243,7 @@ func (l launcher) equip(f *life, b record.Box, tell func(*life, record.Box) erro
 		return err
 	}
 	connected := connect(f.net, f.init.PID, b.UIDBase) // meanwhile init prepares itself
-	if err := expect(f.control, wire.TypeReady, nil); err != nil {
+	if err := awaitReady(f.control); err != nil {
 		return err // it says why init ended; connected then failed only because of that
 	}
 	if connected != nil {
@@ -268,7 +274,7 @@ func (l launcher) hear(f *life) error {
 	if f.control == nil {
 		return nil
 	}
-	err := expect(f.control, wire.TypeReady, nil)
+	err := awaitReady(f.control)
 	_ = f.control.Close()
 	f.control = nil
 	return l.told(f, err)
@@ -343,26 +349,23 @@ func (l launcher) cleanAgain(id string) error {
 	return nil
 }
 
-// expect receives one frame of type t and decodes it into v, unless v is nil. A
-// frame of type TypeError is returned as the error that it reports.
-func expect(c *wire.Conn, t wire.Type, v any) error {
+// awaitReady waits until init answers that it has done what it was told. A frame of
+// type TypeError is returned as the error that it reports.
+func awaitReady(c *wire.Conn) error {
 	f, err := c.Recv()
 	if err != nil {
 		return err
 	}
 	defer f.CloseFDs()
-	if f.Type == wire.TypeError {
+	switch f.Type {
+	case wire.TypeReady:
+		return nil
+	case wire.TypeError:
 		var e wire.Error
 		_ = f.Decode(&e)
 		return errors.New(e.Message)
 	}
-	if f.Type != t {
-		return fmt.Errorf("%w: got frame %d, want %d", wire.ErrProtocol, f.Type, t)
-	}
-	if v == nil {
-		return nil
-	}
-	return f.Decode(v)
+	return fmt.Errorf("%w: got frame %d, want %d", wire.ErrProtocol, f.Type, wire.TypeReady)
 }
 
 func socketPair() (*wire.Conn, *os.File, error) {

@@ -43,17 +43,11 @@ func stagedTree(id string) tree { return tree{root: filepath.Join(stage, id)} }
 // but owned by ids of the box's range on disk, because the kernel mounts an
 // overlay with an id-mapped one read-only without an error. diskGB is the size
 // of the writable layer, 0 for no limit. passing says that the box is removed
-// when it ends.
-func (t *tree) mount(dir string, layers []string, base, diskGB int, passing bool) error {
+// when it ends. ids is a user namespace that has the box's range.
+func (t *tree) mount(dir string, layers []string, ids *os.File, base, diskGB int, passing bool) error {
 	if err := makeDirs(dir, t.root); err != nil {
 		return err
 	}
-	all := []idRange{{0, base, idsPerBox}}
-	ids, err := userNamespace(all, all)
-	if err != nil {
-		return fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")
-	}
-	defer ids.Close()
 	if diskGB != 0 { // the layers then cover it, so that the box does not see it
 		if err := t.mountDisk(dir, diskGB); err != nil {
 			return err

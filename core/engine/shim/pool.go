@@ -29,6 +29,7 @@ type spare struct {
 	base   int     // as record.Box.UIDBase
 	layers []inode // of the layers when they were mounted
 	life   *life   // nil while it is being made
+	reroot bool    // it was taken for a box with another root file system
 }
 
 // shape is what can't be changed of a spare.
@@ -37,6 +38,13 @@ type shape struct {
 	cpus, memoryMiB, maxTasks int
 	network                   string
 	passing                   bool // see tree.mount
+}
+
+// limits returns the shape without what a spare can be given another of: its root
+// file system.
+func (s shape) limits() shape {
+	s.layers, s.passing = "", false
+	return s
 }
 
 // shapeOf returns the shape of the spares that a box can be made of. It returns
@@ -168,7 +176,8 @@ func (p *pool) resize(size int) (each bool) {
 }
 
 // take takes a spare for a box out of the pool, and remembers that there was such
-// a box. It returns nil if there is no such spare.
+// a box. If there is none with the box's root file system, it takes one that can be
+// given it. It returns nil if there is none at all.
 func (p *pool) take(req core.CreateRequest) *spare {
 	want, ok := shapeOf(req)
 	if !ok {
@@ -179,13 +188,17 @@ func (p *pool) take(req core.CreateRequest) *spare {
 	if p.size > 0 {
 		p.recent = append([]shape{want}, p.recent[:min(len(p.recent), p.size-1)]...)
 	}
-	for i, s := range p.spares {
-		if s.shape == want && s.life != nil && s.whole() {
-			p.spares = slices.Delete(p.spares, i, i+1)
-			return s
-		}
+	i := slices.IndexFunc(p.spares, func(s *spare) bool { return s.shape == want && s.life != nil && s.whole() })
+	if i < 0 {
+		i = slices.IndexFunc(p.spares, func(s *spare) bool { return s.shape.limits() == want.limits() && s.life != nil })
 	}
-	return nil
+	if i < 0 {
+		return nil
+	}
+	s := p.spares[i]
+	p.spares = slices.Delete(p.spares, i, i+1)
+	s.reroot = s.shape != want || !s.whole()
+	return s
 }
 
 // missing puts a spare for a request into the pool, for the caller to make, and

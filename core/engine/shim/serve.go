@@ -74,7 +74,7 @@ func serve(home string, ready *os.File) error {
 		return err
 	}
 	defer held.Close()
-	if err := openStage(); err != nil {
+	if err := errors.Join(openStage(), openRoots()); err != nil {
 		return err
 	}
 	own := ownGroup(home)

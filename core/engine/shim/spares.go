@@ -117,6 +117,9 @@ func (k *keeper) place(s *spare) (err error) {
 // directory.
 func (k *keeper) claim(s *spare, rec record.Box) (*life, error) {
 	err := os.Rename(record.Dir(k.home, s.slot), record.Dir(k.home, rec.ID))
+	if err == nil && s.reroot {
+		err = k.launcher.reroot(s.life, rec)
+	}
 	if err == nil {
 		err = publish(s.life.net, rec.Options.Ports)
 	}

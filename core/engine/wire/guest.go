@@ -53,7 +53,16 @@ const (
 	TypePause  // no body: to init, of the shim, before it freezes the commands
 	TypeResume // no body: to init, of the shim, when the commands go on
 	TypeFiles  // Files: to init, which answers with TypeMoving
+
+	// Frames between the shim and a prepared init whose box has another root file
+	// system than the one that init was started in.
+	TypeRoot   // no body, with a mount that is empty yet: init puts it into place and answers with TypeReady
+	TypeRooted // no body: the root file system is mounted there; init moves into it and answers with TypeReady
 )
+
+// NewRoot is the directory in the mount of a TypeRoot where the box's root file
+// system appears.
+const NewRoot = "root"
 
 // Config is what an init needs to know of its box. It comes once init is prepared,
 // perhaps long before the box is asked for.
