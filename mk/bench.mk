@@ -1,10 +1,10 @@
 # Benchmarks beside other tools. Debian packages of the peers, and the runc
 # whose figures the bars name, are only needed here.
-BENCH_PACKAGES := bubblewrap crun podman containernetworking-plugins iptables busybox-static docker-registry mmdebstrap e2fsprogs gcc libc6-dev
+BENCH_PACKAGES := bubblewrap crun podman containernetworking-plugins iptables busybox-static docker-registry mmdebstrap e2fsprogs gcc libc6-dev linux-perf
 BENCH_RUNC     := v1.5.2
 BENCH_FLAGS    ?=
 
-.PHONY: bench bench-compare bench-draw bench-peers bench-programs
+.PHONY: bench bench-compare bench-draw bench-peers bench-programs profile
 
 bench: build bench-programs $(BUILD)/bench/layer.tar.gz ## measure ours beside bwrap, crun, runc, podman and tar; table here, JSON in build/bench.json (needs root)
 	$(GO) build -o $(BUILD)/bench/bench ./bench
@@ -17,6 +17,15 @@ bench-compare: ## print how the ratios of build/bench.json (NEW) differ from tho
 
 bench-draw: ## draw docs/bench.svg from build/bench.json (NEW)
 	$(GO) run ./bench -json $(NEW) -draw docs/bench.svg
+
+# The programs have their symbols here. An init can't be read in its box, so it is
+# sampled with the whole host.
+profile: bench-programs ## profile creates with perf: a flame graph and a pprof profile in build/profile (needs root and make bench-peers)
+	@mkdir -p $(BUILD)/profile/bench
+	cp $(BUILD)/bench/text $(BUILD)/bench/tcp $(BUILD)/profile/bench
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/profile/sandbox-init ./cmd/sandbox-init
+	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-extldflags=-static' -o $(BUILD)/profile/sandbox-shim ./cmd/sandbox-shim
+	$(GO) run ./bench/profile -build $(BUILD)/profile -out $(BUILD)/profile
 
 bench-peers: ## install what `make bench` compares with: bubblewrap, crun, podman and more from Debian; build runc into build/peers
 	@echo "runc $(BENCH_RUNC) goes into $(BUILD)/peers; nothing else is installed but these Debian packages: $(BENCH_PACKAGES)"

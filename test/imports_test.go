@@ -66,6 +66,7 @@ var allowed = map[string][]string{
 	"bench/contestants": {"bench/harness", "client", "core/...", "profile"},
 	"bench/harness":     {},
 	"bench/logs":        {},
+	"bench/profile":     {"bench/contestants", "bench/harness"},
 	"bench/measures":    {"bench/contestants", "bench/harness", "client", "core", "core/local", "core/options", "test/registry"},
 
 	// The engine in its halves: the library's (core/engine), what both speak, and

@@ -17,7 +17,7 @@ var All = []Measurement{
 	{"create-warm", "the same from a pool of 2 boxes, 100 ms after the last one", measureWarm},
 	{"create-unseen", "the same with an image that no box had before", measureUnseen},
 	{"steps", "the steps of ours", measureSteps},
-	{"calls", "system calls of a create from nothing, of the shim and of the box's init, without those that only schedule threads", measureCalls},
+	{"calls", "system calls of a create from nothing: the shim and libcontainer, up to the start of the box's init, without those that only schedule threads", measureCalls},
 	{"exec", "exec `echo hi` to its exit status, in a running box", measureExec},
 	{"pause", "pause and resume of a box in which 8 commands never rest", measurePause},
 	{"stream", "1 GiB of text on stdout, read 64 KiB at a time", measureStream},
