@@ -66,6 +66,10 @@ func read(ctx context.Context, data string, shim int, tools string) (all []sampl
 	if err != nil {
 		return nil, err
 	}
+	r, err := newReader(shim, names)
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.CommandContext(ctx, "perf", "script", "--show-task-events", "--fields", "comm,pid,ip,sym,dso", "--input", data)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -75,7 +79,6 @@ func read(ctx context.Context, data string, shim int, tools string) (all []sampl
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	r := newReader(shim, names)
 	err = r.read(out)
 	return r.all, errors.Join(err, cmd.Wait())
 }
@@ -88,18 +91,15 @@ type reader struct {
 	current sample // of program
 	program string // "" while a sample is none of ours
 
-	// Lines of `perf script`: a process that forks, the head of a sample, and a frame
-	// of it.
-	fork, head, frame *regexp.Regexp
+	fork, head, frame *regexp.Regexp // lines of `perf script`: of a process that forks, of a sample, of a frame of it
 }
 
-func newReader(shim int, names map[string]symbols) *reader {
-	return &reader{
-		ours: map[int]bool{shim: true}, names: names,
-		fork:  regexp.MustCompile(`PERF_RECORD_FORK\((\d+):\d+\):\((\d+):\d+\)`),
-		head:  regexp.MustCompile(`^(\S.*?)\s+(\d+)\s*$`),
-		frame: regexp.MustCompile(`^\s+([0-9a-f]+) (.*?) \(([/[].*)\)\s*$`),
-	}
+func newReader(shim int, names map[string]symbols) (*reader, error) {
+	fork, err1 := regexp.Compile(`PERF_RECORD_FORK\((\d+):\d+\):\((\d+):\d+\)`)
+	head, err2 := regexp.Compile(`^(\S.*?)\s+(\d+)\s*$`)
+	frame, err3 := regexp.Compile(`^\s+([0-9a-f]+) (.*?) \(([/[].*)\)\s*$`)
+	r := &reader{ours: map[int]bool{shim: true}, names: names, fork: fork, head: head, frame: frame}
+	return r, errors.Join(err1, err2, err3)
 }
 
 func (r *reader) read(from io.Reader) error {
