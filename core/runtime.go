@@ -301,6 +301,11 @@ const minPrefix = 4
 // Find returns the record of the box that ref names; ref is read as
 // [Runtime.Get] reads it. Errors: as Get.
 func (r *Runtime) Find(ctx context.Context, ref string) (Record, error) {
+	if ids.Box.Valid(ref) { // one record is read, and not those of all boxes
+		if rec, err := r.engine.Get(ctx, ref); !fault.Is(err, fault.BoxNotFound) {
+			return rec, err
+		}
+	}
 	recs, err := r.engine.List(ctx)
 	if err != nil {
 		return Record{}, err

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"runtime"
 	"strings"
@@ -137,6 +138,26 @@ func TestGet(t *testing.T) {
 		if err != nil || got.ID() != box.ID() {
 			t.Errorf("%q: got %v, %v", ref, got, err)
 		}
+	}
+}
+
+// unlisted is an engine whose boxes can't be listed.
+type unlisted struct{ core.Engine }
+
+var errUnlisted = errors.New("there are too many boxes")
+
+func (unlisted) List(context.Context) ([]core.Record, error) { return nil, errUnlisted }
+
+// To find a box by its whole id, nobody reads the records of all boxes.
+func TestGetByID(t *testing.T) {
+	t.Parallel()
+	r := core.New(core.Config{Engine: unlisted{fake.NewEngine(t)}, Images: fake.Images{"debian": {Ref: "debian", ID: "sha256:1", Layers: []string{"/"}}}})
+	box := create(t, r, func(o *options.Box) { o.Name = "web" })
+	if got, err := r.Get(t.Context(), box.ID()); err != nil || got.ID() != box.ID() {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := r.Get(t.Context(), "web"); !errors.Is(err, errUnlisted) {
+		t.Errorf("by its name: got %v, want %v", err, errUnlisted)
 	}
 }
 
