@@ -57,20 +57,36 @@ func hasCpusets() bool {
 	return exists(filepath.Join(groupRoot(), "cpuset", "cpuset.cpus"))
 }
 
-// cpuLists returns the CPU list of each box on the host, of all homes.
+// cpuLists returns the CPU list of each box on the host, of all homes. It takes three
+// system calls for each, as there may be thousands of them.
 func cpuLists() []string {
-	every := groups(string(ids.Box) + "*").dir("cpuset")
+	parent := groups("").dir("cpuset")
 	if cgroups.IsCgroup2UnifiedMode() {
-		every = groups(string(ids.Box) + "*").unified()
+		parent = groups("").unified()
 	}
-	files, _ := filepath.Glob(filepath.Join(every, "cpuset.cpus")) // only a bad pattern fails
+	entries, _ := os.ReadDir(parent) // without it nothing is known of other boxes
 	var lists []string
-	for _, name := range files {
-		if b, err := os.ReadFile(name); err == nil {
-			lists = append(lists, strings.TrimSpace(string(b)))
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), string(ids.Box)) {
+			continue
+		}
+		if text, err := readShort(filepath.Join(parent, e.Name(), "cpuset.cpus")); err == nil {
+			lists = append(lists, strings.TrimSpace(text))
 		}
 	}
 	return lists
+}
+
+// readShort returns the text of a file of the kernel's that has a page at most.
+func readShort(path string) (string, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, os.Getpagesize())
+	n, err := unix.Read(fd, buf)
+	return string(buf[:max(n, 0)]), err
 }
 
 // parseCPUs returns the CPUs of a list such as 0-2,5. It skips what it can't

@@ -52,6 +52,7 @@ type box struct {
 	life  *life   // nil unless it runs
 	ended *ending // the end of the present life, or else of the last one
 	stale bool    // the record on disk says that the box runs, and it has ended
+	going bool    // the box is removed when its present life has ended
 }
 
 // ending tells when the end of a box's life has been noted, and how that went.
@@ -93,7 +94,7 @@ func (k *keeper) bringUp(b *box) error {
 		return k.launcher.explain(err, "", "")
 	}
 	b.mu.Lock()
-	b.rec, b.stale = rec, false
+	b.rec, b.stale, b.going = rec, false, false
 	b.mu.Unlock()
 	k.adopt(b, life)
 	return nil
@@ -133,10 +134,13 @@ func (k *keeper) noteEnd(b *box, f *life) {
 	}
 }
 
-// writeEnd writes to the record of a box that it has ended, or removes it.
+// writeEnd writes to the record of a box that it has ended, or removes it. The record
+// of one that is being removed is not written, as that waits for the disk.
 func (k *keeper) writeEnd(b *box) (err error) {
-	rec := b.record()
-	if rec.Options.AutoRemove {
+	b.mu.Lock()
+	rec, going := b.rec, b.going
+	b.mu.Unlock()
+	if rec.Options.AutoRemove || going {
 		err = k.forget(b)
 	} else {
 		err = k.records.Put(rec.ID, rec, true)
@@ -357,6 +361,9 @@ func (k *keeper) remove(id string, force bool) error {
 	if status := b.record().Status; status.Up() && !force {
 		return fault.New(fault.InvalidState, "box %s is %s: stop it first, or use force", id, status)
 	}
+	b.mu.Lock()
+	b.going = true
+	b.mu.Unlock()
 	if life, ended := k.stopping(b); life != nil {
 		if conn, err := k.dialInit(id); err == nil {
 			_ = askToStop(conn, 0) // so that commands in it end as stopped, not as lost

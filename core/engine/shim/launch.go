@@ -177,7 +177,7 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 		return nil, fmt.Errorf("prepare the box: %w", err)
 	}
 	p := &libcontainer.Process{
-		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true, Env: []string{initThreads(), homeMark(l.home)},
+		Args: []string{"/proc/self/fd/3"}, Cwd: "/", Init: true, Env: []string{oneCPU, homeMark(l.home)},
 		ExtraFiles: []*os.File{l.program, control}, // guest.Main expects them as descriptors 3 and 4
 		LogLevel:   errorsOnly,
 	}
@@ -193,10 +193,11 @@ func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File
 	return f, nil
 }
 
-// initThreads returns the environment variable that keeps init on a large host
-// from having more threads than are set aside for it (initProcesses). A thread
-// that Go can't start would end init.
-func initThreads() string { return fmt.Sprintf("GOMAXPROCS=%d", min(4, runtime.NumCPU())) }
+// oneCPU keeps init's Go from using more than one CPU at a time. Each further one
+// costs a box 130 KiB of memory, and init has no use for it: commands are started by
+// one thread. It also keeps init on a large host from having more threads than are set
+// aside for it (initProcesses). A thread that Go can't start would end init.
+const oneCPU = "GOMAXPROCS=1"
 
 func (f *life) hold(p *libcontainer.Process) error {
 	pid, err := p.Pid()
