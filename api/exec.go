@@ -84,3 +84,8 @@ func (e Exec) Ended(s ExitStatus) Exec {
 	e.FinishedAt, e.DurationMS = &end, &ms
 	return e
 }
+
+// Written is what a write to the input of an exec has done.
+type Written struct {
+	Bytes int64 `json:"bytes"` // that the command's pipe has taken
+}

@@ -55,6 +55,10 @@ type Boxes interface {
 	// Join joins a running command. With resume it goes on where who left it last
 	// was; else it begins with the oldest output that there is.
 	Join(ctx context.Context, ref, id string, resume bool) (Command, error)
+	// Observe joins a running command only to read its output, beside the one who
+	// has joined it. Its Reader also fails with [client.Missed], and then goes on.
+	// Errors: Unsupported (in process).
+	Observe(ctx context.Context, ref, id string) (Command, error)
 	// Shell starts a shell on a terminal and joins it. The shell ends with us.
 	Shell(ctx context.Context, ref string, o client.TerminalOptions) (Command, error)
 

@@ -267,6 +267,11 @@ func (h hostBoxes) Join(ctx context.Context, ref, id string, _ bool) (Command, e
 	return newHostCommand(e, e.Detach), nil
 }
 
+// Observe fails: the pipes of a command in process have one reader.
+func (h hostBoxes) Observe(context.Context, string, string) (Command, error) {
+	return nil, fault.New(fault.Unsupported, "only a server shows a command's output to several at once: run 'sandbox serve'")
+}
+
 func (h hostBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptions) (Command, error) {
 	x := options.Exec{Cmd: shell, TTY: true, Stdin: true, Cols: o.Cols, Rows: o.Rows, Env: map[string]string{}}
 	if o.Shell != "" {

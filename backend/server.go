@@ -205,6 +205,19 @@ func (s *serverBoxes) Join(ctx context.Context, ref, id string, resume bool) (Co
 	return &serverCommand{Session: session, on: s, box: e.BoxID, id: id, input: true, tty: e.TTY}, nil
 }
 
+// Observe joins a running command only to read its output.
+func (s *serverBoxes) Observe(ctx context.Context, ref, id string) (Command, error) {
+	e, err := s.Exec(ctx, ref, id)
+	if err != nil {
+		return nil, err
+	}
+	session, err := s.Attach(ctx, e.BoxID, id, client.AttachOptions{Observe: true})
+	if err != nil {
+		return nil, err
+	}
+	return &serverCommand{Session: session, on: s, box: e.BoxID, id: id, tty: e.TTY}, nil
+}
+
 // Shell starts a shell and joins it.
 func (s *serverBoxes) Shell(ctx context.Context, ref string, o client.TerminalOptions) (Command, error) {
 	session, err := s.Terminal(ctx, ref, o)

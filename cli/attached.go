@@ -9,6 +9,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/backend"
+	"sandbox/client"
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -88,6 +89,10 @@ func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(b
 // how to come back.
 func (a *app) follow(ctx context.Context, j joining, e backend.Command, sink func(bool, []byte) error) (api.ExitStatus, error) {
 	status, err := backend.Pass(ctx, e, make([]byte, core.OutputBuffer), sink)
+	for errors.As(err, &client.Missed{}) {
+		fmt.Fprintf(a.Err, "sandbox: %v\n", err)
+		status, err = backend.Pass(ctx, e, make([]byte, core.OutputBuffer), sink)
+	}
 	if errors.Is(err, backend.ErrDetached) {
 		fmt.Fprintf(a.Err, "\r\nsandbox: the command goes on%s: 'sandbox attach %s %s' joins it again\r\n", e.Unread(), printable(j.box), printable(e.ID()))
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,5 +67,34 @@ func TestKillWhileAttached(t *testing.T) {
 		if _, errs, code := h.sandbox("kill", "-s", "HUP", "a", id); code != 6 {
 			t.Errorf("%s: of one that has ended: exit %d, %q", name, code, errs)
 		}
+	}
+}
+
+// TestObserve watches a command that another has joined.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	h := newServed(t)
+	h.create("-n", "a")
+	k := newKeyboard(t)
+	k.run(h, "exec", "-it", "a", "--", "sh", "-c", "echo set; read answer; echo got $answer; exit 7")
+	k.expect("set")
+	watched := make(chan int, 2)
+	for range 2 {
+		go func() {
+			out, errs, code := h.sandbox("attach", "--observe", "a", h.onlyExec("a").ID)
+			if !strings.Contains(out, "got yes") {
+				t.Errorf("an observer saw %q, %q", out, errs)
+			}
+			watched <- code
+		}()
+	}
+	k.typ("yes\r")
+	for _, code := range []int{<-k.code, <-watched, <-watched} {
+		if code != 7 {
+			t.Errorf("exit %d, want 7", code)
+		}
+	}
+	if _, errs, code := h.sandbox("attach", "--observe", "a"); code != 125 {
+		t.Errorf("without an exec: exit %d, %q", code, errs)
 	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -78,6 +79,44 @@ func (c *Client) SignalExec(ctx context.Context, box, id, name string) (api.Exec
 	}
 	body := map[string]string{"signal": name}
 	return c.exec(ctx, request{method: http.MethodPost, body: body}, box, ":signal", "exec", id)
+}
+
+// ResizeExec sets the size of a command's terminal, whoever is attached. Errors:
+// BoxNotFound, ExecNotFound, InvalidState (it has ended), InvalidArgument (it has
+// no terminal).
+func (c *Client) ResizeExec(ctx context.Context, box, id string, cols, rows int) (api.Exec, error) {
+	if err := checkExec(id); err != nil {
+		return api.Exec{}, err
+	}
+	body := map[string]int{"cols": cols, "rows": rows}
+	return c.exec(ctx, request{method: http.MethodPost, body: body}, box, ":resize", "exec", id)
+}
+
+// WriteStdin writes what input returns to a command's input, and returns how many
+// bytes the command's pipe has taken. It waits while the command does not read.
+// The request is never sent twice. Errors: BoxNotFound, ExecNotFound, InvalidState
+// (the command has ended or closed its input, or a client is attached, which
+// writes it), InvalidArgument (it takes no input).
+func (c *Client) WriteStdin(ctx context.Context, box, id string, input io.Reader) (int64, error) {
+	if err := checkExec(id); err != nil {
+		return 0, err
+	}
+	path, err := c.boxPath(box, "", "exec", id)
+	if err != nil {
+		return 0, err
+	}
+	var done api.Written
+	err = c.call(ctx, request{method: http.MethodPost, path: path + ":write_stdin", stream: input}, &done)
+	return done.Bytes, err
+}
+
+// CloseStdin ends a command's input; a terminal is sent control-D. Errors: those of
+// WriteStdin.
+func (c *Client) CloseStdin(ctx context.Context, box, id string) (api.Exec, error) {
+	if err := checkExec(id); err != nil {
+		return api.Exec{}, err
+	}
+	return c.exec(ctx, request{method: http.MethodPost}, box, ":close_stdin", "exec", id)
 }
 
 // exec sends a request whose reply is an exec; verb is added to the path.

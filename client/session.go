@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -70,15 +71,26 @@ type Ended struct {
 	Reason   api.Reason     `json:"reason"`
 }
 
+// Missed is what Stream and Read return when output was dropped before an observer
+// was sent it. The next call reads on, at these bytes of the streams.
+type Missed struct{ Stdout, Stderr int64 }
+
+func (m Missed) Error() string {
+	return fmt.Sprintf("older output was dropped: stdout goes on at byte %d, stderr at %d", m.Stdout, m.Stderr)
+}
+
 // AttachOptions say how many bytes of each stream to leave out. If older output was
 // dropped, the session begins at the oldest output that is kept.
 type AttachOptions struct {
 	AfterStdout, AfterStderr int64
 	Resume                   bool // leave out what the last client had that detached
+	// Observe has the session only read, beside the one attached client and any
+	// number of other observers. It does not hold the command up: see Missed.
+	Observe bool
 }
 
 // Attach connects to a command in a box. Errors: BoxNotFound, ExecNotFound,
-// InvalidState (another client is attached).
+// InvalidState (another client is attached, unless this one observes).
 func (c *Client) Attach(ctx context.Context, box, id string, o AttachOptions) (*Session, error) {
 	if err := checkExec(id); err != nil {
 		return nil, err
@@ -96,6 +108,9 @@ func (c *Client) Attach(ctx context.Context, box, id string, o AttachOptions) (*
 	if o.Resume {
 		query.Set("resume", "true")
 	}
+	if o.Observe {
+		query.Set("mode", "observe")
+	}
 	return c.session(ctx, path, query, true)
 }
 
@@ -106,10 +121,13 @@ type TerminalOptions struct {
 	Shell      string
 	Cols, Rows int
 	Term       string
+	// Keep has the shell go on when the connection is lost or closed; Attach, with
+	// the bytes that were read, joins it again.
+	Keep bool
 }
 
 // Terminal starts a shell on a terminal in a box. Closing the session ends the
-// shell, unless Detach was called. Errors: BoxNotFound, InvalidState.
+// shell, unless o.Keep is set or Detach was called. Errors: BoxNotFound, InvalidState.
 func (c *Client) Terminal(ctx context.Context, box string, o TerminalOptions) (*Session, error) {
 	path, err := c.boxPath(box, "", "attach")
 	if err != nil {
@@ -125,6 +143,9 @@ func (c *Client) Terminal(ctx context.Context, box string, o TerminalOptions) (*
 		if n > 0 {
 			query.Set(name, strconv.Itoa(n))
 		}
+	}
+	if o.Keep {
+		query.Set("keep", "true")
 	}
 	return c.session(ctx, path, query, false)
 }
@@ -279,9 +300,10 @@ func (s *Session) control(p []byte) error {
 	switch m.Type {
 	case "ready":
 		s.exec.Store(&m.ExecID)
-		s.mu.Lock()
-		s.had = [2]int64{m.Stdout, m.Stderr}
-		s.mu.Unlock()
+		s.begin(m.Stdout, m.Stderr)
+	case "gap":
+		s.begin(m.Stdout, m.Stderr)
+		return Missed{m.Stdout, m.Stderr}
 	case "exit":
 		if err := known(m.ExitCode); err != nil {
 			return err
@@ -291,6 +313,13 @@ func (s *Session) control(p []byte) error {
 		return &fault.Error{Kind: m.Code, Message: m.Message}
 	}
 	return nil // it may be a type that this client does not know
+}
+
+// begin notes at which byte of each stream the output goes on.
+func (s *Session) begin(stdout, stderr int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.had = [2]int64{stdout, stderr}
 }
 
 // lost classifies the failure of a session.

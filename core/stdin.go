@@ -30,6 +30,9 @@ func WithFD(f *os.File, do func(fd int) error) error {
 	return errors.Join(err, failed)
 }
 
+// EndOfInput is the character (control-D) that ends the input on a terminal.
+const EndOfInput = "\x04"
+
 // Write writes to the command.
 func (s *Stdin) Write(p []byte) (int, error) {
 	n, err := s.File.Write(p)

@@ -52,14 +52,11 @@ func (s *Server) startExec(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusCreated, rec)
 }
 
-// endOfInput is the character (control-D) that ends the input on a terminal.
-const endOfInput = "\x04"
-
 // feed writes the whole input of a command and closes it. It returns when the
 // command's descriptors are closed at the latest, so that its goroutine ends.
 func feed(command *core.Exec, input string) {
 	if command.Record().TTY {
-		input += endOfInput
+		input += core.EndOfInput
 	}
 	_, _ = io.WriteString(command.Stdin(), input) // a command may read as little as it likes
 	_ = command.CloseStdin(context.Background())

@@ -76,26 +76,35 @@ func (r *request) lastEvent() (int64, error) {
 	return count(name, value, "must be the number of an event")
 }
 
-// skips returns how many bytes of each stream a client has already. With resume,
-// these are what the last client had when it detached.
-func (r *request) skips() (skip [2]int64, resume bool, err error) {
+// attachment is how a client asks to be attached to an exec.
+type attachment struct {
+	skip    [2]int64 // bytes of each stream that the client has already
+	resume  bool     // these are what the last client had when it detached
+	observe bool     // the client only reads, beside all others
+}
+
+// attachment reads it from the query. Errors: Malformed, InvalidArgument.
+func (r *request) attachment() (a attachment, err error) {
 	query, err := r.query()
 	if err != nil {
-		return skip, false, err
+		return a, err
 	}
-	if resume, err = flag(query, "resume"); err != nil {
-		return skip, false, err
+	if a.resume, err = flag(query, "resume"); err != nil {
+		return a, err
+	}
+	if a.observe = query.Get("mode") == "observe"; query.Has("mode") && !a.observe {
+		return a, document.Invalid("mode", "value", "must be observe, or left out")
 	}
 	names := [...]string{spool.Stdout: "after_stdout", spool.Stderr: "after_stderr"}
 	for stream, name := range names {
 		if !query.Has(name) {
 			continue
 		}
-		if skip[stream], err = count(name, query.Get(name), "must be a number of bytes"); err != nil {
-			return skip, false, err
+		if a.skip[stream], err = count(name, query.Get(name), "must be a number of bytes"); err != nil {
+			return a, err
 		}
 	}
-	return skip, resume, nil
+	return a, nil
 }
 
 // count parses a number that must not be negative. Errors: InvalidArgument.

@@ -274,7 +274,7 @@ func actionsOf(ctx context.Context, tty, open bool, find func() (*core.Exec, err
 		},
 		eof: func() error {
 			if tty {
-				return on(func(x *core.Exec) error { _, _ = x.Stdin().WriteString(endOfInput); return nil })
+				return on(func(x *core.Exec) error { _, _ = x.Stdin().WriteString(core.EndOfInput); return nil })
 			}
 			return on(func(x *core.Exec) error { return x.CloseStdin(ctx) })
 		},
@@ -376,6 +376,14 @@ type ready struct {
 	ExecID string `json:"exec_id"`
 	Stdout *int64 `json:"stdout_from,omitempty"`
 	Stderr *int64 `json:"stderr_from,omitempty"`
+}
+
+// gap is the frame that tells an observer where the streams go on, because output
+// was dropped before it was sent.
+type gap struct {
+	Type   string `json:"type"`
+	Stdout int64  `json:"stdout_from"`
+	Stderr int64  `json:"stderr_from"`
 }
 
 // exited is the last frame of the server when the command has ended.

@@ -25,7 +25,7 @@ var pieces = sync.Pool{New: func() any { b := make([]byte, page+piece); return &
 // attachExec attaches a client to an exec: it reads the output, and writes input
 // and signals. A client that reads slowly slows the command down.
 func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
-	skip, resume, err := r.skips()
+	at, err := r.attachment()
 	if err != nil {
 		return err
 	}
@@ -33,13 +33,16 @@ func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if resume {
-		skip = e.Left()
+	if at.resume {
+		at.skip = e.Left()
 	}
 	if err := r.mustUpgrade(); err != nil {
 		return err
 	}
-	a, err := e.Attach(skip)
+	if at.observe {
+		return s.observeExec(w, r, e, at.skip)
+	}
+	a, err := e.Attach(at.skip)
 	if err != nil {
 		return err
 	}
@@ -51,8 +54,35 @@ func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
 	ctx, cancel := s.streaming(r)
 	defer cancel()
 	on := actionsOf(ctx, e.Record().TTY, a.Open(), a.Command).guarded(a.Writes)
-	_ = c.serve(ctx, on, func(ctx context.Context) error { return c.showExec(ctx, e, a) }) // the client was told
+	_ = c.serve(ctx, on, func(ctx context.Context) error { // the client was told
+		return c.showExec(e, a.From, func() error { return c.showAttached(ctx, a, true) })
+	})
 	c.end(a)
+	return nil
+}
+
+// observeExec shows a client an exec's output. Any number of clients may observe
+// it, beside the one that is attached. One that reads slowly slows nothing down: it
+// is told where it goes on when output was dropped meanwhile.
+func (s *Server) observeExec(w http.ResponseWriter, r *request, e *spool.Exec, skip [2]int64) error {
+	o, err := e.Observe(skip)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	c, err := s.upgrade(w, r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.streaming(r)
+	defer cancel()
+	on := actions{}.guarded(func() error {
+		return fault.New(fault.InvalidState, "a client that observes exec %s writes nothing: attach without mode=observe, or send requests", e.Record().ID)
+	})
+	_ = c.serve(ctx, on, func(ctx context.Context) error { // the client was told
+		return c.showExec(e, o.From, func() error { return c.show(ctx, &o.Bytes, true) })
+	})
+	c.ends.Wait()
 	return nil
 }
 
@@ -66,28 +96,34 @@ func (c *socket) end(a *spool.Attached) {
 	c.ends.Wait()
 }
 
-// showExec sends output until the exec has ended, and then its exit.
-func (c *socket) showExec(ctx context.Context, e *spool.Exec, a *spool.Attached) error {
-	stdout, stderr := a.From()
+// showExec tells the client where its streams begin, has show send output until the
+// exec has ended, and sends the exit.
+func (c *socket) showExec(e *spool.Exec, from func() (stdout, stderr int64), show func() error) error {
+	stdout, stderr := from()
 	if err := c.tell(ready{"ready", e.Record().ID, &stdout, &stderr}); err != nil {
 		return err
 	}
-	if err := c.show(ctx, a, true); err != nil {
+	if err := show(); err != nil {
 		return err
 	}
 	return c.exit(e.Record())
 }
 
-// show sends output until the exec has ended. With tagged, each frame names its
-// stream. A client that detaches has left when show returns, so that it can come
-// back as soon as it is told.
-func (c *socket) show(ctx context.Context, a *spool.Attached, tagged bool) error {
+// showAttached is show for the client that is attached. One that detaches has left
+// when showAttached returns, so that it can come back as soon as it is told.
+func (c *socket) showAttached(ctx context.Context, a *spool.Attached, tagged bool) error {
 	defer func() {
 		var left detached
 		if errors.As(context.Cause(ctx), &left) {
 			a.Leave(left.had)
 		}
 	}()
+	return c.show(ctx, &a.Bytes, tagged)
+}
+
+// show sends output until the exec has ended. With tagged, each frame names its
+// stream.
+func (c *socket) show(ctx context.Context, a *spool.Bytes, tagged bool) error {
 	for {
 		if err := a.Wait(ctx); err != nil {
 			return err
@@ -104,11 +140,17 @@ func (c *socket) show(ctx context.Context, a *spool.Attached, tagged bool) error
 }
 
 // showPieces sends the output that there is so far.
-func (c *socket) showPieces(ctx context.Context, a *spool.Attached, tagged bool) error {
+func (c *socket) showPieces(ctx context.Context, a *spool.Bytes, tagged bool) error {
 	buf := pieces.Get().(*[]byte)
 	defer pieces.Put(buf)
 	for ctx.Err() == nil {
 		stream, n, err := a.Next((*buf)[page:])
+		if missed := (spool.Missed{}); errors.As(err, &missed) {
+			if err := c.tell(gap{"gap", missed.At[spool.Stdout], missed.At[spool.Stderr]}); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil || n == 0 {
 			return err
 		}

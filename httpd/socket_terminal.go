@@ -26,10 +26,11 @@ const (
 const hangUpGrace = 5 * time.Second
 
 // terminal runs a shell for one client. The shell is hung up when the client goes
-// without a word; one that detaches leaves it running. When this service ends, or the
-// client's session of the web console, the shell goes on, as every exec does.
+// without a word, unless it is to be kept; one that detaches leaves it running. When
+// this service ends, or the client's session of the web console, the shell goes on,
+// as every exec does.
 func (s *Server) terminal(w http.ResponseWriter, r *request) error {
-	o, named, err := r.shell()
+	sh, err := r.shell()
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	if err := r.mustUpgrade(); err != nil {
 		return err
 	}
-	e, a, err := s.openTerminal(r.Context(), box, o, named)
+	e, a, err := s.openTerminal(r.Context(), box, sh)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	defer cancel()
 	err = c.serve(ctx, actionsOf(ctx, true, true, a.Command), func(ctx context.Context) error { return c.showTerminal(ctx, e, a) })
 	c.end(a)
-	if err == nil || errors.Is(err, errDetached) || errors.Is(err, console.ErrEnded) || s.draining.Err() != nil {
+	if err == nil || sh.keep || errors.Is(err, errDetached) || errors.Is(err, console.ErrEnded) || s.draining.Err() != nil {
 		return nil
 	}
 	return hangUp(e, hangUpGrace) // the client was told
@@ -61,8 +62,8 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 
 // openTerminal starts a shell, whose output goes to the spool as that of any exec,
 // and attaches its client.
-func (s *Server) openTerminal(ctx context.Context, box *core.Box, o options.Exec, named bool) (*spool.Exec, *spool.Attached, error) {
-	command, err := openShell(ctx, box, o, named)
+func (s *Server) openTerminal(ctx context.Context, box *core.Box, sh shell) (*spool.Exec, *spool.Attached, error) {
+	command, err := openShell(ctx, box, sh)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,39 +88,48 @@ func hangUp(e *spool.Exec, grace time.Duration) error {
 	return err
 }
 
-// shell returns the command for the shell that a client asks for, and whether the
-// client named the shell itself.
-func (r *request) shell() (o options.Exec, named bool, err error) {
+// shell is the shell that a client asks for.
+type shell struct {
+	options.Exec
+	named bool // by the client itself
+	keep  bool // it goes on when its client has vanished
+}
+
+// shell reads it from the query. Errors: Malformed, InvalidArgument.
+func (r *request) shell() (shell, error) {
+	sh := shell{Exec: options.Exec{Cmd: []string{defaultShell}, TTY: true, Cols: 80, Rows: 24, Env: map[string]string{"TERM": defaultTerm}}}
 	query, err := r.query()
 	if err != nil {
-		return o, false, err
+		return sh, err
 	}
-	o = options.Exec{Cmd: []string{defaultShell}, TTY: true, Cols: 80, Rows: 24, Env: map[string]string{"TERM": defaultTerm}}
 	if query.Get("shell") != "" {
-		o.Cmd, named = []string{query.Get("shell")}, true
+		sh.Cmd, sh.named = []string{query.Get("shell")}, true
 	}
 	if query.Get("term") != "" {
-		o.Env["TERM"] = query.Get("term")
+		sh.Env["TERM"] = query.Get("term")
 	}
-	if err := number(query, "cols", &o.Cols, 1, maxSide); err != nil {
-		return o, named, err
+	if err := number(query, "cols", &sh.Cols, 1, maxSide); err != nil {
+		return sh, err
 	}
-	if err := number(query, "rows", &o.Rows, 1, maxSide); err != nil {
-		return o, named, err
+	if err := number(query, "rows", &sh.Rows, 1, maxSide); err != nil {
+		return sh, err
 	}
-	return o, named, o.Check()
+	if sh.keep, err = flag(query, "keep"); err != nil {
+		return sh, err
+	}
+	return sh, sh.Check()
 }
 
 // openShell starts the shell. If it can't be started and the client did not name
 // it, openShell tries the shell that nearly every image has.
-func openShell(ctx context.Context, box *core.Box, o options.Exec, named bool) (*core.Exec, error) {
-	command, err := box.Exec(ctx, o)
-	if err != nil || named || command.Record().PID != nil {
+func openShell(ctx context.Context, box *core.Box, sh shell) (*core.Exec, error) {
+	command, err := box.Exec(ctx, sh.Exec)
+	if err != nil || sh.named || command.Record().PID != nil {
 		return command, err
 	}
 	_ = command.Close()
-	o.Cmd = []string{otherShell}
-	return box.Exec(ctx, o)
+	sh.Cmd = []string{otherShell}
+	return box.Exec(ctx, sh.Exec)
 }
 
 // showTerminal sends what the terminal shows until the shell has ended, and then
@@ -128,7 +138,7 @@ func (c *socket) showTerminal(ctx context.Context, e *spool.Exec, a *spool.Attac
 	if err := c.tell(ready{Type: "ready", ExecID: e.Record().ID}); err != nil {
 		return err
 	}
-	if err := c.show(ctx, a, false); err != nil {
+	if err := c.showAttached(ctx, a, false); err != nil {
 		return err
 	}
 	rec := e.Record()

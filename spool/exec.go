@@ -20,7 +20,8 @@ type Exec struct {
 	poll *poller       // the pump's poller, to wake it
 	room chan struct{} // makes a waiting pump check for room again
 
-	open bool // an attached client provides the input
+	open bool          // clients provide the input
+	turn chan struct{} // full while WriteStdin or CloseStdin has its turn
 
 	writing sync.Mutex // held while the record is written to disk, and before mu
 	mu      sync.Mutex

@@ -8,7 +8,7 @@ import (
 	"sandbox/core/fault"
 )
 
-// reader is what both kinds of readers have in common: a position, and whether
+// reader is what all kinds of readers have in common: a position, and whether
 // the output behind it is kept for them.
 type reader struct {
 	e      *Exec

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -154,6 +155,36 @@ func (p *program) hangUpRun(t *testing.T) {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestTerminalKept cuts the connection of a client, and goes on behind the bytes
+// that it had.
+func TestTerminalKept(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	box := p.box()
+	conn := p.socket(box + "/attach?shell=/bin/sh&keep=true")
+	must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("stty -echo; PS1=; echo u''p\n")))
+	await(t, conn, "up\r\n")
+	execs, _ := p.ask("GET", box+"/execs", nil).want(t, 200, "")["execs"].([]any)
+	exec := box + "/exec/" + execs[0].(map[string]any)["id"].(string)
+	had := p.ask("GET", exec, nil).want(t, 200, "")["stdout_bytes"].(float64)
+	must(t, conn.NetConn().Close()) // without a word
+	p.ask("POST", exec+":resize", map[string]any{"cols": 91, "rows": 17}).want(t, 200, "")
+	for { // until the server has noticed
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://box"+exec+":write_stdin", strings.NewReader("stty size\n"))
+		must(t, err)
+		got := p.send(req)
+		if got.status == 200 {
+			break
+		}
+		got.want(t, 409, "invalid_state")
+	}
+	conn = p.socket(fmt.Sprint(exec, "/attach?after_stdout=", had))
+	must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("exit 6\n")))
+	if s := show(t, conn); s.out[1] != "17 91\r\n" || s.last["exit_code"] != 6.0 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -46,6 +46,9 @@ func dup(f *os.File) *os.File {
 		return nil
 	}
 	fd, err := syscall.Dup(int(f.Fd()))
+	if err == nil {
+		err = syscall.SetNonblock(fd, true) // as Process promises; Fd has undone it
+	}
 	if err != nil {
 		panic(err) // only tests run this code
 	}

@@ -1,0 +1,149 @@
+package spool
+
+import (
+	"context"
+	"fmt"
+)
+
+// Bytes reads an exec's output byte by byte. Only one goroutine may read; the other
+// methods may be called at the same time.
+type Bytes struct {
+	r    reader
+	from mark // the first byte of each stream
+	pos  mark // the next one
+}
+
+// Missed is the error for output that was dropped before it was read. At has the
+// offset in each stream at which the reading goes on, in bytes.
+type Missed struct{ At [2]int64 }
+
+func (m Missed) Error() string {
+	return fmt.Sprintf("older output was dropped: the streams go on at %d and %d", m.At[Stdout], m.At[Stderr])
+}
+
+// begin begins to read at the oldest output that is kept, or after skip bytes of
+// each stream if that is later. Errors: Storage.
+func (b *Bytes) begin(skip [2]int64) error {
+	e := b.r.e
+	if err := e.join(&b.r); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b.r.seq = e.out.index.dropped
+	for s := range b.pos {
+		b.pos[s] = min(max(skip[s], e.out.index.base[s]), e.out.sizes[s])
+	}
+	b.from = b.pos
+	e.nudge() // the pump may have seen a position of 0
+	return nil
+}
+
+// From returns the offset in each stream at which the reading begins, in bytes.
+func (b *Bytes) From() (stdout, stderr int64) { return b.from[Stdout], b.from[Stderr] }
+
+// Wait waits until Next has something to return, or the exec has ended. Errors:
+// those of ctx.
+func (b *Bytes) Wait(ctx context.Context) error {
+	e := b.r.e
+	return b.r.wait(ctx, func() bool {
+		return e.ended || e.out.sizes[Stdout] > b.pos[Stdout] || e.out.sizes[Stderr] > b.pos[Stderr]
+	})
+}
+
+// Next reads on into buf, in the order in which output came. It returns n bytes
+// of one stream, or 0 if there are none now. Errors: Storage; Missed, after which
+// the next call reads on behind what is missing.
+func (b *Bytes) Next(buf []byte) (s Stream, n int, err error) {
+	e := b.r.e
+	e.mu.Lock()
+	missed, now := b.missed(), e.look()
+	e.mu.Unlock()
+	if missed {
+		return 0, 0, Missed{b.pos}
+	}
+	s, end, seq, err := b.piece(now, int64(len(buf)))
+	if err == nil && end > b.pos[s] {
+		n = int(end - b.pos[s])
+		err = now.read(s, buf[:n], b.pos[s])
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b.missed() { // it was dropped while it was read
+		return 0, 0, Missed{b.pos}
+	}
+	if err != nil {
+		return 0, 0, e.storage(err)
+	}
+	b.pos[s] = end
+	b.r.moved(max(seq, b.r.seq), b.pos)
+	return s, n, nil
+}
+
+// missed tells whether output was dropped before it was read, and moves behind
+// it. The caller holds mu.
+func (b *Bytes) missed() bool {
+	kept, before := &b.r.e.out.index, b.pos
+	if b.r.seq < kept.dropped {
+		b.r.seq = kept.dropped
+		b.pos = mark{max(b.pos[Stdout], kept.base[Stdout]), max(b.pos[Stderr], kept.base[Stderr])}
+	}
+	return b.pos != before
+}
+
+// piece finds what to read next: consecutive events of one stream or, after the
+// last event, bytes that are not in an event yet. seq is the last event that is
+// complete once this has been read.
+func (b *Bytes) piece(now snapshot, most int64) (s Stream, end, seq int64, err error) {
+	var block [32]mark
+	marks := block[:min(int64(len(block)), now.index.n-b.r.seq)]
+	if len(marks) > 0 {
+		if err := now.index.read(b.r.seq+1, marks); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	s, seq, found := Stdout, b.r.seq, false
+	end = b.pos[s]
+	for _, m := range marks {
+		at, more := b.ahead(m)
+		if more && found && at != s {
+			return s, end, seq, nil
+		}
+		if more {
+			s, found = at, true
+			if end = m[s]; end > b.pos[s]+most {
+				return s, b.pos[s] + most, seq, nil
+			}
+		}
+		seq++
+	}
+	if found || seq < now.index.n {
+		return s, end, seq, nil
+	}
+	for _, t := range []Stream{Stdout, Stderr} {
+		if now.sizes[t] > b.pos[t] {
+			return t, min(now.sizes[t], b.pos[t]+most), seq, nil
+		}
+	}
+	return s, end, seq, nil
+}
+
+// ahead returns the stream in which m is ahead of what was read. At most one
+// stream is, because what was read includes the mark before m.
+func (b *Bytes) ahead(m mark) (Stream, bool) {
+	for _, s := range []Stream{Stdout, Stderr} {
+		if m[s] > b.pos[s] {
+			return s, true
+		}
+	}
+	return Stdout, false
+}
+
+// Ended reports whether the exec has ended and all its output was read, and
+// whether some of it was lost on a full disk.
+func (b *Bytes) Ended() (ended, lost bool) {
+	e := b.r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ended && b.pos == e.out.sizes, e.lost
+}

@@ -1,0 +1,139 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+)
+
+// inputPiece is how many bytes of input are passed on at once.
+const inputPiece = 32 << 10
+
+// WriteStdin writes what from returns to the command's input, and returns how many
+// bytes the command's pipe has taken. It waits while the command does not read.
+// Several calls write one after another. Errors: InvalidState (the exec has ended,
+// has closed its input, or a client is attached that writes it), InvalidArgument
+// (it takes no input), from's, and those of ctx.
+func (e *Exec) WriteStdin(ctx context.Context, from io.Reader) (n int64, err error) {
+	done, err := e.takeTurn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	for buf := make([]byte, inputPiece); ; {
+		got, ended := from.Read(buf)
+		if got > 0 {
+			wrote, err := e.writePiece(ctx, buf[:got])
+			n += int64(wrote)
+			if err != nil {
+				return n, err
+			}
+		}
+		if errors.Is(ended, io.EOF) {
+			return n, nil
+		}
+		if ended != nil {
+			return n, ended
+		}
+	}
+}
+
+// CloseStdin ends the command's input: a terminal is sent control-D. Errors: those of
+// WriteStdin.
+func (e *Exec) CloseStdin(ctx context.Context) error {
+	done, err := e.takeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if e.Record().TTY {
+		_, err = e.writePiece(ctx, []byte(core.EndOfInput))
+		return err
+	}
+	command, err := e.fed()
+	if err != nil {
+		return err
+	}
+	return command.CloseStdin(ctx)
+}
+
+// Resize sets the size of the command's terminal. Errors: InvalidState (the exec has
+// ended), InvalidArgument (it has no terminal).
+func (e *Exec) Resize(ctx context.Context, cols, rows int) error {
+	command, err := e.running()
+	if err != nil {
+		return err
+	}
+	if !e.Record().TTY {
+		return fault.New(fault.InvalidArgument, "exec %s has no terminal to resize", e.id)
+	}
+	return command.Resize(ctx, cols, rows)
+}
+
+// takeTurn waits until nobody else writes the input by WriteStdin, and returns a
+// function that ends the turn. Errors: those of ctx.
+func (e *Exec) takeTurn(ctx context.Context) (done func(), err error) {
+	select {
+	case e.turn <- struct{}{}:
+		return func() { <-e.turn }, nil
+	case <-ctx.Done():
+		return nil, fault.Of(ctx.Err())
+	}
+}
+
+// fed returns the command if it runs, takes input, and no attached client writes it.
+func (e *Exec) fed() (*core.Exec, error) {
+	command, err := e.running()
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case !e.open && !e.rec.TTY:
+		return nil, fault.New(fault.InvalidArgument, "exec %s takes no input: start it with stdin_open or tty", e.id)
+	case e.writer() != nil:
+		return nil, fault.New(fault.InvalidState, "a client is attached to exec %s, and writes its input alone", e.id)
+	case command.Stdin() == nil:
+		return nil, errInputClosed(e.id)
+	}
+	return command, nil
+}
+
+func errInputClosed(id string) error {
+	return fault.New(fault.InvalidState, "the input of exec %s is closed", id)
+}
+
+// writePiece writes p to the command. The end of ctx ends a write that waits.
+func (e *Exec) writePiece(ctx context.Context, p []byte) (int, error) {
+	command, err := e.fed()
+	if err != nil {
+		return 0, err
+	}
+	in := command.Stdin()
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(cut)
+		_ = in.SetWriteDeadline(time.Unix(1, 0))
+	})
+	n, err := in.Write(p)
+	if !stop() {
+		<-cut
+		_ = in.SetWriteDeadline(time.Time{})
+	}
+	switch {
+	case err == nil:
+		return n, nil
+	case ctx.Err() != nil:
+		return n, fault.Of(ctx.Err())
+	case errors.Is(err, os.ErrClosed), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.EIO):
+		return n, errInputClosed(e.id)
+	}
+	return n, fault.Wrap(fault.Engine, err, "write the input of exec %s", e.id)
+}
