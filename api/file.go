@@ -81,3 +81,42 @@ type RemovedFiles struct {
 	Path    string `json:"path"`
 	Removed int64  `json:"removed"` // files and directories
 }
+
+// FileEventType is what has happened to a file (contract, section 4).
+type FileEventType string
+
+// What an event of a watch tells. Overflow and EndOfWatch are about the watch and
+// not about a file.
+const (
+	FileCreated    FileEventType = "create"
+	FileModified   FileEventType = "modify"
+	FileRemoved    FileEventType = "remove"
+	FileRenamed    FileEventType = "rename"
+	FileAttributes FileEventType = "attributes"
+	Overflow       FileEventType = "overflow"
+	EndOfWatch     FileEventType = "end"
+)
+
+// WatchEnd is why a watch has ended.
+type WatchEnd string
+
+// Why a watch ends.
+const (
+	WatchRemoved    WatchEnd = "removed"     // the directory was removed, moved or unmounted
+	WatchBoxStopped WatchEnd = "box_stopped" // the box has stopped, or stops
+	WatchFailed     WatchEnd = "failed"      // Message says why
+)
+
+// FileEvent is one event of a watch. Between an Overflow and the event before it,
+// others were lost. Nothing comes behind an EndOfWatch.
+type FileEvent struct {
+	Type FileEventType `json:"type"`
+	Path string        `json:"path,omitzero"` // absolute; of a rename the new one
+	// PathBase64 is set where Path is not UTF-8, as that of a File.
+	PathBase64 string   `json:"path_base64,omitzero"`
+	From       string   `json:"from,omitzero"` // of a rename: the path before
+	FromBase64 string   `json:"from_base64,omitzero"`
+	Directory  bool     `json:"directory,omitzero"` // the file is one
+	Reason     WatchEnd `json:"reason,omitzero"`    // of an end
+	Message    string   `json:"message,omitzero"`   // of an end that is a failure
+}

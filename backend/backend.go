@@ -69,6 +69,9 @@ type Boxes interface {
 	MakeDirectory(ctx context.Context, ref string, o options.MakeDirectory) (api.MadeDirectory, error)
 	MoveFile(ctx context.Context, ref string, o options.MoveFile) (api.File, error)
 	RemoveFile(ctx context.Context, ref string, o options.RemoveFile) (api.RemovedFiles, error)
+	// WatchFiles begins to watch a directory. The watch ends with ctx, or when its
+	// owner closes it.
+	WatchFiles(ctx context.Context, ref string, o options.WatchFiles) (*core.FileWatch, error)
 
 	// Metrics returns what was counted since the boxes were opened, and how many
 	// of them run, whoever made them.

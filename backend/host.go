@@ -140,6 +140,10 @@ func (h hostBoxes) RemoveFile(ctx context.Context, ref string, o options.RemoveF
 	return onFiles(ctx, h, ref, o, (*core.Box).RemoveFile)
 }
 
+func (h hostBoxes) WatchFiles(ctx context.Context, ref string, o options.WatchFiles) (*core.FileWatch, error) {
+	return onFiles(ctx, h, ref, o, (*core.Box).WatchFiles)
+}
+
 // onFiles calls do with a box.
 func onFiles[O, T any](ctx context.Context, h hostBoxes, ref string, o O, do func(*core.Box, context.Context, O) (T, error)) (T, error) {
 	b, err := h.box(ctx, ref)

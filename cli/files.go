@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
 	"sandbox/backend"
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -21,7 +28,7 @@ rights of a user of the box, by default its root. 'sandbox cp' copies files.`,
 		Args: cobra.ArbitraryArgs, // so that noVerb words the error
 		RunE: noVerb,
 	}
-	cmd.AddCommand(a.filesStatCmd(), a.filesLsCmd(), a.filesMkdirCmd(), a.filesMvCmd(), a.filesRmCmd())
+	cmd.AddCommand(a.filesStatCmd(), a.filesLsCmd(), a.filesMkdirCmd(), a.filesMvCmd(), a.filesRmCmd(), a.filesWatchCmd())
 	return cmd
 }
 
@@ -138,4 +145,60 @@ and what is mounted below a directory, such as a volume, is not removed.`, 1, &o
 	})
 	cmd.Flags().BoolVarP(&o.Recursive, "recursive", "r", false, "remove a directory with all that is in it")
 	return cmd
+}
+
+func (a *app) filesWatchCmd() *cobra.Command {
+	var o options.WatchFiles
+	cmd := a.fileVerb("watch [-r] [--user USER] BOX PATH", "Print what changes in a directory", `Print what changes in a directory, as it happens: create, modify, remove, rename and
+attributes, each with the path. With -r all directories below it are watched too.
+"overflow" says that more happened at once than could be told. It ends with the
+directory and with the box.`, 1, &o.User, func(cmd *cobra.Command, on backend.Boxes, box string, paths []string) error {
+		o.Path = paths[0]
+		watch, err := on.WatchFiles(cmd.Context(), box, o)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = watch.Close() }()
+		return a.printEvents(cmd.Context(), watch)
+	})
+	cmd.Flags().BoolVarP(&o.Recursive, "recursive", "r", false, "watch all directories below it too")
+	return cmd
+}
+
+// printEvents prints one event a line, until the last one. Errors: that of the
+// watch.
+func (a *app) printEvents(ctx context.Context, watch *core.FileWatch) error {
+	lines := json.NewEncoder(a.Out)
+	lines.SetEscapeHTML(false)
+	for {
+		e, err := watch.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && a.asJSON() {
+			err = lines.Encode(e)
+		} else if err == nil {
+			_, err = fmt.Fprintln(a.Out, eventLine(e))
+		}
+		if err != nil {
+			return err
+		}
+		if e.Reason == api.WatchFailed {
+			return fault.New(fault.Engine, "the watch has ended: %s", e.Message)
+		}
+	}
+}
+
+// eventLine returns an event as people read it.
+func eventLine(e api.FileEvent) string {
+	words := []string{string(e.Type)}
+	if e.From != "" {
+		words = append(words, e.From, "->")
+	}
+	for _, word := range []string{e.Path, string(e.Reason)} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	return printable(strings.Join(words, " "))
 }

@@ -18,6 +18,7 @@ import (
 	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core/fault"
+	"sandbox/core/feed"
 	"sandbox/core/image"
 	"sandbox/core/local"
 	"sandbox/core/options"
@@ -371,6 +372,39 @@ func TestServiceFilesInPlace(t *testing.T) {
 	}
 	removed := must[api.RemovedFiles](t)(c.RemoveFile(ctx, "a", options.RemoveFile{Path: "/d", Recursive: true}))
 	members.Equal(t, "removed", members.Of{"path": {removed.Path, "/d"}, "files": {removed.Removed, 3}})
+}
+
+func TestServiceWatch(t *testing.T) {
+	t.Parallel()
+	c := service(t)
+	ctx := t.Context()
+	box(t, c, "a")
+	sh(t, c, "mkdir /w")
+	w := must[*feed.Feed[api.FileEvent]](t)(c.WatchFiles(ctx, "a", options.WatchFiles{Path: "/w", Recursive: true}))
+	sh(t, c, "cd /w; mkdir d; mkfifo d/p; rm -r d; cd /; rmdir /w")
+	var got []string
+	for {
+		e, err := w.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(e.Type)+" "+e.Path+string(e.Reason))
+	}
+	if want := []string{"create /w/d", "create /w/d/p", "remove /w/d/p", "remove /w/d", "end removed"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.Close()
+	if _, err := c.WatchFiles(ctx, "a", options.WatchFiles{Path: "/nope"}); !fault.Is(err, fault.FileNotFound) {
+		t.Errorf("watch of nothing: %v", err)
+	}
+	w = must[*feed.Feed[api.FileEvent]](t)(c.WatchFiles(ctx, "a", options.WatchFiles{Path: "/tmp"}))
+	w.Close()
+	if _, err := w.Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the close: %v", err)
+	}
 }
 
 func TestServiceFiles(t *testing.T) {

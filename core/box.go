@@ -184,3 +184,8 @@ func (b *Box) MoveFile(ctx context.Context, o options.MoveFile) (api.File, error
 func (b *Box) RemoveFile(ctx context.Context, o options.RemoveFile) (api.RemovedFiles, error) {
 	return b.r.engine.RemoveFile(ctx, b.id, o)
 }
+
+// WatchFiles begins to watch a directory of the box; see [Files].
+func (b *Box) WatchFiles(ctx context.Context, o options.WatchFiles) (*FileWatch, error) {
+	return b.r.engine.WatchFiles(ctx, b.id, o)
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandbox/api"
+	"sandbox/core/feed"
 	"sandbox/core/options"
 )
 
@@ -116,7 +117,17 @@ type Files interface {
 	// RemoveFile removes a file or a directory, and follows no link. What it
 	// removed before it failed is gone.
 	RemoveFile(ctx context.Context, boxID string, o options.RemoveFile) (api.RemovedFiles, error)
+	// WatchFiles begins to watch a directory. It returns once the watch stands:
+	// no event after that is lost without an Overflow. The caller closes the
+	// watch; it also ends with ctx. Errors: also ResourceExhausted (the box's
+	// limit of watches).
+	WatchFiles(ctx context.Context, boxID string, o options.WatchFiles) (*FileWatch, error)
 }
+
+// FileWatch has the events of a watch. Behind the last one, whose type is
+// [api.EndOfWatch], Next returns io.EOF; it fails with Engine where the watch broke
+// off.
+type FileWatch = feed.Feed[api.FileEvent]
 
 // Upload says where content is written in a box, and how.
 type Upload struct {

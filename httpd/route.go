@@ -69,6 +69,7 @@ func Routes() []Route {
 		{Method: "GET", Pattern: "/v1/boxes/{id}/files:list", Permission: api.MayUseBoxes, handle: (*Server).listFiles},
 		{Method: "POST", Pattern: "/v1/boxes/{id}/files:mkdir", Permission: api.MayUseBoxes, handle: (*Server).makeDirectory},
 		{Method: "POST", Pattern: "/v1/boxes/{id}/files:move", Permission: api.MayUseBoxes, handle: (*Server).moveFile},
+		{Method: "GET", Pattern: "/v1/boxes/{id}/files:watch", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).watchFiles},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/metrics", Permission: api.MayUseBoxes, handle: (*Server).boxMetrics},
 		{Method: "POST", Pattern: "/v1/run", Permission: api.MayUseBoxes, handle: (*Server).run},
 		{Method: "POST", Pattern: "/v1/mcp", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).serveTools},

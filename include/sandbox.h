@@ -830,6 +830,42 @@ SandboxErrorCode sandbox_file_move(CBoxHandle *box, const char *from, const char
 SandboxErrorCode sandbox_file_remove(CBoxHandle *box, const char *path, int recursive,
                                      const char *user, char **out_json, CSandboxError *err);
 
+/* A watch of a directory of a box. */
+typedef struct CSandboxWatch CSandboxWatch;
+
+/*
+ * Begins to watch a directory of a box that runs, and if recursive is not 0 all
+ * directories below it, those too that are made later. It returns once the watch
+ * stands: no event after that is lost without an "overflow".
+ *
+ * *out: release with sandbox_watch_free; it ends with the runtime too.
+ *
+ * One thread a box handle. Errors: as of the functions above, and
+ * SANDBOX_RESOURCE_EXHAUSTED (as many inotify watches as the box may have).
+ */
+SandboxErrorCode sandbox_watch_start(CBoxHandle *box, const char *path, int recursive,
+                                     const char *user, CSandboxWatch **out, CSandboxError *err);
+
+/*
+ * Waits for the next event: a document with type ("create", "modify", "remove",
+ * "rename", "attributes") and path; of a rename the new one, beside from; with
+ * "directory":true of a directory. "overflow" says that others were lost before it.
+ * "end" is the last, with reason "removed" (the directory), "box_stopped" or
+ * "failed" (message says why).
+ *
+ * timeout_secs: SANDBOX_TIMEOUT after this time, and nothing is lost; -1 waits for
+ *   ever, 0 does not wait.
+ * *out_json: release with sandbox_free_string.
+ *
+ * Any thread. Errors: SANDBOX_INVALID_STATE (the last event was read),
+ * SANDBOX_CANCELED (released meanwhile), SANDBOX_UNAVAILABLE (the server).
+ */
+SandboxErrorCode sandbox_watch_read(CSandboxWatch *watch, double timeout_secs, char **out_json,
+                                    CSandboxError *err);
+
+/* Ends the watch and releases its handle. NULL does nothing. Any thread. */
+void sandbox_watch_free(CSandboxWatch *watch);
+
 /* ---- Images ---- */
 
 /*

@@ -20,13 +20,14 @@ var allowed = map[string][]string{
 	"backend":          {"api", "client", "core", "core/local", "core/options", "core/fault", "core/ids", "core/image", "daemon/address", "profile"},
 	"capi":             {"api", "backend", "client", "core", "core/local", "core/options", "core/fault", "hostcopy"},
 	"cli":              {"api", "backend", "client", "core", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "mcp", "profile", "hostcopy"},
-	"client":           {"api", "core/options", "core/fault", "core/sockets"},
+	"client":           {"api", "core/feed", "core/options", "core/fault", "core/sockets"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"console":          {"core/fault", "core/store"},
-	"core":             {"api", "core/document", "core/fault", "core/ids", "core/options", "core/hostpath"},
+	"core":             {"api", "core/document", "core/fault", "core/feed", "core/ids", "core/options", "core/hostpath"},
 	"core/doctor":      {"core", "core/engine", "core/fault", "core/store"},
 	"core/document":    {"core/fault"},
 	"core/fault":       {},
+	"core/feed":        {},
 	"core/filelock":    {"core/fault"},
 	"core/programs":    {"core/fault"},
 	"core/hostpath":    {},
@@ -71,14 +72,14 @@ var allowed = map[string][]string{
 
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.
-	"core/engine":              {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/options", "core/programs", "core/sockets", "core/store"},
+	"core/engine":              {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/feed", "core/filelock", "core/ids", "core/options", "core/programs", "core/sockets", "core/store"},
 	"core/engine/account":      {},
 	"core/engine/guest":        {"api", "core/engine/account", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/seccomp"},
 	"core/engine/process":      {},
 	"core/engine/record":       {"api", "core", "core/engine/process", "core/engine/wire", "core/fault", "core/options", "core/store"},
 	"core/engine/shim":         {"api", "core", "core/engine/process", "core/engine/record", "core/engine/shim/network", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/hostpath", "core/image/layer", "core/options", "core/sockets", "core/store"},
 	"core/engine/shim/network": {"core/fault", "core/filelock", "core/options"},
-	"core/engine/transfer":     {"core/engine/account", "core/engine/wire", "core/fault"},
+	"core/engine/transfer":     {"api", "core/engine/account", "core/engine/wire", "core/fault"},
 	"core/engine/wire":         {"api", "core/fault", "core/sockets"},
 }
 

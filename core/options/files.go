@@ -52,6 +52,21 @@ type RemoveFile struct {
 	User      string
 }
 
+// WatchFiles says which directory is watched.
+type WatchFiles struct {
+	Path      string
+	Recursive bool // with all directories below it, those too that are made later
+	User      string
+}
+
+// Check reports all that is wrong with o. Errors: InvalidArgument, with fields.
+func (o WatchFiles) Check() error {
+	var p problems
+	p.filePath("path", o.Path)
+	p.text("user", o.User)
+	return p.Err(fault.InvalidArgument)
+}
+
 // Check reports all that is wrong with o. Errors: InvalidArgument, with fields.
 func (o StatFile) Check() error {
 	var p problems

@@ -243,6 +243,24 @@ inline constexpr std::string_view char_device = "char_device";
 inline constexpr std::string_view block_device = "block_device";
 }  // namespace file_type
 
+/* FileEventType is what has happened to a file (contract, section 4). */
+namespace file_event_type {
+inline constexpr std::string_view create = "create";
+inline constexpr std::string_view modify = "modify";
+inline constexpr std::string_view remove = "remove";
+inline constexpr std::string_view rename = "rename";
+inline constexpr std::string_view attributes = "attributes";
+inline constexpr std::string_view overflow = "overflow";
+inline constexpr std::string_view end = "end";
+}  // namespace file_event_type
+
+/* WatchEnd is why a watch has ended. */
+namespace watch_end {
+inline constexpr std::string_view removed = "removed"; /* the directory was removed, moved or unmounted */
+inline constexpr std::string_view box_stopped = "box_stopped"; /* the box has stopped, or stops */
+inline constexpr std::string_view failed = "failed"; /* Message says why */
+}  // namespace watch_end
+
 /* ImageStage is a step in the pull or import of a layer. */
 namespace image_stage {
 inline constexpr std::string_view fetch = "fetch";

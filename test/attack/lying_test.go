@@ -298,6 +298,32 @@ func TestSilentTransfer(t *testing.T) {
 	}
 }
 
+// Nor is what it tells of a watch.
+func TestLyingWatch(t *testing.T) {
+	t.Parallel()
+	begun := string(wire.AppendRecord(nil, nil))
+	event := func(e wire.Event) string { return string(wire.AppendRecord(nil, e.Append(nil))) }
+	for name, data := range map[string]string{
+		"nothing":       "",
+		"garbage":       strings.Repeat("garbage", 100),
+		"an event":      event(wire.Event{Type: api.Overflow}),
+		"garbage then":  begun + "garbage",
+		"another event": begun + event(wire.Event{Type: "grow", Path: "a"}),
+		"up":            begun + event(wire.Event{Type: api.FileCreated, Path: "../../etc"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, box := hostileInit(t, func(c *wire.Conn) { says(`{"done":true}`, data)(c); _ = c.Close() })
+			w, err := boxes.Open(t, home).WatchFiles(t.Context(), box, options.WatchFiles{Path: "/d"})
+			if err == nil {
+				_, err = w.Next(t.Context())
+				_ = w.Close()
+			}
+			wantEngine(t, "watch", err)
+		})
+	}
+}
+
 // So is one that sends no record.
 func TestSilentOperation(t *testing.T) {
 	t.Parallel()

@@ -134,6 +134,28 @@ func inC() map[string]func(*running, object) result {
 		"move_file": func(r *running, a object) result {
 			return onBox(r, a, "file_move", word(a["from"]), word(a["to"]), word(a["user"]))
 		},
+		"watch_files": func(r *running, a object) result {
+			recursive := "0"
+			if a["recursive"] == true {
+				recursive = "1"
+			}
+			calls := [][]string{{"get", r.box(a)}, {"watch_start", word(a["path"]), recursive, word(a["user"])}}
+			if reads, _ := a["reads"].(int); reads > 0 {
+				args := argv(a)
+				calls = append(calls, []string{"execute", args[0], word(args[1:]), "NULL", "NULL", "NULL", "0"})
+				for range reads {
+					calls = append(calls, []string{"watch_read", "30"})
+				}
+			}
+			all := r.library(calls...)
+			return last(all, func(called) object {
+				events := []any{}
+				for _, c := range all[min(3, len(all)):] {
+					events = append(events, document(c))
+				}
+				return toObject(object{"events": events})
+			})
+		},
 		"remove_file": func(r *running, a object) result {
 			recursive := "0"
 			if a["recursive"] == true {

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -149,6 +150,28 @@ func inCore() map[string]func(*running, object) result {
 		"remove_file": func(r *running, a object) result {
 			return withBox(r, a, func(b *core.Box) result {
 				return given(b.RemoveFile(r.ctx, options.RemoveFile{Path: text(a["path"], ""), Recursive: a["recursive"] == true, User: text(a["user"], "")}))
+			})
+		},
+		"watch_files": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				w, err := b.WatchFiles(r.ctx, options.WatchFiles{Path: text(a["path"], ""), Recursive: a["recursive"] == true, User: text(a["user"], "")})
+				if err != nil {
+					return given(nil, err)
+				}
+				defer w.Close()
+				_, err = b.Run(r.ctx, argv(a)...)
+				must(r, err)
+				events := []api.FileEvent{}
+				for err == nil {
+					var e api.FileEvent
+					if e, err = w.Next(r.ctx); err == nil {
+						events = append(events, e)
+					}
+				}
+				if errors.Is(err, io.EOF) {
+					err = nil
+				}
+				return given(object{"events": events}, err)
 			})
 		},
 		"download": func(r *running, a object) result {

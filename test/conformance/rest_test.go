@@ -147,6 +147,7 @@ func overREST(tcp bool) map[string]func(*running, object) result {
 		"remove_file": on(func(r *running, c client, a object) result {
 			return c.ask(r, "DELETE", r.path(a)+"/files"+query(without(a, "box")), nil)
 		}),
+		"watch_files": on(func(r *running, c client, a object) result { return c.watchFiles(r, a) }),
 		"run": on(func(r *running, c client, a object) result {
 			if a["image"] == nil {
 				a["image"] = "default"
@@ -279,6 +280,38 @@ func (c client) upload(r *running, a object) result {
 	}
 	must(r, form.Close())
 	return c.send(r, "POST", r.path(a)+"/files/upload", &b, http.Header{"Content-Type": {form.FormDataContentType()}}).result(r)
+}
+
+// watchFiles returns the events of a watch while a command runs that ends it.
+func (c client) watchFiles(r *running, a object) result {
+	r.Helper()
+	req, err := http.NewRequestWithContext(r.ctx, "GET", c.url+r.path(a)+"/files:watch"+query(without(a, "box", "cmd", "reads")), nil)
+	must(r, err)
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	resp, err := c.http.Do(req)
+	must(r, err)
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		if ran := c.exec(r, object{"box": r.box(a), "cmd": a["cmd"]}); ran.fail != nil {
+			return ran
+		}
+	}
+	body, err := io.ReadAll(resp.Body)
+	must(r, err)
+	if resp.StatusCode != http.StatusOK {
+		return reply{resp.StatusCode, resp.Header, body}.result(r)
+	}
+	events := []any{}
+	for line := range strings.SplitSeq(string(body), "\n") {
+		if doc, ok := strings.CutPrefix(line, "data: "); ok {
+			var e object
+			must(r, json.Unmarshal([]byte(doc), &e))
+			events = append(events, e)
+		}
+	}
+	return result{value: toObject(object{"events": events})}
 }
 
 // download returns the content, its type and what its name would be.

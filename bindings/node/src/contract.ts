@@ -45,6 +45,22 @@ export type FileType =
   | "char_device"
   | "block_device";
 
+/** FileEventType is what has happened to a file (contract, section 4). */
+export type FileEventType =
+  | "create"
+  | "modify"
+  | "remove"
+  | "rename"
+  | "attributes"
+  | "overflow"
+  | "end";
+
+/** WatchEnd is why a watch has ended. */
+export type WatchEnd =
+  | "removed" // the directory was removed, moved or unmounted
+  | "box_stopped" // the box has stopped, or stops
+  | "failed"; // Message says why
+
 /** ImageStage is a step in the pull or import of a layer. */
 export type ImageStage =
   | "fetch"
@@ -311,6 +327,24 @@ export interface RemovedFiles {
   path: string;
   /** files and directories */
   removed: number;
+}
+
+/** FileEvent is one event of a watch. Between an Overflow and the event before it, others were lost. Nothing comes behind an EndOfWatch. */
+export interface FileEvent {
+  type: FileEventType;
+  /** absolute; of a rename the new one */
+  path?: string;
+  /** PathBase64 is set where Path is not UTF-8, as that of a File. */
+  path_base64?: string;
+  /** of a rename: the path before */
+  from?: string;
+  from_base64?: string;
+  /** the file is one */
+  directory?: boolean;
+  /** of an end */
+  reason?: WatchEnd;
+  /** of an end that is a failure */
+  message?: string;
 }
 
 /** Image is what is known of an image of the store. */

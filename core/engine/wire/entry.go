@@ -187,10 +187,7 @@ var types = map[uint32]api.FileType{
 // File returns the document of the file. Its path is relative to base, which is
 // absolute.
 func (e Entry) File(base string) api.File {
-	whole := path.Clean(base)
-	if e.Path != "" {
-		whole = strings.TrimSuffix(whole, "/") + "/" + e.Path
-	}
+	whole := below(base, e.Path)
 	f := api.File{
 		Type: types[e.Mode&unix.S_IFMT], Size: e.Size, Mode: api.FileMode(e.Mode & 0o7777), UID: int(e.UID), GID: int(e.GID),
 		Owner: named(e.Owner), Group: named(e.Group), Unreadable: e.Unreadable,
@@ -204,6 +201,15 @@ func (e Entry) File(base string) api.File {
 		f.Target = &target
 	}
 	return f
+}
+
+// below returns the path of a file below a directory; "" is the directory itself.
+func below(base, p string) string {
+	base = path.Clean(base)
+	if p == "" {
+		return base
+	}
+	return strings.TrimSuffix(base, "/") + "/" + p
 }
 
 // named returns a name as JSON can hold it; nil for "".

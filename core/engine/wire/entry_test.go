@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
 	"sandbox/core/engine/wire"
 	"sandbox/test/members"
 )
@@ -124,4 +125,51 @@ func TestFile(t *testing.T) {
 	})
 	root := entries[0].File("/")
 	members.Equal(t, "the root", members.Of{"name": {root.Name, "/"}, "path": {root.Path, "/"}, "mode": {root.Mode.String(), "0755"}})
+}
+
+// events are one of each kind, and of what names can hold.
+var events = []wire.Event{
+	{Type: api.FileCreated, Path: "a/b", Directory: true}, {Type: api.FileModified, Path: "a\xff"}, {Type: api.FileRemoved, Path: "a"}, {Type: api.FileAttributes, Path: "a"},
+	{Type: api.FileRenamed, Path: "a", From: "b\xfe"}, {Type: api.Overflow}, {Type: api.EndOfWatch, Reason: api.WatchFailed, Message: "why"},
+}
+
+func TestEvent(t *testing.T) {
+	t.Parallel()
+	for _, e := range events {
+		if got, err := wire.ReadEvent(e.Append(nil)); err != nil || got != e {
+			t.Errorf("got %+v, %v, want %+v", got, err, e)
+		}
+	}
+	renamed := events[4].Document("/w/")
+	members.Equal(t, "a rename", members.Of{
+		"path": {renamed.Path, "/w/a"}, "exact": {renamed.PathBase64, ""}, "from": {renamed.From, "/w/b\ufffd"}, "exact from": {renamed.FromBase64, "L3cvYv4="},
+	})
+	for name, e := range map[string]wire.Event{
+		"no type": {Path: "a"}, "no path": {Type: api.FileCreated}, "up": {Type: api.FileCreated, Path: "../a"}, "from up": {Type: api.FileRenamed, Path: "a", From: ".."},
+		"from nowhere": {Type: api.FileRenamed, Path: "a"}, "no reason": {Type: api.EndOfWatch}, "another reason": {Type: api.EndOfWatch, Reason: "x"},
+		"an overflow of a file": {Type: api.Overflow, Path: "a"}, "another type": {Type: "x", Path: "a"}, "a reason": {Type: api.FileCreated, Path: "a", Reason: api.WatchRemoved},
+	} {
+		if got, err := wire.ReadEvent(e.Append(nil)); !errors.Is(err, wire.ErrProtocol) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// FuzzEvent reads what a child in a hostile box may send of a watch.
+func FuzzEvent(f *testing.F) {
+	for _, e := range events {
+		f.Add(e.Append(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := wire.ReadEvent(b)
+		if err != nil {
+			return
+		}
+		if again, err := wire.ReadEvent(e.Append(nil)); err != nil || again != e {
+			t.Fatalf("%+v was read as %+v, %v", e, again, err)
+		}
+		if doc := e.Document("/w"); doc.Path != "" && !strings.HasPrefix(doc.Path, "/w/") {
+			t.Fatalf("%+v became %+v", e, doc)
+		}
+	})
 }

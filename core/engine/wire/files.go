@@ -34,7 +34,7 @@ type (
 
 		Operation Operation `json:"operation,omitempty"` // "" moves the file
 		To        string    `json:"to,omitempty"`        // for Rename
-		Recursive bool      `json:"recursive,omitempty"` // for Remove
+		Recursive bool      `json:"recursive,omitempty"` // for Remove and Watch
 		Depth     int       `json:"depth,omitempty"`     // for List: levels of directories
 		Limit     int       `json:"limit,omitempty"`     // for List: entries
 		After     []byte    `json:"after,omitempty"`     // for List: the entry before the first, relative to Path
@@ -69,6 +69,7 @@ const (
 	MakeDirectory Operation = "make_directory" // the Entry of the directory
 	Rename        Operation = "rename"         // the Entry of the file in its new place
 	Remove        Operation = "remove"         // now and then an empty record, as a sign of life
+	Watch         Operation = "watch"          // an empty record when it has begun, then an Event for each; the last is an end
 )
 
 // MaxTalk bounds the bytes that are read of a line.

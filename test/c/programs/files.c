@@ -116,6 +116,33 @@ static void in_place(void) {
   FAILS(SANDBOX_NOT_FOUND, sandbox_file_stat(box, "/d", NULL, &out, &err));
 }
 
+static void watches(void) {
+  CSandboxWatch *watch = NULL;
+  char *out = NULL;
+  CHECK(sh("mkdir /w") == 0);
+  WORKS(sandbox_watch_start(box, "/w", 1, NULL, &watch, &err));
+  FAILS(SANDBOX_TIMEOUT, sandbox_watch_read(watch, 0, &out, &err));
+  CHECK(!out);
+  CHECK(sh("mkfifo /w/p; rm /w/p; rmdir /w") == 0);
+  WORKS(sandbox_watch_read(watch, -1, &out, &err));
+  CHECK(has(out, "\"type\":\"create\"", "\"path\":\"/w/p\""));
+  WORKS(sandbox_watch_read(watch, 30, &out, &err));
+  CHECK(has(out, "\"type\":\"remove\"", "\"path\":\"/w/p\""));
+  WORKS(sandbox_watch_read(watch, 30, &out, &err));
+  CHECK(has(out, "\"type\":\"end\"", "\"reason\":\"removed\""));
+  FAILS(SANDBOX_INVALID_STATE, sandbox_watch_read(watch, 30, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_read(watch, -2, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_read(watch, 0, NULL, &err));
+  sandbox_watch_free(watch);
+  sandbox_watch_free(watch);
+  sandbox_watch_free(NULL);
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_read(watch, 0, &out, &err));
+  FAILS(SANDBOX_NOT_FOUND, sandbox_watch_start(box, "/nosuch", 0, NULL, &watch, &err));
+  CHECK(!watch);
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_start(box, NULL, 0, NULL, &watch, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_start(box, "/", 0, NULL, NULL, &err));
+}
+
 static void images(CSandboxRuntime *runtime) {
   struct told told = {0, 0, 0};
   char *list = NULL, *made = (char *)1;
@@ -159,6 +186,7 @@ int main(void) {
   box = new_box(runtime);
   copies();
   in_place();
+  watches();
   images(runtime);
   sandbox_box_free(box);
   sandbox_runtime_free(runtime);

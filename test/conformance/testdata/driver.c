@@ -63,6 +63,8 @@ static void execute(char **argv) {
   tell_output(code, exit_code, &o);
 }
 
+static CSandboxWatch *watch;
+
 static void file_call(const char *f, int argc, char **a) {
   char *out = NULL;
   SandboxErrorCode code = SANDBOX_INTERNAL;
@@ -116,6 +118,11 @@ static int call(const char *f, int argc, char **a) {
     tell(code, out);
   } else if (!strcmp(f, "box_metrics")) {
     SandboxErrorCode code = sandbox_box_metrics(box, &out, &err);
+    tell(code, out);
+  } else if (!strcmp(f, "watch_start") && argc == 3) {
+    tell(sandbox_watch_start(box, a[0], atoi(a[1]), a[2], &watch, &err), NULL);
+  } else if (!strcmp(f, "watch_read") && argc == 1) {
+    SandboxErrorCode code = sandbox_watch_read(watch, atof(a[0]), &out, &err);
     tell(code, out);
   } else if (!strncmp(f, "file_", 5)) {
     file_call(f + 5, argc, a);

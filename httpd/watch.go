@@ -1,0 +1,122 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/gorilla/websocket"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// watchFiles streams the events of a directory of a box: as Server-Sent Events, or
+// over a WebSocket to a client that asks for one.
+func (s *Server) watchFiles(w http.ResponseWriter, r *request) error {
+	query, err := r.pathQuery()
+	if err != nil {
+		return err
+	}
+	o := options.WatchFiles{Path: query.Get("path"), User: query.Get("user")}
+	if o.Recursive, err = flag(query, "recursive"); err != nil {
+		return err
+	}
+	box, err := s.box(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.streaming(r)
+	defer cancel()
+	watch, err := box.WatchFiles(ctx, o)
+	if err != nil {
+		return s.brokenOff(err)
+	}
+	defer func() { _ = watch.Close() }()
+	if websocket.IsWebSocketUpgrade(r.Request) {
+		return s.watchBySocket(ctx, w, r, watch)
+	}
+	err = watchStream{beginEvents(w), watch}.run(ctx, s)
+	if errors.Is(err, errGone) { // nobody is left to tell
+		return nil
+	}
+	return err
+}
+
+// watchStream writes the events of a watch to one client.
+type watchStream struct {
+	eventWriter
+	watch *core.FileWatch
+}
+
+// run writes events until the last one, or until ctx ends. It flushes before it
+// waits.
+func (o watchStream) run(ctx context.Context, s *Server) error {
+	for {
+		if !o.watch.Ready() && o.flush() != nil {
+			return errGone
+		}
+		wait, cancel := context.WithTimeout(ctx, s.Heartbeat)
+		e, err := o.watch.Next(wait)
+		quiet := wait.Err() != nil
+		cancel()
+		switch {
+		case err == nil:
+			err = o.event(e)
+		case errors.Is(err, io.EOF):
+			return nil
+		case ctx.Err() != nil:
+			return o.write([]byte(": the service ends\n\n"))
+		case quiet:
+			err = o.write([]byte(": alive\n\n"))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// event writes one event.
+func (o watchStream) event(e api.FileEvent) error {
+	doc, err := encode(e)
+	if err != nil {
+		return err
+	}
+	text := append([]byte("event: "), e.Type...)
+	text = append(append(text, "\ndata: "...), doc...)
+	return o.write(append(text, "\n\n"...))
+}
+
+// watchBySocket sends each event as a text frame. The client sends none.
+func (s *Server) watchBySocket(ctx context.Context, w http.ResponseWriter, r *request, watch *core.FileWatch) error {
+	c, err := s.upgrade(w, r)
+	if err != nil {
+		return err
+	}
+	refuse := func() error { return fault.New(fault.InvalidArgument, "a watch takes no frames") }
+	none := actions{
+		input:  func([]byte) error { return refuse() },
+		resize: func(int, int) error { return refuse() },
+		signal: func(string) error { return refuse() },
+		eof:    refuse,
+	}
+	_ = c.serve(ctx, none, func(ctx context.Context) error { // the client was told
+		for {
+			e, err := watch.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err == nil {
+				err = c.tell(e)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+	c.ends.Wait()
+	return nil
+}
