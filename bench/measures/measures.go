@@ -19,7 +19,7 @@ var All = []Measurement{
 	{"steps", "the steps of ours", measureSteps},
 	{"calls", "system calls of a create from nothing: the shim and libcontainer, up to the start of the box's init, without those that only schedule threads", measureCalls},
 	{"exec", "exec `echo hi` to its exit status, in a running box", measureExec},
-	{"pause", "pause and resume of a box in which 8 commands never rest", measurePause},
+	{"pause", "pause and resume of a box of 1 CPU whose commands rest, are busy, or want more than that CPU", measurePause},
 	{"stream", "1 GiB of text on stdout, read 64 KiB at a time", measureStream},
 	{"memory", "50 idle boxes, each used once: proportional set size of all processes of ours / 50", measureMemory},
 	{"unpack", "import + unpack of Debian as one gzip layer of 69 MiB, into an empty store: wall time", measureUnpack},

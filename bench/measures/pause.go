@@ -11,30 +11,49 @@ import (
 	"sandbox/core/options"
 )
 
-// spinners is how many commands of the paused box never rest.
-const spinners = 8
+// paused are the boxes that are paused: what their commands do, and how many do it.
+var paused = []struct {
+	name, script string
+	commands     int
+}{
+	{"at rest", "exec sleep 1000000", 1},
+	{"busy", "while :; do :; done", 1},
+	{"8 busy", "while :; do :; done", 8}, // more than the CPU time that the box may have
+}
 
-// measurePause pauses a box with busy commands and resumes it.
+// measurePause pauses boxes and resumes them.
 func measurePause(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	if b.Ours.Why != "" {
 		return b.Ours.Alone("ms", 0, nil), nil
 	}
-	box, err := b.Ours.Create(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for range spinners {
-		e, err := box.Exec(ctx, options.Exec{Cmd: []string{"sh", "-c", "while :; do :; done"}})
+	var rows []harness.Row
+	for _, p := range paused {
+		box, err := b.Ours.Create(ctx)
 		if err != nil {
-			return nil, errors.Join(err, b.Ours.Remove(ctx, box))
+			return nil, err
+		}
+		all, err := turned(ctx, b, p.name, box, p.commands, p.script)
+		if err = errors.Join(err, b.Ours.Remove(ctx, box)); err != nil {
+			return nil, err
+		}
+		rows = append(rows, harness.Rows(harness.Millis, all)...)
+	}
+	return rows, nil
+}
+
+// turned pauses and resumes a box in which commands run.
+func turned(ctx context.Context, b *contestants.Field, name string, box *core.Box, commands int, script string) ([]harness.Series, error) {
+	for range commands {
+		e, err := box.Exec(ctx, options.Exec{Cmd: []string{"sh", "-c", script}})
+		if err != nil {
+			return nil, err
 		}
 		defer e.Close()
 	}
-	all := b.Interleave(ctx,
-		turning(b, "ours, pause", box, func(pause, _ time.Duration) time.Duration { return pause }),
-		turning(b, "ours, resume", box, func(_, resume time.Duration) time.Duration { return resume }),
-	)
-	return harness.Rows(harness.Millis, all), b.Ours.Remove(ctx, box)
+	return b.Interleave(ctx,
+		turning(b, "pause, "+name, box, func(pause, _ time.Duration) time.Duration { return pause }),
+		turning(b, "resume, "+name, box, func(_, resume time.Duration) time.Duration { return resume }),
+	), nil
 }
 
 // turning is a contestant that pauses and resumes a box, and tells one of the two times.
