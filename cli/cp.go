@@ -17,15 +17,16 @@ import (
 )
 
 func (a *app) cpCmd() *cobra.Command {
-	return a.completeCopy(&cobra.Command{
-		Use:   "cp SRC DST",
+	var user string
+	cmd := a.completeCopy(&cobra.Command{
+		Use:   "cp [--user USER] SRC DST",
 		Short: "Copy files and directories into a box or out of it",
 		Long: `Copy files and directories into a box or out of it. One side is BOX:PATH, with an
 absolute path; the other is a path of this host, or - for standard input or
 output. (A path with a colon in its first part needs a ./ in front.)
 
 As with cp, a copy goes into DST where that is a directory or ends in "/", and
-becomes DST otherwise. Modes are kept; the owner is the box's root, or you.
+becomes DST otherwise. Modes are kept; the owner is the box's root or USER, or you.
 Standard input is the content of a file, or for a DST that ends in "/" a tar to
 unpack there. Standard output gets the content of a file, or a directory as a
 tar.`,
@@ -40,7 +41,7 @@ tar.`,
 			}
 			ctx := cmd.Context()
 			return a.with(ctx, false, func(on backend.Boxes) error {
-				c := copying{app: a, boxes: on}
+				c := copying{app: a, boxes: on, user: user}
 				if to.box != "" {
 					made, err := c.in(ctx, from.path, to)
 					return joined(err, c.report(err, to.box, made))
@@ -49,6 +50,8 @@ tar.`,
 			})
 		},
 	})
+	cmd.Flags().StringVarP(&user, "user", "u", "", "user of the box whose rights count and who owns the copy in it; default the box's root")
+	return cmd
 }
 
 // place is one side of a copy; box is "" if it is on this host.
@@ -66,6 +69,7 @@ func placeOf(arg string) place {
 type copying struct {
 	*app
 	boxes backend.Boxes
+	user  string // of the box; "" for its root
 }
 
 // report prints what was made, with -o json.
@@ -80,7 +84,7 @@ func (c copying) report(err error, box string, made api.Uploaded) error {
 func (c copying) in(ctx context.Context, from string, to place) (api.Uploaded, error) {
 	if from == "-" {
 		tar := strings.HasSuffix(to.path, "/")
-		return c.boxes.Upload(ctx, to.box, client.Upload{Dest: to.path, Name: "stdin", Tar: tar}, c.In)
+		return c.boxes.Upload(ctx, to.box, client.Upload{Dest: to.path, Name: "stdin", Tar: tar, User: c.user}, c.In)
 	}
 	return hostcopy.In(ctx, c.at(to), from, to.path, nil)
 }
@@ -98,14 +102,16 @@ func (c copying) out(ctx context.Context, from place, to string) error {
 }
 
 // at returns the box of one side.
-func (c copying) at(p place) hostcopy.Box { return backend.Files{On: c.boxes, Ref: p.box} }
+func (c copying) at(p place) hostcopy.Box {
+	return backend.Files{On: c.boxes, Ref: p.box, User: c.user}
+}
 
 // toOutput writes the content of a file to standard output, or a directory as a
 // tar.
 func (c copying) toOutput(ctx context.Context, from place) error {
-	d, err := c.boxes.Download(ctx, from.box, options.Download{Path: from.path})
+	d, err := c.boxes.Download(ctx, from.box, options.Download{Path: from.path, User: c.user})
 	if fault.Is(err, fault.IsDirectory) {
-		d, err = c.boxes.Download(ctx, from.box, options.Download{Path: from.path, Tar: true})
+		d, err = c.boxes.Download(ctx, from.box, options.Download{Path: from.path, Tar: true, User: c.user})
 	}
 	if err != nil {
 		return err
