@@ -41,6 +41,9 @@ type Box struct {
 	StartedAt  *time.Time        `json:"started_at"`
 	StoppedAt  *time.Time        `json:"stopped_at"`
 	PausedAt   *time.Time        `json:"paused_at"` // nil unless it is paused
+	TTLSeconds *int              `json:"ttl_seconds"`
+	OnExpiry   string            `json:"on_expiry"`  // stop, pause or remove
+	ExpiresAt  *time.Time        `json:"expires_at"` // nil unless it is up and has a time
 	Error      *Failure          `json:"error"`
 }
 
@@ -50,7 +53,7 @@ type BoxState struct {
 	Status  BoxStatus `json:"status"`
 	Running bool      `json:"running"`
 	PID     *int      `json:"pid"`              // of its init, on the host, also while it is paused
-	Reason  string    `json:"reason,omitempty"` // why it is stopped or failed
+	Reason  string    `json:"reason,omitempty"` // why it is stopped, paused or failed
 }
 
 // Volume is a host directory or file that the box sees.

@@ -28,6 +28,8 @@ type Boxes interface {
 	// PauseBox has the processes of a box stand still, until ResumeBox.
 	PauseBox(ctx context.Context, ref string, reclaim bool) (api.Box, error)
 	ResumeBox(ctx context.Context, ref string) (api.Box, error)
+	// UpdateBox changes options of a box, which have passed their Check.
+	UpdateBox(ctx context.Context, ref string, u options.Update) (api.Box, error)
 	RemoveBox(ctx context.Context, ref string, force bool) (id string, err error)
 	GC(ctx context.Context, olderThan time.Duration) (api.Collected, error)
 

@@ -80,6 +80,10 @@ func (h hostBoxes) ResumeBox(ctx context.Context, ref string) (api.Box, error) {
 	return h.with(ctx, ref, (*core.Box).Resume)
 }
 
+func (h hostBoxes) UpdateBox(ctx context.Context, ref string, u options.Update) (api.Box, error) {
+	return h.with(ctx, ref, func(b *core.Box, ctx context.Context) (core.Record, error) { return b.Update(ctx, u) })
+}
+
 // with calls do with a box and returns the box's new state.
 func (h hostBoxes) with(ctx context.Context, ref string, do func(*core.Box, context.Context) (core.Record, error)) (api.Box, error) {
 	b, err := h.box(ctx, ref)

@@ -141,6 +141,25 @@ func sandbox_resume_box(box *C.CBoxHandle, cerr *C.CSandboxError) C.SandboxError
 	})
 }
 
+//export sandbox_update_box
+func sandbox_update_box(box *C.CBoxHandle, doc *C.cchar, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		b, err := boxOf(box)
+		if err != nil {
+			return err
+		}
+		if doc == nil {
+			return null("update_json")
+		}
+		u, err := options.DecodeUpdate(document(doc))
+		if err != nil {
+			return err
+		}
+		_, err = b.on.UpdateBox(context.Background(), b.id, u)
+		return err
+	})
+}
+
 //export sandbox_remove
 func sandbox_remove(rt *C.CSandboxRuntime, ref *C.cchar, force C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
 	return guard(cerr, func() error {

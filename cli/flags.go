@@ -40,6 +40,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Hostname, "hostname", "", "host name of the box (default: its name, or its id where that is no host name)")
 	fs.StringVar(&f.Network, "network", f.Network, "Isolated or None")
 	fs.StringArrayVar(&f.labels, "label", nil, "label the box `KEY=VALUE` (repeatable)")
+	lifeFlags(fs, &f.Box)
 	fs.StringVar(&f.RootfsPath, "rootfs", "", "use the root file system in `DIR`, read-only, in place of an image")
 }
 

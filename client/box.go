@@ -39,6 +39,8 @@ type createBody struct {
 	Ports      []api.Port        `json:"ports,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	AutoRemove bool              `json:"auto_remove"`
+	TTLSeconds int               `json:"ttl_seconds,omitempty"`
+	OnExpiry   string            `json:"on_expiry,omitempty"`
 }
 
 func newCreateBody(o options.Box) createBody {
@@ -51,6 +53,7 @@ func newCreateBody(o options.Box) createBody {
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
 		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
+		TTLSeconds: o.TTLSeconds, OnExpiry: o.OnExpiry,
 	}
 }
 
@@ -113,6 +116,22 @@ func (c *Client) PauseBox(ctx context.Context, ref string, reclaim bool) (api.Bo
 // InvalidState.
 func (c *Client) ResumeBox(ctx context.Context, ref string) (api.Box, error) {
 	return c.box(ctx, request{method: http.MethodPost}, ref, ":resume")
+}
+
+// UpdateBox changes options of a box. A time that it is given begins now. Errors:
+// BoxNotFound, InvalidArgument.
+func (c *Client) UpdateBox(ctx context.Context, ref string, u options.Update) (api.Box, error) {
+	body := map[string]any{}
+	if u.TTLSeconds != nil {
+		body["ttl_seconds"] = u.TTLSeconds
+		if *u.TTLSeconds == 0 {
+			body["ttl_seconds"] = nil
+		}
+	}
+	if u.OnExpiry != nil {
+		body["on_expiry"] = u.OnExpiry
+	}
+	return c.box(ctx, request{method: http.MethodPatch, body: body}, ref, "")
 }
 
 // StopBox stops a box: its processes get SIGTERM, and SIGKILL after grace,

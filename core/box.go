@@ -48,6 +48,13 @@ func (b *Box) Pause(ctx context.Context, reclaim bool) (Record, error) {
 // (it is not paused).
 func (b *Box) Resume(ctx context.Context) (Record, error) { return b.r.engine.Resume(ctx, b.id) }
 
+// Update changes options of the box, in whatever state. A time that it is given begins
+// now, or when it is started. The caller has checked u with its Check method. Errors:
+// BoxNotFound.
+func (b *Box) Update(ctx context.Context, u options.Update) (Record, error) {
+	return b.r.engine.Update(ctx, b.id, u)
+}
+
 // Stop ends all processes of the box: it sends SIGTERM, and SIGKILL to those
 // that are left after grace. The disk is kept, unless the box has auto_remove,
 // which removes it with the box. Errors: BoxNotFound, InvalidState.

@@ -42,6 +42,8 @@ type Boxes interface {
 	// Resume lets the processes of a paused box go on. Errors: BoxNotFound,
 	// InvalidState.
 	Resume(ctx context.Context, id string) (Record, error)
+	// Update changes options of a box. Errors: BoxNotFound.
+	Update(ctx context.Context, id string, u options.Update) (Record, error)
 	// Stop ends a running or a paused box: it sends SIGTERM to all processes of the box,
 	// and SIGKILL to those that are left after grace. It returns the record
 	// also when auto_remove removed the box. Errors: BoxNotFound, InvalidState.

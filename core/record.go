@@ -20,5 +20,6 @@ type Record struct {
 	UpdatedAt time.Time     `json:"updated_at"`
 	StartedAt *time.Time    `json:"started_at,omitempty"`
 	StoppedAt *time.Time    `json:"stopped_at,omitempty"`
-	PausedAt  *time.Time    `json:"paused_at,omitempty"` // nil unless it is paused
+	PausedAt  *time.Time    `json:"paused_at,omitempty"`  // nil unless it is paused
+	ExpiresAt *time.Time    `json:"expires_at,omitempty"` // nil unless it is up and has a time
 }

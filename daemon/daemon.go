@@ -89,6 +89,7 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	d, err := start(ctx, s, host, streams)
 	if err == nil {
 		d.changes, d.watchSpace = host.Engine.Changes, host.Engine.WatchSpace
+		host.Engine.Guard() // also for boxes of other programs, which may have ended
 	}
 	return d, err
 }

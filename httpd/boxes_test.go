@@ -81,6 +81,33 @@ func TestPause(t *testing.T) {
 	s.ask("POST", "/v1/boxes/none:resume", "").want(t, 404, "box_not_found")
 }
 
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.create(`{"ttl_seconds":3600,"on_expiry":"remove"}`)
+	path := "/v1/boxes/" + id
+	for body, status := range map[string]int{
+		`{"ttl_seconds":0}`: 422, `{"ttl_seconds":-1}`: 422, `{"ttl_seconds":3153600000}`: 422, `{"on_expiry":""}`: 422, `{"on_expiry":"burn"}`: 422,
+		`{"ttl_seconds":"1"}`: 400, `{"ttl_seconds":1.5}`: 400, `{"on_expiry":1}`: 400, `{"cpus":1}`: 400, `[]`: 400, `null`: 400,
+	} {
+		if a := s.ask("PATCH", path, body); a.status != status {
+			t.Errorf("%s: %d %s", body, a.status, a.text)
+		}
+		if strings.HasPrefix(body, `{"ttl`) && status == 422 || strings.Contains(body, `"burn"`) {
+			s.ask("POST", "/v1/boxes", body).want(t, 422, "invalid_argument")
+		}
+	}
+	a := s.ask("GET", path, "").want(t, 200, "")
+	members.Equal(t, "a box with a time", members.Of{
+		"ttl": {a.json["ttl_seconds"], 3600.}, "end": {a.json["on_expiry"], "remove"}, "a time": {a.json["expires_at"] != nil, true},
+	})
+	a = s.ask("PATCH", path, `{"ttl_seconds":null,"on_expiry":null}`).want(t, 200, "")
+	members.Equal(t, "a box without", members.Of{
+		"ttl": {a.json["ttl_seconds"], nil}, "end": {a.json["on_expiry"], "stop"}, "time": {a.json["expires_at"], nil},
+	})
+	s.ask("PATCH", "/v1/boxes/none", `{}`).want(t, 404, "box_not_found")
+}
+
 func TestAutoRemove(t *testing.T) {
 	t.Parallel()
 	s := start(t)

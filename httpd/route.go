@@ -43,6 +43,7 @@ func Routes() []Route {
 		{Method: "POST", Pattern: "/v1/boxes", Permission: api.MayUseBoxes, handle: (*Server).createBox},
 		{Method: "GET", Pattern: "/v1/boxes", Permission: api.MayUseBoxes, handle: (*Server).listBoxes},
 		{Method: "GET", Pattern: "/v1/boxes/{id}", Permission: api.MayUseBoxes, handle: (*Server).getBox},
+		{Method: "PATCH", Pattern: "/v1/boxes/{id}", Permission: api.MayUseBoxes, handle: (*Server).updateBox},
 		{Method: "DELETE", Pattern: "/v1/boxes/{id}", Permission: api.MayUseBoxes, handle: (*Server).removeBox},
 		{Method: "POST", Pattern: "/v1/boxes/{id}:stop", Permission: api.MayUseBoxes, handle: (*Server).stopBox},
 		{Method: "POST", Pattern: "/v1/boxes/{id}:start", Permission: api.MayUseBoxes, handle: (*Server).startBox},

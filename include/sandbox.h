@@ -405,6 +405,20 @@ SandboxErrorCode sandbox_pause_box(CBoxHandle *box, int reclaim, CSandboxError *
 SandboxErrorCode sandbox_resume_box(CBoxHandle *box, CSandboxError *err);
 
 /*
+ * Changes how long a box lives, in whatever state it is.
+ *
+ * update_json: an object with some of these members; the others stay as they are.
+ *   ttl_seconds: how long the box lives from now on, and from each start and
+ *     resume: 1 to 31536000, or null for no end.
+ *   on_expiry: what becomes of it then: "stop" (the default, which null is too),
+ *     "pause" or "remove".
+ *
+ * One thread a handle.
+ * Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_ARGUMENT.
+ */
+SandboxErrorCode sandbox_update_box(CBoxHandle *box, const char *update_json, CSandboxError *err);
+
+/*
  * Finds a box of the home, whichever program made it.
  *
  * id_or_name: the full id, the name, or the beginning of an id that is not
@@ -448,7 +462,7 @@ SandboxErrorCode sandbox_get_info(CSandboxRuntime *runtime, const char *id_or_na
  * The box as a JSON object: id, name, status, state {status, running, pid,
  * reason}, image, rootfs_path, cpus, memory_mib, disk_size_gb, network,
  * working_dir, env, volumes, ports, auto_remove, labels, created_at,
- * updated_at, started_at, stopped_at, paused_at, error {code, message}. What is not set
+ * updated_at, started_at, stopped_at, paused_at, ttl_seconds, on_expiry, expires_at, error {code, message}. What is not set
  * is null. status is "created", "running", "stopped" or "failed". Times are
  * RFC 3339, UTC.
  *

@@ -19,6 +19,7 @@ import (
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
+	"sandbox/core/options"
 	"sandbox/core/store"
 )
 
@@ -49,6 +50,7 @@ type Client struct {
 	records store.Dir[record.Box]
 	cache   *cache // nil unless Config.Cached is set
 	shim    shim
+	guard   guard
 	reading reading
 }
 
@@ -95,7 +97,7 @@ func (c *Client) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 		// The shim may still finish the box, and nobody would know of it.
 		_ = c.Remove(context.WithoutCancel(ctx), req.ID, true)
 	}
-	return rec, err
+	return c.timed(rec, err)
 }
 
 // Start starts a stopped box; see [core.Engine].
@@ -103,7 +105,7 @@ func (c *Client) Start(ctx context.Context, id string) (core.Record, error) {
 	if err := c.config.checkDisk(); err != nil {
 		return core.Record{}, err
 	}
-	return c.change(ctx, wire.TypeStartBox, wire.BoxRequest{ID: id}, api.Running)
+	return c.timed(c.change(ctx, wire.TypeStartBox, wire.BoxRequest{ID: id}, api.Running))
 }
 
 // Stop stops a running box; see [core.Engine].
@@ -118,7 +120,14 @@ func (c *Client) Pause(ctx context.Context, id string, reclaim bool) (core.Recor
 
 // Resume lets the processes of a paused box go on; see [core.Engine].
 func (c *Client) Resume(ctx context.Context, id string) (core.Record, error) {
-	return c.change(ctx, wire.TypeResumeBox, wire.BoxRequest{ID: id}, api.Running)
+	return c.timed(c.change(ctx, wire.TypeResumeBox, wire.BoxRequest{ID: id}, api.Running))
+}
+
+// Update changes the options of a box; see [core.Engine].
+func (c *Client) Update(ctx context.Context, id string, u options.Update) (core.Record, error) {
+	var rec core.Record
+	err := c.shim.ask(ctx, wire.TypeUpdateBox, wire.UpdateBox{ID: id, TTLSeconds: u.TTLSeconds, OnExpiry: u.OnExpiry}, &rec)
+	return c.timed(rec, err)
 }
 
 // change asks for another status of a box. A request that was sent twice may be
@@ -237,6 +246,7 @@ func (c *Client) Images() ([]core.ImageUse, error) {
 // there is a pool it waits for a spare that is being made, some 25 ms: unless the
 // home has other clients, it may be removed then.
 func (c *Client) Close() error {
+	c.guard.close()
 	if c.cache != nil {
 		c.cache.close()
 	}

@@ -57,6 +57,8 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 		"exec needs a running": execNeedsRunning,
 		"pause":                pause,
 		"paused ends":          pausedEnds,
+		"expiry":               expiry,
+		"update":               update,
 		"usage":                usage,
 		"streams":              streams,
 		"records":              records,

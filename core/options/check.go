@@ -56,6 +56,7 @@ func (b Box) check(p *problems) {
 	p.Within("memory_mib", b.MemoryMiB, MinMemoryMiB, maxInt32)
 	p.Within("disk_size_gb", b.DiskSizeGB, 0, MaxDiskSizeGB)
 	p.absolute("working_dir", b.WorkingDir)
+	b.checkLife(p)
 	p.text("user", b.User)
 	p.When(b.Hostname != "" && !validHostname(b.Hostname), "hostname", "value", "must be letters, digits and hyphens, with dots between them, at most 63")
 	p.env("env", b.Env)

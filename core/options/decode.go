@@ -28,6 +28,8 @@ type boxMembers struct {
 	Network    *string   `json:"network"`
 	Ports      *[]port   `json:"ports"`
 	AutoRemove *bool     `json:"auto_remove"`
+	TTLSeconds *int      `json:"ttl_seconds"`
+	OnExpiry   *string   `json:"on_expiry"`
 }
 
 type rootfs struct {
@@ -89,6 +91,8 @@ func (d *boxMembers) missing(p *problems) {
 // check checks b, which was made from d.
 func (d *boxMembers) check(b Box, p *problems) {
 	b.check(p)
+	p.When(d.TTLSeconds != nil && *d.TTLSeconds == 0, "ttl_seconds", "range", "is 0 and must be at least 1")
+	p.When(d.OnExpiry != nil && *d.OnExpiry == "", "on_expiry", "value", "must be %s, %s or %s", ExpiryStop, ExpiryPause, ExpiryRemove)
 	p.When(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
 }
 
@@ -111,6 +115,7 @@ func (d *boxMembers) fill(b *Box) {
 	b.Env = or(d.Env, nil)
 	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
+	b.TTLSeconds, b.OnExpiry = or(d.TTLSeconds, 0), or(d.OnExpiry, "")
 	for _, v := range or(d.Volumes, nil) {
 		b.Volumes = append(b.Volumes, Volume{HostPath: or(v.HostPath, ""), GuestPath: or(v.GuestPath, ""), ReadOnly: or(v.ReadOnly, false)})
 	}

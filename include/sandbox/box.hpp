@@ -53,6 +53,11 @@ class box {
     detail::check([&](CSandboxError *err) { return sandbox_resume_box(raw(), err); });
   }
 
+  /* Changes how long the box lives; changes is the document of sandbox_update_box. */
+  void update(const std::string &changes) {
+    detail::check([&](CSandboxError *err) { return sandbox_update_box(raw(), detail::c_text(changes, "changes"), err); });
+  }
+
   /* Starts a command and returns at once. */
   execution exec(const command &c) {
     if (c.argv.empty()) throw invalid_argument_error("the command has no words: argv[0] is the program");

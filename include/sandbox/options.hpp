@@ -51,6 +51,8 @@ struct box_options {
   sandbox::network network = sandbox::network::isolated;
   std::vector<port> ports;
   std::optional<bool> auto_remove;
+  std::optional<int> ttl_seconds; /* from each start and resume; without end if left out */
+  std::string on_expiry;          /* "stop" if empty, "pause" or "remove" */
 };
 
 /* A registry that images are pulled from. */

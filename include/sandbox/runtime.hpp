@@ -155,6 +155,8 @@ inline std::string runtime::written(const box_options &o) {
       .member("disk_size_gb", o.disk_size_gb.value_or(0), o.disk_size_gb.has_value())
       .member("working_dir", o.working_dir, !o.working_dir.empty())
       .member("auto_remove", o.auto_remove.value_or(true), o.auto_remove.has_value())
+      .member("ttl_seconds", o.ttl_seconds.value_or(0), o.ttl_seconds.has_value())
+      .member("on_expiry", o.on_expiry, !o.on_expiry.empty())
       .end();
 }
 

@@ -29,6 +29,9 @@ func inBinding() map[string]func(*running, object) result {
 		"stop":   func(r *running, a object) result { return r.do("stop", r.about(a)) },
 		"pause":  func(r *running, a object) result { return r.thenGet(a, r.do("pause", r.about(a))) },
 		"resume": func(r *running, a object) result { return r.thenGet(a, r.do("resume", r.about(a))) },
+		"update": func(r *running, a object) result {
+			return r.thenGet(a, r.do("update", object{"box": r.box(a), "changes": without(a, "box")}))
+		},
 		"remove": func(r *running, a object) result { return r.do("remove", r.about(a)) },
 		"exec":   func(r *running, a object) result { return r.executes(a) },
 		"start_exec": func(r *running, a object) result {

@@ -114,6 +114,9 @@ func inC() map[string]func(*running, object) result {
 		"resume": func(r *running, a object) result {
 			return last(r.library([]string{"get", r.box(a)}, []string{"resume"}, []string{"box_info"}), document)
 		},
+		"update": func(r *running, a object) result {
+			return last(r.library([]string{"get", r.box(a)}, []string{"update", word(without(a, "box"))}, []string{"box_info"}), document)
+		},
 		"remove": func(r *running, a object) result {
 			force := "0"
 			if a["force"] == true {

@@ -61,6 +61,13 @@ func onCommandLine() map[string]func(*running, object) result {
 			return r.then(a, r.ask(append([]string{"pause", r.box(a)}, map[bool][]string{true: {"--reclaim"}}[a["reclaim"] == true]...)...))
 		},
 		"resume": func(r *running, a object) result { return r.then(a, r.ask("resume", r.box(a))) },
+		"update": func(r *running, a object) result {
+			args := append([]string{"update", r.box(a)}, flags(a, "ttl_seconds", "--ttl", "on_expiry", "--on-expiry")...)
+			if ttl, said := a["ttl_seconds"]; said && ttl == nil {
+				args = append(args, "--ttl", "none")
+			}
+			return r.then(a, r.ask(args...))
+		},
 		"remove": func(r *running, a object) result {
 			args := []string{"rm", r.box(a)}
 			if a["force"] == true {
@@ -147,7 +154,7 @@ func (r *running) then(a object, done result) result {
 // createFlags writes a create of REST as flags and the image.
 func createFlags(a object) []string {
 	args := flags(a, "name", "-n", "cpus", "--cpus", "memory_mib", "-m", "disk_size_gb", "--disk", "working_dir", "-w",
-		"user", "-u", "network", "--network", "rootfs_path", "--rootfs")
+		"user", "-u", "network", "--network", "rootfs_path", "--rootfs", "ttl_seconds", "--ttl", "on_expiry", "--on-expiry")
 	args = append(append(args, pairs(a, "env", "-e")...), pairs(a, "labels", "--label")...)
 	for _, v := range list(a["volumes"]) {
 		volume := text(v["host_path"], "") + ":" + text(v["guest_path"], "")

@@ -100,6 +100,13 @@ func inCore() map[string]func(*running, object) result {
 		"resume": func(r *running, a object) result {
 			return withBox(r, a, func(b *core.Box) result { rec, err := b.Resume(r.ctx); return given(rec.Info(), err) })
 		},
+		"update": func(r *running, a object) result {
+			u, err := options.DecodeUpdate([]byte(word(without(a, "box"))))
+			if err != nil {
+				return given(nil, err)
+			}
+			return withBox(r, a, func(b *core.Box) result { rec, err := b.Update(r.ctx, u); return given(rec.Info(), err) })
+		},
 		"remove": func(r *running, a object) result {
 			return given(object{"ok": true}, r.core.Remove(r.ctx, r.box(a), a["force"] == true))
 		},

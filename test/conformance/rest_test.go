@@ -112,6 +112,7 @@ func overREST(tcp bool) map[string]func(*running, object) result {
 			return c.ask(r, "POST", r.path(a)+":pause", without(a, "box"))
 		}),
 		"resume": on(func(r *running, c client, a object) result { return c.ask(r, "POST", r.path(a)+":resume", nil) }),
+		"update": on(func(r *running, c client, a object) result { return c.ask(r, "PATCH", r.path(a), without(a, "box")) }),
 		"remove": on(func(r *running, c client, a object) result {
 			return c.ask(r, "DELETE", r.path(a)+query(without(a, "box")), nil)
 		}),

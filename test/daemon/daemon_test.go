@@ -162,7 +162,7 @@ func (a answer) want(t testing.TB, status int, code string) map[string]any {
 func (p *program) boxes() (ids []string) {
 	p.t.Helper()
 	var list struct{ Boxes []struct{ ID string } }
-	must(p.t, json.Unmarshal(p.ask("GET", "/v1/boxes", nil).body, &list))
+	must(p.t, json.Unmarshal(p.ask("GET", "/v1/boxes?page_size=1000", nil).body, &list))
 	for _, box := range list.Boxes {
 		ids = append(ids, box.ID)
 	}

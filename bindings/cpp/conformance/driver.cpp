@@ -65,6 +65,8 @@ sandbox::box_options options(const json &from) {
   o.cpus = number(from, "cpus");
   o.memory_mib = number(from, "memory_mib");
   o.disk_size_gb = number(from, "disk_size_gb");
+  o.ttl_seconds = number(from, "ttl_seconds");
+  o.on_expiry = get<std::string>(from, "on_expiry");
   o.working_dir = get<std::string>(from, "working_dir");
   o.env = environment(from);
   for (const json &v : get<json>(from, "volumes", json::array()))
@@ -154,6 +156,7 @@ const std::map<std::string, operation> operations = {
     {"start", done([](state &s, const json &a) { box(s, a).start(); })},
     {"stop", done([](state &s, const json &a) { box(s, a).stop(); })},
     {"pause", done([](state &s, const json &a) { box(s, a).pause(get(a, "reclaim", false)); })},
+    {"update", done([](state &s, const json &a) { box(s, a).update(a.at("changes").dump()); })},
     {"resume", done([](state &s, const json &a) { box(s, a).resume(); })},
     {"remove", done([](state &s, const json &a) { s.runtime.remove(text(a, "box"), get(a, "force", false)); })},
     {"exec_start", start},

@@ -48,6 +48,7 @@ const operations: Record<string, (asked: Asked) => Promise<unknown>> = {
   start: async (asked) => (await box(asked)).start(),
   stop: async (asked) => (await box(asked)).stop(),
   pause: async (asked) => (await box(asked)).pause({ reclaim: asked["reclaim"] ?? false }),
+  update: async (asked) => (await box(asked)).update(asked["changes"]),
   resume: async (asked) => (await box(asked)).resume(),
   remove: (asked) => runtime!.remove(asked["box"], given({ force: asked["force"] })),
   async exec_start({ op: _, box: __, cmd, env, stdin, ...options }) {

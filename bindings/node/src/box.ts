@@ -1,7 +1,7 @@
 import { command, text } from "./check.js";
 import type { BoxInfo, BoxMetrics, ExecInfo } from "./contract.js";
 import type { Execution, Result } from "./execution.js";
-import type { Command, ExecOptions, Progress } from "./options.js";
+import type { BoxChanges, Command, ExecOptions, Progress } from "./options.js";
 
 /** Copies between this host and a box. */
 export interface Copies {
@@ -42,6 +42,8 @@ export abstract class Box implements AsyncDisposable {
   abstract pause(options?: { reclaim?: boolean }): Promise<void>;
   /** Lets the processes of a paused box go on. */
   abstract resume(): Promise<void>;
+  /** Changes how long the box lives. */
+  abstract update(changes: BoxChanges): Promise<void>;
   /** Removes the box and its disk; a running one, too, unless `force` is false. */
   abstract remove(options?: { force?: boolean }): Promise<void>;
   /** The last 1,024 commands, newest first. */

@@ -121,6 +121,11 @@ export interface BoxInfo {
   stopped_at: string | null;
   /** nil unless it is paused */
   paused_at: string | null;
+  ttl_seconds: number | null;
+  /** stop, pause or remove */
+  on_expiry: string;
+  /** nil unless it is up and has a time */
+  expires_at: string | null;
   error: Failure | null;
 }
 
@@ -130,7 +135,7 @@ export interface BoxState {
   running: boolean;
   /** of its init, on the host, also while it is paused */
   pid: number | null;
-  /** why it is stopped or failed */
+  /** why it is stopped, paused or failed */
   reason?: string;
 }
 

@@ -22,6 +22,17 @@ export interface CreateOptions {
   network?: "Isolated" | "None";
   /** Whether the box goes when it stops, and with what made it; true if left out. */
   auto_remove?: boolean;
+  /** How long the box lives from each start and resume, at most a year; without end if left out. */
+  ttl_seconds?: number;
+  /** What becomes of it then; "stop" if left out. */
+  on_expiry?: "stop" | "pause" | "remove";
+}
+
+/** What can be changed of a box. What is left out stays as it is; null asks for the default. */
+export interface BoxChanges {
+  /** Counts from now, and from each start and resume; null for no end. */
+  ttl_seconds?: number | null;
+  on_expiry?: "stop" | "pause" | "remove" | null;
 }
 
 /** How a command runs. */

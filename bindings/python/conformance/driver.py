@@ -124,6 +124,7 @@ class Driver:
             "start": lambda: self.box(asked).start(),
             "stop": lambda: self.box(asked).stop(),
             "pause": lambda: self.box(asked).pause(a("reclaim") or False),
+            "update": lambda: self.box(asked).update(**asked["changes"]),
             "resume": lambda: self.box(asked).resume(),
             "remove": lambda: runtime.remove(asked["box"], a("force") or False),
             "exec_info": lambda: self.executions[asked["exec"]].info(),

@@ -12,6 +12,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine/process"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 	"sandbox/core/store"
 )
 
@@ -31,6 +32,8 @@ type Box struct {
 	// Pausing says that the box is about to be paused. Unless the status says that
 	// it is, it goes on.
 	Pausing bool `json:"pausing,omitempty"`
+	// Expired says that the box is stopped, or was, since its time had come.
+	Expired bool `json:"expired,omitempty"`
 }
 
 // Open returns the directory of a home's records.
@@ -68,7 +71,11 @@ func (b *Box) Correct() bool {
 // was requested; otherwise it has failed, and why is the message.
 func (b *Box) InitEnded(why string) {
 	if b.Stopping {
-		b.Ended(api.Stopped, string(api.Stopped))
+		reason := string(api.Stopped)
+		if b.Expired {
+			reason = expired
+		}
+		b.Ended(api.Stopped, reason)
 		return
 	}
 	b.Fail("init_died", fault.New(fault.Engine, "%s", why))
@@ -85,7 +92,7 @@ func (b *Box) Fail(reason string, err error) {
 func (b *Box) Ended(s api.BoxStatus, reason string) {
 	now := time.Now().UTC()
 	b.Status, b.Reason, b.PID, b.Init, b.Link, b.Spare, b.Stopping, b.Pausing = s, reason, 0, process.Identity{}, "", "", false, false
-	b.StoppedAt, b.PausedAt, b.UpdatedAt = &now, nil, now
+	b.StoppedAt, b.PausedAt, b.ExpiresAt, b.UpdatedAt = &now, nil, nil, now
 }
 
 // Began puts the box into the state running.
@@ -93,6 +100,8 @@ func (b *Box) Began(init process.Identity) {
 	now := time.Now().UTC()
 	b.Status, b.Reason, b.Error, b.PID, b.Init = api.Running, "", nil, init.PID, init
 	b.StartedAt, b.StoppedAt, b.UpdatedAt = &now, nil, now
+	b.Expired = false
+	b.setTime(now)
 }
 
 // Paused puts a running box into the state paused. One that is paused stays as it is.
@@ -106,7 +115,51 @@ func (b *Box) Paused() {
 
 // Resumed puts a paused box into the state running.
 func (b *Box) Resumed() {
-	b.Status, b.Pausing, b.PausedAt, b.UpdatedAt = api.Running, false, nil, time.Now().UTC()
+	now := time.Now().UTC()
+	if b.Status == api.Paused {
+		b.Reason = ""
+		b.setTime(now)
+	}
+	b.Status, b.Pausing, b.PausedAt, b.UpdatedAt = api.Running, false, nil, now
+}
+
+// expired is the reason of a box whose time has come.
+const expired = "expired"
+
+// setTime has the time of the box begin.
+func (b *Box) setTime(now time.Time) {
+	b.ExpiresAt = nil
+	if b.Options.TTLSeconds > 0 {
+		at := now.Add(time.Duration(b.Options.TTLSeconds) * time.Second)
+		b.ExpiresAt = &at
+	}
+}
+
+// Due reports whether the time of the box has come.
+func (b Box) Due(now time.Time) bool {
+	return b.Status.Up() && b.ExpiresAt != nil && !now.Before(*b.ExpiresAt)
+}
+
+// PausedByTime says that the box was paused since its time had come. It has none until
+// it is resumed.
+func (b *Box) PausedByTime() {
+	b.Paused()
+	b.Reason, b.ExpiresAt, b.UpdatedAt = expired, nil, time.Now().UTC()
+}
+
+// Passes reports whether nothing is kept of the box once it has ended.
+func (b Box) Passes() bool {
+	return b.Options.AutoRemove || b.Expired && b.Options.OnExpiry == options.ExpiryRemove
+}
+
+// Update changes options of the box. A time that was changed begins now.
+func (b *Box) Update(u options.Update) {
+	now := time.Now().UTC()
+	b.Options = u.Apply(b.Options)
+	if u.TTLSeconds != nil && b.Status.Up() {
+		b.setTime(now)
+	}
+	b.UpdatedAt = now
 }
 
 // OverSince tells whether the box stopped or failed no later than t.

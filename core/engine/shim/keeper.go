@@ -49,10 +49,11 @@ type box struct {
 
 	mu    sync.Mutex
 	rec   record.Box
-	life  *life   // nil unless it runs
-	ended *ending // the end of the present life, or else of the last one
-	stale bool    // the record on disk says that the box runs, and it has ended
-	going bool    // the box is removed when its present life has ended
+	life  *life       // nil unless it runs
+	ended *ending     // the end of the present life, or else of the last one
+	timer *time.Timer // goes off when its time has come; nil for none
+	stale bool        // the record on disk says that the box runs, and it has ended
+	going bool        // the box is removed when its present life has ended
 }
 
 // ending tells when the end of a box's life has been noted, and how that went.
@@ -104,6 +105,7 @@ func (k *keeper) bringUp(b *box) error {
 func (k *keeper) adopt(b *box, f *life) {
 	b.mu.Lock()
 	b.life, b.ended = f, &ending{noted: make(chan struct{})}
+	k.schedule(b)
 	b.mu.Unlock()
 	k.idle.enter()
 	go func() {
@@ -122,6 +124,7 @@ func (k *keeper) noteEnd(b *box, f *life) {
 	b.rec.InitEnded("the box's init ended by itself")
 	ended := b.ended
 	b.life, b.stale = nil, true
+	k.schedule(b)
 	b.mu.Unlock()
 	defer close(ended.noted)
 	if ended.err = k.writeEnd(b); ended.err != nil {
@@ -140,7 +143,7 @@ func (k *keeper) writeEnd(b *box) (err error) {
 	b.mu.Lock()
 	rec, going := b.rec, b.going
 	b.mu.Unlock()
-	if rec.Options.AutoRemove || going {
+	if rec.Passes() || going {
 		err = k.forget(b)
 	} else {
 		err = k.records.Put(rec.ID, rec, true)
@@ -269,6 +272,12 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer b.change.Unlock()
+	return k.stopBox(b, grace)
+}
+
+// stopBox stops a box. The caller holds b.change.
+func (k *keeper) stopBox(b *box, grace time.Duration) (core.Record, error) {
+	id := b.record().ID
 	conn, err := k.dialInit(id)
 	if fault.Short(err) { // before anything is noted: to kill the box would be no stop
 		return core.Record{}, fmt.Errorf("stop box %s: %w", id, err)

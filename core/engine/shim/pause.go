@@ -134,6 +134,7 @@ func (k *keeper) note(b *box, change func(*record.Box)) error {
 		return err
 	}
 	b.rec = rec
+	k.schedule(b)
 	return nil
 }
 

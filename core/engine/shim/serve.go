@@ -186,6 +186,8 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 	case wire.TypeSettle:
 		k.pool.settle()
 		return wire.TypeDone, nil, nil
+	case wire.TypeUpdateBox:
+		return k.answerUpdate(f)
 	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox, wire.TypePauseBox, wire.TypeResumeBox:
 		if err := f.Decode(&r); err != nil {
 			return 0, nil, err
@@ -208,6 +210,15 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return wire.TypeRecord, rec, err
 	}
 	return wire.TypeDone, nil, k.remove(r.ID, r.Force)
+}
+
+func (k *keeper) answerUpdate(f wire.Frame) (wire.Type, any, error) {
+	var r wire.UpdateBox
+	if err := f.Decode(&r); err != nil {
+		return 0, nil, err
+	}
+	rec, err := k.update(r)
+	return wire.TypeRecord, rec, err
 }
 
 // answerSweep sweeps the home and replies with what was done. Where a part of the

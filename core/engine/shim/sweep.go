@@ -119,7 +119,7 @@ func (k *keeper) takeOver(b *box) error {
 			k.adopt(b, &life{slot: rec.Slot(), init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
 			switch {
 			case rec.Stopping:
-				go k.finishStop(rec.ID)
+				go k.finishStop(rec)
 			case rec.Pausing, rec.Status == api.Paused:
 				go k.settlePause(rec.ID)
 			}
@@ -132,7 +132,7 @@ func (k *keeper) takeOver(b *box) error {
 	groups(rec.Slot()).kill()
 	k.launcher.clean(rec.Slot())
 	switch corrected := rec.Correct(); {
-	case rec.Status == api.Created, corrected && rec.Options.AutoRemove:
+	case rec.Status == api.Created, corrected && rec.Passes():
 		return k.forget(b)
 	case corrected:
 		return k.records.Put(rec.ID, *rec, true)
@@ -141,8 +141,12 @@ func (k *keeper) takeOver(b *box) error {
 }
 
 // finishStop stops a box whose stop an earlier shim began and did not finish.
-func (k *keeper) finishStop(id string) {
-	_, err := k.stop(id, core.DefaultGrace)
+func (k *keeper) finishStop(rec *record.Box) {
+	id, grace := rec.ID, core.DefaultGrace
+	if rec.Expired {
+		grace = expiryGrace
+	}
+	_, err := k.stop(id, grace)
 	if err != nil && !fault.Is(err, fault.InvalidState) && !fault.Is(err, fault.BoxNotFound) {
 		k.log.Error("finish the stop of a box", "box", id, "error", err)
 	}

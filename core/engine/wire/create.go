@@ -29,6 +29,8 @@ type Box struct {
 	Ports        []api.Port        `json:"ports,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	AutoRemove   bool              `json:"auto_remove"`
+	TTLSeconds   int               `json:"ttl_seconds,omitempty"`
+	OnExpiry     string            `json:"on_expiry,omitempty"`
 	Processes    int               `json:"processes,omitempty"`
 }
 

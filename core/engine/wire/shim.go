@@ -28,6 +28,7 @@ const (
 	// Requests that came later.
 	TypePauseBox  // BoxRequest
 	TypeResumeBox // BoxRequest
+	TypeUpdateBox // UpdateBox
 )
 
 // Ready is what a new shim writes to the process that started it, once it
@@ -47,6 +48,13 @@ type BoxRequest struct {
 	GraceMS int64  `json:"grace_ms,omitempty"` // StopBox
 	Force   bool   `json:"force,omitempty"`    // RemoveBox
 	Reclaim bool   `json:"reclaim,omitempty"`  // PauseBox
+}
+
+// UpdateBox changes options of a box. What is nil stays as it is.
+type UpdateBox struct {
+	ID         string  `json:"id"`
+	TTLSeconds *int    `json:"ttl_seconds,omitempty"` // 0: none
+	OnExpiry   *string `json:"on_expiry,omitempty"`
 }
 
 // Unpack requests a layer: the tar stream whose descriptor the frame has is

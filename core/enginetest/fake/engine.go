@@ -75,6 +75,7 @@ func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record,
 		ID: req.ID, Options: req.Options, ImageID: req.Image.ID, Status: api.Running, PID: os.Getpid(),
 		CreatedAt: now, UpdatedAt: now, StartedAt: &now,
 	}}
+	e.setTime(b)
 	e.boxes[req.ID] = b
 	e.order = append(e.order, req.ID)
 	return b.record, nil
@@ -105,7 +106,8 @@ func (e *Engine) Start(_ context.Context, id string) (core.Record, error) {
 	now := time.Now().UTC()
 	r := &b.record
 	r.Status, r.PID, r.StartedAt, r.StoppedAt, r.UpdatedAt = api.Running, os.Getpid(), &now, nil, now
-	b.usage = core.Usage{}
+	b.usage, r.Reason = core.Usage{}, ""
+	e.setTime(b)
 	return b.record, nil
 }
 
@@ -132,7 +134,7 @@ func (e *Engine) Stop(_ context.Context, id string, grace time.Duration) (core.R
 func (b *box) stopped() []*control {
 	now := time.Now().UTC()
 	r := &b.record
-	r.Status, r.PID, r.StoppedAt, r.PausedAt, r.UpdatedAt = api.Stopped, 0, &now, nil, now
+	r.Status, r.PID, r.StoppedAt, r.PausedAt, r.ExpiresAt, r.UpdatedAt = api.Stopped, 0, &now, nil, nil, now
 	execs := b.execs
 	b.execs = nil
 	return execs

@@ -21,7 +21,7 @@ func (e *Engine) Pause(_ context.Context, id string, _ bool) (core.Record, error
 // Resume lets the process groups of a paused box go on.
 func (e *Engine) Resume(_ context.Context, id string) (core.Record, error) {
 	return e.turn(id, api.Paused, syscall.SIGCONT, func(r *core.Record) {
-		r.Status, r.PausedAt, r.PID, r.UpdatedAt = api.Running, nil, os.Getpid(), time.Now().UTC()
+		r.Status, r.PausedAt, r.PID, r.Reason, r.UpdatedAt = api.Running, nil, os.Getpid(), "", time.Now().UTC()
 	})
 }
 
@@ -39,5 +39,8 @@ func (e *Engine) turn(id string, from api.BoxStatus, sig syscall.Signal, change 
 		}
 	}
 	change(&b.record)
+	if from == api.Paused {
+		e.setTime(b)
+	}
 	return b.record, nil
 }

@@ -9,6 +9,7 @@ static void dead_box(CBoxHandle *box) {
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_stop_box(box, &err)), SAYS("box");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_pause_box(box, 0, &err)), SAYS("box");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_resume_box(box, &err)), SAYS("box");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_update_box(box, "{}", &err)), SAYS("box");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_box_info(box, &json, &err)), SAYS("box");
   CHECK(json == NULL);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_box_metrics(box, &json, &err)), SAYS("box");

@@ -89,6 +89,12 @@ int main(void) {
   FAILS(SANDBOX_INVALID_STATE, sandbox_execute(same, "true", NULL, NULL, NULL, &exit_code, &err)), SAYS("resume");
   WORKS(sandbox_resume_box(same, &err));
   shows(box, "\"paused_at\":null");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_update_box(box, NULL, &err)), SAYS("update_json");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_update_box(box, "{\"ttl_seconds\": 0}", &err)), SAYS("ttl_seconds");
+  WORKS(sandbox_update_box(box, "{\"ttl_seconds\": 60, \"on_expiry\": \"pause\"}", &err));
+  shows(box, "\"ttl_seconds\":60,\"on_expiry\":\"pause\",\"expires_at\":\"2");
+  WORKS(sandbox_update_box(box, "{\"ttl_seconds\": null}", &err));
+  shows(box, "\"ttl_seconds\":null,\"on_expiry\":\"pause\",\"expires_at\":null");
 
   FAILS(SANDBOX_INVALID_STATE, sandbox_start_box(box, &err));
   FAILS(SANDBOX_INVALID_STATE, sandbox_remove(runtime, "keeper", 0, &err));

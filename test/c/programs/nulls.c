@@ -40,6 +40,7 @@ int main(void) {
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_stop_box(NULL, &err)), SAYS("box");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_pause_box(NULL, 0, &err)), SAYS("box");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_resume_box(NULL, &err)), SAYS("box");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_update_box(NULL, "{}", &err)), SAYS("box");
   json = (char *)MARK;
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_box_info(NULL, &json, &err)), SAYS("box");
   CHECK(json == NULL);

@@ -105,6 +105,8 @@ static int call(const char *f, int argc, char **a) {
     tell(sandbox_pause_box(box, atoi(a[0]), &err), NULL);
   } else if (!strcmp(f, "resume")) {
     tell(sandbox_resume_box(box, &err), NULL);
+  } else if (!strcmp(f, "update") && argc == 1) {
+    tell(sandbox_update_box(box, a[0], &err), NULL);
   } else if (!strcmp(f, "remove") && argc == 2) {
     tell(sandbox_remove(runtime, a[0], atoi(a[1]), &err), NULL);
   } else if (!strcmp(f, "list")) {

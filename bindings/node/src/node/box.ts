@@ -4,7 +4,7 @@ import { ClosedError } from "../own.js";
 import { NotFoundError } from "../contract.js";
 import type { BoxInfo, BoxMetrics, ExecInfo } from "../contract.js";
 import type { Execution } from "../execution.js";
-import type { ExecOptions } from "../options.js";
+import type { BoxChanges, ExecOptions } from "../options.js";
 import { Held, NativeExecution } from "./execution.js";
 import { files } from "./files.js";
 import type { NativeRuntime } from "./runtime.js";
@@ -57,6 +57,10 @@ export class NativeBox extends Box {
 
   async resume(): Promise<void> {
     await this.use((handle) => this.runtime.library.wait("sandbox_resume_box", handle));
+  }
+
+  async update(changes: BoxChanges): Promise<void> {
+    await this.use((handle) => this.runtime.library.wait("sandbox_update_box", handle, JSON.stringify(changes)));
   }
 
   async remove({ force = true }: { force?: boolean } = {}): Promise<void> {

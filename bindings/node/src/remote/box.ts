@@ -4,7 +4,7 @@ import { ClosedError } from "../own.js";
 import { UnsupportedError } from "../contract.js";
 import type { BoxInfo, BoxMetrics, ExecInfo } from "../contract.js";
 import type { Execution } from "../execution.js";
-import type { ExecOptions } from "../options.js";
+import type { BoxChanges, ExecOptions } from "../options.js";
 import { path } from "./client.js";
 import { RemoteExecution } from "./execution.js";
 import type { RemoteRuntime } from "./runtime.js";
@@ -66,6 +66,10 @@ export class RemoteBox extends Box {
 
   async resume(): Promise<void> {
     await this.#client.call(`${this.#path}:resume`, { method: "POST" });
+  }
+
+  async update(changes: BoxChanges): Promise<void> {
+    await this.#client.call(this.#path, { method: "PATCH", json: changes });
   }
 
   async remove({ force = true }: { force?: boolean } = {}): Promise<void> {

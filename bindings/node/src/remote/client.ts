@@ -11,7 +11,7 @@ type Query = Record<string, string | number | boolean | undefined>;
 
 /** What a request has beside its path. */
 export interface Request {
-  method?: "GET" | "POST" | "PUT" | "DELETE";
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   query?: Query;
   headers?: Record<string, string>;
   /** Sent as JSON. */

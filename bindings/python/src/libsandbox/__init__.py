@@ -49,7 +49,7 @@ from .aio import AsyncBox, AsyncExecution, AsyncImages, AsyncRuntime, AsyncSandb
 from .box import Box
 from .errors import ArgumentTypeError, ClosedError, ForkedError, LibraryError
 from .execution import Execution, Piece, Result
-from .options import ApiKeyCredential, BoxOptions, ClientOptions, ExecOptions, Progress, Registry, Terminal
+from .options import ApiKeyCredential, BoxChanges, BoxOptions, ClientOptions, ExecOptions, Progress, Registry, Terminal
 from .runtime import Images, Runtime, Sandbox
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "AsyncRuntime",
     "AsyncSandbox",
     "Box",
+    "BoxChanges",
     "BoxInfo",
     "BoxMetrics",
     "BoxOptions",

@@ -240,6 +240,9 @@ class BoxInfo:
     started_at: datetime | None
     stopped_at: datetime | None
     paused_at: datetime | None  # None unless it is paused
+    ttl_seconds: int | None
+    on_expiry: str  # stop, pause or remove
+    expires_at: datetime | None  # None unless it is up and has a time
     error: Failure | None
 
     @classmethod
@@ -267,6 +270,9 @@ class BoxInfo:
             started_at=maybe(time, document.get("started_at")),
             stopped_at=maybe(time, document.get("stopped_at")),
             paused_at=maybe(time, document.get("paused_at")),
+            ttl_seconds=document.get("ttl_seconds"),
+            on_expiry=document["on_expiry"],
+            expires_at=maybe(time, document.get("expires_at")),
             error=maybe(Failure.parse, document.get("error")),
         )
 
@@ -278,7 +284,7 @@ class BoxState:
     status: BoxStatus
     running: bool
     pid: int | None  # of its init, on the host, also while it is paused
-    reason: str | None  # why it is stopped or failed
+    reason: str | None  # why it is stopped, paused or failed
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> BoxState:

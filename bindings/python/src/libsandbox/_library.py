@@ -70,6 +70,7 @@ FALLIBLE: dict[str, tuple[Any, ...]] = {
     "start_box": (_HANDLE,),
     "pause_box": (_HANDLE, ctypes.c_int),
     "resume_box": (_HANDLE,),
+    "update_box": (_HANDLE, ctypes.c_char_p),
     "stop_box": (_HANDLE,),
     "get": (_HANDLE, _TEXT, _OUT_HANDLE),
     "remove": (_HANDLE, _TEXT, _INT),

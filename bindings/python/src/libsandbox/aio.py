@@ -20,7 +20,7 @@ from ._documents import BoxInfo, BoxMetrics, ExecInfo, Image, Port, RuntimeMetri
 from ._support import SandboxError
 from .box import Box
 from .execution import MAX_OUTPUT, Captured, Execution, Piece, Result, payload
-from .options import BoxOptions, ClientOptions, ExecOptions, ProgressFunction, Registry, Terminal
+from .options import BoxChanges, BoxOptions, ClientOptions, ExecOptions, ProgressFunction, Registry, Terminal
 from .runtime import Runtime, Sandbox
 
 if TYPE_CHECKING:
@@ -196,6 +196,10 @@ class AsyncBox(_Closing):
     async def resume(self) -> None:
         """See Box.resume."""
         await acall(self._sync.resume)
+
+    async def update(self, **changes: Unpack[BoxChanges]) -> None:
+        """See Box.update."""
+        await acall(lambda: self._sync.update(**changes))
 
     async def remove(self, force: bool = True) -> None:
         """See Box.remove."""

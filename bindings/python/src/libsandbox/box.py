@@ -21,7 +21,7 @@ from ._library import Command, Handle, TerminalSize, library
 from ._progress import reporting
 from ._support import SandboxError
 from .execution import MAX_OUTPUT, Execution, Result, payload
-from .options import ExecOptions, ProgressFunction, Terminal, known
+from .options import BoxChanges, ExecOptions, ProgressFunction, Terminal, changes_document, known
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -86,6 +86,12 @@ class Box:
         """Lets the processes of a paused box go on."""
         with self._second() as pointer:
             call(lambda: library().call("resume_box", pointer))
+
+    def update(self, **changes: Unpack[BoxChanges]) -> None:
+        """Changes how long the box lives. BoxChanges has what can be changed."""
+        document = changes_document(changes)
+        with self._second() as pointer:
+            call(lambda: library().call("update_box", pointer, document))
 
     def remove(self, force: bool = True) -> None:
         """Removes the box and closes this. One that runs is removed only with force."""

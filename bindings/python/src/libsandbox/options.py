@@ -111,6 +111,22 @@ class BoxOptions(TypedDict, total=False):
     """Remove the box when it stops, or when its runtime is closed: True."""
 
 
+    ttl_seconds: int
+    """How long the box lives from each start and resume, at most a year. Without end."""
+
+    on_expiry: str
+    """What becomes of it then: stop, pause or remove: stop."""
+
+
+class BoxChanges(TypedDict, total=False):
+    """What can be changed of a box. What is left out stays as it is."""
+
+    ttl_seconds: int | None
+    """How long the box lives from now on, and from each start and resume; None for no end."""
+
+    on_expiry: str
+
+
 class ExecOptions(TypedDict, total=False):
     """How a command can be run. All may be left out."""
 
@@ -135,6 +151,15 @@ def known(options: Mapping[str, Any], kind: type, what: str) -> dict[str, Any]:
     return {option: value for option, value in options.items() if value is not None}
 
 
+def changes_document(changes: BoxChanges) -> bytes:
+    """A document that changes a box, as C takes it."""
+    known(changes, BoxChanges, "boxes that can be changed")
+    for option, value in changes.items():
+        if value is not None:
+            _check.typed(option, value, str if option == "on_expiry" else int)
+    return json.dumps(changes).encode()
+
+
 def box_document(image: str | None, options: BoxOptions) -> tuple[bytes | None, bytes]:
     """The name of a box and its options document, as C takes them."""
     given = known(options, BoxOptions, "boxes")
@@ -149,7 +174,7 @@ def box_document(image: str | None, options: BoxOptions) -> tuple[bytes | None, 
         "network": _text("network", given.pop("network", "Isolated")),
         "ports": _check.records("ports", given.pop("ports", ()), Port),
     }
-    types = {"auto_remove": bool, "working_dir": str}
+    types = {"auto_remove": bool, "working_dir": str, "on_expiry": str}
     for option, value in given.items():
         document[option] = _check.typed(option, value, types.get(option, int))
     return _check.optional("name", name), json.dumps(document).encode()

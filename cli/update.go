@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"sandbox/api"
+	"sandbox/backend"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+func (a *app) updateCmd() *cobra.Command {
+	var o options.Box
+	cmd := &cobra.Command{
+		Use:   "update [--ttl TIME] [--on-expiry stop|pause|remove] BOX...",
+		Short: "Change how long boxes live",
+		Long: `Change how long boxes live, and what becomes of them then.
+
+The time counts from now, and again from each start and resume of the box;
+"none" takes it away. What is not given stays as it is.`,
+		Example: "  sandbox update --ttl 1h web",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	lifeFlags(cmd.Flags(), &o)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var u options.Update
+		if cmd.Flags().Changed("ttl") {
+			u.TTLSeconds = &o.TTLSeconds
+		}
+		if cmd.Flags().Changed("on-expiry") {
+			u.OnExpiry = &o.OnExpiry
+		}
+		if u == (options.Update{}) {
+			return fault.New(fault.InvalidArgument, "nothing to change: give --ttl or --on-expiry")
+		}
+		return a.change(cmd.Context(), args, func(on backend.Boxes, ctx context.Context, ref string) (api.Box, error) {
+			return on.UpdateBox(ctx, ref, u)
+		})
+	}
+	return a.completeBoxes(cmd, 0, "")
+}
+
+// lifeFlags adds the flags that say how long a box lives.
+func lifeFlags(fs *pflag.FlagSet, o *options.Box) {
+	fs.Var((*lifetime)(&o.TTLSeconds), "ttl", "how long the box lives, as 90s, 10m, 1h or 7d (none: without end)")
+	fs.Var(&choice{&o.OnExpiry, []string{options.ExpiryStop, options.ExpiryPause, options.ExpiryRemove}}, "on-expiry", "what becomes of the box then (default stop)")
+}
+
+// lifetime is the value of a flag that takes a time in seconds: 0 for none.
+type lifetime int
+
+// String returns the time.
+func (l *lifetime) String() string {
+	if *l == 0 {
+		return "none"
+	}
+	return (time.Duration(*l) * time.Second).String()
+}
+
+// Type returns the name of the value in --help.
+func (l *lifetime) Type() string { return "TIME" }
+
+// mostDays is more than a box can be given, and little enough for a Duration.
+const mostDays = 1000
+
+// Set parses the time, whole seconds of at least one.
+func (l *lifetime) Set(arg string) error {
+	if arg == "none" {
+		*l = 0
+		return nil
+	}
+	d, err := time.ParseDuration(arg)
+	if n, isNumber := strconv.Atoi(arg); isNumber == nil {
+		d, err = time.Duration(min(n, options.MaxTTLSeconds+1))*time.Second, nil
+	}
+	if days, ok := strings.CutSuffix(arg, "d"); ok {
+		n, bad := strconv.Atoi(days)
+		d, err = time.Duration(min(n, mostDays))*24*time.Hour, bad
+	}
+	if err != nil || d < time.Second || d > options.MaxTTLSeconds*time.Second || d%time.Second != 0 {
+		return errors.New("want whole seconds from 1s to 365d, as 90s, 10m, 1h or 7d, or none")
+	}
+	*l = lifetime(d / time.Second)
+	return nil
+}

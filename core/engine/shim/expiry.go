@@ -1,0 +1,115 @@
+package shim
+
+import (
+	"time"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// expiryGrace is how long the processes of a box whose time has come have between
+// SIGTERM and SIGKILL. They could have known that time.
+const expiryGrace = time.Second
+
+// schedule has a box expire at the time that its record says. b.mu is held.
+func (k *keeper) schedule(b *box) {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.timer = nil
+	if b.life == nil || b.rec.ExpiresAt == nil {
+		return
+	}
+	k.expireIn(b, time.Until(*b.rec.ExpiresAt))
+}
+
+// expireIn looks at the time of a box after d. b.mu is held.
+func (k *keeper) expireIn(b *box, d time.Duration) {
+	id := b.rec.ID
+	b.timer = time.AfterFunc(d, func() {
+		k.idle.enter()
+		defer k.idle.leave()
+		k.expire(id)
+	})
+}
+
+// expire does with a box whose time has come what its options say. A box whose time
+// was changed meanwhile is left alone. What fails, as a pause does while a process
+// waits for a disk, is tried again each second.
+func (k *keeper) expire(id string) {
+	b, err := k.lock(id)
+	if err != nil {
+		return // removed
+	}
+	defer b.change.Unlock()
+	rec := b.record()
+	if !rec.Due(time.Now()) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		k.schedule(b) // the clock of the host may have been set back
+		return
+	}
+	if rec.Options.OnExpiry == options.ExpiryPause {
+		err = k.expirePaused(b)
+	} else {
+		err = k.expireStopped(b)
+	}
+	if err == nil || fault.Is(err, fault.InvalidState) { // it has ended by itself
+		return
+	}
+	k.log.Error("end a box whose time has come", "box", id, "error", err)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.life != nil {
+		k.expireIn(b, time.Second)
+	}
+}
+
+// expirePaused pauses a box whose time has come. It has no time from then on: it has
+// one again when it is resumed.
+func (k *keeper) expirePaused(b *box) error {
+	if b.record().Status == api.Running {
+		if err := k.note(b, func(rec *record.Box) { rec.Pausing = true }); err != nil {
+			return err
+		}
+		if err := k.still(b); err != nil {
+			return err
+		}
+	}
+	return k.note(b, (*record.Box).PausedByTime)
+}
+
+// expireStopped stops a box whose time has come, which removes it where its options
+// say so.
+func (k *keeper) expireStopped(b *box) error {
+	if err := k.note(b, func(rec *record.Box) { rec.Expired = true }); err != nil {
+		return err
+	}
+	_, err := k.stopBox(b, expiryGrace)
+	return err
+}
+
+// update changes the options of a box. The time of one that is up begins anew if it
+// was changed.
+func (k *keeper) update(r wire.UpdateBox) (core.Record, error) {
+	b, err := k.lock(r.ID)
+	if err != nil {
+		return core.Record{}, err
+	}
+	defer b.change.Unlock()
+	change := func(rec *record.Box) { rec.Update(options.Update{TTLSeconds: r.TTLSeconds, OnExpiry: r.OnExpiry}) }
+	if b.record().Status.Up() {
+		err = k.note(b, change)
+	} else {
+		rec := b.record()
+		change(&rec)
+		if err = k.records.Put(rec.ID, rec, true); err == nil {
+			b.set(rec)
+		}
+	}
+	return b.record().Record, err
+}

@@ -1,0 +1,61 @@
+package fake
+
+import (
+	"context"
+	"time"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/options"
+)
+
+// Update changes options of a box.
+func (e *Engine) Update(_ context.Context, id string, u options.Update) (core.Record, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, err := e.in(id, "")
+	if err != nil {
+		return core.Record{}, err
+	}
+	b.record.Options, b.record.UpdatedAt = u.Apply(b.record.Options), time.Now().UTC()
+	if u.TTLSeconds != nil && b.record.Status.Up() {
+		e.setTime(b)
+	}
+	return b.record, nil
+}
+
+// setTime has the time of a box begin. e.mu is held.
+func (e *Engine) setTime(b *box) {
+	r := &b.record
+	r.ExpiresAt = nil
+	if r.Options.TTLSeconds == 0 {
+		return
+	}
+	d := time.Duration(r.Options.TTLSeconds) * time.Second
+	at := time.Now().UTC().Add(d)
+	r.ExpiresAt = &at
+	id := r.ID
+	time.AfterFunc(d, func() { e.expire(id, at) })
+}
+
+// expire does with a box what its options say, unless its time was changed.
+func (e *Engine) expire(id string, at time.Time) {
+	rec, err := e.Get(context.Background(), id)
+	if err != nil || rec.ExpiresAt == nil || !rec.ExpiresAt.Equal(at) {
+		return
+	}
+	switch rec.Options.OnExpiry {
+	case options.ExpiryRemove:
+		_ = e.Remove(context.Background(), id, true)
+		return
+	case options.ExpiryPause:
+		_, _ = e.Pause(context.Background(), id, false)
+	default:
+		_, _ = e.Stop(context.Background(), id, time.Second)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b := e.boxes[id]; b != nil && b.record.Status != api.Running {
+		b.record.Reason, b.record.ExpiresAt = "expired", nil
+	}
+}
