@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"io"
 	"net"
 	"strconv"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"sandbox/core/options"
 )
@@ -42,7 +44,8 @@ func TestConnectionsForgotten(t *testing.T) {
 	}
 }
 
-// hold opens a connection that works, and closes it with the test.
+// hold opens a connection that works and that the other side closes, and closes its
+// own side with the test.
 func (s space) hold(t *testing.T, network, address string) {
 	t.Helper()
 	var c net.Conn
@@ -53,6 +56,22 @@ func (s space) hold(t *testing.T, network, address string) {
 	})
 	t.Cleanup(func() { _ = c.Close() })
 	must(t, say(c))
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_, err := io.Copy(io.Discard, tcp)
+		must(t, err)
+		acknowledge(t, tcp)
+	}
+}
+
+// acknowledge sends at once what the kernel would send up to 40 ms later. The test's
+// own socket keeps the network of a box that has gone, so that the kernel would keep
+// track of this packet.
+func acknowledge(t *testing.T, c *net.TCPConn) {
+	t.Helper()
+	rc, err := c.SyscallConn()
+	must(t, err)
+	must(t, rc.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) }))
+	must(t, err)
 }
 
 // tracked is how many connections with one of the addresses the host keeps track
