@@ -264,6 +264,12 @@ export interface ExitStatus {
   finished_at?: string;
 }
 
+/** Written is what a write to the input of an exec has done. */
+export interface Written {
+  /** that the command's pipe has taken */
+  bytes: number;
+}
+
 /** File is what is known of a file of a box, without its content. A symbolic link is a file of its own here, and Target is where it leads. */
 export interface File {
   /** last element of Path; "/" for the root */
