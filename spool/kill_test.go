@@ -30,8 +30,8 @@ const (
 // its parent: 3 and 4 are the pipes, 5 ends with the command.
 type inherited struct{ core.Engine }
 
-func (inherited) List(context.Context) ([]core.Record, error) {
-	return []core.Record{{ID: childBox, Status: api.Running}}, nil
+func (inherited) Get(context.Context, string) (core.Record, error) {
+	return core.Record{ID: childBox, Status: api.Running}, nil
 }
 
 func (inherited) Attach(context.Context, string, string) (*core.Process, error) {

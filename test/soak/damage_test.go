@@ -49,11 +49,10 @@ func (s *soak) overwrite(elems ...string) {
 // whole output.
 func (s *soak) damageExec(w *worker, box string, f follower) {
 	s.overwrite("spool", box, f.id+".json")
-	var e api.Exec
-	err := w.insist(read, f.id, func() (err error) {
-		e, err = w.c.Exec(s.ctx, box, f.id)
-		return err
-	})
+	e, err := w.readExec(box, f.id)
+	for err == nil && e.ExitCode != nil && w.pause(nil) { // the daemon that followed it has it in memory for a moment
+		e, err = w.readExec(box, f.id)
+	}
 	if err != nil {
 		return
 	}
@@ -73,6 +72,14 @@ func (s *soak) damageExec(w *worker, box string, f follower) {
 	if c.missing() > 0 {
 		_ = w.fail(read, f.id, fmt.Errorf("its record is damaged and %d bytes are missing", c.missing()))
 	}
+}
+
+func (w *worker) readExec(box, id string) (e api.Exec, err error) {
+	err = w.insist(read, id, func() (err error) {
+		e, err = w.c.Exec(w.ctx, box, id)
+		return err
+	})
+	return e, err
 }
 
 // damageReply wants a create to be refused whose record is damaged: nobody knows
