@@ -78,10 +78,10 @@ func TestObserve(t *testing.T) {
 	k := newKeyboard(t)
 	k.run(h, "exec", "-it", "a", "--", "sh", "-c", "echo set; read answer; echo got $answer; exit 7")
 	k.expect("set")
-	watched := make(chan int, 2)
+	id, watched := h.onlyExec("a").ID, make(chan int, 2)
 	for range 2 {
 		go func() {
-			out, errs, code := h.sandbox("attach", "--observe", "a", h.onlyExec("a").ID)
+			out, errs, code := h.sandbox("attach", "--observe", "a", id)
 			if !strings.Contains(out, "got yes") {
 				t.Errorf("an observer saw %q, %q", out, errs)
 			}
