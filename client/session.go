@@ -75,6 +75,7 @@ type Ended struct {
 // was sent it. The next call reads on, at these bytes of the streams.
 type Missed struct{ Stdout, Stderr int64 }
 
+// Error says where the streams go on.
 func (m Missed) Error() string {
 	return fmt.Sprintf("older output was dropped: stdout goes on at byte %d, stderr at %d", m.Stdout, m.Stderr)
 }

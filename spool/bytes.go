@@ -17,6 +17,7 @@ type Bytes struct {
 // offset in each stream at which the reading goes on, in bytes.
 type Missed struct{ At [2]int64 }
 
+// Error says where the streams go on.
 func (m Missed) Error() string {
 	return fmt.Sprintf("older output was dropped: the streams go on at %d and %d", m.At[Stdout], m.At[Stderr])
 }

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -128,16 +129,9 @@ func changesFiles(t *testing.T, s *suite) {
 	}
 }
 
-// inPlaceRefused tests what no operation on files does.
-func inPlaceRefused(t *testing.T, s *suite) {
-	ctx, box, stopped := s.context(t), s.box(t), s.box(t)
-	dir := s.dir(t, box)
-	s.shell(t, box, "cd "+dir+"; echo x >file; mkdir -p full/sub empty; touch full/f; ln -s loop loop").wants(t, exited(0))
-	if _, err := stopped.Stop(ctx, grace); err != nil {
-		t.Fatal(err)
-	}
-	const invalid, missing = fault.InvalidArgument, fault.FileNotFound
-	does := map[string]func(core.Engine, string, string) error{
+// operations are those on files, by their names: with an engine, a box and a path.
+func operations(ctx context.Context, dir string) map[string]func(core.Engine, string, string) error {
+	return map[string]func(core.Engine, string, string) error{
 		"stat": func(e core.Engine, id, path string) error {
 			_, err := e.StatFile(ctx, id, options.StatFile{Path: path})
 			return err
@@ -163,6 +157,18 @@ func inPlaceRefused(t *testing.T, s *suite) {
 			return err
 		},
 	}
+}
+
+// inPlaceRefused tests what no operation on files does.
+func inPlaceRefused(t *testing.T, s *suite) {
+	ctx, box, stopped := s.context(t), s.box(t), s.box(t)
+	dir := s.dir(t, box)
+	s.shell(t, box, "cd "+dir+"; echo x >file; mkdir -p full/sub empty; touch full/f; ln -s loop loop").wants(t, exited(0))
+	if _, err := stopped.Stop(ctx, grace); err != nil {
+		t.Fatal(err)
+	}
+	const invalid, missing = fault.InvalidArgument, fault.FileNotFound
+	does := operations(ctx, dir)
 	for name, do := range does {
 		for _, path := range []string{"", "relative", "/a\x00b", "/a\xffb", "/" + strings.Repeat("x/", 2050), "/tmp/../tmp", "/" + strings.Repeat("n", 256)} {
 			if err := do(s.engine, box.ID(), path); !fault.Is(err, invalid) {
