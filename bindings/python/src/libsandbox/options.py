@@ -110,7 +110,6 @@ class BoxOptions(TypedDict, total=False):
     auto_remove: bool
     """Remove the box when it stops, or when its runtime is closed: True."""
 
-
     ttl_seconds: int
     """How long the box lives from each start and resume, at most a year. Without end."""
 
