@@ -154,7 +154,8 @@ def test_prototypes_are_those_of_the_header() -> None:
     header = re.sub(r"/\*.*?\*/", "", (TOP / "include/sandbox.h").read_text(), flags=re.S)
     declared = dict(re.findall(r"^SandboxErrorCode sandbox_(\w+)\((.*?)\);", header, re.M | re.S))
     unused = {"execute", "execute_cmd", "simple_new", "simple_run"}  # for languages in which a callback is simplest
-    unused |= {"file_stat", "file_list", "file_make_dir", "file_move", "file_remove", "watch_start", "watch_read"}  # to come
+    unused |= {"file_stat", "file_list", "file_make_dir", "file_move", "file_remove"}  # to come
+    unused |= {"watch_start", "watch_read"}  # to come
     assert set(declared) - unused <= set(FALLIBLE)
     for name, parameters in declared.items():
         if name not in unused:
