@@ -43,7 +43,7 @@ test("logs: search, counts, attributes, live tail, SQL and its errors", async ()
   await page.mouse.move(area.x + area.width - 2, area.y + 20, { steps: 4 });
   await page.mouse.up();
   await page.waitForURL(/range=custom/);
-  assert.equal(await page.getByLabel("Time", { exact: true }).inputValue(), "custom");
+  await page.getByLabel("Time", { exact: true }).locator("option[value=custom]:checked").waitFor({ state: "attached" });
 
   await page.goto(`${host.url}/ui/#/logs?service=box-${id}`);
   await page.getByLabel("Live tail").check();
