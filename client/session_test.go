@@ -74,6 +74,25 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestSessionMissed has a server tell an observer where its streams go on.
+func TestSessionMissed(t *testing.T) {
+	t.Parallel()
+	s, err := say(t, `{"type":"ready","stdout_from":3}`, "\x01abc", `{"type":"gap","stdout_from":100,"stderr_from":7}`, "\x01def", `{"type":"exit","exit_code":0}`).
+		Attach(t.Context(), "a", "exec_a", AttachOptions{Observe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var out strings.Builder
+	sink := func(_ bool, p []byte) error { out.Write(p); return nil }
+	if _, err := s.Stream(t.Context(), sink); err != (Missed{Stdout: 100, Stderr: 7}) || out.String() != "abc" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	if end, err := s.Stream(t.Context(), sink); err != nil || *end.ExitCode != 0 || out.String() != "abcdef" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
 func TestSessionEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s, err := say(t, "\x01a").Attach(t.Context(), "a", "exec_a", AttachOptions{})
