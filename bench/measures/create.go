@@ -26,27 +26,24 @@ func measureCreate(ctx context.Context, b *contestants.Field) ([]harness.Row, er
 
 // measureWarm makes boxes one at a time, with time between them in which ours makes
 // the next one ready.
-func measureWarm(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
-	warm, err := b.Warm(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, warm.Close(context.WithoutCancel(ctx))) }()
-	pace := b.Pace
-	pace.Pause = max(pace.Pause, contestants.Refill)
-	all := pace.Interleave(ctx,
-		warm.Contestant(warm.CreateToOutput),
-		b.Peers.Bwrap.Creates(),
-	)
+func measureWarm(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
+	all, err := warmed(ctx, b, (*contestants.Ours).CreateToOutput, b.Peers.Bwrap.Creates())
 	return harness.Rows(harness.Millis, all,
 		harness.Bar{Contestant: "ours", Peer: "bwrap", Percentile: 50, Limit: 0.85},
 		harness.Bar{Contestant: "ours", Peer: "bwrap", Percentile: 99, Limit: 1},
-	), nil
+	), err
 }
 
 // measureUnseen does the same with an image that no box had before: ours has a pool
 // of boxes of other images.
-func measureUnseen(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
+func measureUnseen(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
+	all, err := warmed(ctx, b, (*contestants.Ours).UnseenToOutput, b.Peers.Crun.Creates(ctx), b.Peers.Bwrap.Creates())
+	return harness.Rows(harness.Millis, all, harness.Bar{Contestant: "ours", Peer: "crun", Percentile: 50, Limit: 1}), err
+}
+
+// warmed returns the times that a library with a pool and its peers take for one
+// create, with a pause between them in which the pool fills up again.
+func warmed(ctx context.Context, b *contestants.Field, create func(*contestants.Ours, context.Context) (time.Duration, error), peers ...harness.Contestant) (_ []harness.Series, err error) {
 	warm, err := b.Warm(ctx)
 	if err != nil {
 		return nil, err
@@ -54,12 +51,8 @@ func measureUnseen(ctx context.Context, b *contestants.Field) (_ []harness.Row, 
 	defer func() { err = errors.Join(err, warm.Close(context.WithoutCancel(ctx))) }()
 	pace := b.Pace
 	pace.Pause = max(pace.Pause, contestants.Refill)
-	all := pace.Interleave(ctx,
-		warm.Contestant(warm.UnseenToOutput),
-		b.Peers.Crun.Creates(ctx),
-		b.Peers.Bwrap.Creates(),
-	)
-	return harness.Rows(harness.Millis, all, harness.Bar{Contestant: "ours", Peer: "crun", Percentile: 50, Limit: 1}), nil
+	ours := warm.Contestant(func(ctx context.Context) (time.Duration, error) { return create(warm, ctx) })
+	return pace.Interleave(ctx, append([]harness.Contestant{ours}, peers...)...), nil
 }
 
 // measureSteps measures the steps of which our time consists.
