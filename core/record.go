@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sandbox/api"
+	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
@@ -22,4 +23,13 @@ type Record struct {
 	StoppedAt *time.Time    `json:"stopped_at,omitempty"`
 	PausedAt  *time.Time    `json:"paused_at,omitempty"`  // nil unless it is paused
 	ExpiresAt *time.Time    `json:"expires_at,omitempty"` // nil unless it is up and has a time
+}
+
+// NotRunning returns the failure of a request that needs the box to run, which says
+// what to do first: InvalidState.
+func (r Record) NotRunning() error {
+	if r.Status == api.Paused {
+		return fault.New(fault.InvalidState, "box %s is paused: resume it", r.ID)
+	}
+	return fault.New(fault.InvalidState, "box %s is %s: start it first", r.ID, r.Status)
 }

@@ -275,18 +275,11 @@ func (s *Server) signalExec(w http.ResponseWriter, r *request) error {
 
 // signal reads the signal that the body names.
 func (r *request) signal(w http.ResponseWriter) (unix.Signal, error) {
-	doc, err := r.document(w, maxBody)
-	if err != nil {
-		return 0, err
-	}
-	if doc == nil {
-		doc = []byte("{}") // so that the reply names the member that is missing
-	}
 	var body struct {
 		Signal *string `json:"signal"`
 	}
 	var p document.Problems
-	if err := p.Read(doc, &body, maxBody); err != nil {
+	if err := r.members(w, &p, &body); err != nil {
 		return 0, err
 	}
 	p.Required("signal", body.Signal != nil)

@@ -136,16 +136,6 @@ func (s *Server) moveFile(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, file)
 }
 
-// members reads the JSON body into v, and notes what is wrong with it in p. No
-// body counts as a document without members.
-func (r *request) members(w http.ResponseWriter, p *document.Problems, v any) error {
-	doc, err := r.document(w, maxBody)
-	if err != nil || doc == nil {
-		return err
-	}
-	return p.Read(doc, v, document.MaxSize)
-}
-
 // removedFiles is the reply to a removal of files.
 type removedFiles struct {
 	OK bool `json:"ok"`

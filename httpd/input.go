@@ -67,19 +67,12 @@ func (s *Server) resizeExec(w http.ResponseWriter, r *request) error {
 // size reads the size of a terminal from the body. Errors: Malformed,
 // InvalidArgument.
 func (r *request) size(w http.ResponseWriter) (cols, rows int, err error) {
-	doc, err := r.document(w, maxBody)
-	if err != nil {
-		return 0, 0, err
-	}
-	if doc == nil {
-		doc = []byte("{}") // so that the reply names the members that are missing
-	}
 	var body struct {
 		Cols *int `json:"cols"`
 		Rows *int `json:"rows"`
 	}
 	var p document.Problems
-	if err := p.Read(doc, &body, maxBody); err != nil {
+	if err := r.members(w, &p, &body); err != nil {
 		return 0, 0, err
 	}
 	p.Required("cols", body.Cols != nil)

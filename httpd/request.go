@@ -11,6 +11,7 @@ import (
 
 	"sandbox/auth"
 	"sandbox/console"
+	"sandbox/core/document"
 	"sandbox/core/fault"
 )
 
@@ -53,6 +54,16 @@ func (r *request) document(w http.ResponseWriter, most int64) ([]byte, error) {
 		return nil, errBody(err)
 	}
 	return doc, nil
+}
+
+// members reads the JSON body into v, and notes what is wrong with it in p. No
+// body counts as a document without members.
+func (r *request) members(w http.ResponseWriter, p *document.Problems, v any) error {
+	doc, err := r.document(w, maxBody)
+	if err != nil || doc == nil {
+		return err
+	}
+	return p.Read(doc, v, document.MaxSize)
 }
 
 func errTooLarge(most int64) error {

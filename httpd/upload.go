@@ -61,12 +61,8 @@ func (s *Server) running(r *request) (*core.Box, error) {
 		return nil, err
 	}
 	rec, err := box.Record(r.Context())
-	switch {
-	case err != nil || rec.Status == api.Running:
-	case rec.Status == api.Paused:
-		err = fault.New(fault.InvalidState, "box %s is paused: resume it", rec.ID)
-	default:
-		err = fault.New(fault.InvalidState, "box %s is %s: start it first", rec.ID, rec.Status)
+	if err == nil && rec.Status != api.Running {
+		err = rec.NotRunning()
 	}
 	return box, err
 }

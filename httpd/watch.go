@@ -96,13 +96,7 @@ func (s *Server) watchBySocket(ctx context.Context, w http.ResponseWriter, r *re
 	if err != nil {
 		return err
 	}
-	refuse := func() error { return fault.New(fault.InvalidArgument, "a watch takes no frames") }
-	none := actions{
-		input:  func([]byte) error { return refuse() },
-		resize: func(int, int) error { return refuse() },
-		signal: func(string) error { return refuse() },
-		eof:    refuse,
-	}
+	none := actions{}.guarded(func() error { return fault.New(fault.InvalidArgument, "a watch takes no frames") })
 	_ = c.serve(ctx, none, func(ctx context.Context) error { // the client was told
 		for {
 			e, err := watch.Next(ctx)

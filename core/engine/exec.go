@@ -91,7 +91,7 @@ func (c *Client) explain(id string, err error) error {
 	case missing != nil:
 		return missing
 	case !b.Status.Up():
-		return fault.New(fault.InvalidState, "box %s is %s: start it first", id, b.Status)
+		return b.NotRunning()
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.Of(err)
 	case b.Init.Ended(), errors.Is(err, unix.ECONNREFUSED), brokenOff(err) && b.Init.EndsWithin(dying):

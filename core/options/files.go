@@ -60,20 +60,10 @@ type WatchFiles struct {
 }
 
 // Check reports all that is wrong with o. Errors: InvalidArgument, with fields.
-func (o WatchFiles) Check() error {
-	var p problems
-	p.filePath("path", o.Path)
-	p.text("user", o.User)
-	return p.Err(fault.InvalidArgument)
-}
+func (o WatchFiles) Check() error { return checkFile(o.Path, o.User) }
 
 // Check reports all that is wrong with o. Errors: InvalidArgument, with fields.
-func (o StatFile) Check() error {
-	var p problems
-	p.filePath("path", o.Path)
-	p.text("user", o.User)
-	return p.Err(fault.InvalidArgument)
-}
+func (o StatFile) Check() error { return checkFile(o.Path, o.User) }
 
 // Check reports all that is wrong with o. Errors: InvalidArgument, with fields.
 func (o ListFiles) Check() error {
@@ -122,10 +112,13 @@ func (o MoveFile) Check() error {
 }
 
 // Check reports all that is wrong with o. Errors: InvalidArgument, with fields.
-func (o RemoveFile) Check() error {
+func (o RemoveFile) Check() error { return checkFile(o.Path, o.User) }
+
+// checkFile checks what names one file and whose rights count.
+func checkFile(path, user string) error {
 	var p problems
-	p.filePath("path", o.Path)
-	p.text("user", o.User)
+	p.filePath("path", path)
+	p.text("user", user)
 	return p.Err(fault.InvalidArgument)
 }
 

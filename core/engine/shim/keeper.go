@@ -239,7 +239,7 @@ func (k *keeper) start(id string) (core.Record, error) {
 	case rec.Status == api.Running:
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is running", id)
 	case rec.Status == api.Paused:
-		return core.Record{}, fault.New(fault.InvalidState, "box %s is paused: resume it", id)
+		return core.Record{}, rec.NotRunning()
 	case len(rec.Image.Layers) == 0:
 		return core.Record{}, fault.New(fault.InvalidState, "the image of box %s is unknown, since the box's record was damaged: remove the box", id)
 	}
