@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -85,7 +86,8 @@ func TestSessionMissed(t *testing.T) {
 	defer s.Close()
 	var out strings.Builder
 	sink := func(_ bool, p []byte) error { out.Write(p); return nil }
-	if _, err := s.Stream(t.Context(), sink); err != (Missed{Stdout: 100, Stderr: 7}) || out.String() != "abc" {
+	var missed Missed
+	if _, err := s.Stream(t.Context(), sink); !errors.As(err, &missed) || missed != (Missed{Stdout: 100, Stderr: 7}) || out.String() != "abc" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	if end, err := s.Stream(t.Context(), sink); err != nil || *end.ExitCode != 0 || out.String() != "abcdef" {
