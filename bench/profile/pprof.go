@@ -1,7 +1,6 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -12,78 +11,42 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"golang.org/x/sys/unix"
-	"google.golang.org/protobuf/encoding/protowire"
 )
-
-// Numbers of fields in pprof's profile.proto.
-const (
-	profileType     = 1
-	profileSample   = 2
-	profileLocation = 4
-	profileFunction = 5
-	profileString   = 6
-
-	first, second = 1, 2 // a type's words, a sample's locations and values, an id and a name
-	locationLine  = 4
-)
-
-// encoder writes a profile.
-type encoder struct {
-	out  []byte
-	ids  map[string]uint64 // of functions, from 1; the same as of their locations
-	next uint64            // string
-}
 
 // write writes samples to a file in the format of pprof.
 func write(path string, samples []sample) error {
-	e := encoder{ids: map[string]uint64{}}
-	e.text("")
-	e.message(profileType, number(number(nil, first, e.text("samples")), second, e.text("count")))
-	for _, s := range samples {
-		var body []byte
-		for _, name := range s {
-			body = number(body, first, e.function(name))
-		}
-		e.message(profileSample, number(body, second, 1))
-	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
-	packed := gzip.NewWriter(file)
-	_, err = packed.Write(e.out)
-	return errors.Join(err, packed.Close(), file.Close())
+	return errors.Join(profileOf(samples).Write(file), file.Close())
 }
 
-// number appends a field with a number to a message.
-func number(to []byte, field protowire.Number, n uint64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(to, field, protowire.VarintType), n)
-}
-
-func (e *encoder) message(field protowire.Number, body []byte) {
-	e.out = protowire.AppendBytes(protowire.AppendTag(e.out, field, protowire.BytesType), body)
-}
-
-// text adds a string and returns its number.
-func (e *encoder) text(s string) uint64 {
-	e.message(profileString, []byte(s))
-	e.next++
-	return e.next - 1
-}
-
-// function returns the id of a function, and of its only location.
-func (e *encoder) function(name string) uint64 {
-	if id := e.ids[name]; id != 0 {
-		return id
+// profileOf returns samples as pprof has them. Each function has one location.
+func profileOf(samples []sample) *profile.Profile {
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}}}
+	known := map[string]*profile.Location{}
+	for _, s := range samples {
+		stack := make([]*profile.Location, len(s))
+		for i, name := range s {
+			if known[name] == nil {
+				known[name] = add(p, name)
+			}
+			stack[i] = known[name]
+		}
+		p.Sample = append(p.Sample, &profile.Sample{Location: stack, Value: []int64{1}})
 	}
-	id := uint64(len(e.ids) + 1)
-	e.ids[name] = id
-	e.message(profileFunction, number(number(nil, first, id), second, e.text(name)))
-	line := number(nil, first, id)
-	location := protowire.AppendTag(number(nil, first, id), locationLine, protowire.BytesType)
-	e.message(profileLocation, protowire.AppendBytes(location, line))
-	return id
+	return p
+}
+
+// add adds a function to a profile and returns its location.
+func add(p *profile.Profile, name string) *profile.Location {
+	f := &profile.Function{ID: uint64(len(p.Function) + 1), Name: name}
+	at := &profile.Location{ID: f.ID, Line: []profile.Line{{Function: f}}}
+	p.Function, p.Location = append(p.Function, f), append(p.Location, at)
+	return at
 }
 
 // draw has pprof draw the flame graph of a profile, and keeps the page.
