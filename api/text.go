@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/base64"
 	"unicode/utf8"
+
+	simd "github.com/segmentio/asm/utf8"
 )
 
 // How JSON holds bytes: as they are where they are UTF-8, else in base64.
@@ -11,9 +13,14 @@ const (
 	Base64 = "base64"
 )
 
+// IsUTF8 reports whether p is UTF-8, as [utf8.Valid] does. Where the processor has
+// AVX2 it checks text that is not ASCII at 7 to 12 GB/s, the standard library at 0.5
+// to 0.9: output passes here byte by byte.
+func IsUTF8(p []byte) bool { return simd.Valid(p) }
+
 // Text returns p as JSON can hold it, and in which encoding.
 func Text(p []byte) (text, encoding string) {
-	if utf8.Valid(p) {
+	if IsUTF8(p) {
 		return string(p), UTF8
 	}
 	return base64.StdEncoding.EncodeToString(p), Base64

@@ -10,7 +10,7 @@ import (
 
 // isClean tells whether text can be passed to C unchanged: it is UTF-8 and has
 // no NUL.
-func isClean(text []byte) bool { return bytes.IndexByte(text, 0) < 0 && utf8.Valid(text) }
+func isClean(text []byte) bool { return bytes.IndexByte(text, 0) < 0 && api.IsUTF8(text) }
 
 // clean appends text to dst, with U+FFFD for each NUL and for each byte that
 // is not UTF-8.

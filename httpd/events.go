@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -201,7 +200,7 @@ func appendHead(b []byte, kind string, seq int64) []byte {
 }
 
 func appendData(b, data []byte) []byte {
-	if utf8.Valid(data) {
+	if api.IsUTF8(data) {
 		b, _ = jsontext.AppendQuote(b, data) // it fails only for invalid UTF-8
 		return b
 	}

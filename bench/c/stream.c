@@ -1,7 +1,7 @@
 /*
- * stream HOME ROOTFS COMMAND ARG: makes a box and says "ready". Then, for each
- * line on stdin, runs COMMAND ARG in it and answers how many nanoseconds that
- * took and how many bytes of text the callback was given.
+ * stream HOME ROOTFS COMMAND: makes a box and says "ready". Then, for each line on
+ * stdin, a JSON array, runs COMMAND with these arguments in it and answers how
+ * many nanoseconds that took and how many bytes of text the callback was given.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,18 +37,17 @@ int main(int argc, char **argv)
     CSandboxRuntime *runtime = NULL;
     CBoxHandle *box = NULL;
     CSandboxError err = {SANDBOX_OK, NULL};
-    char options[4096], args[256], line[16];
+    char options[4096], args[256];
 
-    if (argc != 5)
+    if (argc != 4)
         return 2;
     snprintf(options, sizeof options,
              "{\"rootfs\":{\"RootfsPath\":\"%s\"},\"cpus\":1,\"env\":[],\"volumes\":[],\"network\":\"Isolated\",\"ports\":[]}", argv[2]);
-    snprintf(args, sizeof args, "[\"%s\"]", argv[4]);
     must(sandbox_runtime_new(argv[1], NULL, &runtime, &err), &err);
     must(sandbox_create_box(runtime, options, &box, &err), &err);
     puts("ready");
     fflush(stdout);
-    while (fgets(line, sizeof line, stdin)) {
+    while (fgets(args, sizeof args, stdin)) {
         long long bytes = 0, start = now();
         int status = -1;
 
