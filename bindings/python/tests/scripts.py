@@ -54,8 +54,18 @@ class Daemon:
 def start(source: str) -> subprocess.Popen[str]:
     """Starts a program that prints "ready" when it waits."""
     return subprocess.Popen(
-        [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+        [sys.executable, "-c", source],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        preexec_fn=heed,
     )
+
+
+def heed() -> None:
+    """Has the program heed an interrupt, which all that a shell starts in the background ignores."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run(source: str, limit: float = 30) -> tuple[int, str, str]:
