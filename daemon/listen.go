@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
@@ -31,7 +30,7 @@ func (s settings) listenTCP(ctx context.Context) (net.Listener, error) {
 	case err != nil:
 		return nil, fault.Wrap(fault.Config, err, "--listen %s", s.Listen)
 	}
-	l = netutil.LimitListener(l, maxConns)
+	l = limit(l.(*net.TCPListener), maxConns)
 	if s.tls != nil {
 		l = tls.NewListener(l, s.tls.config())
 	}

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -74,10 +75,9 @@ func (s *Server) sendFile(w http.ResponseWriter, r *request, o options.Download)
 		header.Set("Content-Length", strconv.FormatInt(file.Size, 10))
 	}
 	w.WriteHeader(http.StatusOK)
-	into := &clientWriter{w: w}
-	buf := pieces.Get().(*[]byte)
-	defer pieces.Put(buf)
-	if _, err := io.CopyBuffer(into, file.ReadCloser, *buf); err != nil && into.err == nil {
+	// What the box fails with is a fault. A client that has gone is told nothing.
+	var cut *fault.Error
+	if _, err := w.(io.ReaderFrom).ReadFrom(file.ReadCloser); errors.As(err, &cut) {
 		return fault.Wrap(fault.Engine, err, "the file was cut off") // fail then breaks off the reply, too
 	}
 	return nil
@@ -90,17 +90,4 @@ func disposition(name string) string {
 		return d
 	}
 	return "attachment"
-}
-
-// clientWriter remembers the failure of a write to the client, to tell it from the
-// failure of a read from the box. A client that has gone is told nothing.
-type clientWriter struct {
-	w   http.ResponseWriter
-	err error
-}
-
-func (c *clientWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.err = err
-	return n, err
 }

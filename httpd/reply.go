@@ -54,10 +54,17 @@ func (w *reply) head() {
 	}
 }
 
-// ReadFrom keeps io.Copy's way of moving a file without copying it.
+// ReadFrom lets net/http move src, which hands the connection itself to a src that
+// can write to it without a copy.
 func (w *reply) ReadFrom(src io.Reader) (int64, error) {
 	w.head()
-	n, err := io.Copy(w.ResponseWriter, src)
+	var n int64
+	var err error
+	if direct, ok := w.ResponseWriter.(io.ReaderFrom); ok {
+		n, err = direct.ReadFrom(src)
+	} else { // HTTP/2
+		n, err = io.Copy(w.ResponseWriter, src)
+	}
 	w.bytes += n
 	return n, err
 }

@@ -5,12 +5,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"os"
+	"path"
 	"strings"
 	"testing"
+
+	"sandbox/core/options"
 )
 
 const boundary = "the-boundary"
@@ -292,6 +297,46 @@ func TestLargeFiles(t *testing.T) {
 	if grown := p.rss(t) - before; grown > 32<<20 {
 		t.Errorf("the server has grown by %d MiB", grown>>20)
 	}
+}
+
+// TestDownloadOverTCP reads a file at its client's speed. The server splices it: few
+// of its bytes pass through the server's memory.
+func TestDownloadOverTCP(t *testing.T) {
+	t.Parallel()
+	p := serve(t, "--listen", "127.0.0.1:0")
+	box := p.box()
+	const size = 32 << 20
+	sum := sha256.New()
+	from := io.TeeReader(io.LimitReader(&counting{}, size), sum)
+	a := p.upload(box, io.MultiReader(
+		strings.NewReader(part("dest", "", "/big")+strings.TrimSuffix(part("file", "x", ""), "\r\n")), from, strings.NewReader("\r\n"+formEnd)))
+	a.want(t, 200, "")
+	c := p.clients()["tcp"]
+	before := p.hasRead(t)
+	d, err := c.Download(t.Context(), path.Base(box), options.Download{Path: "/big"})
+	must(t, err)
+	defer d.Close()
+	back := sha256.New()
+	for n := int64(1); err == nil; n *= 2 { // slowly at first: the socket is full, and the pipe
+		_, err = io.CopyN(back, d, min(n, 1<<20))
+	}
+	if !errors.Is(err, io.EOF) || !bytes.Equal(back.Sum(nil), sum.Sum(nil)) {
+		t.Errorf("another file came back, %v", err)
+	}
+	if read := p.hasRead(t) - before; read > size/4 {
+		t.Errorf("the server has read %d MiB", read>>20)
+	}
+}
+
+// hasRead returns how many bytes the server has read until now, but for those that
+// were spliced.
+func (p *program) hasRead(t *testing.T) int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.cmd.Process.Pid))
+	must(t, err)
+	var n int64
+	_, err = fmt.Sscanf(string(b), "rchar: %d", &n)
+	must(t, err)
+	return n
 }
 
 // counting returns bytes that differ.
