@@ -39,7 +39,7 @@ func TestProcessHog(t *testing.T) {
 	}
 	defer p.Release()
 	// A shell that can't fork ends, and so leaves room for one.
-	boxes.Await(t, "all processes", func() bool { return pids(t, b.ID) >= options.DefaultProcesses-4 })
+	boxes.Await(t, "all processes", func() bool { return pids(t, b.Slot(t)) >= options.DefaultProcesses-4 })
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -53,7 +53,7 @@ func TestProcessHog(t *testing.T) {
 	other.Lives(t)
 	boxes.Await(t, "few processes", func() bool {
 		b.Output(t, options.Exec{Cmd: []string{"sh", "-c", "kill -9 -1"}})
-		return pids(t, b.ID) < 100
+		return pids(t, b.Slot(t)) < 100
 	})
 	b.Lives(t)
 }
@@ -67,16 +67,16 @@ func TestForkBomb(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Release()
-	boxes.Await(t, "the bomb", func() bool { return pids(t, b.ID) > 50 })
+	boxes.Await(t, "the bomb", func() bool { return pids(t, b.Slot(t)) > 50 })
 	if _, err := b.Engine.Stop(t.Context(), b.ID, 0); err != nil {
 		t.Error(err)
 	}
 }
 
 // pids counts the processes and threads of a box's commands.
-func pids(t *testing.T, id string) int {
+func pids(t *testing.T, slot string) int {
 	t.Helper()
-	for _, dir := range []string{"pids/sandbox/" + id + "/execs", "sandbox/" + id} {
+	for _, dir := range []string{"pids/sandbox/" + slot + "/execs", "sandbox/" + slot} {
 		if b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", dir, "pids.current")); err == nil {
 			n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 			return n

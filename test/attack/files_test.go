@@ -151,7 +151,7 @@ func TestFilesSparse(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	boxes.Await(t, "the child to end", func() bool { return pids(t, b.ID) <= 1 })
+	boxes.Await(t, "the child to end", func() bool { return pids(t, b.Slot(t)) <= 1 })
 	if _, err := d.Read(make([]byte, 1)); err == nil {
 		t.Error("a closed download is read")
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,15 +17,19 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine"
+	"sandbox/core/engine/record"
 	"sandbox/core/options"
 	"sandbox/test/programs"
 	"sandbox/test/rootfs"
 )
 
+// pool makes boxes of spares in a suite that is run with `-args -pool -1`.
+var pool = flag.Int("pool", 0, "how many boxes each home keeps ready; -1 makes every box of a ready one")
+
 // Open returns the engine of a home, which is closed with the test.
 func Open(t testing.TB, home string) *engine.Client {
 	t.Helper()
-	return OpenConfig(t, engine.Config{Home: home})
+	return OpenConfig(t, engine.Config{Home: home, Pool: *pool})
 }
 
 // OpenConfig is [Open] with more settings. The programs are those that make build
@@ -117,6 +122,16 @@ func (b *Box) Sh(t testing.TB, script string) string {
 	t.Helper()
 	out, _ := b.Output(t, options.Exec{Cmd: []string{"sh", "-c", script}})
 	return out
+}
+
+// Slot returns the name of the box's groups.
+func (b *Box) Slot(t testing.TB) string {
+	t.Helper()
+	rec, err := record.Open(b.Home).Get(b.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec.Slot()
 }
 
 // Output runs a command in the box and returns its output and end.

@@ -70,9 +70,9 @@ func TestPausedBoxRests(t *testing.T) {
 		start(t, b, spin("true"))
 	}
 	paused(t, b)
-	before := cpuTime(t, b.ID)
+	before := cpuTime(t, b.Slot(t))
 	time.Sleep(time.Second) // what is measured
-	used := cpuTime(t, b.ID) - before
+	used := cpuTime(t, b.Slot(t)) - before
 	t.Logf("a paused box used %v of CPU time in a second", used)
 	if used > 5*time.Millisecond {
 		t.Errorf("a paused box used %v in a second", used)
@@ -82,9 +82,9 @@ func TestPausedBoxRests(t *testing.T) {
 }
 
 // cpuTime returns what the processes of a box have used.
-func cpuTime(t *testing.T, id string) time.Duration {
+func cpuTime(t *testing.T, slot string) time.Duration {
 	t.Helper()
-	for file, unit := range map[string]time.Duration{"cpuacct/sandbox/" + id + "/cpuacct.usage": 1, "sandbox/" + id + "/cpu.stat": time.Microsecond} {
+	for file, unit := range map[string]time.Duration{"cpuacct/sandbox/" + slot + "/cpuacct.usage": 1, "sandbox/" + slot + "/cpu.stat": time.Microsecond} {
 		if text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", file)); err == nil {
 			n, _ := strconv.ParseInt(strings.Fields(strings.TrimPrefix(string(text), "usage_usec "))[0], 10, 64)
 			return time.Duration(n) * unit

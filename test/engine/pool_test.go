@@ -57,17 +57,19 @@ func create(t *testing.T, e core.Engine, home string, req core.CreateRequest) re
 	return rec
 }
 
-// look prints what a command can see of its box.
+// look prints what a command can see of its box, without what the kernel sees to a
+// while after the box was connected: that the link is up, and its own address.
 const look = `exec 2>&1; hostname; cat /etc/hostname /etc/hosts /etc/resolv.conf; ls -la / /etc /dev /dev/pts; id; pwd; env | sort
 ulimit -a; umask; nproc; df -k / /dev /dev/shm | awk '{print $1, $NF, $2}' | sed '2s/ [0-9]*$//'; cat /proc/self/uid_map /proc/self/gid_map /proc/self/cgroup
 cut -d' ' -f4- /proc/self/mountinfo; grep -E '^(Cap|NoNew|Seccomp|Groups|Cpus_allowed_list)' /proc/self/status
-ls /sys/class/net /proc/1 /proc/1/fd; ip addr; ip route; grep -c ^processor /proc/cpuinfo; cat /proc/sys/user/max_user_namespaces; ps -o user,comm`
+ls /sys/class/net /proc/1 /proc/1/fd
+ip addr | awk '/ scope link/ { getline; next } { sub("NO-CARRIER,", ""); print }'; ip route; grep -c ^processor /proc/cpuinfo; cat /proc/sys/user/max_user_namespaces; ps -o user,comm`
 
 // TestSpareIsABox makes each box once from nothing and once of a spare, and wants
 // both to be the same, from inside and from outside.
 func TestSpareIsABox(t *testing.T) {
 	t.Parallel()
-	root := rootfs.Busybox(t)
+	root, dir := rootfs.Busybox(t), hostDir(t, 1234, "f", "sub/g")
 	for name, change := range map[string]func(*options.Box){
 		"plain":    func(*options.Box) {},
 		"named":    func(o *options.Box) { o.Name, o.Labels = "web-1", map[string]string{"a": "b"} },
@@ -79,10 +81,24 @@ func TestSpareIsABox(t *testing.T) {
 		"ports": func(o *options.Box) {
 			o.Ports = []options.Port{{GuestPort: 80, Protocol: options.ProtocolTCP}, {GuestPort: 53, Protocol: options.ProtocolUDP}}
 		},
+		"volumes": func(o *options.Box) {
+			o.Volumes = []options.Volume{
+				{HostPath: dir, GuestPath: "/new/below/fixed", ReadOnly: true}, {HostPath: filepath.Join(dir, "f"), GuestPath: "/etc/file"},
+				{HostPath: dir, GuestPath: "/home"}, {HostPath: dir, GuestPath: "/home/sub"}, {HostPath: root, GuestPath: "/of-root"},
+			}
+		},
+		"disk": func(o *options.Box) { o.DiskSizeGB = 1 },
+		"directory": func(o *options.Box) {
+			o.RootfsPath, o.RootfsWithin, o.Image = root, filepath.Dir(root), ""
+		},
+		"all": func(o *options.Box) {
+			o.RootfsPath, o.Image, o.DiskSizeGB, o.AutoRemove = root, "", 1, true
+			o.Volumes = []options.Volume{{HostPath: dir, GuestPath: "/data", ReadOnly: true}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var seen [2]string
+			var seen [2][]string
 			for i, size := range []int{0, each} {
 				home := t.TempDir()
 				e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: size})
@@ -91,16 +107,27 @@ func TestSpareIsABox(t *testing.T) {
 					t.Errorf("with a pool of %d the box has the slot %q", size, rec.Spare)
 				}
 				out, _ := boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"sh", "-c", look}})
-				seen[i] = normal(rec, out+limitsOf(t, rec)+shown(t, rec))
-				published(t, rec)
-			}
-			fresh, spare := strings.Split(seen[0], "\n"), strings.Split(seen[1], "\n")
-			for i := range max(len(fresh), len(spare)) {
-				if i >= len(fresh) || i >= len(spare) || fresh[i] != spare[i] {
-					t.Fatalf("from nothing:\n%s\nof a spare:\n%s", strings.Join(fresh[min(i, len(fresh)):], "\n"), strings.Join(spare[min(i, len(spare)):], "\n"))
+				seen[i] = lines(rec, out+limitsOf(t, rec)+shown(t, rec))
+				if o := rec.Options; o.DiskSizeGB != 0 || o.RootfsPath != "" || len(o.Volumes) > 0 {
+					slices.Sort(seen[i]) // as those of another image
 				}
+				published(t, rec)
+				locked(t, rec)
 			}
+			same(t, seen[0], seen[1])
 		})
+	}
+}
+
+// same wants two lists of what was seen of boxes to be equal: of one that was made from
+// nothing and of one that was made of a spare.
+func same(t *testing.T, fresh, spare []string) {
+	t.Helper()
+	without := func(all, some []string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(all), func(line string) bool { return slices.Contains(some, line) }), "\n")
+	}
+	if !slices.Equal(fresh, spare) {
+		t.Errorf("only from nothing:\n%s\nonly of a spare:\n%s", without(fresh, spare), without(spare, fresh))
 	}
 }
 
@@ -129,16 +156,14 @@ func TestSpareOfAnotherImage(t *testing.T) {
 				t.Errorf("the box has the slot %q, want %q\n%s", rec.Spare, slot, log)
 			}
 			out, _ := boxes.Output(t, e, rec.ID, options.Exec{Cmd: []string{"sh", "-c", look + "; ls /home /sys; echo hi > /kept; tty; sync"}, TTY: true})
-			seen[i] = strings.Split(normal(rec, out+limitsOf(t, rec)+shown(t, rec)), "\n")
+			seen[i] = lines(rec, out+limitsOf(t, rec)+shown(t, rec))
 			slices.Sort(seen[i]) // the kernel lists mounts in the order in which they were made
 			boxes.Await(t, "only the box's own layer", func() bool {
 				_, err := os.Stat(filepath.Join(record.Dir(home, rec.ID), "spare"))
 				return errors.Is(err, os.ErrNotExist)
 			})
 			for flags, locked := range map[string]bool{"nosuid,nodev": false, "suid,nodev": true, "nosuid,dev": true} {
-				// As init could, had the box taken it over.
-				remount := exec.Command("nsenter", "-t", fmt.Sprint(rec.PID), "-U", "-m", "-r", "/bin/busybox", "mount", "-o", "remount,bind,"+flags, "none", "/")
-				if said, err := remount.CombinedOutput(); (err != nil) != locked {
+				if said, err := asInit(rec, "mount", "-o", "remount,bind,"+flags, "none", "/"); (err != nil) != locked {
 					t.Errorf("mounting the root again with %s: %s, %v; want it refused: %v", flags, said, err, locked)
 				}
 			}
@@ -146,13 +171,7 @@ func TestSpareOfAnotherImage(t *testing.T) {
 				t.Errorf("what the box wrote is %q, %v", text, err)
 			}
 		}
-		if !slices.Equal(seen[0], seen[1]) {
-			without := func(all, some []string) []string {
-				return slices.DeleteFunc(slices.Clone(all), func(line string) bool { return slices.Contains(some, line) })
-			}
-			t.Errorf("passing %v: only from nothing:\n%s\nonly of a spare of another image:\n%s", passing,
-				strings.Join(without(seen[0], seen[1]), "\n"), strings.Join(without(seen[1], seen[0]), "\n"))
-		}
+		same(t, seen[0], seen[1])
 	}
 }
 
@@ -215,10 +234,10 @@ func shown(t *testing.T, rec record.Box) string {
 // interfaces, mounts and descriptors, links of /proc, ids of execs, and the CPUs of one that has not all of them.
 var varying = regexp.MustCompile(`(?m)10\.2\d\d\.\d+\.\d+|fd73:[0-9a-f:]+|fe80:[0-9a-f:]+|[A-Z][a-z]{2} +\d+ \d\d:\d\d|@if\d+|/fd/\d+|^\d+: |Cpus_allowed_list:\t\d+|/\.cpuinfo-[0-9a-f]+|master:\d+|exec_[a-z2-7]{20}|^d\S+ +\d+ `)
 
-// normal returns a text about a box without what differs between any two.
-func normal(rec record.Box, text string) string {
+// lines returns the lines of a text about a box, without what differs between any two.
+func lines(rec record.Box, text string) []string {
 	text = strings.NewReplacer(rec.ID, "ID", rec.Slot(), "ID", fmt.Sprint(rec.UIDBase), "BASE", fmt.Sprint(rec.UIDBase+5), "TERMINALS").Replace(text)
-	return varying.ReplaceAllString(text, "-")
+	return strings.Split(varying.ReplaceAllString(text, "-"), "\n")
 }
 
 // published wants a box to answer at the ports that it publishes.
@@ -235,6 +254,26 @@ func published(t *testing.T, rec record.Box) {
 			t.Errorf("%s port %d answers %q, %v", p.Protocol, p.HostPort, answer, err)
 		}
 	}
+}
+
+// locked wants a box's init to be unable to take a read-only volume away or to write to it.
+func locked(t *testing.T, rec record.Box) {
+	t.Helper()
+	for _, v := range rec.Options.Volumes {
+		if !v.ReadOnly {
+			continue
+		}
+		for _, do := range [][]string{{"mount", "-o", "remount,bind,rw,nosuid,nodev", "none"}, {"umount"}, {"touch"}} {
+			if said, err := asInit(rec, append(do, v.GuestPath)...); err == nil {
+				t.Errorf("init may %s %s: %s", do[0], v.GuestPath, said)
+			}
+		}
+	}
+}
+
+// asInit runs a program of busybox with the rights that a box's init has.
+func asInit(rec record.Box, args ...string) ([]byte, error) {
+	return exec.Command("nsenter", append([]string{"-t", fmt.Sprint(rec.PID), "-U", "-m", "-r", "/bin/busybox"}, args...)...).CombinedOutput()
 }
 
 // spares returns the slots of the spares of a home, also of those that are being
@@ -421,39 +460,62 @@ func TestShimKilledWithSpares(t *testing.T) {
 	}
 }
 
-// The shim is killed at many moments of a create of a spare.
+// The shim is killed at many moments of a create of a spare: of one that only hears
+// which box it is in, and of one that gets a root file system with a disk and volumes.
 func TestShimKilledInClaim(t *testing.T) {
 	t.Parallel()
-	home, root := t.TempDir(), rootfs.Busybox(t)
-	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: each})
-	ctx := t.Context()
-	other := create(t, e, home, pooled(home, root))
-	for i := range 40 {
-		pid, done, req := boxes.ShimPID(t, home), make(chan error), pooled(home, root)
-		go func() {
-			_, err := e.Create(ctx, req)
-			done <- err
-		}()
-		time.Sleep(time.Duration(i) * time.Millisecond / 2) // where in the create the kill comes
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-done; err != nil {
-			if !fault.Is(err, fault.Engine) || !fault.Is(e.Remove(ctx, req.ID, true), fault.BoxNotFound) {
-				t.Errorf("killed after %d half ms: %v, want engine_error and no box, or success", i, err)
+	for name, test := range map[string]struct {
+		change func(*options.Box)
+		step   time.Duration // between the moments
+	}{
+		"told": {func(*options.Box) {}, 500 * time.Microsecond},
+		"rooted": {func(o *options.Box) {
+			o.DiskSizeGB, o.Volumes = 1, []options.Volume{{HostPath: hostDir(t, 0, "f"), GuestPath: "/data", ReadOnly: true}}
+		}, 2 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, root := t.TempDir(), rootfs.Busybox(t)
+			e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: each})
+			other := create(t, e, home, pooled(home, root, test.change))
+			for i := range 40 {
+				killInClaim(t, e, home, pooled(home, root, test.change), other.ID, time.Duration(i)*test.step)
 			}
-			continue
+			awaitSpares(t, home, 0)
+			boxes.Await(t, "no disk but that of the other box", func() bool {
+				return len(attachedTo(t, home)) == len(attachedTo(t, record.Dir(home, other.ID)))
+			})
+		})
+	}
+}
+
+// killInClaim kills the shim after a time in the create of a box: that has failed and
+// left nothing, or has made the box, and another one lives on.
+func killInClaim(t *testing.T, e core.Engine, home string, req core.CreateRequest, other string, after time.Duration) {
+	t.Helper()
+	ctx, pid, done := t.Context(), boxes.ShimPID(t, home), make(chan error)
+	go func() {
+		_, err := e.Create(ctx, req)
+		done <- err
+	}()
+	time.Sleep(after) // where in the create the kill comes
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		if !fault.Is(err, fault.Engine) || !fault.Is(e.Remove(ctx, req.ID, true), fault.BoxNotFound) {
+			t.Errorf("killed after %v: %v, want engine_error and no box, or success", after, err)
 		}
-		for _, id := range []string{req.ID, other.ID} {
-			if out, _ := boxes.Output(t, e, id, options.Exec{Cmd: []string{"hostname"}}); out != id+"\n" {
-				t.Fatalf("killed after %d half ms: box %s calls itself %q", i, id, out)
-			}
-		}
-		if err := e.Remove(ctx, req.ID, true); err != nil {
-			t.Error(err)
+		return
+	}
+	for _, id := range []string{req.ID, other} {
+		if out, _ := boxes.Output(t, e, id, options.Exec{Cmd: []string{"hostname"}}); out != id+"\n" {
+			t.Fatalf("killed after %v: box %s calls itself %q", after, id, out)
 		}
 	}
-	awaitSpares(t, home, 0)
+	if err := e.Remove(ctx, req.ID, true); err != nil {
+		t.Error(err)
+	}
 }
 
 // A spare whose layers were removed, and put there again, serves nobody.

@@ -73,7 +73,7 @@ func enter(kept map[string]int) error {
 		return err
 	}
 	// Nothing that the shim mounts or unmounts shows in it from here on.
-	if err := unix.MountSetattr(tree[newRoot], "", unix.AT_EMPTY_PATH, &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
+	if err := unix.MountSetattr(tree[newRoot], "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
 		return err
 	}
 	if err := attach(tree[newRoot], place); err != nil {

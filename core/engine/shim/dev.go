@@ -95,3 +95,20 @@ func checkMountPoints(root string) error {
 	}
 	return nil
 }
+
+// makeMountPoints makes the mount points that a box's root lacks, as libcontainer does
+// for a box that is made from nothing: owned by the box's root.
+func makeMountPoints(root string, base int) error {
+	for _, name := range mountPoints {
+		path := filepath.Join(root, name)
+		if err := os.Mkdir(path, 0o755); errors.Is(err, os.ErrExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := os.Lchown(path, base, base); err != nil {
+			return err
+		}
+	}
+	return nil
+}

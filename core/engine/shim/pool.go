@@ -2,6 +2,7 @@ package shim
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,12 +30,12 @@ type spare struct {
 	base   int     // as record.Box.UIDBase
 	layers []inode // of the layers when they were mounted
 	life   *life   // nil while it is being made
-	reroot bool    // it was taken for a box with another root file system
+	reroot bool    // it was taken for a box that needs another root file system
 }
 
 // shape is what can't be changed of a spare.
 type shape struct {
-	layers                    string // the paths, each with a zero byte behind it
+	layers                    string // the paths, each with a zero byte behind it; "" for an empty root file system
 	cpus, memoryMiB, maxTasks int
 	network                   string
 	passing                   bool // see tree.mount
@@ -47,34 +48,44 @@ func (s shape) limits() shape {
 	return s
 }
 
-// shapeOf returns the shape of the spares that a box can be made of. It returns
-// false for a box that needs more than a spare has: a disk of its own, volumes, or
-// a root file system that anybody may change.
-func shapeOf(req core.CreateRequest) (shape, bool) {
+// shapeOf returns the shape of the spare that is nearest to a box. own says that the
+// box needs a root file system of its own all the same, because it has volumes or a
+// disk of a size. Anybody may change a directory of the host, and so no spare waits on
+// one: the spare for such a box has no layers.
+func shapeOf(req core.CreateRequest) (s shape, own bool) {
 	o := req.Options
-	if o.DiskSizeGB != 0 || o.RootfsPath != "" || len(o.Volumes) > 0 {
-		return shape{}, false
+	s = shape{"", o.CPUs, o.MemoryMiB, maxTasks(o), o.Network, o.AutoRemove}
+	if o.RootfsPath != "" {
+		return s, true
 	}
-	var layers strings.Builder
 	for _, layer := range req.Image.Layers {
-		layers.WriteString(layer + "\x00")
+		s.layers += layer + "\x00"
 	}
-	return shape{layers.String(), o.CPUs, o.MemoryMiB, maxTasks(o), o.Network, o.AutoRemove}, true
+	return s, o.DiskSizeGB != 0 || len(o.Volumes) > 0
 }
 
 // record returns the record with which the launcher makes a spare. It is never
-// written.
-func (s *spare) record() record.Box {
+// written. The layer of a spare without any is an empty directory in its own, dir.
+func (s *spare) record(dir string) record.Box {
+	layers := s.shape.paths()
+	if len(layers) == 0 {
+		layers = []string{filepath.Join(dir, emptyLayer)}
+	}
 	return record.Box{
 		Record: core.Record{ID: s.slot, Options: options.Box{
 			CPUs: s.shape.cpus, MemoryMiB: s.shape.memoryMiB, Processes: s.shape.maxTasks,
 			Network: s.shape.network, AutoRemove: s.shape.passing,
 		}},
-		Image: core.Image{Layers: s.shape.paths()}, UIDBase: s.base,
+		Image: core.Image{Layers: layers}, UIDBase: s.base,
 	}
 }
 
-func (s shape) paths() []string { return strings.Split(strings.TrimSuffix(s.layers, "\x00"), "\x00") }
+func (s shape) paths() []string {
+	if s.layers == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(s.layers, "\x00"), "\x00")
+}
 
 // inode tells a directory from another one that has its path later.
 type inode struct{ device, number uint64 }
@@ -167,7 +178,7 @@ func (p *pool) stir() {
 }
 
 // resize sets how many spares there may be. A size below 0 is for tests: each
-// create of a box that can be made of a spare then is.
+// create then makes its box of a spare.
 func (p *pool) resize(size int) (each bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,10 +190,7 @@ func (p *pool) resize(size int) (each bool) {
 // a box. If there is none with the box's root file system, it takes one that can be
 // given it. It returns nil if there is none at all.
 func (p *pool) take(req core.CreateRequest) *spare {
-	want, ok := shapeOf(req)
-	if !ok {
-		return nil
-	}
+	want, own := shapeOf(req)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.size > 0 {
@@ -197,17 +205,17 @@ func (p *pool) take(req core.CreateRequest) *spare {
 	}
 	s := p.spares[i]
 	p.spares = slices.Delete(p.spares, i, i+1)
-	s.reroot = s.shape != want || !s.whole()
+	s.reroot = own || s.shape != want || !s.whole()
 	return s
 }
 
 // missing puts a spare for a request into the pool, for the caller to make, and
-// returns it: nil if there is one, or none can serve. p.filling is held.
+// returns it: nil if there is one. p.filling is held.
 func (p *pool) missing(req core.CreateRequest) *spare {
-	want, ok := shapeOf(req)
+	want, _ := shapeOf(req)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !ok || slices.ContainsFunc(p.spares, func(s *spare) bool { return s.shape == want && s.whole() }) {
+	if slices.ContainsFunc(p.spares, func(s *spare) bool { return s.shape == want && s.whole() }) {
 		return nil
 	}
 	s := &spare{slot: ids.Box.New(), shape: want}

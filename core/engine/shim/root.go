@@ -29,8 +29,11 @@ func openRoots() error {
 	return fault.Wrap(fault.Unsupported, err, "mount the directory in which spares get a root file system on %s", roots)
 }
 
-// setAside is the directory, in that of a box, of the writable layer that its spare
-// had.
+// emptyLayer is the directory, in that of a spare, which is the layer of a spare
+// without an image.
+const emptyLayer = "empty"
+
+// setAside is the directory, in that of a box, of the layers that its spare had.
 const setAside = "spare"
 
 // reroot gives a spare, whose directory is that of box b already, the root file
@@ -48,7 +51,7 @@ func (l launcher) reroot(f *life, b record.Box) error {
 	tree := tree{root: filepath.Join(stage, f.slot)}
 	err := l.offer(f, slot)
 	if err == nil {
-		err = l.mountRoot(f, &tree, b)
+		err = l.mountAgain(f, &tree, b)
 	}
 	if err == nil {
 		err = hand(f, tree.root, filepath.Join(slot, wire.NewRoot))
@@ -67,13 +70,14 @@ func (l launcher) logLeft(err error, slot string) {
 	}
 }
 
-// putAside moves the writable layer of a spare out of the way of the box's.
+// putAside moves the layers of a spare out of the way of the box's.
 func putAside(dir string) error {
 	if err := os.Mkdir(filepath.Join(dir, setAside), 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{"upper", "work"} {
-		if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, setAside, name)); err != nil {
+	for _, name := range []string{"upper", "work", emptyLayer} {
+		err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, setAside, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -105,38 +109,27 @@ func (l launcher) offer(f *life, slot string) error {
 	return f.control.Send(wire.TypeRoot, nil, fd)
 }
 
-// mountRoot mounts the root file system of b. Its ids are those of the user
-// namespace of the spare's init.
-func (l launcher) mountRoot(f *life, t *tree, b record.Box) error {
+// mountAgain mounts the root file system of b with its volumes, for an init that has
+// all other mounts of the box. Its ids are those of the user namespace of that init.
+func (l launcher) mountAgain(f *life, t *tree, b record.Box) error {
 	ids, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", f.init.PID))
 	if err != nil {
 		return err
 	}
 	defer ids.Close()
-	if err := t.mount(record.Dir(l.home, b.ID), b.Image.Layers, ids, b.UIDBase, 0, b.Options.AutoRemove); err != nil {
-		return fault.Disk(err, "make the box's root file system")
-	}
-	if err := checkMountPoints(t.root); err != nil {
+	if err := l.mountRoot(t, b, ids); err != nil {
 		return err
 	}
-	for _, name := range mountPoints {
-		path := filepath.Join(t.root, name)
-		if err := os.Mkdir(path, 0o755); errors.Is(err, os.ErrExist) {
-			continue
-		} else if err != nil {
-			return err
-		}
-		if err := os.Lchown(path, b.UIDBase, b.UIDBase); err != nil {
-			return err
-		}
+	if err := makeMountPoints(t.root, b.UIDBase); err != nil {
+		return err
 	}
-	return nil
+	return mountVolumes(l.home, t.root, b.Options.Volumes, b.UIDBase)
 }
 
-// hand mounts the root file system that is at from where init expects it, and waits
-// until init has moved into it.
+// hand mounts the root file system that is at from, with the volumes in it, where init
+// expects it, and waits until init has moved into it.
 func hand(f *life, from, to string) error {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
 		return err
 	}

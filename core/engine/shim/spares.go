@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -90,11 +91,14 @@ func (k *keeper) makeFor(req core.CreateRequest) {
 // make makes a spare that is in the pool. On failure nothing of it is left.
 func (k *keeper) make(s *spare) error {
 	dir := record.Dir(k.home, s.slot)
-	err := errors.Join(k.place(s), os.MkdirAll(dir, 0o700))
+	err := errors.Join(k.place(s), makeDirs(dir))
+	if err == nil && s.shape.layers == "" {
+		err = makeDirs(filepath.Join(dir, emptyLayer))
+	}
 	if err == nil {
 		s.layers = inodes(s.shape.paths())
 		var f *life
-		if f, err = k.launcher.spare(s.record()); err == nil {
+		if f, err = k.launcher.spare(s.record(dir)); err == nil {
 			k.pool.made(s, f)
 			return nil
 		}
