@@ -1,9 +1,12 @@
 # One suite on every surface: docs/CONTRACT.md, row by row.
-.PHONY: conformance
+.PHONY: conformance test-spares
 
 POOL ?= 0
 
-conformance: root deps build ## hold every surface to the contract, row by row, and print rows by surfaces; POOL=-1 makes boxes of spares (needs root)
+conformance: root deps build deps-logs ## hold every surface to the contract, row by row, and print rows by surfaces; POOL=-1 makes boxes of spares (needs root)
 	@rm -f $(BUILD)/conformance.txt
 	@ended=0; $(GO) test -count=1 -timeout 30m ./test/conformance -args -pool $(POOL) -table $(CURDIR)/$(BUILD)/conformance.txt || ended=$$?; \
 	  cat $(BUILD)/conformance.txt; exit $$ended
+
+test-spares: root programs ## run the tests of the engine and the attacks with every box made of a spare (needs root)
+	$(GO) test -count=1 -timeout 30m ./test/engine ./test/attack -args -pool -1
