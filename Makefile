@@ -103,6 +103,7 @@ fmt: ## format the Go sources
 
 docs: ## rewrite the generated documents, and what documents quote
 	$(GO) run ./bindings/generate
+	$(GO) run ./httpd/e2b/protocol/generate httpd/e2b/protocol
 	$(GO) test ./core/fault -run TestDocument -update
 	$(GO) test ./logs/sql/check -run TestDocument -update
 	$(GO) test ./test -run 'TestQuoted|TestContents' -update

@@ -62,6 +62,7 @@ func Lasting(args []string) bool { return len(args) > 0 && args[0] == "serve" }
 
 func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.Listen, "listen", "127.0.0.1:9090", "TCP `ADDRESS`; port 0 is a free one, \"none\" the socket alone")
+	fs.StringVar(&c.E2B, "e2b", "", "TCP `ADDRESS` that answers E2B's SDKs; port 0 is a free one (default none)")
 	fs.StringVar(&c.Socket, "socket", "", "`PATH` of the Unix socket (default sandbox.sock in SANDBOX_HOME)")
 	fs.StringVar(&c.Prefix, "prefix", "", "put the routes of boxes under /v1/`PREFIX`")
 	fs.BoolVar(&c.Hosted, "hosted", false, "put all routes under /api")

@@ -23,6 +23,8 @@ type Config struct {
 	// Listen is a TCP address, or [NoListen]. With port 0 the kernel picks a
 	// free port.
 	Listen string
+	// E2B is a TCP address that answers E2B's SDKs, as Listen is one; "" for none.
+	E2B string
 	// Socket is the path of the Unix socket; "" is sandbox.sock in the home.
 	Socket string
 
@@ -79,6 +81,9 @@ func (c Config) check() (settings, error) {
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil && c.Listen != NoListen {
 		return s, fault.New(fault.Config, "--listen %q: want HOST:PORT or %s", c.Listen, NoListen)
+	}
+	if _, _, err := net.SplitHostPort(c.E2B); err != nil && c.E2B != "" {
+		return s, fault.New(fault.Config, "--e2b %q: want HOST:PORT", c.E2B)
 	}
 	if !auth.ValidEnvironment(c.Environment) {
 		return s, fault.New(fault.Config, "--environment %q: want letters, digits, _, . or -", c.Environment)

@@ -56,6 +56,7 @@ type Daemon struct {
 	watchSpace func(ctx context.Context, low func(freeMiB uint64, largest string, err error))
 	logs       logEngine
 	server     *httpd.Server
+	e2b        *dialect     // nil if E2B is ""
 	tcp        net.Listener // nil if Listen is NoListen
 	unix       *unixListener
 }
@@ -137,7 +138,11 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 	if err != nil {
 		return nil, err
 	}
-	return d, d.listen(ctx)
+	if err := d.listen(ctx); err != nil {
+		return nil, err
+	}
+	d.e2b, err = d.openDialect(ctx, host)
+	return d, err
 }
 
 // listen opens the listeners, and writes their addresses to the home, where the
@@ -147,7 +152,7 @@ func (d *Daemon) listen(ctx context.Context) (err error) {
 		return err
 	}
 	if d.Listen != NoListen {
-		if d.tcp, err = d.listenTCP(ctx); err != nil {
+		if d.tcp, err = d.listenTCP(ctx, "--listen", d.Listen); err != nil {
 			return err
 		}
 	}
@@ -183,6 +188,9 @@ func (d *Daemon) places() []string {
 	if d.tcp != nil {
 		places = []string{d.Address.URL, places[0]}
 	}
+	if d.e2b != nil {
+		places = append(places, d.e2b.url()+" (E2B)")
+	}
 	return places
 }
 
@@ -192,6 +200,9 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	group.Go(func() error { return d.server.Serve(d.unix, httpd.ByFile) })
 	if d.tcp != nil {
 		group.Go(func() error { return d.server.Serve(d.tcp, httpd.ByKey) })
+	}
+	if d.e2b != nil {
+		group.Go(d.e2b.serve)
 	}
 	if d.changes != nil {
 		group.Go(func() error { return d.changes(ctx, func(removed bool) { d.follow(ctx, removed) }) })
@@ -229,6 +240,9 @@ func (d *Daemon) untilEnd(ctx context.Context) {
 // requests in flight. A Daemon that was never served must be closed, too.
 func (d *Daemon) Close(ctx context.Context) error {
 	var errs []error
+	if d.e2b != nil {
+		errs = append(errs, d.e2b.close(ctx))
+	}
 	if d.server != nil {
 		errs = append(errs, d.server.Close(ctx))
 	}

@@ -298,6 +298,8 @@ func TestStartRefuses(t *testing.T) {
 	}{
 		"a taken port":          {func(c *Config) { c.Listen = taken.Addr().String() }, fault.PortInUse, "taken"},
 		"no port":               {func(c *Config) { c.Listen = "127.0.0.1" }, fault.Config, "--listen"},
+		"no port of E2B":        {func(c *Config) { c.E2B = "3000" }, fault.Config, "--e2b"},
+		"not E2B's address":     {func(c *Config) { c.E2B = "192.0.2.1:0" }, fault.Config, "--e2b"},
 		"not our address":       {func(c *Config) { c.Listen = "192.0.2.1:0" }, fault.Config, "--listen"},
 		"a file as socket":      {func(c *Config) { c.Socket = file }, fault.Config, "not a socket"},
 		"a live socket":         {func(c *Config) { c.Socket = live }, fault.InvalidState, "answers"},

@@ -21,14 +21,15 @@ import (
 // key; without a bound they could use up the daemon's descriptors.
 const maxConns = 4096
 
-// listenTCP opens the TCP listener. Errors: PortInUse, Config.
-func (s settings) listenTCP(ctx context.Context) (net.Listener, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
+// listenTCP opens a TCP listener on the address that a flag names. Errors:
+// PortInUse, Config.
+func (s settings) listenTCP(ctx context.Context, flag, address string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return nil, fault.New(fault.PortInUse, "--listen %s: the port is taken; port 0 is a free one", s.Listen)
+		return nil, fault.New(fault.PortInUse, "%s %s: the port is taken; port 0 is a free one", flag, address)
 	case err != nil:
-		return nil, fault.Wrap(fault.Config, err, "--listen %s", s.Listen)
+		return nil, fault.Wrap(fault.Config, err, "%s %s", flag, address)
 	}
 	l = limit(l.(*net.TCPListener), maxConns)
 	if s.tls != nil {
