@@ -44,8 +44,8 @@ func (m *FileMode) UnmarshalText(text []byte) error {
 type File struct {
 	Name string `json:"name"` // last element of Path; "/" for the root
 	Path string `json:"path"` // absolute
-	// PathBase64 is set where Path is not UTF-8: it has the exact bytes, in
-	// base64. Name and Path have U+FFFD in place of what is not UTF-8.
+	// Set where the path is not UTF-8: its exact bytes, in base64. Name and path
+	// have U+FFFD in place of what is not UTF-8.
 	PathBase64 string    `json:"path_base64,omitzero"`
 	Type       FileType  `json:"type"`
 	Size       int64     `json:"size"` // in bytes
@@ -56,10 +56,10 @@ type File struct {
 	Group      *string   `json:"group"` // by the box's /etc/group
 	ModifiedAt time.Time `json:"modified_at"`
 	Target     *string   `json:"target"` // of a symbolic link
-	// TargetBase64 is set where Target is not UTF-8, as PathBase64 is.
+	// Set where the target is not UTF-8.
 	TargetBase64 string `json:"target_base64,omitzero"`
-	// Unreadable is set in a list for a directory that the list was to look into
-	// and that the user may not read.
+	// Set in a list for a directory that the list was to look into and that the
+	// user may not read.
 	Unreadable bool `json:"unreadable,omitzero"`
 }
 
@@ -112,11 +112,11 @@ const (
 type FileEvent struct {
 	Type FileEventType `json:"type"`
 	Path string        `json:"path,omitzero"` // absolute; of a rename the new one
-	// PathBase64 is set where Path is not UTF-8, as that of a File.
+	// Set where the path is not UTF-8: its exact bytes, in base64.
 	PathBase64 string   `json:"path_base64,omitzero"`
 	From       string   `json:"from,omitzero"` // of a rename: the path before
 	FromBase64 string   `json:"from_base64,omitzero"`
 	Directory  bool     `json:"directory,omitzero"` // the file is one
 	Reason     WatchEnd `json:"reason,omitzero"`    // of an end
-	Message    string   `json:"message,omitzero"`   // of an end that is a failure
+	Message    string   `json:"message,omitzero"`   // why, of an end that is a failure
 }

@@ -24,17 +24,17 @@ void call_output(const output *to, const char *text, int is_stderr) {
 }
 
 SandboxErrorCode sandbox_copy_in(CBoxHandle *box, const char *host_path, const char *box_path,
-                                 SandboxProgressCallback callback, void *user_data,
-                                 CSandboxError *err) {
+                                 const char *user, SandboxProgressCallback callback,
+                                 void *user_data, CSandboxError *err) {
   progress to = {callback, user_data};
-  return copy_in(box, host_path, box_path, &to, err);
+  return copy_in(box, host_path, box_path, user, &to, err);
 }
 
 SandboxErrorCode sandbox_copy_out(CBoxHandle *box, const char *box_path, const char *host_path,
-                                  SandboxProgressCallback callback, void *user_data,
-                                  CSandboxError *err) {
+                                  const char *user, SandboxProgressCallback callback,
+                                  void *user_data, CSandboxError *err) {
   progress to = {callback, user_data};
-  return copy_out(box, box_path, host_path, &to, err);
+  return copy_out(box, box_path, host_path, user, &to, err);
 }
 
 SandboxErrorCode sandbox_image_pull(CSandboxRuntime *runtime, const char *reference,

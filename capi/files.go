@@ -15,8 +15,8 @@ import (
 // copy_in implements sandbox_copy_in; see callbacks.c.
 //
 //export copy_in
-func copy_in(box *C.CBoxHandle, hostPath, boxPath *C.cchar, to *C.progress, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return copied(box, hostPath, boxPath, to, cerr, func(b hostcopy.Box, host, path string, p hostcopy.Progress) error {
+func copy_in(box *C.CBoxHandle, hostPath, boxPath, user *C.cchar, to *C.progress, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return copied(box, hostPath, boxPath, user, to, cerr, func(b hostcopy.Box, host, path string, p hostcopy.Progress) error {
 		_, err := hostcopy.In(context.Background(), b, host, path, p)
 		return err
 	})
@@ -25,15 +25,15 @@ func copy_in(box *C.CBoxHandle, hostPath, boxPath *C.cchar, to *C.progress, cerr
 // copy_out implements sandbox_copy_out; see callbacks.c.
 //
 //export copy_out
-func copy_out(box *C.CBoxHandle, boxPath, hostPath *C.cchar, to *C.progress, cerr *C.CSandboxError) C.SandboxErrorCode {
-	return copied(box, hostPath, boxPath, to, cerr, func(b hostcopy.Box, host, path string, p hostcopy.Progress) error {
+func copy_out(box *C.CBoxHandle, boxPath, hostPath, user *C.cchar, to *C.progress, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return copied(box, hostPath, boxPath, user, to, cerr, func(b hostcopy.Box, host, path string, p hostcopy.Progress) error {
 		_, err := hostcopy.Out(context.Background(), b, path, host, p)
 		return err
 	})
 }
 
 // copied runs a copy between a path of the host and one of a box.
-func copied(box *C.CBoxHandle, hostPath, boxPath *C.cchar, to *C.progress, cerr *C.CSandboxError, do func(b hostcopy.Box, host, path string, p hostcopy.Progress) error) C.SandboxErrorCode {
+func copied(box *C.CBoxHandle, hostPath, boxPath, user *C.cchar, to *C.progress, cerr *C.CSandboxError, do func(b hostcopy.Box, host, path string, p hostcopy.Progress) error) C.SandboxErrorCode {
 	return guard(cerr, func() error {
 		b, err := boxOf(box)
 		if err != nil {
@@ -48,7 +48,7 @@ func copied(box *C.CBoxHandle, hostPath, boxPath *C.cchar, to *C.progress, cerr 
 			return err
 		}
 		return reported(to, func(report func(step)) error {
-			return do(backend.Files{On: b.on, Ref: b.id}, host, path, bytesCopied(report))
+			return do(backend.Files{On: b.on, Ref: b.id, User: optional(user)}, host, path, bytesCopied(report))
 		})
 	})
 }

@@ -5,21 +5,60 @@ import "C"
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
+	"os"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/feed"
 	"sandbox/core/options"
 )
 
 // fileWatch is a watch that C holds a handle on.
 type fileWatch struct {
-	*core.FileWatch
+	events *core.FileWatch
+	// ready counts the events that wait, and the end, so that it can be polled.
+	ready *os.File
+}
+
+// newFileWatch returns a watch that owns w. Errors: ResourceExhausted.
+func newFileWatch(w *core.FileWatch) (fileWatch, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_SEMAPHORE|unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return fileWatch{}, errors.Join(fault.Wrap(fault.ResourceExhausted, err, "make a descriptor for a watch"), w.Close())
+	}
+	ready := os.NewFile(uintptr(fd), "watch")
+	next := func() (api.FileEvent, error) {
+		e, err := w.Next(context.Background())
+		_, _ = ready.Write(one) // fails when the watch was closed
+		return e, err
+	}
+	return fileWatch{feed.New(next, func() { _ = w.Close() }, func() {}), ready}, nil
+}
+
+// one is what is written to a descriptor that counts.
+var one = binary.NativeEndian.AppendUint64(nil, 1)
+
+// next waits for the next event.
+func (w fileWatch) next(ctx context.Context) (api.FileEvent, error) {
+	e, err := w.events.Next(ctx)
+	if err == nil {
+		_, _ = w.ready.Read(make([]byte, len(one)))
+	}
+	return e, err
+}
+
+// Close ends the watch, and a read that another thread waits in.
+func (w fileWatch) Close() error {
+	return errors.Join(w.events.Close(), w.ready.Close())
 }
 
 //export sandbox_watch_start
@@ -41,9 +80,13 @@ func sandbox_watch_start(box *C.CBoxHandle, path *C.cchar, recursive C.int, user
 		if err != nil {
 			return err
 		}
-		h, err := putBeside(fileWatch{w}, handle(unsafe.Pointer(box)))
+		watch, err := newFileWatch(w)
 		if err != nil {
-			return errors.Join(err, w.Close())
+			return err
+		}
+		h, err := putBeside(watch, handle(unsafe.Pointer(box)))
+		if err != nil {
+			return errors.Join(err, watch.Close())
 		}
 		*out = (*C.CSandboxWatch)(h.address())
 		return nil
@@ -62,7 +105,7 @@ func sandbox_watch_read(watch *C.CSandboxWatch, timeout C.double, out **C.char, 
 			return nil, err
 		}
 		defer cancel()
-		e, err := w.Next(ctx)
+		e, err := w.next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil, fault.New(fault.InvalidState, "the watch has ended: its last event says why")
@@ -85,6 +128,25 @@ func waiting(timeout float64) (context.Context, context.CancelFunc, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(d, time.Nanosecond))
 	return ctx, cancel, nil
+}
+
+//export sandbox_watch_fd
+func sandbox_watch_fd(watch *C.CSandboxWatch, out *C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		if out == nil {
+			return null("out_fd")
+		}
+		*out = -1
+		w, err := get[fileWatch](handle(unsafe.Pointer(watch)), "watch")
+		if err != nil {
+			return err
+		}
+		raw, err := w.ready.SyscallConn()
+		if err == nil {
+			err = raw.Control(func(fd uintptr) { *out = C.int(fd) })
+		}
+		return fault.Wrap(fault.Canceled, err, "the watch was released meanwhile")
+	})
 }
 
 //export sandbox_watch_free

@@ -22,10 +22,10 @@ int main(int argc, char **argv) {
   must(sandbox_runtime_new(NULL, NULL, &runtime, &err), &err);
   must(sandbox_create_box(runtime, options_from(argc, argv, "true"), &box, &err), &err);
 
-  must(sandbox_copy_in(box, argv[0], "/work/program", show, &copied, &err), &err);
+  must(sandbox_copy_in(box, argv[0], "/work/program", NULL, show, &copied, &err), &err);
   must(sandbox_execute(box, "sh", "[\"-c\", \"wc -c < /work/program > /work/size\"]", NULL, NULL, &exit_code, &err), &err);
   close(mkstemp(name));
-  must(sandbox_copy_out(box, "/work/size", name, NULL, NULL, &err), &err);
+  must(sandbox_copy_out(box, "/work/size", name, NULL, NULL, NULL, &err), &err);
 
   FILE *result = fopen(name, "r");
   if (result && fgets(line, sizeof line, result))

@@ -748,17 +748,20 @@ typedef void (*SandboxProgressCallback)(const SandboxProgress *progress, void *u
  * host_path: relative to the working directory, or absolute.
  * box_path: absolute. The copy goes into it if it is a directory or ends in
  *   "/", and becomes it otherwise. Missing directories are made. Modes are
- *   kept; the box's root owns what is made.
+ *   kept.
+ * user: whose rights count and who owns what is made: a name or id of the box,
+ *   with :group if wanted. NULL is the box's root.
  * callback: may be NULL. A directory passes as a tar, whose headers count.
  *
  * One thread a handle. No program of the box is needed.
  * Errors: SANDBOX_NOT_FOUND (the box, host_path), SANDBOX_INVALID_STATE (the box
- * does not run), SANDBOX_INVALID_ARGUMENT (a path), SANDBOX_PERMISSION_DENIED
- * (host_path), SANDBOX_STORAGE (the box's disk).
+ * does not run), SANDBOX_INVALID_ARGUMENT (a path, a user that the box does not
+ * have), SANDBOX_PERMISSION_DENIED (host_path, or the user lacks the right),
+ * SANDBOX_STORAGE (the box's disk).
  */
 SandboxErrorCode sandbox_copy_in(CBoxHandle *box, const char *host_path, const char *box_path,
-                                 SandboxProgressCallback callback, void *user_data,
-                                 CSandboxError *err);
+                                 const char *user, SandboxProgressCallback callback,
+                                 void *user_data, CSandboxError *err);
 
 /*
  * Copies a file or a directory of a box that runs to the host.
@@ -769,14 +772,14 @@ SandboxErrorCode sandbox_copy_in(CBoxHandle *box, const char *host_path, const c
  *   the modes of the box, without set-user-id, set-group-id and what the umask
  *   forbids; devices, FIFOs and sockets are left out. Nothing is made outside of
  *   it, whatever the box holds.
- * callback: as of sandbox_copy_in.
+ * user, callback: as of sandbox_copy_in; a user owns nothing on this host.
  *
  * One thread a handle. Errors: as sandbox_copy_in, with SANDBOX_NOT_FOUND for
  * box_path too.
  */
 SandboxErrorCode sandbox_copy_out(CBoxHandle *box, const char *box_path, const char *host_path,
-                                  SandboxProgressCallback callback, void *user_data,
-                                  CSandboxError *err);
+                                  const char *user, SandboxProgressCallback callback,
+                                  void *user_data, CSandboxError *err);
 
 /*
  * The functions below work on the files of a box that runs, where they are.
@@ -876,6 +879,16 @@ SandboxErrorCode sandbox_watch_start(CBoxHandle *box, const char *path, int recu
  */
 SandboxErrorCode sandbox_watch_read(CSandboxWatch *watch, double timeout_secs, char **out_json,
                                     CSandboxError *err);
+
+/*
+ * A descriptor that can be read, as poll and epoll say, while an event waits, and
+ * from the end on: sandbox_watch_read does not wait long then. It belongs to the
+ * watch, is closed by sandbox_watch_free, and must not be read or closed by the
+ * caller.
+ *
+ * Any thread. Errors: SANDBOX_CANCELED (released meanwhile).
+ */
+SandboxErrorCode sandbox_watch_fd(CSandboxWatch *watch, int *out_fd, CSandboxError *err);
 
 /* Ends the watch and releases its handle. NULL does nothing. Any thread. */
 void sandbox_watch_free(CSandboxWatch *watch);

@@ -14,8 +14,8 @@
  *
  * Threads are as in sandbox.h: a runtime may be shared, a box is used by one
  * thread at a time, and while one thread reads an execution or waits for it,
- * others may write, signal and close it. Nobody moves an object that another
- * thread uses.
+ * others may write, signal and close it; of a watch one thread reads, and others
+ * may close it. Nobody moves an object that another thread uses.
  */
 #ifndef SANDBOX_HPP
 #define SANDBOX_HPP
@@ -25,6 +25,7 @@
 #include "sandbox/execution.hpp"
 #include "sandbox/options.hpp"
 #include "sandbox/runtime.hpp"
+#include "sandbox/watch.hpp"
 #include "sandbox/words.hpp"
 
 #endif /* SANDBOX_HPP */

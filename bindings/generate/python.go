@@ -28,14 +28,14 @@ VERSION = %q
 
 // pythonRoots are the documents that the C library hands out. Those that they
 // have as members are written too.
-var pythonRoots = []string{"Box", "BoxMetrics", "RuntimeMetrics", "Exec", "Image"}
+var pythonRoots = []string{"Box", "BoxMetrics", "RuntimeMetrics", "Exec", "Image", "File", "MadeDirectory", "RemovedFiles", "FileEvent"}
 
 // pythonWords are sets of words that no such document has as a member.
 var pythonWords = []string{"Stream", "ImageStage"}
 
 // pythonNames are the classes of documents whose names in Go are those of classes
 // of the binding.
-var pythonNames = map[string]string{"Box": "BoxInfo", "Exec": "ExecInfo"}
+var pythonNames = map[string]string{"Box": "BoxInfo", "Exec": "ExecInfo", "File": "FileInfo"}
 
 // pythonDefaults are what callers may leave out of documents that they write.
 var pythonDefaults = map[string]string{
@@ -129,25 +129,38 @@ func pythonRecord(b *bytes.Buffer, d Document) {
 		if value := pythonDefaults[d.Name+"."+m.Name]; value != "" {
 			of += " = " + value
 		}
-		fmt.Fprintf(b, "    %s: %s%s\n", m.Name, of, pythonComment(m.Doc))
+		fmt.Fprintf(b, "    %s: %s%s\n", pythonMemberName(m), of, pythonComment(m.Doc))
 	}
 	fmt.Fprintf(b, "\n    @classmethod\n    def parse(cls, document: Mapping[str, Any]) -> %s:\n", name)
 	b.WriteString("        \"\"\"Reads the document, as JSON has it.\"\"\"\n        return cls(\n")
 	for _, m := range d.Members {
-		fmt.Fprintf(b, "            %s=%s,\n", m.Name, pythonMember(m))
+		fmt.Fprintf(b, "            %s=%s,\n", pythonMemberName(m), pythonMember(m))
 	}
 	b.WriteString("        )\n")
 }
 
-// pythonMaybe tells whether a member can be None. A list that is absent is empty.
-func pythonMaybe(m Member) bool { return m.Nullable || m.Optional && m.Type.Kind != "list" }
+// pythonMemberName is the name of a member, which must be no word of the language.
+func pythonMemberName(m Member) string {
+	if m.Name == "from" {
+		return "from_"
+	}
+	return m.Name
+}
+
+// pythonAbsent is what a member that is absent is read as, where that is not None.
+var pythonAbsent = map[string]string{"list": "()", "bool": "False"}
+
+// pythonMaybe tells whether a member can be None.
+func pythonMaybe(m Member) bool { return m.Nullable || m.Optional && pythonAbsent[m.Type.Kind] == "" }
 
 // pythonMember is the expression that reads a member.
 func pythonMember(m Member) string {
 	read := pythonReader(m.Type)
 	switch {
+	case !pythonMaybe(m) && m.Optional && read == "":
+		return fmt.Sprintf("document.get(%q, %s)", m.Name, pythonAbsent[m.Type.Kind])
 	case !pythonMaybe(m) && m.Optional:
-		return fmt.Sprintf("%s(document.get(%q, ()))", read, m.Name)
+		return fmt.Sprintf("%s(document.get(%q, %s))", read, m.Name, pythonAbsent[m.Type.Kind])
 	case !pythonMaybe(m) && read == "":
 		return fmt.Sprintf("document[%q]", m.Name)
 	case !pythonMaybe(m):

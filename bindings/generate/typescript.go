@@ -8,7 +8,7 @@ import (
 
 // renamed are the documents whose names in TypeScript belong to classes of the
 // binding.
-var renamed = map[string]string{"Box": "BoxInfo", "Exec": "ExecInfo", "Exit": "ExitEvent", "Info": "ServerInfo"}
+var renamed = map[string]string{"Box": "BoxInfo", "Exec": "ExecInfo", "Exit": "ExitEvent", "Info": "ServerInfo", "File": "FileInfo", "Files": "FilePage"}
 
 // typescript writes the module of types, and the class of each failure.
 func typescript(m Model) ([]byte, error) {

@@ -9,6 +9,7 @@
 
 #include "detail.hpp"
 #include "execution.hpp"
+#include "watch.hpp"
 
 namespace sandbox {
 
@@ -118,17 +119,77 @@ class box {
     });
   }
 
+  /*
+   * The files of a box that runs, for which it needs no program. user is whose
+   * rights count and who owns what is made: a name or an id of the box, with
+   * :group if wanted; the box's root if empty.
+   */
+
   /* Copies a file or directory of the host into the box. */
-  void copy_in(const std::string &host_path, const std::string &box_path, const on_progress &told = {}) {
+  void copy_in(const std::string &host_path, const std::string &box_path, const on_progress &told = {}, const std::string &user = {}) {
     detail::relayed(told, [&](SandboxProgressCallback callback, void *data, CSandboxError *err) {
-      return sandbox_copy_in(raw(), detail::c_text(host_path, "host_path"), detail::c_text(box_path, "box_path"), callback, data, err);
+      return sandbox_copy_in(raw(), detail::c_text(host_path, "host_path"), detail::c_text(box_path, "box_path"), by(user), callback, data, err);
     });
   }
 
   /* Copies a file or directory of the box to the host. */
-  void copy_out(const std::string &box_path, const std::string &host_path, const on_progress &told = {}) {
+  void copy_out(const std::string &box_path, const std::string &host_path, const on_progress &told = {}, const std::string &user = {}) {
     detail::relayed(told, [&](SandboxProgressCallback callback, void *data, CSandboxError *err) {
-      return sandbox_copy_out(raw(), detail::c_text(box_path, "box_path"), detail::c_text(host_path, "host_path"), callback, data, err);
+      return sandbox_copy_out(raw(), detail::c_text(box_path, "box_path"), detail::c_text(host_path, "host_path"), by(user), callback, data, err);
+    });
+  }
+
+  /* The document of a file. A link that the path leads to is not followed. */
+  std::string stat_file(const std::string &path, const std::string &user = {}) const {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_file_stat(raw(), detail::c_text(path, "path"), by(user), out, err);
+    });
+  }
+
+  /* Whether there is a file of any type, a link that leads nowhere too. */
+  bool file_exists(const std::string &path, const std::string &user = {}) const {
+    try {
+      stat_file(path, user);
+    } catch (const not_found_error &) {
+      info(); /* of a box that is gone, it throws the same */
+      return false;
+    }
+    return true;
+  }
+
+  /* A page of the files below a directory, in the order of their paths. */
+  std::string list_files(const file_list &l) const {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_file_list(raw(), detail::c_text(l.path, "path"), l.depth, l.page_size, detail::optional_text(l.page_token, "page_token"),
+                               by(l.user), out, err);
+    });
+  }
+
+  /* Makes a directory, and those missing on the way to it. Returns its document, with "created". */
+  std::string make_directory(const std::string &path, int mode = 0755, const std::string &user = {}) {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_file_make_dir(raw(), detail::c_text(path, "path"), mode, by(user), out, err);
+    });
+  }
+
+  /* Gives a file another path, and returns its document from there. */
+  std::string move_file(const std::string &from, const std::string &to, const std::string &user = {}) {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_file_move(raw(), detail::c_text(from, "from"), detail::c_text(to, "to"), by(user), out, err);
+    });
+  }
+
+  /* Removes a file, or a directory; one that is not empty if recursive. Returns how many were removed, in a document. */
+  std::string remove_file(const std::string &path, bool recursive = false, const std::string &user = {}) {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_file_remove(raw(), detail::c_text(path, "path"), recursive, by(user), out, err);
+    });
+  }
+
+  /* Watches a directory, and if recursive all below it. Returns when the watch stands. */
+  watch watch_files(const std::string &path, bool recursive = false, const std::string &user = {}) {
+    return detail::made<watch, CSandboxWatch>([&](CSandboxWatch **out, CSandboxError *err) {
+      return sandbox_watch_start(raw(), detail::c_text(path, "path"), recursive, by(user), out, err);
     });
   }
 
@@ -137,6 +198,7 @@ class box {
 
  private:
   CBoxHandle *raw() const noexcept { return handle_.get(); }
+  static const char *by(const std::string &user) { return detail::optional_text(user, "user"); }
 
   detail::handle<CBoxHandle, sandbox_box_free> handle_;
 };

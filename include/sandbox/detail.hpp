@@ -3,8 +3,10 @@
 #define SANDBOX_DETAIL_HPP
 
 #include <atomic>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -92,6 +94,51 @@ Handle made(F &&f) {
   check([&](CSandboxError *err) { return f(&raw, err); });
   return Handle(raw);
 }
+
+/* A range that is read once: what next of Self returns, until that is nothing. */
+template <class Self, class T>
+class once {
+ public:
+  struct sentinel {};
+
+  class iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+
+    explicit iterator(once *of) : of_(of) {}
+
+    const T &operator*() const { return *of_->last_; }
+    iterator &operator++() {
+      of_->advance();
+      return *this;
+    }
+    void operator++(int) { of_->advance(); }
+
+    friend bool operator==(const iterator &i, sentinel) { return i.at_end(); }
+    friend bool operator!=(const iterator &i, sentinel s) { return !(i == s); }
+    friend bool operator==(sentinel s, const iterator &i) { return i == s; }
+    friend bool operator!=(sentinel s, const iterator &i) { return !(i == s); }
+
+   private:
+    bool at_end() const { return !of_->last_; }
+
+    once *of_;
+  };
+
+  /* Reads the first one. */
+  iterator begin() {
+    advance();
+    return iterator(this);
+  }
+  sentinel end() const { return {}; }
+
+ private:
+  void advance() { last_ = static_cast<Self *>(this)->next(); }
+
+  std::optional<T> last_;
+};
 
 /* Returns text for C, where a NUL would end it early. */
 inline const char *c_text(const std::string &text, const char *name) {

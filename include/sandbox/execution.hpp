@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -105,53 +104,18 @@ class execution {
 };
 
 /* The output of a command, as a range that is read once. A piece is valid until the next. */
-class output {
+class output : public detail::once<output, piece> {
  public:
   explicit output(execution &of) : of_(&of), buffer_(capacity) {}
 
-  struct sentinel {};
-
-  class iterator {
-   public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = piece;
-    using difference_type = std::ptrdiff_t;
-
-    explicit iterator(output *of) : of_(of) {}
-
-    piece operator*() const { return *of_->last_; }
-    iterator &operator++() {
-      of_->next();
-      return *this;
-    }
-    void operator++(int) { of_->next(); }
-
-    friend bool operator==(const iterator &i, sentinel) { return i.at_end(); }
-    friend bool operator!=(const iterator &i, sentinel s) { return !(i == s); }
-    friend bool operator==(sentinel s, const iterator &i) { return i == s; }
-    friend bool operator!=(sentinel s, const iterator &i) { return !(i == s); }
-
-   private:
-    bool at_end() const { return !of_->last_; }
-
-    output *of_;
-  };
-
-  /* Reads the first piece. */
-  iterator begin() {
-    next();
-    return iterator(this);
-  }
-  sentinel end() const { return {}; }
-
  private:
+  friend detail::once<output, piece>;
   static constexpr std::size_t capacity = 65536; /* what a pipe holds */
 
-  void next() { last_ = of_->read(buffer_.data(), buffer_.size()); }
+  std::optional<piece> next() { return of_->read(buffer_.data(), buffer_.size()); }
 
   execution *of_;
   std::vector<char> buffer_;
-  std::optional<piece> last_;
 };
 
 inline output execution::pieces() { return output(*this); }

@@ -80,6 +80,17 @@ struct command {
   std::optional<terminal_size> terminal;    /* on a terminal, whose input is always open */
 };
 
+/* Which page of the list of a directory is wanted. */
+struct file_list {
+  explicit file_list(std::string directory, int levels = 1) : path(std::move(directory)), depth(levels) {}
+
+  std::string path;
+  int depth;              /* levels of directories, 1 to 64 */
+  int page_size = 0;      /* 1 to 10,000; 0 is 10,000 */
+  std::string page_token; /* "next_page_token" of the page before; empty for the first page */
+  std::string user;       /* whose rights count; the box's root if empty */
+};
+
 /* The streams of a command; exit is readable when the command has ended. */
 enum class stream { in = SANDBOX_STDIN, out = SANDBOX_STDOUT, err = SANDBOX_STDERR, exit = SANDBOX_EXIT };
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,7 +55,15 @@ func inBinding() map[string]func(*running, object) result {
 		"execs":     func(r *running, a object) result { return r.do("exec_list", r.about(a)).called("execs") },
 		"upload":    func(r *running, a object) result { return r.copiesIn(a) },
 		"download":  func(r *running, a object) result { return r.copiesOut(a) },
-		"images":    func(r *running, a object) result { return r.do("image_list", a).called("images") },
+		"stat_file": func(r *running, a object) result { return r.do("stat_file", r.about(a)) },
+		"list_files": func(r *running, a object) result {
+			return r.do("list_files", r.about(a)).called("files")
+		},
+		"make_directory": func(r *running, a object) result { return r.do("make_directory", octalMode(r, r.about(a))) },
+		"move_file":      func(r *running, a object) result { return r.do("move_file", r.about(a)) },
+		"remove_file":    func(r *running, a object) result { return r.do("remove_file", r.about(a)) },
+		"watch_files":    func(r *running, a object) result { return r.watchesFiles(a) },
+		"images":         func(r *running, a object) result { return r.do("image_list", a).called("images") },
 	}
 	for _, op := range []string{"close", "version", "metrics", "shutdown", "image_import", "image_remove"} {
 		verbs[op] = func(r *running, a object) result { return r.do(op, a) }
@@ -192,17 +201,58 @@ func sortedPairs(env any) []any {
 	return all
 }
 
-// copiesIn copies a file with the content into the box.
+// octalMode returns members whose mode is a number, which cases write as REST does.
+func octalMode(r *running, members object) object {
+	if mode, ok := members["mode"].(string); ok {
+		bits, err := strconv.ParseInt(mode, 8, 32)
+		must(r, err)
+		members["mode"] = bits
+	}
+	return members
+}
+
+// watchesFiles returns the events of a watch while a command runs that ends it.
+func (r *running) watchesFiles(a object) result {
+	begun := r.do("watch_start", r.about(without(a, "cmd", "reads")))
+	if begun.fail != nil || a["cmd"] == nil {
+		return begun
+	}
+	if ran := r.executes(without(a, "path", "recursive", "reads", "user")); ran.fail != nil {
+		return ran
+	}
+	events := []any{}
+	for range a["reads"].(int) {
+		got := r.do("watch_read", object{"watch": begun.value["watch"]})
+		if got.fail != nil {
+			return got
+		}
+		events = append(events, got.value)
+	}
+	return result{value: object{"events": events}}
+}
+
+// source makes a file with the content on this host, in a directory of its own, and
+// returns the path of what is to be copied: the file or, of a tree, the directory.
+func (r *running) source(a object) string {
+	r.Helper()
+	dir := r.TempDir()
+	file := filepath.Join(dir, text(a["filename"], "file"))
+	must(r, os.WriteFile(file, []byte(text(a["content"], "")), 0o600))
+	if a["tree"] == true {
+		return dir
+	}
+	return file
+}
+
+// copiesIn copies a file or a directory into the box.
 func (r *running) copiesIn(a object) result {
-	from := filepath.Join(r.TempDir(), text(a["filename"], "file"))
-	must(r, os.WriteFile(from, []byte(text(a["content"], "")), 0o600))
-	return r.do("copy_in", object{"box": r.box(a), "host_path": from, "box_path": text(a["dest"], "")})
+	return r.do("copy_in", object{"box": r.box(a), "host_path": r.source(a), "box_path": text(a["dest"], ""), "user": a["user"]})
 }
 
 // copiesOut copies a file out of the box and returns its content.
 func (r *running) copiesOut(a object) result {
 	to := filepath.Join(r.TempDir(), "file")
-	got := r.do("copy_out", object{"box": r.box(a), "box_path": text(a["path"], ""), "host_path": to})
+	got := r.do("copy_out", object{"box": r.box(a), "box_path": text(a["path"], ""), "host_path": to, "user": a["user"]})
 	if got.fail != nil {
 		return got
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"sandbox/cli"
@@ -87,12 +86,10 @@ func onCommandLine() map[string]func(*running, object) result {
 			return r.line(text(a["stdin"], ""), append(args, argv(a)...)...).result(false)
 		},
 		"upload": func(r *running, a object) result {
-			from := filepath.Join(r.TempDir(), text(a["filename"], "file"))
-			must(r, os.WriteFile(from, []byte(text(a["content"], "")), 0o600))
-			return r.ask("cp", from, r.box(a)+":"+text(a["dest"], ""))
+			return r.ask(append([]string{"cp", r.source(a), r.box(a) + ":" + text(a["dest"], "")}, flags(a, "user", "-u")...)...)
 		},
 		"download": func(r *running, a object) result {
-			l := r.line("", "cp", r.box(a)+":"+text(a["path"], ""), "-", "-o", "json")
+			l := r.line("", append([]string{"cp", r.box(a) + ":" + text(a["path"], ""), "-", "-o", "json"}, flags(a, "user", "-u")...)...)
 			if l.exit == 0 {
 				return result{value: object{"content": l.stdout}, only: []string{"content"}}
 			}

@@ -17,6 +17,7 @@ using json = nlohmann::json;
 struct state {
   sandbox::runtime runtime{nullptr};
   std::map<std::string, sandbox::execution> executions;
+  std::vector<sandbox::watch> watches;
 };
 
 // get returns a member, or what stands for it where it is absent or null.
@@ -143,6 +144,20 @@ operation shown(F f) {
 
 std::string text(const json &a, const char *name) { return get<std::string>(a, name); }
 
+bool flag(const json &a, const char *name) { return get(a, name, false); }
+
+// list answers with the files of a page.
+json list(state &s, const json &a) {
+  sandbox::file_list l(text(a, "path"), get(a, "depth", 1));
+  l.user = text(a, "user");
+  return json::parse(box(s, a).list_files(l)).at("files");
+}
+
+json watch(state &s, const json &a) {
+  s.watches.push_back(box(s, a).watch_files(text(a, "path"), flag(a, "recursive"), text(a, "user")));
+  return {{"watch", s.watches.size() - 1}};
+}
+
 const std::map<std::string, operation> operations = {
     {"open", open},
     {"close", done([](state &s, const json &) { s.runtime.close(); })},
@@ -165,8 +180,15 @@ const std::map<std::string, operation> operations = {
     {"exec_kill", done([](state &s, const json &a) { execution(s, a).kill(std::chrono::milliseconds(get(a, "grace_ms", 2000))); })},
     {"exec_signal", done([](state &s, const json &a) { execution(s, a).signal(a.at("signal")); })},
     {"exec_list", shown([](state &s, const json &a) { return box(s, a).execs(); })},
-    {"copy_in", done([](state &s, const json &a) { box(s, a).copy_in(text(a, "host_path"), text(a, "box_path")); })},
-    {"copy_out", done([](state &s, const json &a) { box(s, a).copy_out(text(a, "box_path"), text(a, "host_path")); })},
+    {"copy_in", done([](state &s, const json &a) { box(s, a).copy_in(text(a, "host_path"), text(a, "box_path"), {}, text(a, "user")); })},
+    {"copy_out", done([](state &s, const json &a) { box(s, a).copy_out(text(a, "box_path"), text(a, "host_path"), {}, text(a, "user")); })},
+    {"stat_file", shown([](state &s, const json &a) { return box(s, a).stat_file(text(a, "path"), text(a, "user")); })},
+    {"list_files", list},
+    {"make_directory", shown([](state &s, const json &a) { return box(s, a).make_directory(text(a, "path"), get(a, "mode", 0755), text(a, "user")); })},
+    {"move_file", shown([](state &s, const json &a) { return box(s, a).move_file(text(a, "from"), text(a, "to"), text(a, "user")); })},
+    {"remove_file", shown([](state &s, const json &a) { return box(s, a).remove_file(text(a, "path"), flag(a, "recursive"), text(a, "user")); })},
+    {"watch_start", watch},
+    {"watch_read", shown([](state &s, const json &a) { return s.watches.at(a.at("watch")).read_for(std::chrono::seconds(30)).value_or("null"); })},
     {"image_list", shown([](state &s, const json &) { return s.runtime.images(); })},
     {"image_import", shown([](state &s, const json &a) { return s.runtime.import_image(text(a, "name"), text(a, "source")); })},
     {"image_remove", done([](state &s, const json &a) { s.runtime.remove_image(text(a, "reference"), get(a, "force", false)); })},

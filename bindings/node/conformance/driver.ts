@@ -1,6 +1,6 @@
 /** The driver of the conformance suite: test/conformance/DRIVERS.md. */
 import { createInterface } from "node:readline";
-import { InternalError, Runtime, SandboxError, version, type Box, type CreateOptions, type Execution } from "libsandbox";
+import { InternalError, Runtime, SandboxError, version, type Box, type CreateOptions, type Execution, type FileInfo, type Watch } from "libsandbox";
 
 // What comes in is for the package to judge, so it has no types here.
 type Asked = Record<string, any>;
@@ -8,6 +8,7 @@ type Asked = Record<string, any>;
 let runtime: Runtime | undefined;
 const boxes = new Map<string, Box>();
 const executions = new Map<string, Execution>();
+const watches: Watch[] = [];
 
 /** given leaves out members that are absent or null. */
 function given(members: Asked): any {
@@ -26,6 +27,7 @@ async function box(asked: Asked): Promise<Box> {
   return known;
 }
 
+const by = (asked: Asked) => given({ user: asked["user"] });
 const execution = (asked: Asked) => executions.get(asked["exec"])!;
 const encoded = (parts: Uint8Array[]) => Buffer.concat(parts).toString("base64");
 
@@ -71,8 +73,22 @@ const operations: Record<string, (asked: Asked) => Promise<unknown>> = {
   exec_kill: (asked) => execution(asked).kill(given({ grace_ms: asked["grace_ms"] })),
   exec_signal: (asked) => execution(asked).signal(asked["signal"]),
   exec_list: async (asked) => (await box(asked)).execs(),
-  copy_in: async (asked) => (await box(asked)).files.copyIn(asked["host_path"], asked["box_path"]),
-  copy_out: async (asked) => (await box(asked)).files.copyOut(asked["box_path"], asked["host_path"]),
+  copy_in: async (asked) => (await box(asked)).files.copyIn(asked["host_path"], asked["box_path"], undefined, by(asked)),
+  copy_out: async (asked) => (await box(asked)).files.copyOut(asked["box_path"], asked["host_path"], undefined, by(asked)),
+  stat_file: async (asked) => (await box(asked)).files.stat(asked["path"], by(asked)),
+  async list_files(asked) {
+    const files: FileInfo[] = [];
+    for await (const file of (await box(asked)).files.list(asked["path"], { ...by(asked), ...given({ depth: asked["depth"] }) })) files.push(file);
+    return files;
+  },
+  make_directory: async (asked) => (await box(asked)).files.makeDirectory(asked["path"], { ...by(asked), ...given({ mode: asked["mode"] }) }),
+  move_file: async (asked) => (await box(asked)).files.move(asked["from"], asked["to"], by(asked)),
+  remove_file: async (asked) => (await box(asked)).files.remove(asked["path"], { ...by(asked), ...given({ recursive: asked["recursive"] }) }),
+  async watch_start(asked) {
+    const begun = await (await box(asked)).files.watch(asked["path"], { ...by(asked), ...given({ recursive: asked["recursive"] }) });
+    return { watch: watches.push(begun) - 1 };
+  },
+  watch_read: (asked) => watches[asked["watch"]]!.read(),
   image_list: () => runtime!.images.list(),
   image_import: (asked) => runtime!.images.import(asked["name"], asked["source"]),
   image_remove: (asked) => runtime!.images.remove(asked["reference"], given({ force: asked["force"] })),

@@ -1,23 +1,8 @@
 import { command, text } from "./check.js";
 import type { BoxInfo, BoxMetrics, ExecInfo } from "./contract.js";
 import type { Execution, Result } from "./execution.js";
-import type { BoxChanges, Command, ExecOptions, Progress } from "./options.js";
-
-/** Copies between this host and a box. */
-export interface Copies {
-  /** Copies a file or directory of this host into the box. Node.js only. */
-  copyIn(hostPath: string, boxPath: string, progress?: (p: Progress) => void): Promise<void>;
-  /** Copies a file or directory of the box to this host. Node.js only. */
-  copyOut(boxPath: string, hostPath: string, progress?: (p: Progress) => void): Promise<void>;
-}
-
-/** The files of a box that runs. Paths in the box are absolute. */
-export interface Files extends Copies {
-  /** Reads a file of the box. */
-  readFile(path: string): Promise<Uint8Array>;
-  /** Writes a file of the box, and makes its directories. `mode` is 0o644 if left out. */
-  writeFile(path: string, data: string | Uint8Array, options?: { mode?: number }): Promise<void>;
-}
+import type { Files } from "./files.js";
+import type { BoxChanges, Command, ExecOptions } from "./options.js";
 
 /** The size of a terminal, and the shell on it. */
 export interface TerminalOptions extends Pick<ExecOptions, "env" | "working_dir" | "user" | "cols" | "rows"> {

@@ -59,6 +59,11 @@ export function command(given: Command): { argv: string[]; options: ExecOptions 
   };
 }
 
+/** fileOptions checks the options of a call on files. */
+export function fileOptions<T extends object>(options: T, kinds: Record<keyof T, Kind>): T {
+  return members("the options of a call on files", options, kinds);
+}
+
 /** members refuses options that are unknown or of a wrong type, and leaves out what is undefined. */
 function members<T extends object>(what: string, options: T, kinds: Record<keyof T, Kind>): T {
   if (typeof options !== "object" || options === null) throw new InvalidArgumentError(`${what} must be an object, and are ${shown(options)}`);

@@ -271,12 +271,12 @@ export interface Written {
 }
 
 /** File is what is known of a file of a box, without its content. A symbolic link is a file of its own here, and Target is where it leads. */
-export interface File {
+export interface FileInfo {
   /** last element of Path; "/" for the root */
   name: string;
   /** absolute */
   path: string;
-  /** PathBase64 is set where Path is not UTF-8: it has the exact bytes, in base64. Name and Path have U+FFFD in place of what is not UTF-8. */
+  /** Set where the path is not UTF-8: its exact bytes, in base64. Name and path have U+FFFD in place of what is not UTF-8. */
   path_base64?: string;
   type: FileType;
   /** in bytes */
@@ -291,15 +291,15 @@ export interface File {
   modified_at: string;
   /** of a symbolic link */
   target: string | null;
-  /** TargetBase64 is set where Target is not UTF-8, as PathBase64 is. */
+  /** Set where the target is not UTF-8. */
   target_base64?: string;
-  /** Unreadable is set in a list for a directory that the list was to look into and that the user may not read. */
+  /** Set in a list for a directory that the list was to look into and that the user may not read. */
   unreadable?: boolean;
 }
 
 /** Files is a page of a list of files, in the order of their paths: those in a directory come right behind it, by the bytes of their names. */
-export interface Files {
-  files: File[];
+export interface FilePage {
+  files: FileInfo[];
   /** nil on the last page */
   next_page_token: string | null;
 }
@@ -310,7 +310,7 @@ export interface MadeDirectory {
   name: string;
   /** absolute */
   path: string;
-  /** PathBase64 is set where Path is not UTF-8: it has the exact bytes, in base64. Name and Path have U+FFFD in place of what is not UTF-8. */
+  /** Set where the path is not UTF-8: its exact bytes, in base64. Name and path have U+FFFD in place of what is not UTF-8. */
   path_base64?: string;
   type: FileType;
   /** in bytes */
@@ -325,9 +325,9 @@ export interface MadeDirectory {
   modified_at: string;
   /** of a symbolic link */
   target: string | null;
-  /** TargetBase64 is set where Target is not UTF-8, as PathBase64 is. */
+  /** Set where the target is not UTF-8. */
   target_base64?: string;
-  /** Unreadable is set in a list for a directory that the list was to look into and that the user may not read. */
+  /** Set in a list for a directory that the list was to look into and that the user may not read. */
   unreadable?: boolean;
   /** false if it was there already */
   created: boolean;
@@ -345,7 +345,7 @@ export interface FileEvent {
   type: FileEventType;
   /** absolute; of a rename the new one */
   path?: string;
-  /** PathBase64 is set where Path is not UTF-8, as that of a File. */
+  /** Set where the path is not UTF-8: its exact bytes, in base64. */
   path_base64?: string;
   /** of a rename: the path before */
   from?: string;
@@ -354,7 +354,7 @@ export interface FileEvent {
   directory?: boolean;
   /** of an end */
   reason?: WatchEnd;
-  /** of an end that is a failure */
+  /** why, of an end that is a failure */
   message?: string;
 }
 

@@ -33,6 +33,15 @@ export async function look(url: string, apiKey: string): Promise<Record<string, 
   const random = crypto.getRandomValues(new Uint8Array(50_000));
   await box.files.writeFile("/tmp/file", random);
   saw["file"] = (await box.files.readFile("/tmp/file")).every((byte, i) => byte === random[i]);
+  await using watch = await box.files.watch("/tmp");
+  await box.files.makeDirectory("/tmp/made/deep");
+  saw["watched"] = await watch.read();
+  saw["moved"] = (await box.files.move("/tmp/made/deep", "/tmp/made/other")).name;
+  const below: string[] = [];
+  for await (const { path } of box.files.list("/tmp", { depth: 2 })) below.push(path);
+  saw["below"] = below;
+  saw["removed"] = (await box.files.remove("/tmp/made", { recursive: true })).removed;
+  saw["exist"] = [await box.files.exists("/tmp/file"), await box.files.exists("/tmp/made"), (await box.files.stat("/tmp/file")).size];
   saw["list"] = (await runtime.list()).map((b) => b.id).includes(box.id);
   saw["failures"] = [
     await classOf(box.run(1 as never)), await classOf(runtime.get("none")), await classOf(box.files.copyIn("/a", "/b")),
@@ -43,6 +52,7 @@ export async function look(url: string, apiKey: string): Promise<Record<string, 
 
 /** What look must return. */
 export const wanted = {
-  run: "input", bytes: [255, 3], attached: ["typed", 0], terminal: true, file: true, list: true,
+  run: "input", bytes: [255, 3], attached: ["typed", 0], terminal: true, file: true,
+  watched: { type: "create", path: "/tmp/made", directory: true }, moved: "other", below: ["/tmp/file", "/tmp/made", "/tmp/made/other"], removed: 2, exist: [true, false, 50_000], list: true,
   failures: [InvalidArgumentError.name, NotFoundError.name, UnsupportedError.name, "NetworkError", UnauthenticatedError.name],
 };

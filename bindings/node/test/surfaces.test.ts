@@ -178,6 +178,74 @@ for (const [name, open] of surfaces) {
       }
     });
 
+    test("files are looked at, made, moved and removed in their places", async () => {
+      const { files } = box;
+      const made = await files.makeDirectory("/place/deep", { mode: 0o2770 });
+      assert.deepEqual([made.created, made.type, made.mode], [true, "directory", "2770"]);
+      assert.equal((await files.makeDirectory("/place/deep")).created, false);
+      await files.writeFile("/place/deep/data", "12345", { mode: 0o600 });
+      await box.run("ln", "-s", "/nosuch", "/place/link");
+      const data = await files.stat("/place/deep/data");
+      assert.deepEqual([data.name, data.type, data.size, data.mode, data.owner, data.target], ["data", "file", 5, "0600", "root", null]);
+      assert.deepEqual((await listed(files.list("/place"))).map((f) => f.path), ["/place/deep", "/place/link"]);
+      assert.deepEqual((await listed(files.list("/place", { depth: 2 }))).map((f) => f.path), ["/place/deep", "/place/deep/data", "/place/link"]);
+      assert.deepEqual([await files.exists("/place/link"), await files.exists("/nosuch")], [true, false]);
+      assert.equal((await files.move("/place/deep/data", "/place/moved")).path, "/place/moved");
+      await assert.rejects(files.remove("/place"), failsAs("InvalidArgumentError", /recursive/));
+      assert.deepEqual(await files.remove("/place", { recursive: true }), { path: "/place", removed: 4 });
+      await assert.rejects(files.stat("/place"), failsAs("NotFoundError"));
+      await assert.rejects(listed(files.list("/place")), failsAs("NotFoundError"));
+    });
+
+    test("a list has more files than a page", async () => {
+      await box.run("sh", "-c", "mkdir /many; cd /many; seq 10100 | xargs touch");
+      assert.equal(new Set((await listed(box.files.list("/many"))).map((f) => f.name)).size, 10100);
+      await box.files.remove("/many", { recursive: true });
+    });
+
+    test("the rights of a user count", async () => {
+      const { files } = box;
+      const user = { user: "1000" };
+      await box.run("sh", "-c", "mkdir -m 777 /open; mkdir -m 700 /closed; echo secret > /closed/file");
+      await files.writeFile("/open/mine", "x", user);
+      assert.equal((await files.stat("/open/mine")).uid, 1000);
+      assert.equal((await files.makeDirectory("/open/made", { user: "1000:7" })).gid, 7);
+      await files.copyIn(host.rootfs + "/etc", "/open/tree", undefined, user);
+      assert.equal((await files.stat("/open/tree/passwd")).uid, 1000);
+      for (const refused of [
+        () => files.readFile("/closed/file", user), () => files.writeFile("/closed/other", "x", user),
+        () => files.copyOut("/closed/file", join(host.directory, "out"), undefined, user),
+        () => files.stat("/closed/file", user), () => files.exists("/closed/file", user), () => listed(files.list("/closed", user)),
+        () => files.makeDirectory("/closed/made", user), () => files.move("/open/mine", "/closed/mine", user),
+        () => files.remove("/closed", { ...user, recursive: true }), () => files.watch("/closed", user),
+      ]) await assert.rejects(refused, failsAs("PermissionDeniedError"), String(refused));
+      await assert.rejects(files.stat("/", { user: "nobodyknows" }), failsAs("InvalidArgumentError"));
+    });
+
+    test("a watch tells what changes, and how it ends", async () => {
+      await box.files.makeDirectory("/watched/below");
+      await using watch = await box.files.watch("/watched", { recursive: true });
+      await box.run("sh", "-c", "cd /watched; mkfifo below/p; mv below/p q; rm q; rmdir below; cd /; rmdir /watched");
+      const seen = await listed(watch);
+      assert.deepEqual(seen.slice(0, 2), [{ type: "create", path: "/watched/below/p" }, { type: "rename", path: "/watched/q", from: "/watched/below/p" }]);
+      assert.deepEqual(seen.at(-1), { type: "end", reason: "removed" });
+      assert.equal(await watch.read(), null);
+      await assert.rejects(box.files.watch("/watched"), failsAs("NotFoundError"));
+    });
+
+    test("ten watches wait at once, and close ends a read that waits", async () => {
+      await box.files.makeDirectory("/tmp/ten");
+      const watches = await Promise.all(Array.from({ length: 10 }, () => box.files.watch("/tmp/ten")));
+      const reads = watches.map((w) => w.read());
+      await assert.rejects(watches[0]!.read(), failsAs("InvalidStateError"));
+      await box.run("mkfifo", "/tmp/ten/for-all");
+      for (const event of await Promise.all(reads)) assert.deepEqual(event, { type: "create", path: "/tmp/ten/for-all" });
+      const waiting = watches.map((w) => assert.rejects(w.read(), failsAs("CanceledError")));
+      await Promise.all(watches.map((w) => w.close()));
+      await Promise.all(waiting);
+      await watches[0]!.close();
+    });
+
     test("a stopped box keeps its disk, and is started again", async () => {
       await using kept = await runtime.create("default", { network: "None", auto_remove: false, name: "kept" });
       await kept.run("sh", "-c", "echo kept > /root/file");
@@ -241,6 +309,13 @@ for (const [name, open] of surfaces) {
       await assert.rejects(runtime.create("127.0.0.1:1/none:1"), failsAs("ImageError"));
     });
   });
+}
+
+/** listed returns all of what comes one by one. */
+async function listed<T>(all: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const one of all) list.push(one);
+  return list;
 }
 
 /** withRuntime asks the home itself. */

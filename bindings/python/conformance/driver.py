@@ -23,11 +23,15 @@ from libsandbox import (
     Stream,
     Terminal,
     Volume,
+    Watch,
 )
 
 # Members that a document leaves out where it has nothing to say. The records have None or () there.
 ABSENT = {
     "BoxInfo": {"env"},
+    "FileEvent": {"path", "path_base64", "from_", "from_base64", "directory", "reason", "message"},
+    "FileInfo": {"path_base64", "target_base64", "unreadable"},
+    "MadeDirectory": {"path_base64", "target_base64", "unreadable"},
     "BoxState": {"reason"},
     "ExecInfo": {"env"},
     "Image": {"digest", "architecture", "env", "working_dir", "user", "entrypoint", "cmd"},
@@ -41,7 +45,9 @@ def plain(value: Any) -> Any:
         absent = ABSENT.get(type(value).__name__, set())
         members = {field.name: getattr(value, field.name) for field in fields(value)}
         return {
-            name: plain(member) for name, member in members.items() if member not in (None, ()) or name not in absent
+            name.rstrip("_"): plain(member)
+            for name, member in members.items()
+            if (member is not False and member not in (None, ())) or name not in absent
         }
     if isinstance(value, (tuple, list)):
         return [plain(member) for member in value]
@@ -57,6 +63,7 @@ class Driver:
 
     def __init__(self) -> None:
         self.executions: dict[str, Execution] = {}
+        self.watches: list[Watch] = []
 
     def box(self, asked: dict[str, Any]) -> Box:
         """The box that an operation names."""
@@ -131,13 +138,33 @@ class Driver:
             "exec_kill": lambda: self.executions[asked["exec"]].kill(asked.get("grace_ms", 2000) / 1000),
             "exec_signal": lambda: self.executions[asked["exec"]].signal(asked["signal"]),
             "exec_list": lambda: self.box(asked).execs(),
-            "copy_in": lambda: self.box(asked).copy_in(asked["host_path"], asked["box_path"]),
-            "copy_out": lambda: self.box(asked).copy_out(asked["box_path"], asked["host_path"]),
+            **self.on_files(asked),
+            "copy_in": lambda: self.box(asked).copy_in(asked["host_path"], asked["box_path"], user=a("user")),
+            "copy_out": lambda: self.box(asked).copy_out(asked["box_path"], asked["host_path"], user=a("user")),
             "image_list": runtime.images.list,
             "image_import": lambda: runtime.images.import_(asked["name"], asked["source"]),
             "image_remove": lambda: runtime.images.remove(asked["reference"], a("force") or False),
         }
         return calls[op]()
+
+    def on_files(self, asked: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+        """The operations on the files of a box."""
+        a, user = asked.get, asked.get("user")
+        return {
+            "stat_file": lambda: self.box(asked).stat_file(asked["path"], user),
+            "list_files": lambda: list(self.box(asked).list_files(asked["path"], a("depth") or 1, user)),
+            "make_directory": lambda: self.box(asked).make_directory(asked["path"], a("mode") or 0o755, user),
+            "move_file": lambda: self.box(asked).move_file(asked["from"], asked["to"], user),
+            "remove_file": lambda: self.box(asked).remove_file(asked["path"], a("recursive") or False, user),
+            "watch_start": lambda: self.watch_start(asked),
+            "watch_read": lambda: self.watches[asked["watch"]].read(30),
+        }
+
+    def watch_start(self, asked: dict[str, Any]) -> Any:
+        """Begins to watch a directory."""
+        watch = self.box(asked).watch_files(asked["path"], asked.get("recursive") or False, asked.get("user"))
+        self.watches.append(watch)
+        return {"watch": len(self.watches) - 1}
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Does an operation and says what came of it."""

@@ -13,7 +13,6 @@ from libsandbox import (
     ExecStatus,
     Execution,
     ExecutionError,
-    InvalidArgumentError,
     InvalidStateError,
     NotFoundError,
     Port,
@@ -123,41 +122,6 @@ def test_detach_and_attach(box: Box) -> None:
         assert again.id == execution.id
         assert b"".join(piece.data for piece in again).endswith(b"after\n")
         assert again.wait() == 0
-
-
-def test_files(box: Box, tmp_path: Path) -> None:
-    box.write_file("/work/deep/data", b"\0\xff", mode=0o600)
-    assert box.read_file("/work/deep/data") == b"\0\xff"
-    assert box.run("stat", "-c", "%a", "/work/deep/data").stdout == "600\n"
-    seen: list[Progress] = []
-    box.copy_out("/work", tmp_path / "out", seen.append)
-    assert (tmp_path / "out/deep/data").read_bytes() == b"\0\xff"
-    assert seen[-1].stage == "copy" and seen[-1].done > 0
-    box.copy_in(tmp_path / "out", "/copy")
-    assert box.run("ls", "/copy/deep").stdout == "data\n"
-    for path, failure in (
-        ("/none", NotFoundError),
-        ("/work", InvalidArgumentError),
-        ("relative", InvalidArgumentError),
-    ):
-        with pytest.raises(failure):
-            box.read_file(path)
-
-
-def test_a_link_leads_to_no_file_of_the_host(box: Box, tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("of the host")
-    box.run("ln", "-s", str(secret), "/link")
-    with pytest.raises((NotFoundError, InvalidArgumentError)):
-        box.read_file("/link")
-
-
-def test_progress_that_raises(box: Box, tmp_path: Path) -> None:
-    def broken(progress: Progress) -> None:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        box.copy_out("/etc/passwd", tmp_path / "passwd", broken)
 
 
 def test_life(runtime: Runtime) -> None:

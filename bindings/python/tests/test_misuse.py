@@ -59,6 +59,13 @@ WRONG_TYPES: list[Attempt] = [
     lambda box: box.copy_out("/a", "a", progress=1),
     lambda box: box.read_file(Path("/a")),
     lambda box: box.write_file("/a", 1),
+    lambda box: box.copy_in("a", "/a", user=1),
+    lambda box: box.stat_file(b"/a"),
+    lambda box: box.list_files("/", depth="2").__next__(),
+    lambda box: box.make_directory("/a", mode="755"),
+    lambda box: box.move_file("/a", None),
+    lambda box: box.remove_file("/a", recursive=1),
+    lambda box: box.watch_files("/", user=0),
     lambda box: box.remove(force=1),
 ]
 
@@ -95,6 +102,11 @@ WRONG_VALUES: list[Attempt] = [
     lambda box: box.exec("true", terminal=Terminal(2**40)),
     lambda box: box.write_file("relative", b""),
     lambda box: box.write_file("/a", b"", mode=0o1777),
+    lambda box: box.stat_file("/a/../b"),
+    lambda box: box.stat_file("/" + "a" * 4096),
+    lambda box: box.list_files("/", depth=65).__next__(),
+    lambda box: box.make_directory("/a", mode=0o10000),
+    lambda box: box.watch_files("/etc/passwd"),
 ]
 
 
@@ -154,8 +166,7 @@ def test_prototypes_are_those_of_the_header() -> None:
     header = re.sub(r"/\*.*?\*/", "", (TOP / "include/sandbox.h").read_text(), flags=re.S)
     declared = dict(re.findall(r"^SandboxErrorCode sandbox_(\w+)\((.*?)\);", header, re.M | re.S))
     unused = {"execute", "execute_cmd", "simple_new", "simple_run"}  # for languages in which a callback is simplest
-    unused |= {"file_stat", "file_list", "file_make_dir", "file_move", "file_remove"}  # to come
-    unused |= {"watch_start", "watch_read"}  # to come
+    unused |= {"watch_fd"}  # a thread waits here
     assert set(declared) - unused <= set(FALLIBLE)
     for name, parameters in declared.items():
         if name not in unused:
@@ -273,7 +284,17 @@ def test_wrong_library(tmp_path: Path, file: str) -> None:
 
 
 def names() -> list[str]:
-    return [*FALLIBLE, "box_id", "exec_id", "runtime_free", "box_free", "exec_free", "free_string", "error_free"]
+    return [
+        *FALLIBLE,
+        "box_id",
+        "exec_id",
+        "runtime_free",
+        "box_free",
+        "exec_free",
+        "watch_free",
+        "free_string",
+        "error_free",
+    ]
 
 
 def compile_library(path: Path, source: str) -> None:

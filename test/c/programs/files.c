@@ -1,4 +1,5 @@
 /* Copies between the host and a box, and images of the home. */
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,28 +47,35 @@ static void copies(void) {
   write_file("tree/sub/file", 5, 0640);
   write_file("big", 300000, 0755);
 
-  WORKS(sandbox_copy_in(box, "big", "/tmp/", tell, &told, &err));
+  WORKS(sandbox_copy_in(box, "big", "/tmp/", NULL, tell, &told, &err));
   CHECK(told.calls > 0 && told.done == 300000 && told.bad == 0);
   CHECK(sh("[ $(stat -c %a-%s-%u /tmp/big) = 755-300000-0 ]") == 0);
-  WORKS(sandbox_copy_in(box, "tree", "/srv/made/here", NULL, NULL, &err));
+  WORKS(sandbox_copy_in(box, "tree", "/srv/made/here", NULL, NULL, NULL, &err));
   CHECK(sh("[ $(stat -c %a /srv/made/here/sub/file) = 640 ]") == 0);
 
   memset(&told, 0, sizeof told);
-  WORKS(sandbox_copy_out(box, "/tmp/big", "back", tell, &told, &err));
+  WORKS(sandbox_copy_out(box, "/tmp/big", "back", NULL, tell, &told, &err));
   CHECK(size_of("back") == 300000 && told.calls > 0 && told.done >= 300000 && told.bad == 0);
-  WORKS(sandbox_copy_out(box, "/srv/made/here", ".", NULL, NULL, &err));
+  WORKS(sandbox_copy_out(box, "/srv/made/here", ".", NULL, NULL, NULL, &err));
   CHECK(size_of("here/sub/file") == 5);
 
-  FAILS(SANDBOX_NOT_FOUND, sandbox_copy_in(box, "nowhere", "/tmp/", tell, &told, &err));
+  CHECK(sh("mkdir -m 777 /open; mkdir -m 700 /closed; echo x > /closed/file") == 0);
+  WORKS(sandbox_copy_in(box, "tree", "/open/here", "1000:7", NULL, NULL, &err));
+  CHECK(sh("[ $(stat -c %u-%g /open/here/sub/file) = 1000-7 ]") == 0);
+  FAILS(SANDBOX_PERMISSION_DENIED, sandbox_copy_in(box, "big", "/closed/", "1000", NULL, NULL, &err));
+  FAILS(SANDBOX_PERMISSION_DENIED, sandbox_copy_out(box, "/closed/file", "x", "1000", NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, "big", "/open/", "nosuchuser", NULL, NULL, &err));
+
+  FAILS(SANDBOX_NOT_FOUND, sandbox_copy_in(box, "nowhere", "/tmp/", NULL, tell, &told, &err));
   SAYS("nowhere");
-  FAILS(SANDBOX_NOT_FOUND, sandbox_copy_out(box, "/nowhere", "x", NULL, NULL, &err));
-  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, "/dev/null", "/tmp/", NULL, NULL, &err));
-  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, "big", "relative", NULL, NULL, &err));
-  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, NULL, "/tmp/", NULL, NULL, &err));
+  FAILS(SANDBOX_NOT_FOUND, sandbox_copy_out(box, "/nowhere", "x", NULL, NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, "/dev/null", "/tmp/", NULL, NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, "big", "relative", NULL, NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(box, NULL, "/tmp/", NULL, NULL, NULL, &err));
   SAYS("host_path");
-  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_out(box, NULL, "x", NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_out(box, NULL, "x", NULL, NULL, NULL, &err));
   SAYS("box_path");
-  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(NULL, "big", "/tmp/", NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_copy_in(NULL, "big", "/tmp/", NULL, NULL, NULL, &err));
 }
 
 /* Whether a call gave a document that has all of these texts; releases it. */
@@ -123,7 +131,11 @@ static void watches(void) {
   WORKS(sandbox_watch_start(box, "/w", 1, NULL, &watch, &err));
   FAILS(SANDBOX_TIMEOUT, sandbox_watch_read(watch, 0, &out, &err));
   CHECK(!out);
+  struct pollfd ready = {-1, POLLIN, 0};
+  WORKS(sandbox_watch_fd(watch, &ready.fd, &err));
+  CHECK(poll(&ready, 1, 0) == 0);
   CHECK(sh("mkfifo /w/p; rm /w/p; rmdir /w") == 0);
+  CHECK(poll(&ready, 1, 30000) == 1 && ready.revents == POLLIN);
   WORKS(sandbox_watch_read(watch, -1, &out, &err));
   CHECK(has(out, "\"type\":\"create\"", "\"path\":\"/w/p\""));
   WORKS(sandbox_watch_read(watch, 30, &out, &err));
@@ -131,12 +143,15 @@ static void watches(void) {
   WORKS(sandbox_watch_read(watch, 30, &out, &err));
   CHECK(has(out, "\"type\":\"end\"", "\"reason\":\"removed\""));
   FAILS(SANDBOX_INVALID_STATE, sandbox_watch_read(watch, 30, &out, &err));
+  CHECK(poll(&ready, 1, 0) == 1);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_read(watch, -2, &out, &err));
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_read(watch, 0, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_fd(watch, NULL, &err));
   sandbox_watch_free(watch);
   sandbox_watch_free(watch);
   sandbox_watch_free(NULL);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_read(watch, 0, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_fd(watch, &ready.fd, &err));
   FAILS(SANDBOX_NOT_FOUND, sandbox_watch_start(box, "/nosuch", 0, NULL, &watch, &err));
   CHECK(!watch);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_watch_start(box, NULL, 0, NULL, &watch, &err));

@@ -45,6 +45,9 @@ static void closed(sandbox::runtime &runtime) {
     THROWS(invalid_argument_error, other.attach("exec_a"));
     THROWS(invalid_argument_error, other.copy_in("/a", "/a"));
     THROWS(invalid_argument_error, other.copy_out("/a", "/a"));
+    THROWS(invalid_argument_error, other.file_exists("/a"));
+    THROWS(invalid_argument_error, other.list_files(sandbox::file_list("/")));
+    THROWS(invalid_argument_error, other.watch_files("/"));
   }
 }
 
@@ -83,6 +86,25 @@ static void closed_meanwhile(sandbox::box &box) {
   }
 }
 
+// The same of a watch.
+static void watch_closed_meanwhile(sandbox::box &box) {
+  box.make_directory("/quiet");
+  for (int i = 0; i < 20; i++) {
+    sandbox::watch watch = box.watch_files("/quiet");
+    std::thread reader([&] {
+      try {
+        (void)watch.read();
+        not_so(__FILE__, __LINE__, "a read that was ended returned");
+      } catch (const sandbox::canceled_error &) {
+      } catch (const sandbox::invalid_argument_error &) {
+      }
+    });
+    if (i % 2) std::this_thread::yield();
+    watch.close();
+    reader.join();
+  }
+}
+
 static void arguments(sandbox::runtime &runtime, sandbox::box &box) {
   const std::string nul("a\0b", 3);
   CHECK(has(THROWS(invalid_argument_error, runtime.get(nul)), "NUL"));
@@ -92,6 +114,12 @@ static void arguments(sandbox::runtime &runtime, sandbox::box &box) {
   THROWS(invalid_argument_error, box.run(sandbox::command(std::vector<std::string>{})));
   THROWS(invalid_argument_error, box.copy_in(nul, "/a"));
   THROWS(invalid_argument_error, box.copy_in("/etc/hostname", "relative"));
+  THROWS(invalid_argument_error, box.stat_file(nul));
+  THROWS(invalid_argument_error, box.stat_file("/a/../b"));
+  THROWS(invalid_argument_error, box.stat_file("/", nul));
+  THROWS(invalid_argument_error, box.list_files(sandbox::file_list("/", 65)));
+  THROWS(invalid_argument_error, box.make_directory("/a", 010000));
+  THROWS(invalid_argument_error, box.watch_files("/etc/passwd"));
   THROWS(invalid_argument_error, box.run(sandbox::command{"\xff\xfe"}));
   sandbox::command late{"true"};
   late.timeout = -1s;
@@ -172,6 +200,7 @@ int main() {
   closed(runtime);
   closed_runtime();
   closed_meanwhile(box);
+  watch_closed_meanwhile(box);
   arguments(runtime, box);
   classes(runtime, box);
   codes();

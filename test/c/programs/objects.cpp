@@ -18,9 +18,11 @@ using namespace std::chrono_literals;
 #if __cplusplus >= 202002L
 #include <ranges>
 static_assert(std::ranges::input_range<sandbox::output>);
+static_assert(std::ranges::input_range<sandbox::watch_events>);
 #endif
 static_assert(!std::is_copy_constructible_v<sandbox::runtime> && std::is_nothrow_move_constructible_v<sandbox::runtime>);
 static_assert(!std::is_copy_constructible_v<sandbox::box> && std::is_nothrow_move_assignable_v<sandbox::box>);
+static_assert(!std::is_copy_constructible_v<sandbox::watch> && std::is_nothrow_move_assignable_v<sandbox::watch>);
 static_assert(!std::is_copy_constructible_v<sandbox::execution> && std::is_nothrow_move_assignable_v<sandbox::execution>);
 
 // Texts that JSON has to escape arrive as they are.
@@ -151,6 +153,56 @@ static void files(sandbox::box &box) {
   CHECK(came && calls == 1 && box.run({"cat", "/in/file"}).out == "shared\n");
 }
 
+static void in_place(sandbox::box &box) {
+  CHECK(has(box.make_directory("/place/deep", 02770), "\"created\":true") && has(box.make_directory("/place"), "\"created\":false"));
+  box.run(script("echo 12345 > /place/deep/data; ln -s /nosuch /place/link"));
+  CHECK(has(box.stat_file("/place/deep/data"), "\"size\":6") && has(box.stat_file("/place/link"), std::string(sandbox::words::file_type::symlink)));
+  CHECK(box.file_exists("/place/link") && !box.file_exists("/nosuch"));
+
+  sandbox::file_list list("/place", 2);
+  list.page_size = 1;
+  CHECK(has(box.list_files(list), "\"/place/deep\"") && has(box.list_files(list), "\"next_page_token\":\"ZGVlcA\""));
+  list.page_token = "ZGVlcA";
+  list.page_size = 0;
+  CHECK(has(box.list_files(list), "/place/deep/data") && has(box.list_files(list), "\"next_page_token\":null"));
+
+  CHECK(has(box.move_file("/place/deep/data", "/place/moved"), "\"/place/moved\""));
+  THROWS(invalid_argument_error, box.remove_file("/place"));
+  CHECK(has(box.remove_file("/place", true), "\"removed\":4"));
+  THROWS(not_found_error, box.stat_file("/place"));
+}
+
+static void rights(sandbox::box &box) {
+  const std::string file = variable("SHARE") + "/file";
+  box.run(script("mkdir -m 777 /open; mkdir -m 700 /closed; echo x > /closed/file"));
+  box.copy_in(file, "/open/file", {}, "1000:7");
+  CHECK(has(box.stat_file("/open/file"), "\"uid\":1000") && has(box.make_directory("/open/made", 0700, "1000"), "\"uid\":1000"));
+  THROWS(permission_denied_error, box.copy_in(file, "/closed/", {}, "1000"));
+  THROWS(permission_denied_error, box.copy_out("/closed/file", file, {}, "1000"));
+  THROWS(permission_denied_error, box.file_exists("/closed/file", "1000"));
+  THROWS(permission_denied_error, box.move_file("/open/file", "/closed/file", "1000"));
+  THROWS(permission_denied_error, box.remove_file("/closed", true, "1000"));
+  THROWS(permission_denied_error, box.watch_files("/closed", false, "1000"));
+}
+
+static void watches(sandbox::box &box) {
+  box.make_directory("/watched/below");
+  sandbox::watch watch = box.watch_files("/watched", true);
+  THROWS(timeout_error, watch.read_for(0s));
+  THROWS(timeout_error, watch.read_for(20ms));
+  THROWS(invalid_argument_error, watch.read_for(-1s));
+  pollfd ready{watch.fd(), POLLIN, 0};
+  CHECK(poll(&ready, 1, 0) == 0);
+  box.run(script("cd /watched; mkfifo below/p; mv below/p q; rm q; rmdir below; cd /; rmdir /watched"));
+  CHECK(poll(&ready, 1, -1) == 1);
+  const std::optional<std::string> first = watch.read();
+  CHECK(first && has(*first, std::string(sandbox::words::file_event_type::create)) && has(*first, "/watched/below/p"));
+  std::vector<std::string> rest;
+  for (const std::string &event : watch.events()) rest.push_back(event);
+  CHECK(rest.size() == 4 && has(rest[0], "\"from\":\"/watched/below/p\"") && has(rest[3], std::string(sandbox::words::watch_end::removed)));
+  CHECK(!watch.read() && !watch.read_for(0s));
+}
+
 static void images(sandbox::runtime &runtime) {
   bool unpacked = false;
   const std::string image = runtime.import_image("objects:1", variable("ROOTFS"), [&](const sandbox::progress &p) {
@@ -193,6 +245,9 @@ int main() {
   descriptors(box);
   ends(box);
   files(box);
+  in_place(box);
+  rights(box);
+  watches(box);
   images(runtime);
 #ifdef __cpp_lib_expected
   expected(runtime);

@@ -1,9 +1,10 @@
-import { Box, type Files } from "../box.js";
+import { Box } from "../box.js";
 import { text } from "../check.js";
 import { ClosedError } from "../own.js";
 import { NotFoundError } from "../contract.js";
 import type { BoxInfo, BoxMetrics, ExecInfo } from "../contract.js";
 import type { Execution } from "../execution.js";
+import type { Files } from "../files.js";
 import type { BoxChanges, ExecOptions } from "../options.js";
 import { Held, NativeExecution } from "./execution.js";
 import { files } from "./files.js";

@@ -9,14 +9,14 @@ import { Execution, grace, type Exit, type Output } from "../execution.js";
 import { numberOf } from "../signals.js";
 import type { Library } from "./library.js";
 import { Pipes } from "./pipes.js";
-import { Watch } from "./watch.js";
+import { Descriptors } from "./descriptors.js";
 
 /** The descriptors of an execution, as the C library numbers them. */
 const [STDIN, STDOUT, STDERR, EXIT] = [0, 1, 2, 3];
 
 /** What an execution holds: it is released by its owner, with its runtime, or when it was forgotten. */
 export class Held {
-  readonly watch: Watch;
+  readonly descriptors: Descriptors;
   readonly exit: number;
   /** Whether this is a terminal itself; that of a server is a pipe here. */
   readonly terminal: boolean;
@@ -24,16 +24,16 @@ export class Held {
   readonly input: Socket | undefined;
   #released = false;
 
-  constructor(readonly library: Library, readonly handle: bigint, tty: boolean, stdin: boolean, readonly all: Set<Held>) {
-    this.watch = new Watch(library);
-    this.exit = library.descriptor(handle, EXIT!);
-    this.watch.add(this.exit);
-    const outputs = (tty ? [STDOUT] : [STDOUT, STDERR]).map((stream) => library.descriptor(handle, stream!));
+  constructor(readonly library: Library, readonly handle: bigint, tty: boolean, stdin: boolean, readonly all: Set<{ release(): void }>) {
+    this.descriptors = new Descriptors(library);
+    this.exit = library.descriptor("sandbox_exec_fd", handle, EXIT!);
+    this.descriptors.add(this.exit);
+    const outputs = (tty ? [STDOUT] : [STDOUT, STDERR]).map((stream) => library.descriptor("sandbox_exec_fd", handle, stream!));
     this.terminal = isatty(outputs[0]!);
-    if (this.terminal) this.watch.add(outputs[0]!);
-    else this.pipes = new Pipes(library, handle, outputs, this.watch);
+    if (this.terminal) this.descriptors.add(outputs[0]!);
+    else this.pipes = new Pipes(library, handle, outputs, this.descriptors);
     if ((stdin || tty) && !this.terminal) {
-      this.input = new Socket({ fd: own(library.descriptor(handle, STDIN!)), readable: false, writable: true });
+      this.input = new Socket({ fd: own(library.descriptor("sandbox_exec_fd", handle, STDIN!)), readable: false, writable: true });
       this.input.on("error", () => {}); // each write tells of its own
     }
     all.add(this);
@@ -54,7 +54,7 @@ export class Held {
     this.#released = true;
     this.all.delete(this);
     this.pipes?.close();
-    this.watch.close();
+    this.descriptors.close();
     this.input?.destroy();
     return true;
   }
@@ -89,15 +89,15 @@ export class NativeExecution extends Execution {
   }
 
   protected async read(): Promise<Output | null> {
-    const { pipes, watch } = this.held;
+    const { pipes, descriptors } = this.held;
     for (;;) {
       const output = pipes?.take();
       if (output) return output;
       if (this.#exited && !pipes?.open) return this.held.terminal ? this.#last() : null;
-      if (this.#exited || watch.ready.size > 0 && !pipes) return this.#last();
-      await watch.wait();
+      if (this.#exited || descriptors.ready.size > 0 && !pipes) return this.#last();
+      await descriptors.wait();
       if (this.held.released) throw new CanceledError("the execution was closed");
-      this.#exited ||= watch.ready.has(this.held.exit);
+      this.#exited ||= descriptors.ready.has(this.held.exit);
     }
   }
 
@@ -107,7 +107,7 @@ export class NativeExecution extends Execution {
    */
   async #last(): Promise<Output | null> {
     const data = Buffer.allocUnsafeSlow(64 << 10);
-    this.held.watch.ready.clear();
+    this.held.descriptors.ready.clear();
     await this.#library.call("sandbox_exec_read", this.#handle, data, data.length, this.#buffer, this.#buffer.subarray(8));
     const length = Number(this.#buffer.readBigUInt64LE());
     return length === 0 ? null : { stream: this.#buffer.readInt32LE(8) === STDERR ? "stderr" : "stdout", data: data.subarray(0, length) };

@@ -1,33 +1,78 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Files } from "../box.js";
-import { bytes, text, whole } from "../check.js";
-import { InvalidArgumentError, StorageError } from "../contract.js";
+import { bytes, fileOptions, text, whole } from "../check.js";
+import { InvalidArgumentError, NotFoundError, StorageError } from "../contract.js";
+import type { FileInfo, FilePage, MadeDirectory, RemovedFiles } from "../contract.js";
+import type { ByUser, Files } from "../files.js";
 import type { Progress } from "../options.js";
 import type { NativeBox } from "./box.js";
 import type { CProgress } from "./library.js";
+import { HeldWatch, NativeWatch } from "./watch.js";
 
 /** files returns the files of a box. The library copies between the box and this host. */
 export function files(box: NativeBox): Files {
-  const copy = async (name: string, from: string, to: string, progress?: (p: Progress) => void) => {
+  return { ...copies(box), ...inPlace(box) };
+}
+
+function copies(box: NativeBox): Pick<Files, "copyIn" | "copyOut" | "readFile" | "writeFile"> {
+  const copy = async (name: string, from: string, to: string, progress?: (p: Progress) => void, options: ByUser = {}) => {
     const { library } = box.runtime;
-    await box.use((handle) => library.told(told(progress), (callback) => library.wait(name, handle, from, to, callback, null)));
+    const user = by(options);
+    await box.use((handle) => library.told(told(progress), (callback) => library.wait(name, handle, from, to, user, callback, null)));
   };
-  const copyIn: Files["copyIn"] = (hostPath, boxPath, progress) => copy("sandbox_copy_in", text("hostPath", hostPath), text("boxPath", boxPath), progress);
-  const copyOut: Files["copyOut"] = (boxPath, hostPath, progress) => copy("sandbox_copy_out", text("boxPath", boxPath), text("hostPath", hostPath), progress);
+  const copyIn: Files["copyIn"] = (hostPath, boxPath, ...rest) => copy("sandbox_copy_in", text("hostPath", hostPath), text("boxPath", boxPath), ...rest);
+  const copyOut: Files["copyOut"] = (boxPath, hostPath, ...rest) => copy("sandbox_copy_out", text("boxPath", boxPath), text("hostPath", hostPath), ...rest);
   return {
     copyIn: async (...args) => copyIn(...args),
     copyOut: async (...args) => copyOut(...args),
-    readFile: async (path) => aside(async (file) => {
-      await copyOut(path, file);
+    readFile: async (path, options) => aside(async (file) => {
+      await copyOut(path, file, undefined, options);
       return new Uint8Array(await readFile(file));
     }),
-    writeFile: async (path, data, { mode = 0o644 } = {}) => aside(async (file) => {
+    writeFile: async (path, data, { mode = 0o644, ...options } = {}) => aside(async (file) => {
       await writeFile(file, bytes("data", data), { mode: whole("mode", mode, 0, 0o7777) });
-      await copyIn(file, path);
+      await copyIn(file, path, undefined, options);
     }),
   };
+}
+
+/** inPlace returns what is done with files where they are. */
+function inPlace(box: NativeBox): Omit<Files, "copyIn" | "copyOut" | "readFile" | "writeFile"> {
+  const document = <T>(name: string, ...args: (string | number | null)[]) =>
+    box.use((handle) => box.runtime.library.json<T>("wait", name, handle, ...args));
+  const stat: Files["stat"] = async (path, options) => document("sandbox_file_stat", text("path", path), by(options));
+  return {
+    stat,
+    exists: async (path, options) => stat(path, options).then(() => true, async (failure) => {
+      if (!(failure instanceof NotFoundError)) throw failure;
+      await box.info(); // of a box that is gone, it fails the same
+      return false;
+    }),
+    async *list(path, { depth = 1, ...options } = {}) {
+      const given = [text("path", path), whole("depth", depth, 1, 64)];
+      for (let token: string | null = null;;) {
+        const page: FilePage = await document("sandbox_file_list", ...given, 0, token, by(options));
+        yield* page.files;
+        if ((token = page.next_page_token) === null) return;
+      }
+    },
+    makeDirectory: async (path, { mode = 0o755, ...options } = {}) =>
+      document<MadeDirectory>("sandbox_file_make_dir", text("path", path), whole("mode", mode, 0, 0o7777), by(options)),
+    move: async (from, to, options) => document<FileInfo>("sandbox_file_move", text("from", from), text("to", to), by(options)),
+    remove: async (path, { recursive = false, ...options } = {}) =>
+      document<RemovedFiles>("sandbox_file_remove", text("path", path), Number(recursive), by(options)),
+    watch: async (path, { recursive = false, ...options } = {}) => {
+      const { library, held } = box.runtime;
+      const given = [text("path", path), Number(recursive), by(options)];
+      return new NativeWatch(new HeldWatch(library, await box.use((handle) => library.handle("wait", "sandbox_watch_start", handle, ...given)), held));
+    },
+  };
+}
+
+/** by returns the user that options name, as C takes it. */
+function by(options: ByUser = {}): string | null {
+  return fileOptions(options, { user: "string" }).user ?? null;
 }
 
 /** aside calls f with the name of a file in a directory of its own. */

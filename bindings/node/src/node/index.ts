@@ -4,7 +4,7 @@
  * @module
  */
 import { openAsBlob } from "node:fs";
-import type { Copies, Files } from "../box.js";
+import type { Copies, Files } from "../files.js";
 import type { CreateOptions, RemoteOptions } from "../options.js";
 import { Client, type Sockets } from "../remote/client.js";
 import { RemoteRuntime } from "../remote/runtime.js";

@@ -8,6 +8,9 @@ import { Gate } from "./gate.js";
 type Koffi = typeof koffi;
 type Value = string | number | bigint | Uint8Array | object | null;
 
+/** How a function is called: on a thread, on one of those for what may take long, or at once. */
+type Lane = "call" | "wait" | "now";
+
 /** The version of this package, and of the library that belongs to it. */
 export const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string };
 
@@ -48,8 +51,17 @@ int sandbox_exec_signal(void *execution, int number, void *err)
 int sandbox_exec_resize(void *execution, int cols, int rows, void *err)
 int sandbox_exec_detach(void *execution, void *err)
 void sandbox_exec_free(void *execution)
-int sandbox_copy_in(void *box, str host, str path, SandboxProgressCallback *callback, void *data, void *err)
-int sandbox_copy_out(void *box, str path, str host, SandboxProgressCallback *callback, void *data, void *err)
+int sandbox_copy_in(void *box, str host, str path, str user, SandboxProgressCallback *callback, void *data, void *err)
+int sandbox_copy_out(void *box, str path, str host, str user, SandboxProgressCallback *callback, void *data, void *err)
+int sandbox_file_stat(void *box, str path, str user, void *out, void *err)
+int sandbox_file_list(void *box, str path, int depth, int page_size, str page_token, str user, void *out, void *err)
+int sandbox_file_make_dir(void *box, str path, int mode, str user, void *out, void *err)
+int sandbox_file_move(void *box, str from, str to, str user, void *out, void *err)
+int sandbox_file_remove(void *box, str path, int recursive, str user, void *out, void *err)
+int sandbox_watch_start(void *box, str path, int recursive, str user, void *out, void *err)
+int sandbox_watch_read(void *watch, double timeout, void *out, void *err)
+int sandbox_watch_fd(void *watch, void *out, void *err)
+void sandbox_watch_free(void *watch)
 int sandbox_image_list(void *runtime, void *out, void *err)
 int sandbox_image_pull(void *runtime, str reference, SandboxProgressCallback *callback, void *data, void *out, void *err)
 int sandbox_image_import(void *runtime, str name, str source, SandboxProgressCallback *callback, void *data, void *out, void *err)
@@ -163,14 +175,14 @@ export class Library {
   }
 
   /** handle calls a function that hands a handle out. */
-  async handle(lane: "call" | "wait", name: string, ...args: Value[]): Promise<bigint> {
+  async handle(lane: Lane, name: string, ...args: Value[]): Promise<bigint> {
     const out = Buffer.alloc(8);
     await this[lane](name, ...args, out);
     return out.readBigUInt64LE();
   }
 
   /** json calls a function that hands a document out. */
-  async json<T>(lane: "call" | "wait", name: string, ...args: Value[]): Promise<T> {
+  async json<T>(lane: Lane, name: string, ...args: Value[]): Promise<T> {
     return JSON.parse(this.#take(await this.handle(lane, name, ...args))) as T;
   }
 
@@ -179,10 +191,10 @@ export class Library {
     return this.#take(this.#functions.get(name)!(handle) as bigint);
   }
 
-  /** descriptor returns a descriptor of an execution. */
-  descriptor(execution: bigint, stream: number): number {
+  /** descriptor calls a function that gives a descriptor, such as sandbox_exec_fd. */
+  descriptor(name: string, ...args: Value[]): number {
     const out = Buffer.alloc(4);
-    this.now("sandbox_exec_fd", execution, stream, out);
+    this.now(name, ...args, out);
     return out.readInt32LE();
   }
 

@@ -1,7 +1,7 @@
 import { InvalidStateError } from "../contract.js";
 import type { Output } from "../execution.js";
 import type { Library } from "./library.js";
-import type { Watch } from "./watch.js";
+import type { Descriptors } from "./descriptors.js";
 
 const [POLLIN, STDERR] = [1, 2];
 
@@ -20,10 +20,10 @@ export class Pipes {
   readonly #found = Buffer.alloc(12); // a length, then a stream
   #direct = false;
 
-  constructor(readonly library: Library, readonly handle: bigint, readonly fds: number[], readonly watch: Watch) {
+  constructor(readonly library: Library, readonly handle: bigint, readonly fds: number[], readonly descriptors: Descriptors) {
     this.#polls = Buffer.alloc(8 * fds.length);
     fds.forEach((fd, i) => {
-      watch.add(fd);
+      descriptors.add(fd);
       this.#polls.writeInt32LE(fd, 8 * i);
       this.#polls.writeInt16LE(POLLIN, 8 * i + 4);
     });
@@ -84,7 +84,7 @@ export class Pipes {
   }
 
   #end(i: number): void {
-    this.watch.remove(this.fds[i]!);
+    this.descriptors.remove(this.fds[i]!);
     this.#polls.writeInt32LE(-1, 8 * i);
   }
 }

@@ -5,14 +5,13 @@ import type { BoxInfo, Image, RuntimeMetrics } from "../contract.js";
 import type { CreateOptions, RemoteOptions } from "../options.js";
 import { Runtime, type Images } from "../runtime.js";
 import { NativeBox } from "./box.js";
-import type { Held } from "./execution.js";
 import { told } from "./files.js";
 import { Library } from "./library.js";
 
 /** What the C library opens: a home of this host, in process, or a server. */
 export class NativeRuntime extends Runtime {
-  /** What executions hold; it is released before the runtime. */
-  readonly held = new Set<Held>();
+  /** What executions and watches hold; it is released before the runtime. */
+  readonly held = new Set<{ release(): void }>();
   #closing: Promise<void> | undefined;
 
   private constructor(readonly library: Library, readonly opened: bigint) {

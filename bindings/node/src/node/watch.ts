@@ -1,52 +1,59 @@
+import type { FileEvent } from "../contract.js";
+import { CanceledError, TimeoutError } from "../contract.js";
+import { Watch } from "../files.js";
+import { Descriptors } from "./descriptors.js";
 import type { Library } from "./library.js";
 
-type Poll = ReturnType<Library["koffi"]["node"]["poll"]>;
+/** What a watch holds: it is released by its owner, with its runtime, or when it was forgotten. */
+export class HeldWatch {
+  readonly descriptors: Descriptors;
+  released = false;
 
-/** Waits in the event loop until one of a few descriptors can be read. */
-export class Watch {
-  readonly #polls = new Map<number, Poll>();
-  /** The descriptors that nothing was found for since they were asked about: starting and stopping all for each wait costs more. */
-  readonly #asked = new Set<number>();
-  /** The descriptors that could be read when the last wait ended. */
-  readonly ready = new Set<number>();
-  #wake = () => {};
-
-  constructor(readonly library: Library) {}
-
-  add(fd: number): void {
-    const poll = this.library.koffi.node.poll(fd, { readable: true }, () => {});
-    poll.stop();
-    this.#polls.set(fd, poll);
+  constructor(readonly library: Library, readonly handle: bigint, readonly all: Set<{ release(): void }>) {
+    this.descriptors = new Descriptors(library);
+    this.descriptors.add(library.descriptor("sandbox_watch_fd", handle));
+    all.add(this);
   }
 
-  /** remove must come before the descriptor is closed. */
-  remove(fd: number): void {
-    this.#polls.get(fd)?.close();
-    this.#polls.delete(fd);
-    this.#asked.delete(fd);
+  /** release ends the watch. */
+  release(): void {
+    if (this.released) return;
+    this.released = true;
+    this.all.delete(this);
+    this.descriptors.close();
+    this.library.freeSoon("sandbox_watch_free", this.handle);
+  }
+}
+
+const forgotten = new FinalizationRegistry<HeldWatch>((held) => held.release());
+
+/** A watch of this host, or of a server that the C library talks to. It takes no thread. */
+export class NativeWatch extends Watch {
+  #ended = false;
+
+  constructor(readonly held: HeldWatch) {
+    super();
+    forgotten.register(this, held, this);
   }
 
-  /** wait returns when a descriptor can be read, or close was called. */
-  async wait(): Promise<void> {
-    this.ready.clear();
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve;
-      for (const [fd, poll] of this.#polls) if (!this.#asked.has(fd)) this.#ask(fd, poll);
-    });
+  protected async next(): Promise<FileEvent | null> {
+    const { descriptors, library, handle } = this.held;
+    while (!this.#ended) {
+      await descriptors.wait(); // also for an event that is there: others have their turn, however much happens
+      if (this.held.released) throw new CanceledError("the watch was closed");
+      try {
+        const event = await library.json<FileEvent>("now", "sandbox_watch_read", handle, 0);
+        this.#ended = event.type === "end";
+        return event;
+      } catch (failure) {
+        if (!(failure instanceof TimeoutError)) throw failure; // it will be there in a moment
+      }
+    }
+    return null;
   }
 
-  #ask(fd: number, poll: Poll): void {
-    this.#asked.add(fd);
-    poll.start({ readable: true }, () => {
-      poll.stop(); // until it was read
-      this.#asked.delete(fd);
-      this.ready.add(fd);
-      this.#wake();
-    });
-  }
-
-  close(): void {
-    for (const fd of [...this.#polls.keys()]) this.remove(fd);
-    this.#wake();
+  protected release(): void {
+    forgotten.unregister(this);
+    this.held.release();
   }
 }

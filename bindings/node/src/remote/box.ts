@@ -1,12 +1,14 @@
-import { bytes, text, whole } from "../check.js";
-import { Box, type Copies, type Files } from "../box.js";
+import { text } from "../check.js";
+import { Box } from "../box.js";
 import { ClosedError } from "../own.js";
 import { UnsupportedError } from "../contract.js";
 import type { BoxInfo, BoxMetrics, ExecInfo } from "../contract.js";
 import type { Execution } from "../execution.js";
+import type { Copies, Files } from "../files.js";
 import type { BoxChanges, ExecOptions } from "../options.js";
 import { path } from "./client.js";
 import { RemoteExecution } from "./execution.js";
+import { RemoteFiles } from "./files.js";
 import type { RemoteRuntime } from "./runtime.js";
 
 /** A box of a server. */
@@ -25,18 +27,7 @@ export class RemoteBox extends Box {
     return this.runtime.use();
   }
 
-  readonly files: Files = {
-    readFile: async (file) => {
-      const reply = await this.#client.send(`${this.#path}/files`, { query: { path: text("path", file) }, again: true });
-      return new Uint8Array(await reply.arrayBuffer().catch((cause) => { throw this.#client.lost(cause); }));
-    },
-    writeFile: async (file, data, { mode = 0o644 } = {}) => {
-      const query = { path: text("path", file), mode: whole("mode", mode, 0, 0o7777).toString(8) };
-      await this.#client.call(`${this.#path}/files`, { method: "PUT", query, body: bytes("data", data), headers: { "Content-Type": "application/octet-stream" }, again: true });
-    },
-    copyIn: async (...args) => this.#copies().copyIn(...args),
-    copyOut: async (...args) => this.#copies().copyOut(...args),
-  };
+  readonly files: Files = new RemoteFiles(() => this.#client, () => `${this.#path}/files`, () => this.#copies());
 
   #copies(): Copies {
     if (this.#closed) throw new ClosedError("box");

@@ -73,7 +73,8 @@ export class Events {
   }
 }
 
-function decoded(data: string): unknown {
+/** decoded returns the document of an event. */
+export function decoded(data: string): unknown {
   try {
     return JSON.parse(data);
   } catch (cause) {

@@ -1,4 +1,4 @@
-import type { Copies } from "../box.js";
+import type { Copies } from "../files.js";
 import { creation, text, whole } from "../check.js";
 import { ClosedError } from "../own.js";
 import { InvalidArgumentError, InvalidStateError, NetworkError, NotFoundError, StoppedError, UnavailableError } from "../contract.js";

@@ -5,7 +5,7 @@
     with Sandbox("python:3.12") as box:
         print(box.run("python3", "-c", "print(2**100)").stdout)
 
-Runtime, Box, Execution and Sandbox have asynchronous twins for asyncio: AsyncRuntime and so on.
+Runtime, Box, Execution, Watch and Sandbox have asynchronous twins for asyncio: AsyncRuntime and so on.
 """
 
 from ._documents import VERSION as __version__
@@ -22,17 +22,23 @@ from ._documents import (
     ExecStatus,
     ExecutionError,
     Failure,
+    FileEvent,
+    FileEventType,
+    FileInfo,
+    FileType,
     Image,
     ImageError,
     ImageStage,
     InternalError,
     InvalidArgumentError,
     InvalidStateError,
+    MadeDirectory,
     NetworkError,
     NotFoundError,
     PermissionDeniedError,
     Port,
     Reason,
+    RemovedFiles,
     ResourceExhaustedError,
     RuntimeMetrics,
     StoppedError,
@@ -43,12 +49,15 @@ from ._documents import (
     UnavailableError,
     UnsupportedError,
     Volume,
+    WatchEnd,
 )
 from ._support import SandboxError
 from .aio import AsyncBox, AsyncExecution, AsyncImages, AsyncRuntime, AsyncSandbox
+from .aio_files import AsyncWatch
 from .box import Box
 from .errors import ArgumentTypeError, ClosedError, ForkedError, LibraryError
 from .execution import Execution, Piece, Result
+from .files import Watch
 from .options import ApiKeyCredential, BoxChanges, BoxOptions, ClientOptions, ExecOptions, Progress, Registry, Terminal
 from .runtime import Images, Runtime, Sandbox
 
@@ -61,6 +70,7 @@ __all__ = [
     "AsyncImages",
     "AsyncRuntime",
     "AsyncSandbox",
+    "AsyncWatch",
     "Box",
     "BoxChanges",
     "BoxInfo",
@@ -79,6 +89,10 @@ __all__ = [
     "Execution",
     "ExecutionError",
     "Failure",
+    "FileEvent",
+    "FileEventType",
+    "FileInfo",
+    "FileType",
     "ForkedError",
     "Image",
     "ImageError",
@@ -88,6 +102,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidStateError",
     "LibraryError",
+    "MadeDirectory",
     "NetworkError",
     "NotFoundError",
     "PermissionDeniedError",
@@ -96,6 +111,7 @@ __all__ = [
     "Progress",
     "Reason",
     "Registry",
+    "RemovedFiles",
     "ResourceExhaustedError",
     "Result",
     "Runtime",
@@ -111,5 +127,7 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "Volume",
+    "Watch",
+    "WatchEnd",
     "__version__",
 ]

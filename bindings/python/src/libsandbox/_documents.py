@@ -191,6 +191,38 @@ class Reason(Word):
     NOT_EXECUTABLE = "not_executable"
 
 
+class FileType(Word):
+    """FileType is what a file is (contract, section 4)."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+    FIFO = "fifo"
+    SOCKET = "socket"
+    CHAR_DEVICE = "char_device"
+    BLOCK_DEVICE = "block_device"
+
+
+class FileEventType(Word):
+    """FileEventType is what has happened to a file (contract, section 4)."""
+
+    CREATE = "create"
+    MODIFY = "modify"
+    REMOVE = "remove"
+    RENAME = "rename"
+    ATTRIBUTES = "attributes"
+    OVERFLOW = "overflow"
+    END = "end"
+
+
+class WatchEnd(Word):
+    """WatchEnd is why a watch has ended."""
+
+    REMOVED = "removed"  # the directory was removed, moved or unmounted
+    BOX_STOPPED = "box_stopped"  # the box has stopped, or stops
+    FAILED = "failed"  # Message says why
+
+
 class ImageStage(Word):
     """ImageStage is a step in the pull or import of a layer."""
 
@@ -432,6 +464,132 @@ class ExecInfo:
             timeout_ms=document.get("timeout_ms"),
             stdout_bytes=document.get("stdout_bytes"),
             stderr_bytes=document.get("stderr_bytes"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileInfo:
+    """File is what is known of a file of a box, without its content. A symbolic link is a file of its own here, and Target is where it leads."""
+
+    name: str  # last element of Path; "/" for the root
+    path: str  # absolute
+    path_base64: str | None  # Set where the path is not UTF-8: its exact bytes, in base64. Name and path have U+FFFD in place of what is not UTF-8.
+    type: FileType
+    size: int  # in bytes
+    mode: str
+    uid: int
+    gid: int
+    owner: str | None  # by the box's /etc/passwd
+    group: str | None  # by the box's /etc/group
+    modified_at: datetime
+    target: str | None  # of a symbolic link
+    target_base64: str | None  # Set where the target is not UTF-8.
+    unreadable: bool  # Set in a list for a directory that the list was to look into and that the user may not read.
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> FileInfo:
+        """Reads the document, as JSON has it."""
+        return cls(
+            name=document["name"],
+            path=document["path"],
+            path_base64=document.get("path_base64"),
+            type=FileType(document["type"]),
+            size=document["size"],
+            mode=document["mode"],
+            uid=document["uid"],
+            gid=document["gid"],
+            owner=document.get("owner"),
+            group=document.get("group"),
+            modified_at=time(document["modified_at"]),
+            target=document.get("target"),
+            target_base64=document.get("target_base64"),
+            unreadable=document.get("unreadable", False),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeDirectory:
+    """MadeDirectory is a directory that was asked for."""
+
+    name: str  # last element of Path; "/" for the root
+    path: str  # absolute
+    path_base64: str | None  # Set where the path is not UTF-8: its exact bytes, in base64. Name and path have U+FFFD in place of what is not UTF-8.
+    type: FileType
+    size: int  # in bytes
+    mode: str
+    uid: int
+    gid: int
+    owner: str | None  # by the box's /etc/passwd
+    group: str | None  # by the box's /etc/group
+    modified_at: datetime
+    target: str | None  # of a symbolic link
+    target_base64: str | None  # Set where the target is not UTF-8.
+    unreadable: bool  # Set in a list for a directory that the list was to look into and that the user may not read.
+    created: bool  # false if it was there already
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> MadeDirectory:
+        """Reads the document, as JSON has it."""
+        return cls(
+            name=document["name"],
+            path=document["path"],
+            path_base64=document.get("path_base64"),
+            type=FileType(document["type"]),
+            size=document["size"],
+            mode=document["mode"],
+            uid=document["uid"],
+            gid=document["gid"],
+            owner=document.get("owner"),
+            group=document.get("group"),
+            modified_at=time(document["modified_at"]),
+            target=document.get("target"),
+            target_base64=document.get("target_base64"),
+            unreadable=document.get("unreadable", False),
+            created=document["created"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovedFiles:
+    """RemovedFiles is what a removal has removed."""
+
+    path: str
+    removed: int  # files and directories
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> RemovedFiles:
+        """Reads the document, as JSON has it."""
+        return cls(
+            path=document["path"],
+            removed=document["removed"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileEvent:
+    """FileEvent is one event of a watch. Between an Overflow and the event before it, others were lost. Nothing comes behind an EndOfWatch."""
+
+    type: FileEventType
+    path: str | None  # absolute; of a rename the new one
+    path_base64: str | None  # Set where the path is not UTF-8: its exact bytes, in base64.
+    from_: str | None  # of a rename: the path before
+    from_base64: str | None
+    directory: bool  # the file is one
+    reason: WatchEnd | None  # of an end
+    message: str | None  # why, of an end that is a failure
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> FileEvent:
+        """Reads the document, as JSON has it."""
+        return cls(
+            type=FileEventType(document["type"]),
+            path=document.get("path"),
+            path_base64=document.get("path_base64"),
+            from_=document.get("from"),
+            from_base64=document.get("from_base64"),
+            directory=document.get("directory", False),
+            reason=maybe(WatchEnd, document.get("reason")),
+            message=document.get("message"),
         )
 
 

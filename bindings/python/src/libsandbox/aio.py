@@ -16,8 +16,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ._calls import acall
+from ._closing import Closing
 from ._documents import BoxInfo, BoxMetrics, ExecInfo, Image, Port, RuntimeMetrics
 from ._support import SandboxError
+from .aio_files import AsyncBoxFiles
 from .box import Box
 from .execution import MAX_OUTPUT, Captured, Execution, Piece, Result, payload
 from .options import BoxChanges, BoxOptions, ClientOptions, ExecOptions, ProgressFunction, Registry, Terminal
@@ -32,23 +34,7 @@ def _wake(ready: asyncio.Future[None]) -> None:
         ready.set_result(None)
 
 
-class _Closing:
-    """What an async with block closes."""
-
-    async def close(self) -> None:
-        """Closes it. A second call does nothing."""
-        raise NotImplementedError
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
-class AsyncExecution(_Closing):
+class AsyncExecution(Closing):
     """The twin of Execution. async for yields its output; leaving async with kills it if it has not ended."""
 
     def __init__(self, execution: Execution) -> None:
@@ -158,8 +144,10 @@ class AsyncExecution(_Closing):
         await acall(self._sync.end)
 
 
-class AsyncBox(_Closing):
+class AsyncBox(AsyncBoxFiles, Closing):
     """The twin of Box."""
+
+    _sync: Box
 
     def __init__(self, box: Box) -> None:
         self._sync = box
@@ -224,32 +212,12 @@ class AsyncBox(_Closing):
         """See Box.attach."""
         return AsyncExecution(await acall(lambda: self._sync.attach(exec_id), Execution.detach))
 
-    async def copy_in(
-        self, host_path: str | os.PathLike[str], box_path: str, progress: ProgressFunction | None = None
-    ) -> None:
-        """See Box.copy_in."""
-        await acall(lambda: self._sync.copy_in(host_path, box_path, progress))
-
-    async def copy_out(
-        self, box_path: str, host_path: str | os.PathLike[str], progress: ProgressFunction | None = None
-    ) -> None:
-        """See Box.copy_out."""
-        await acall(lambda: self._sync.copy_out(box_path, host_path, progress))
-
-    async def read_file(self, path: str) -> bytes:
-        """See Box.read_file."""
-        return await acall(lambda: self._sync.read_file(path))
-
-    async def write_file(self, path: str, data: bytes | str, mode: int = 0o644) -> None:
-        """See Box.write_file."""
-        await acall(lambda: self._sync.write_file(path, data, mode))
-
     async def close(self) -> None:
         """See Box.close."""
         await acall(self._sync.close)
 
 
-class AsyncRuntime(_Closing):
+class AsyncRuntime(Closing):
     """The twin of Runtime."""
 
     def __init__(self, runtime: Runtime) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +15,10 @@ from . import _check
 from ._calls import call
 from ._documents import BoxInfo, BoxMetrics, ExecInfo, InvalidArgumentError, Port
 from ._library import Command, Handle, TerminalSize, library
-from ._progress import reporting
 from ._support import SandboxError
 from .execution import MAX_OUTPUT, Execution, Result, payload
-from .options import BoxChanges, ExecOptions, ProgressFunction, Terminal, changes_document, known
+from .files import BoxFiles
+from .options import BoxChanges, ExecOptions, Terminal, changes_document, known
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from .runtime import Runtime
 
 
-class Box:
+class Box(BoxFiles):
     """A box of a runtime. Threads may share it.
 
     Leaving a with block closes it, which leaves the box as it is; a Sandbox removes its box.
@@ -147,42 +144,6 @@ class Box:
             if out.value:
                 _abandon(out.value)
             raise
-
-    def copy_in(
-        self, host_path: str | os.PathLike[str], box_path: str, progress: ProgressFunction | None = None
-    ) -> None:
-        """Copies a file or directory of this host into the box, as cp -r does. progress runs on another thread."""
-        self._copy("copy_in", _check.path("host_path", host_path), _check.text("box_path", box_path), progress)
-
-    def copy_out(
-        self, box_path: str, host_path: str | os.PathLike[str], progress: ProgressFunction | None = None
-    ) -> None:
-        """The other way. What is made belongs to this process's user; nothing is made outside of host_path."""
-        self._copy("copy_out", _check.text("box_path", box_path), _check.path("host_path", host_path), progress)
-
-    def _copy(self, name: str, source: bytes, target: bytes, progress: ProgressFunction | None) -> None:
-        with self._second() as pointer, reporting(progress) as callback:
-            call(lambda: library().call(name, pointer, source, target, callback, None))
-
-    def read_file(self, path: str) -> bytes:
-        """The content of a file of the box."""
-        with tempfile.TemporaryDirectory() as directory:
-            copy = Path(directory, "file")
-            self.copy_out(path, copy)
-            try:  # a link must not lead to a file of this host
-                with os.fdopen(os.open(copy, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-                    return file.read()
-            except OSError:
-                raise InvalidArgumentError(f"{path} is not a file") from None
-
-    def write_file(self, path: str, data: bytes | str, mode: int = 0o644) -> None:
-        """Makes or replaces a file of the box, whose root owns it. Missing directories are made."""
-        content = _check.typed("data", data, bytes, str)
-        with tempfile.TemporaryDirectory() as directory:
-            copy = Path(directory, Path(_check.text("path", path).decode()).name or "file")
-            copy.write_bytes(content.encode() if isinstance(content, str) else content)
-            copy.chmod(_check.integer("mode", mode, 0, 0o777))
-            self.copy_in(copy, path)
 
     def close(self) -> None:
         """Ends the use of the box, which stays as it is. A second call does nothing."""
