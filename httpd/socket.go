@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -45,6 +44,7 @@ type socket struct {
 	beat   time.Duration  // between two pings
 	pings  atomic.Int32   // sent since the last frame from the client
 	busy   atomic.Int32   // writes under way, to the client or to the command
+	turn   chan struct{}  // holds one element while a control frame, or output past the Conn, is written
 	ends   sync.WaitGroup // the goroutines that serve starts
 }
 
@@ -70,9 +70,14 @@ func (s *Server) upgrade(w http.ResponseWriter, r *request) (*socket, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Malformed, errors.Join(why, err), "no WebSocket")
 	}
-	c := &socket{Conn: conn, remote: r.by != ByFile, beat: s.Heartbeat}
+	c := &socket{Conn: conn, remote: r.by != ByFile, beat: s.Heartbeat, turn: make(chan struct{}, 1)}
 	c.SetReadLimit(maxFrame)
 	c.SetPongHandler(func(string) error { c.listening(); return nil })
+	c.SetPingHandler(func(data string) error { c.reply(websocket.PongMessage, []byte(data)); return nil })
+	c.SetCloseHandler(func(code int, _ string) error {
+		c.reply(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""))
+		return nil
+	})
 	return c, nil
 }
 
@@ -337,36 +342,11 @@ func (c *socket) ping(ctx context.Context, cancel context.CancelCauseFunc) {
 			return
 		}
 		// A day is as good as no deadline: the client may read late.
-		if c.WriteControl(websocket.PingMessage, nil, time.Now().Add(24*time.Hour)) != nil {
+		if c.writeControl(websocket.PingMessage, nil, 24*time.Hour) != nil {
 			cancel(errHungUp)
 			return
 		}
 	}
-}
-
-// write sends a binary frame. There is no deadline: a slow client slows its
-// command down.
-func (c *socket) write(p []byte) error {
-	c.busy.Add(1)
-	defer c.busy.Add(-1)
-	if c.WriteMessage(websocket.BinaryMessage, p) != nil {
-		return errHungUp
-	}
-	return nil
-}
-
-// tell sends a text frame with v as JSON.
-func (c *socket) tell(v any) error {
-	doc, err := json.Marshal(v)
-	if err != nil {
-		return fault.Wrap(fault.Internal, err, "encode a frame")
-	}
-	c.busy.Add(1)
-	defer c.busy.Add(-1)
-	if c.WriteMessage(websocket.TextMessage, doc) != nil {
-		return errHungUp
-	}
-	return nil
 }
 
 // ready is the first frame of the server. Only an attachment to an exec has the
@@ -418,7 +398,7 @@ func (c *socket) leave(err error) {
 		f := fault.Of(err)
 		_ = c.tell(trouble{"error", f.Kind.Row().Code, f.Message})
 	}
-	_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(farewell))
+	_ = c.writeControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), farewell)
 }
 
 // exit sends the end of a command.

@@ -4,23 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	"sandbox/core/fault"
 	"sandbox/spool"
 )
-
-// piece bounds the output in one frame. A frame begins with one byte that names
-// the stream. Its buffer has a whole page before the output for that byte: the
-// kernel copies to the beginning of a page several times faster than to an odd
-// address.
-const (
-	piece = 256 << 10
-	page  = 4096
-)
-
-var pieces = sync.Pool{New: func() any { b := make([]byte, page+piece); return &b }}
 
 // attachExec attaches a client to an exec: it reads the output, and writes input
 // and signals. A client that reads slowly slows the command down.
@@ -80,7 +68,7 @@ func (s *Server) observeExec(w http.ResponseWriter, r *request, e *spool.Exec, s
 		return fault.New(fault.InvalidState, "a client that observes exec %s writes nothing: attach without mode=observe, or send requests", e.Record().ID)
 	})
 	_ = c.serve(ctx, on, func(ctx context.Context) error { // the client was told
-		return c.showExec(e, o.From, func() error { return c.show(ctx, &o.Bytes, true) })
+		return c.showExec(e, o.From, func() error { return c.show(ctx, &o.Bytes, c.observed(o)) })
 	})
 	c.ends.Wait()
 	return nil
@@ -118,20 +106,43 @@ func (c *socket) showAttached(ctx context.Context, a *spool.Attached, tagged boo
 			a.Leave(left.had)
 		}
 	}()
-	return c.show(ctx, &a.Bytes, tagged)
+	return c.show(ctx, &a.Bytes, func() (int64, error) {
+		return a.Pass(piece, func(p spool.Piece) error { return c.writePiece(tag(p.Stream, tagged), p) })
+	})
 }
 
-// show sends output until the exec has ended. With tagged, each frame names its
-// stream.
-func (c *socket) show(ctx context.Context, a *spool.Bytes, tagged bool) error {
+// tag returns what a frame with output of a stream begins with.
+func tag(s spool.Stream, tagged bool) []byte {
+	if !tagged {
+		return nil
+	}
+	return []byte{byte(s) + 1}
+}
+
+// observed returns what sends an observer the next piece. The piece is copied first,
+// because it may be dropped meanwhile.
+func (c *socket) observed(o *spool.Observer) func() (int64, error) {
+	return func() (int64, error) {
+		buf := pieces.Get().(*[]byte)
+		defer pieces.Put(buf)
+		stream, n, err := o.Next((*buf)[page:])
+		if err != nil || n == 0 {
+			return 0, err
+		}
+		return int64(n), c.writeCopy(tag(stream, true), *buf, int64(n))
+	}
+}
+
+// show sends output until the exec has ended. next sends one piece of it.
+func (c *socket) show(ctx context.Context, b *spool.Bytes, next func() (int64, error)) error {
 	for {
-		if err := a.Wait(ctx); err != nil {
+		if err := b.Wait(ctx); err != nil {
 			return err
 		}
-		if err := c.showPieces(ctx, a, tagged); err != nil {
+		if err := c.showPieces(ctx, next); err != nil {
 			return err
 		}
-		if ended, lost := a.Ended(); ended && lost {
+		if ended, lost := b.Ended(); ended && lost {
 			return fault.New(fault.Storage, "the disk was full: the end of the output is lost")
 		} else if ended {
 			return nil
@@ -140,11 +151,9 @@ func (c *socket) show(ctx context.Context, a *spool.Bytes, tagged bool) error {
 }
 
 // showPieces sends the output that there is so far.
-func (c *socket) showPieces(ctx context.Context, a *spool.Bytes, tagged bool) error {
-	buf := pieces.Get().(*[]byte)
-	defer pieces.Put(buf)
+func (c *socket) showPieces(ctx context.Context, next func() (int64, error)) error {
 	for ctx.Err() == nil {
-		stream, n, err := a.Next((*buf)[page:])
+		n, err := next()
 		if missed := (spool.Missed{}); errors.As(err, &missed) {
 			if err := c.tell(gap{"gap", missed.At[spool.Stdout], missed.At[spool.Stderr]}); err != nil {
 				return err
@@ -152,14 +161,6 @@ func (c *socket) showPieces(ctx context.Context, a *spool.Bytes, tagged bool) er
 			continue
 		}
 		if err != nil || n == 0 {
-			return err
-		}
-		frame := (*buf)[page : page+n]
-		if tagged {
-			frame = (*buf)[page-1 : page+n]
-			frame[0] = byte(stream) + 1
-		}
-		if err := c.write(frame); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,18 @@ func (e *Exec) attach(place **Attached, skip [2]int64) (*Attached, error) {
 	return a, nil
 }
 
+// Pass has send take what Next would return, at most most bytes, as the place where
+// it lies, so that it need not be copied. It may be sent with sendfile(2): what a socket
+// holds of it stays as it was when the store frees its space. Pass returns how many bytes
+// there were: 0 if there are none now, and send is not called. Errors: Storage; those
+// of send, after which the same bytes come again.
+func (a *Attached) Pass(most int64, send func(Piece) error) (int64, error) {
+	a.r.e.mu.Lock()
+	a.r.e.out.passed = true
+	a.r.e.mu.Unlock()
+	return a.pass(most, send)
+}
+
 func (a *Attached) free() {
 	a.r.e.mu.Lock()
 	defer a.r.e.mu.Unlock()

@@ -3,6 +3,7 @@ package spool
 import (
 	"context"
 	"fmt"
+	"os"
 )
 
 // Bytes reads an exec's output byte by byte. Only one goroutine may read; the other
@@ -56,29 +57,54 @@ func (b *Bytes) Wait(ctx context.Context) error {
 // of one stream, or 0 if there are none now. Errors: Storage; Missed, after which
 // the next call reads on behind what is missing.
 func (b *Bytes) Next(buf []byte) (s Stream, n int, err error) {
+	got, err := b.pass(int64(len(buf)), func(p Piece) error {
+		s = p.Stream
+		_, err := p.File.ReadAt(buf[:p.Size], p.At)
+		return b.r.e.storage(err)
+	})
+	return s, int(got), err
+}
+
+// Piece is output of one stream: Size bytes of File from offset At on. The file
+// stays the store's.
+type Piece struct {
+	Stream   Stream
+	File     *os.File
+	At, Size int64
+}
+
+// pass has send take the next piece, of at most most bytes, and returns how many it
+// had: 0 if there are none now, and send is not called. Errors: Storage; Missed, as of
+// Next; those of send, after which the same piece comes again.
+func (b *Bytes) pass(most int64, send func(Piece) error) (int64, error) {
 	e := b.r.e
 	e.mu.Lock()
 	missed, now := b.missed(), e.look()
 	e.mu.Unlock()
 	if missed {
-		return 0, 0, Missed{b.pos}
+		return 0, Missed{b.pos}
 	}
-	s, end, seq, err := b.piece(now, int64(len(buf)))
-	if err == nil && end > b.pos[s] {
-		n = int(end - b.pos[s])
-		err = now.read(s, buf[:n], b.pos[s])
+	s, end, seq, err := b.piece(now, most)
+	p := Piece{s, now.files[s], b.pos[s], end - b.pos[s]}
+	if err == nil && p.Size > 0 && p.File == nil {
+		err = errMissing
+	}
+	if err != nil {
+		err = e.storage(err)
+	} else if p.Size > 0 {
+		err = send(p)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if b.missed() { // it was dropped while it was read
-		return 0, 0, Missed{b.pos}
+		return 0, Missed{b.pos}
 	}
 	if err != nil {
-		return 0, 0, e.storage(err)
+		return 0, err
 	}
 	b.pos[s] = end
 	b.r.moved(max(seq, b.r.seq), b.pos)
-	return s, n, nil
+	return p.Size, nil
 }
 
 // missed tells whether output was dropped before it was read, and moves behind

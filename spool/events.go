@@ -151,10 +151,12 @@ func (n snapshot) event(seq int64, buf []byte) (*Event, mark, error) {
 	return &Event{Kind: Log, Seq: seq + 1, Stream: s, Data: data}, m[1], nil
 }
 
+var errMissing = fault.New(fault.Storage, "a stream of the output is missing")
+
 // read fills to with the bytes of a stream from offset at on.
 func (n snapshot) read(s Stream, to []byte, at int64) error {
 	if n.files[s] == nil {
-		return fault.New(fault.Storage, "a stream of the output is missing")
+		return errMissing
 	}
 	_, err := n.files[s].ReadAt(to, at)
 	return err

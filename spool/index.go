@@ -227,11 +227,10 @@ func (x *index) close() {
 	}
 }
 
-// punch frees the whole pages in a range of a file. A file system that can't do
-// that does not free the space; the limit does not depend on it.
-func punch(f *os.File, from, to int64) {
-	const page = 4096
-	from, to = (from+page-1)/page*page, to/page*page
+// punch frees the blocks of a file that lie whole in a range. A file system that can't
+// do that does not free the space; the limit does not depend on it.
+func punch(f *os.File, from, to, block int64) {
+	from, to = (from+block-1)/block*block, to/block*block
 	if f != nil && to > from {
 		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, to-from)
 	}

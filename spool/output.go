@@ -25,6 +25,8 @@ type output struct {
 	index index
 	holds int  // one for the pump and one for each reader: the files are open while it is not 0
 	final bool // the command has ended: output that is not in the index is missing
+	// passed says that a reader had output by Pass: see folio.
+	passed bool
 	// removed says that the box was removed: nothing is written to disk any more. A
 	// file that is made now would keep the directory from being removed.
 	removed bool
@@ -200,11 +202,24 @@ func (o *output) shrink(size, bound int64) (bool, error) {
 	if err := x.drop(x.dropped+int64(n), base); err != nil {
 		return false, err
 	}
-	// The hole begins one page earlier, because a page that was only partly
+	// The hole begins one block earlier, because a block that was only partly
 	// free before may be completely free now.
-	for s, f := range o.files {
-		punch(f, max(0, from[s]-4096), base[s])
+	block := int64(page)
+	if o.passed {
+		block = folio
 	}
-	punch(x.f, max(markSize+1, was*markSize-4096), x.dropped*markSize)
+	for s, f := range o.files {
+		punch(f, max(0, from[s]-block), base[s], block)
+	}
+	punch(x.f, max(markSize+1, was*markSize-page), x.dropped*markSize, page)
 	return true, nil
 }
+
+// page is what a file's space is freed in. The space of output that a reader had by
+// Pass is freed in the largest units in which the kernel caches files (2 MiB with
+// pages of 4 KiB): of a part of one it overwrites the memory with zeros, which a
+// socket may still hold that had it by sendfile(2).
+const (
+	page  = 4096
+	folio = 512 * page
+)
