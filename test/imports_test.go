@@ -65,11 +65,11 @@ var allowed = map[string][]string{
 
 	"bindings":          {"core", "core/fault"},
 	"bench":             {"bench/contestants", "bench/harness", "bench/measures"},
-	"bench/contestants": {"bench/harness", "client", "core/...", "profile"},
+	"bench/contestants": {"backend", "bench/harness", "client", "core/...", "hostcopy", "profile"},
 	"bench/harness":     {},
 	"bench/logs":        {},
 	"bench/profile":     {"bench/contestants", "bench/harness"},
-	"bench/measures":    {"bench/contestants", "bench/harness", "client", "core", "core/local", "core/options", "test/registry"},
+	"bench/measures":    {"bench/contestants", "bench/harness", "client", "core", "core/local", "core/options", "hostcopy", "test/registry"},
 
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.

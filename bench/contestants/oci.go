@@ -114,6 +114,16 @@ func (o *OCI) newID() string { return fmt.Sprintf("%s-%d", filepath.Base(o.root)
 // Creates returns a contestant that runs a new container up to its first byte.
 // The container's end and removal are not in the time.
 func (o *OCI) Creates(ctx context.Context) harness.Contestant {
+	return o.hello(ctx, func(t harness.Timing) time.Duration { return t.First })
+}
+
+// Lives returns a contestant that runs a new container to its end and removal.
+func (o *OCI) Lives(ctx context.Context) harness.Contestant {
+	return o.hello(ctx, func(t harness.Timing) time.Duration { return t.End })
+}
+
+// hello returns a contestant that runs a new container, and tells one of the two times.
+func (o *OCI) hello(ctx context.Context, which func(harness.Timing) time.Duration) harness.Contestant {
 	var bundle string
 	if o.why == "" {
 		var err error
@@ -123,6 +133,6 @@ func (o *OCI) Creates(ctx context.Context) harness.Contestant {
 	}
 	return o.Contestant(func(ctx context.Context) (time.Duration, error) {
 		t, err := o.run(ctx, bundle)
-		return t.First, err
+		return which(t), err
 	})
 }

@@ -11,10 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"sandbox/backend"
 	"sandbox/bench/harness"
 	"sandbox/core"
 	"sandbox/core/local"
 	"sandbox/core/options"
+	"sandbox/hostcopy"
 )
 
 // Ours is the library in this process, with a home of its own.
@@ -46,9 +48,20 @@ func openOurs(b *Field, home string, pool int) *Ours {
 	return o
 }
 
+// OursAt returns the library with a home at this path, which is made, and no pool. The
+// caller closes it.
+func (b *Field) OursAt(home string) *Ours { return openOurs(b, home, 0) }
+
 // Contestant returns the library as a contestant that does run.
 func (o *Ours) Contestant(run func(context.Context) (time.Duration, error)) harness.Contestant {
 	return harness.Contestant{Name: "ours", Version: core.Version, Isolation: ourIsolation, Why: o.Why, Run: run}
+}
+
+// As returns the library as a contestant that does one of several things.
+func (o *Ours) As(what string, run func(context.Context) (time.Duration, error)) harness.Contestant {
+	c := o.Contestant(run)
+	c.Name += ", " + what
+	return c
 }
 
 // Alone returns the one row of a measurement that has no peers. measure fills
@@ -86,6 +99,11 @@ func (o *Ours) CreateWith(ctx context.Context, opts options.Box) (*core.Box, err
 		o.Shim, err = parentOf(ctx, box)
 	}
 	return box, err
+}
+
+// Files returns the files of a box, as `sandbox cp` copies them.
+func (o *Ours) Files(box *core.Box) hostcopy.Box {
+	return backend.Files{On: backend.OnHost(o.host), Ref: box.ID()}
 }
 
 // Remove removes a box by force, even if ctx has ended.
@@ -144,6 +162,12 @@ func (o *Ours) CreateToOutput(ctx context.Context) (time.Duration, error) {
 	return took[0] + took[1], err
 }
 
+// Life makes a box, runs a command in it to its exit status, and removes the box.
+func (o *Ours) Life(ctx context.Context) (time.Duration, error) {
+	took, err := o.Steps(ctx)
+	return took[0] + took[2] + took[3], err
+}
+
 // CallsOfCreate returns how many system calls of the shim and of libcontainer a create
 // takes. Those of the box's init are not among them: the kernel lets nobody count what
 // a program does that its own user may not read.
@@ -183,8 +207,18 @@ var Hello = []string{"/bin/echo", "hi"}
 // Batch makes boxes up to their first output. They are removed afterwards,
 // which is not in the time.
 func (o *Ours) Batch(ctx context.Context, n int) (time.Duration, error) {
+	boxes, took, err := o.Several(ctx, n)
+	for _, box := range boxes {
+		err = errors.Join(err, o.Remove(ctx, box))
+	}
+	return took, err
+}
+
+// Several makes n boxes up to their first output, as many at once as all
+// measurements do. It returns the boxes that were made even if it fails.
+func (o *Ours) Several(ctx context.Context, n int) ([]*core.Box, time.Duration, error) {
 	boxes := make([]*core.Box, n)
-	took, err := harness.AtOnce(n, func(i int) error {
+	took, err := harness.AtOnce(n, harness.BoxesAtOnce, func(i int) error {
 		box, err := o.Create(ctx)
 		if err != nil {
 			return err
@@ -193,10 +227,16 @@ func (o *Ours) Batch(ctx context.Context, n int) (time.Duration, error) {
 		_, err = o.Exec(ctx, box, Hello...)
 		return err
 	})
-	for _, box := range boxes {
-		if box != nil {
-			err = errors.Join(err, o.Remove(ctx, box))
-		}
+	return slices.DeleteFunc(boxes, func(box *core.Box) bool { return box == nil }), took, err
+}
+
+// List lists the boxes of the home, of which there must be n.
+func (o *Ours) List(ctx context.Context, n int) (time.Duration, error) {
+	start := time.Now()
+	all, err := o.host.List(ctx)
+	took := time.Since(start)
+	if err == nil && len(all) != n {
+		err = fmt.Errorf("the list has %d boxes of %d", len(all), n)
 	}
 	return took, err
 }

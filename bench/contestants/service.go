@@ -123,9 +123,7 @@ func (s *Service) connect(dir, home string) error {
 
 // As returns a contestant of the service.
 func (s *Service) As(what string, run func(context.Context) (time.Duration, error)) harness.Contestant {
-	c := s.Ours.Contestant(run)
-	c.Name += ", " + what
-	return c
+	return s.Ours.As(what, run)
 }
 
 // WithBox makes a box through the library, and keeps it as long as use runs.

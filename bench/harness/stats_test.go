@@ -40,7 +40,8 @@ func TestJudge(t *testing.T) {
 	one := func(name string, took time.Duration) Series {
 		return Series{Contestant: Contestant{Name: name}, Samples: []time.Duration{took}}
 	}
-	all := []Series{one("ours", 8), one("runc", 10), {Contestant: Contestant{Name: "crun"}}}
+	all := []Series{one("ours", 8), one("runc", 10), {Contestant: Contestant{Name: "crun"}}, one("bwrap", 4)}
+	all[3].Why = "failed in its second round"
 	for _, tc := range []struct {
 		name  string
 		bar   Bar
@@ -52,6 +53,7 @@ func TestJudge(t *testing.T) {
 		{"rate met", Bar{Contestant: "runc", Peer: "ours", Percentile: 50, Limit: 0.6, Rate: true}, Verdict{"p50 >= 0.6 x ours", 0.8, true}, true},
 		{"rate missed", Bar{Contestant: "runc", Peer: "ours", Percentile: 50, Limit: 0.9, Rate: true}, Verdict{"p50 >= 0.9 x ours", 0.8, false}, true},
 		{"peer did not run", Bar{Contestant: "ours", Peer: "crun", Percentile: 50, Limit: 1}, Verdict{}, false},
+		{"peer failed later", Bar{Contestant: "ours", Peer: "bwrap", Percentile: 50, Limit: 1}, Verdict{}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

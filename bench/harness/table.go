@@ -42,6 +42,11 @@ type Verdict struct {
 // were found.
 func None(bar string, n int) Verdict { return Verdict{bar, float64(n), n == 0} }
 
+// Most returns the verdict on a bar for a value itself, in words of that unit.
+func Most(limit float64, unit string, value float64) Verdict {
+	return Verdict{fmt.Sprintf("<= %g %s", limit, unit), value, value <= limit}
+}
+
 // String returns the verdict as the table shows it.
 func (v Verdict) String() string {
 	met := "met"
@@ -60,14 +65,15 @@ type Bar struct {
 }
 
 // judge compares the two contestants. It returns false if one of them did not
-// run.
+// run, or not to the end.
 func (b Bar) judge(all []Series) (Verdict, bool) {
 	var mine, other time.Duration
 	for _, s := range all {
-		switch s.Name {
-		case b.Contestant:
+		switch {
+		case s.Why != "":
+		case s.Name == b.Contestant:
 			mine = percentile(s.Samples, b.Percentile)
-		case b.Peer:
+		case s.Name == b.Peer:
 			other = percentile(s.Samples, b.Percentile)
 		}
 	}

@@ -19,7 +19,7 @@ func measureBatch(ctx context.Context, b *contestants.Field) ([]harness.Row, err
 	peer := func(o *contestants.OCI) harness.Contestant {
 		one := o.Creates(ctx)
 		return o.Contestant(func(ctx context.Context) (time.Duration, error) {
-			return harness.AtOnce(batchSize, func(int) error {
+			return harness.AtOnce(batchSize, harness.BoxesAtOnce, func(int) error {
 				_, err := one.Run(ctx)
 				return err
 			})

@@ -12,7 +12,7 @@ func measureExec(ctx context.Context, b *contestants.Field) ([]harness.Row, erro
 	r := b.StartAll(ctx)
 	all := b.Interleave(ctx, r.Contestants(contestants.Hello...)...)
 	return harness.Rows(harness.Millis, all,
-		harness.Bar{Contestant: "ours", Peer: "crun", Percentile: 50, Limit: 0.35},
+		harness.Bar{Contestant: "ours", Peer: "crun", Percentile: 50, Limit: 0.22},
 		harness.Bar{Contestant: "ours", Peer: "crun", Percentile: 99, Limit: 1},
 	), r.Close(ctx)
 }

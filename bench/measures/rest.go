@@ -21,7 +21,7 @@ func measureRestExec(ctx context.Context, b *contestants.Field) (all []harness.R
 		shown := b.Interleave(ctx,
 			s.As("POST and events", func(ctx context.Context) (time.Duration, error) { return s.Exec(ctx, box) }),
 			crun.Contestant(contestants.Hello))
-		all = harness.Rows(harness.Millis, shown, harness.Bar{Contestant: "ours, POST and events", Peer: "crun", Percentile: 50, Limit: 0.75})
+		all = harness.Rows(harness.Millis, shown, harness.Bar{Contestant: "ours, POST and events", Peer: "crun", Percentile: 50, Limit: 0.5})
 		return nil
 	})
 	return all, errors.Join(err, crun.Close())
@@ -64,8 +64,8 @@ func measureRestReads(ctx context.Context, b *contestants.Field) (all []harness.
 	}
 	boxes, err := s.Ours.Idle(ctx, listedBoxes)
 	if err == nil {
-		list, err1 := reads(ctx, s, b, "list", "/v1/boxes", 0.4)
-		one, err2 := reads(ctx, s, b, "one", "/v1/boxes/"+boxes[0].ID(), 0.5)
+		list, err1 := reads(ctx, s, b, "list", "/v1/boxes", 0.6)
+		one, err2 := reads(ctx, s, b, "one", "/v1/boxes/"+boxes[0].ID(), 0.6)
 		all, err = append(list, one...), errors.Join(err1, err2)
 	}
 	for _, box := range boxes {

@@ -47,7 +47,7 @@ func traces(ctx context.Context, l *contestants.Lab, r *harness.Row) error {
 	var ids []string
 	ports := make([]int, tracesBoxes)
 	boxes := make([]*core.Box, tracesBoxes)
-	took, err := harness.AtOnce(tracesBoxes, func(i int) (err error) {
+	took, err := harness.AtOnce(tracesBoxes, harness.BoxesAtOnce, func(i int) (err error) {
 		ports[i] = l.NextPort()
 		boxes[i], err = l.Create(ctx, "127.0.0.1", ports[i], func(o *options.Box) { o.DiskSizeGB = 1 })
 		if err != nil {

@@ -40,7 +40,7 @@ func measureUnpack(ctx context.Context, b *contestants.Field) (_ []harness.Row, 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(u.archive), u.disk.Close()) }()
 	all := harness.Pace{Rounds: unpackRounds, Pause: b.Pause}.Interleave(ctx, b.Ours.Contestant(u.imports), u.tar(), u.podman(ctx))
-	return harness.Rows(harness.Millis, all, harness.Bar{Contestant: "ours", Peer: "tar -xzf", Percentile: 50, Limit: 0.8}), nil
+	return harness.Rows(harness.Millis, all, harness.Bar{Contestant: "ours", Peer: "tar -xzf", Percentile: 50, Limit: 0.5}), nil
 }
 
 // newDir returns a new directory of the disk, after all pending data were
