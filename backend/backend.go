@@ -6,6 +6,7 @@ package backend
 import (
 	"context"
 	"io"
+	"net"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,6 +75,10 @@ type Boxes interface {
 	// WatchFiles begins to watch a directory. The watch ends with ctx, or when its
 	// owner closes it.
 	WatchFiles(ctx context.Context, ref string, o options.WatchFiles) (*core.FileWatch, error)
+
+	// Connect connects to a TCP port of a box. The connection has CloseWrite too, and
+	// its owner closes it. ctx bounds the connecting alone.
+	Connect(ctx context.Context, ref string, port int) (net.Conn, error)
 
 	// Metrics returns what was counted since the boxes were opened, and how many
 	// of them run, whoever made them.

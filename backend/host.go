@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"io"
+	"net"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -146,6 +147,10 @@ func (h hostBoxes) RemoveFile(ctx context.Context, ref string, o options.RemoveF
 
 func (h hostBoxes) WatchFiles(ctx context.Context, ref string, o options.WatchFiles) (*core.FileWatch, error) {
 	return onFiles(ctx, h, ref, o, (*core.Box).WatchFiles)
+}
+
+func (h hostBoxes) Connect(ctx context.Context, ref string, port int) (net.Conn, error) {
+	return onFiles(ctx, h, ref, port, (*core.Box).Connect)
 }
 
 // onFiles calls do with a box.

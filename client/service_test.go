@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -484,5 +486,48 @@ func TestServiceRun(t *testing.T) {
 	})
 	if left := must[[]api.Box](t)(c.Boxes(t.Context(), client.Filter{})); len(left) != 0 {
 		t.Errorf("left %+v", left)
+	}
+}
+
+// TestServiceConnect sends more to a program than any buffer holds, and reads all of it
+// back, with the end behind it.
+func TestServiceConnect(t *testing.T) {
+	t.Parallel()
+	c := service(t)
+	ctx := t.Context()
+	box(t, c, "a")
+	sh(t, c, "nc -ll -p 8080 -e cat </dev/null >/dev/null 2>&1 &")
+	var conn net.Conn
+	for conn == nil { // it listens soon
+		var err error
+		if conn, err = c.Connect(ctx, "a", 8080); err != nil && !fault.Is(err, fault.PortUnreachable) {
+			t.Fatal(err)
+		}
+	}
+	defer conn.Close()
+	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
+	go func() {
+		_, _ = conn.Write(text)
+		_ = conn.(interface{ CloseWrite() error }).CloseWrite()
+	}()
+	if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("%d bytes came back of %d, %v", len(got), len(text), err)
+	}
+	if _, err := c.Connect(ctx, "a", 1); !fault.Is(err, fault.PortUnreachable) {
+		t.Errorf("where nobody listens: %v", err)
+	}
+	if _, err := c.Connect(ctx, "a", 65536); !fault.Is(err, fault.InvalidArgument) {
+		t.Errorf("what is no port: %v", err)
+	}
+	other, err := c.Connect(ctx, "a", 8080)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := other.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		t.Error(err)
+	}
+	if _, err := other.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("after the deadline: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -195,4 +196,15 @@ func (b *Box) RemoveFile(ctx context.Context, o options.RemoveFile) (api.Removed
 // WatchFiles begins to watch a directory of the box; see [Files].
 func (b *Box) WatchFiles(ctx context.Context, o options.WatchFiles) (*FileWatch, error) {
 	return b.r.engine.WatchFiles(ctx, b.id, o)
+}
+
+// Connect connects to a TCP port of the box, whatever network the box has: to a
+// program that listens on 127.0.0.1, on ::1 or on the box's own address, tried in this
+// order. The program sees a client from inside the box. ctx bounds the connecting
+// alone. The connection can be closed for writing alone (CloseWrite). Its owner closes
+// it; it also ends with the box. Errors: BoxNotFound, InvalidState (the box is not
+// running), InvalidArgument (no port from 1 to 65535), PortUnreachable (nothing listens
+// there, or it does not answer), ResourceExhausted, Engine, and those of ctx.
+func (b *Box) Connect(ctx context.Context, port int) (net.Conn, error) {
+	return b.r.engine.Connect(ctx, b.id, port)
 }

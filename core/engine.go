@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ type Engine interface {
 	Boxes
 	Execs
 	Files
+	Ports
 	// Close ends this process's use of the engine. Boxes go on running.
 	Close() error
 }
@@ -124,6 +126,12 @@ type Files interface {
 	// watch; it also ends with ctx. Errors: also ResourceExhausted (the box's
 	// limit of watches).
 	WatchFiles(ctx context.Context, boxID string, o options.WatchFiles) (*FileWatch, error)
+}
+
+// Ports is the part of an [Engine] that reaches programs in boxes.
+type Ports interface {
+	// Connect connects to a TCP port of a box, as [Box.Connect] says.
+	Connect(ctx context.Context, boxID string, port int) (net.Conn, error)
 }
 
 // FileWatch has the events of a watch. Behind the last one, whose type is

@@ -180,7 +180,7 @@ func (s *Server) answered(next handle) handle {
 // net/http would wait for its rest for ever, even if no handler reads it.
 func (s *Server) limited(next handle) handle {
 	return func(w *reply, r *request) error {
-		if r.ContentLength != 0 {
+		if r.ContentLength != 0 && (r.route == nil || !r.route.Program) {
 			b := &timedBody{ReadCloser: r.Body, control: w.control(), timeout: s.Timeout, renew: w.timeout == 0}
 			b.extend(s.Timeout)
 			r.Body, w.body = b, b
@@ -238,6 +238,9 @@ func (s *Server) authorized(next handle) handle {
 		if r.by == BySession {
 			if err := r.mustBeOfPage(); err != nil {
 				return err
+			}
+			if r.route != nil && r.route.Program {
+				r.missing = errNoRoute(r)
 			}
 		}
 		if r.route != nil && r.route.Open {

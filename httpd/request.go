@@ -26,6 +26,7 @@ type request struct {
 	missing   error // the failure to answer with if route is nil
 	misplaced bool  // see Server.lookUp
 	params    httprouter.Params
+	rest      string           // the last parameter of a route with Rest, still escaped
 	principal *auth.Principal  // nil until authorized has found it
 	session   *console.Session // nil unless authorized has found one
 	left      func()           // ends the part in the session; nil without one

@@ -14,7 +14,7 @@ import (
 
 // Route is one row of the table of routes.
 type Route struct {
-	Method string
+	Method string // "*" for all
 	// Pattern is the path as the contract writes it, without prefix and
 	// without /api: /v1/boxes/{id}:stop.
 	Pattern string
@@ -28,6 +28,10 @@ type Route struct {
 	// Rest marks a route whose last parameter takes the rest of the path, with its
 	// slashes and colons.
 	Rest bool
+	// Program marks a route that a program in a box answers, for as long as bytes
+	// come in either direction. Sessions of the web console don't reach it: the
+	// program's pages would have their host.
+	Program bool
 	// WebSocket marks a route that also takes the key in a subprotocol, since
 	// a browser can't set headers there.
 	WebSocket bool
@@ -38,7 +42,10 @@ type Route struct {
 }
 
 // Routes returns all routes of the service, in the order of docs/openapi.yaml.
-func Routes() []Route {
+func Routes() []Route { return append(boxRoutes(), otherRoutes()...) }
+
+// boxRoutes returns the routes of boxes and of what is in them.
+func boxRoutes() []Route {
 	return []Route{
 		{Method: "POST", Pattern: "/v1/boxes", Permission: api.MayUseBoxes, handle: (*Server).createBox},
 		{Method: "GET", Pattern: "/v1/boxes", Permission: api.MayUseBoxes, handle: (*Server).listBoxes},
@@ -72,6 +79,15 @@ func Routes() []Route {
 		{Method: "POST", Pattern: "/v1/boxes/{id}/files:move", Permission: api.MayUseBoxes, handle: (*Server).moveFile},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/files:watch", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).watchFiles},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/metrics", Permission: api.MayUseBoxes, handle: (*Server).boxMetrics},
+		{Method: anyVerb, Pattern: "/v1/boxes/{id}/ports/{port}/{path}", Permission: api.MayUseBoxes, Stream: true, Rest: true, Program: true, handle: (*Server).toPort},
+		{Method: anyVerb, Pattern: "/v1/boxes/{id}/ports/{port}", Permission: api.MayUseBoxes, Program: true, handle: (*Server).toRoot},
+		{Method: "GET", Pattern: "/v1/boxes/{id}/ports/{port}:connect", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).connectPort},
+	}
+}
+
+// otherRoutes returns the routes of the server itself, and of its images, keys and logs.
+func otherRoutes() []Route {
+	return []Route{
 		{Method: "POST", Pattern: "/v1/run", Permission: api.MayUseBoxes, handle: (*Server).run},
 		{Method: "POST", Pattern: "/v1/mcp", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).serveTools},
 		{Method: "GET", Pattern: "/v1/mcp", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).serveTools},
@@ -103,11 +119,11 @@ func Routes() []Route {
 // /v1/boxes/:id and stop.
 func (r Route) path() (path, verb string) {
 	path, verb = splitVerb(r.Pattern)
-	mark := ":"
-	if r.Rest {
-		mark = "*"
+	path = strings.NewReplacer("{", ":", "}", "").Replace(path)
+	if at := strings.LastIndexByte(path, ':'); r.Rest {
+		path = path[:at] + "*" + path[at+1:]
 	}
-	return strings.NewReplacer("{", mark, "}", "").Replace(path), verb
+	return path, verb
 }
 
 // splitVerb splits a path at the last colon of its last segment. It is here
@@ -170,6 +186,9 @@ func (t *table) find(path string) (httprouter.Handle, httprouter.Params) {
 // request's parameters. Errors: Malformed, NotFound (also for an unknown verb),
 // MethodNotAllowed; then allowed has the methods that the path does have.
 func (n node) route(r *request, params httprouter.Params) (route *Route, allowed []string, err error) {
+	if last := len(params) - 1; n.any().Rest {
+		r.rest = strings.TrimPrefix(params[last].Value, "/")
+	}
 	for i := range params {
 		if params[i].Value, err = url.PathUnescape(params[i].Value); err != nil {
 			return nil, nil, fault.New(fault.Malformed, "the path is not escaped correctly")
@@ -181,8 +200,10 @@ func (n node) route(r *request, params httprouter.Params) (route *Route, allowed
 	if methods == nil {
 		return nil, nil, errNoRoute(r)
 	}
-	if route = methods[r.Method]; route != nil {
-		return route, nil, nil
+	for _, method := range []string{r.Method, anyVerb} {
+		if route = methods[method]; route != nil {
+			return route, nil, nil
+		}
 	}
 	for method := range methods {
 		allowed = append(allowed, method)

@@ -23,6 +23,7 @@ import (
 	"sandbox/console"
 	"sandbox/core"
 	"sandbox/core/image"
+	"sandbox/httpd/proxy"
 	"sandbox/logs"
 	"sandbox/logs/ingest"
 	"sandbox/mcp"
@@ -98,6 +99,7 @@ type Server struct {
 	summaries summaries
 	metrics   *metrics
 	mcp       *mcp.Server         // nil without tools
+	proxy     *proxy.Proxy        // to programs in boxes
 	exporting *semaphore.Weighted // bytes of requests to ingest
 	by        [2]*http.Server     // one for each entrance
 
@@ -129,6 +131,9 @@ func New(c Config) (*Server, error) {
 		}
 	}
 	s := &Server{Config: c, local: auth.Local(c.Environment), metrics: newMetrics(c.Runtime), exporting: semaphore.NewWeighted(4 * ingest.MaxBody)}
+	s.proxy = proxy.New(func(ctx context.Context, box string, port int) (net.Conn, error) {
+		return s.Runtime.At(box).Connect(ctx, port)
+	})
 	s.draining, s.drain = context.WithCancel(context.Background())
 	if err := s.newTools(); err != nil {
 		return nil, err
@@ -177,6 +182,7 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 	}
+	s.proxy.Close()
 	return errors.Join(errs...)
 }
 

@@ -86,12 +86,17 @@ func exchange(ctx context.Context, conn *wire.Conn, t wire.Type, body, v any, fd
 	return answer(conn, v)
 }
 
-// answer receives a frame and reads its body into v. An Error frame is returned
-// as the failure that it carries.
+// answer receives a frame and reads its body into v, or its descriptors into a
+// *[]int, which are the caller's then. An Error frame is returned as the failure that
+// it carries.
 func answer(conn *wire.Conn, v any) error {
 	f, err := conn.Recv()
 	if err != nil {
 		return err
+	}
+	if fds, ok := v.(*[]int); ok && f.Type != wire.TypeError {
+		*fds = f.FDs
+		return nil
 	}
 	f.CloseFDs()
 	if f.Type == wire.TypeError {

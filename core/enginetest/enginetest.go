@@ -76,6 +76,7 @@ var tests = map[string]func(*testing.T, *suite){
 	"changes of files":     changesFiles,
 	"refused in place":     inPlaceRefused,
 	"tars":                 tars,
+	"ports":                ports,
 }
 
 // Run runs the suite on one engine. rootfs is a directory with a shell and the

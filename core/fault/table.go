@@ -21,6 +21,7 @@ const (
 	Storage
 	Image
 	PortInUse
+	PortUnreachable
 	Upstream
 	Execution
 	Stopped
@@ -68,7 +69,8 @@ var table = [...]Row{
 	Storage:             {"storage_error", 7, 503, 7, "the home, disk or store is full, read-only or damaged", ""},
 	Image:               {"image_error", 8, 422, 7, "the image of a box can't be fetched or read", ""},
 	PortInUse:           {"port_in_use", 9, 409, 6, "the port is taken", ""},
-	Upstream:            {"upstream_error", 9, 502, 7, "a registry, the log engine or the set-up of the network failed", "The log engine answered wrongly"},
+	PortUnreachable:     {"port_unreachable", 9, 502, 7, "nothing listens on the port of the box", ""},
+	Upstream:            {"upstream_error", 9, 502, 7, "a registry, the log engine, the set-up of the network or a program behind a port of a box failed", "The log engine answered wrongly"},
 	Execution:           {"execution_failed", 10, 422, 127, "the command can't be started", ""},
 	Stopped:             {"stopped", 11, 503, 7, "the runtime was shut down", ""},
 	Engine:              {"engine_error", 12, 503, 7, "a shim is missing, of another version or dead, or a box's init died", ""},

@@ -23,6 +23,9 @@ func TestRoutes(t *testing.T) {
 	d := Load(t)
 	var routes, operations []string
 	for _, r := range httpd.Routes() {
+		if r.Method == "*" { // which the document has no word for
+			r.Method = "GET"
+		}
 		routes = append(routes, fmt.Sprintln(r.Method, r.Pattern, r.Permission, r.Open))
 	}
 	for _, o := range d.Operations {

@@ -658,7 +658,8 @@ export const kinds = {
   storage_error: 7, // the home, disk or store is full, read-only or damaged
   image_error: 8, // the image of a box can't be fetched or read
   port_in_use: 9, // the port is taken
-  upstream_error: 9, // a registry, the log engine or the set-up of the network failed
+  port_unreachable: 9, // nothing listens on the port of the box
+  upstream_error: 9, // a registry, the log engine, the set-up of the network or a program behind a port of a box failed
   execution_failed: 10, // the command can't be started
   stopped: 11, // the runtime was shut down
   engine_error: 12, // a shim is missing, of another version or dead, or a box's init died

@@ -125,6 +125,22 @@ func (h *Handle) Wait() error {
 	})
 }
 
+// JoinNetwork moves the calling thread, which the caller has locked, into the network
+// namespace of the process. Only privileged programs may. The error is os.ErrClosed
+// after Close, and ESRCH if the process has ended.
+func (h *Handle) JoinNetwork() error {
+	rc, err := h.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = rc.Control(func(fd uintptr) { failed = unix.Setns(int(fd), unix.CLONE_NEWNET) })
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("join the network of a process: %w", err)
+	}
+	return nil
+}
+
 // Kill ends the process with SIGKILL.
 func (h *Handle) Kill() error {
 	return unix.PidfdSendSignal(int(h.f.Fd()), unix.SIGKILL, nil, 0)

@@ -163,7 +163,13 @@ func (k *keeper) handle(conn *wire.Conn) {
 			t, reply = wire.TypeError, wire.Error{Kind: e.Kind, Message: e.Message}
 			k.log.Info("request failed", "type", f.Type, "error", err)
 		}
-		if conn.Send(t, reply) != nil {
+		made, _ := reply.(portSockets)
+		if made != nil {
+			reply = nil
+		}
+		err = conn.Send(t, reply, made...)
+		made.close()
+		if err != nil {
 			return
 		}
 	}
@@ -188,6 +194,9 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return wire.TypeDone, nil, nil
 	case wire.TypeUpdateBox:
 		return k.answerUpdate(f)
+	case wire.TypeSockets:
+		made, err := k.answerSockets(f)
+		return wire.TypeDone, made, err
 	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox, wire.TypePauseBox, wire.TypeResumeBox:
 		if err := f.Decode(&r); err != nil {
 			return 0, nil, err

@@ -29,6 +29,7 @@ const (
 	TypePauseBox  // BoxRequest
 	TypeResumeBox // BoxRequest
 	TypeUpdateBox // UpdateBox
+	TypeSockets   // BoxRequest; answered with TypeDone and sockets in the box's network: of IPv4, and of IPv6 where there is that
 )
 
 // Ready is what a new shim writes to the process that started it, once it
@@ -42,7 +43,8 @@ type Hello struct {
 	PID      int    `json:"pid"`
 }
 
-// BoxRequest is the body of StartBox, StopBox, RemoveBox, PauseBox and ResumeBox.
+// BoxRequest is the body of StartBox, StopBox, RemoveBox, PauseBox, ResumeBox and
+// Sockets.
 type BoxRequest struct {
 	ID      string `json:"id"`
 	GraceMS int64  `json:"grace_ms,omitempty"` // StopBox
