@@ -193,6 +193,11 @@ func (b *Box) RemoveFile(ctx context.Context, o options.RemoveFile) (api.Removed
 	return b.r.engine.RemoveFile(ctx, b.id, o)
 }
 
+// User returns a user of the box, and makes one; see [Files].
+func (b *Box) User(ctx context.Context, o options.User) (User, error) {
+	return b.r.engine.User(ctx, b.id, o)
+}
+
 // WatchFiles begins to watch a directory of the box; see [Files].
 func (b *Box) WatchFiles(ctx context.Context, o options.WatchFiles) (*FileWatch, error) {
 	return b.r.engine.WatchFiles(ctx, b.id, o)

@@ -121,6 +121,9 @@ type Files interface {
 	// RemoveFile removes a file or a directory, and follows no link. What it
 	// removed before it failed is gone.
 	RemoveFile(ctx context.Context, boxID string, o options.RemoveFile) (api.RemovedFiles, error)
+	// User returns a user of the box. One that is missing is an InvalidArgument, or
+	// is made if that was asked for; without programs of the box.
+	User(ctx context.Context, boxID string, o options.User) (User, error)
 	// WatchFiles begins to watch a directory. It returns once the watch stands:
 	// no event after that is lost without an Overflow. The caller closes the
 	// watch; it also ends with ctx. Errors: also ResourceExhausted (the box's
@@ -138,6 +141,13 @@ type Ports interface {
 // [api.EndOfWatch], Next returns io.EOF; it fails with Engine where the watch broke
 // off.
 type FileWatch = feed.Feed[api.FileEvent]
+
+// User is a user of a box.
+type User struct {
+	Name string
+	Home string // absolute
+	Made bool   // it was not there before
+}
 
 // Upload says where content is written in a box, and how.
 type Upload struct {

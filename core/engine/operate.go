@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandbox/api"
+	"sandbox/core"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -49,6 +50,18 @@ func (c *Client) RemoveFile(ctx context.Context, id string, o options.RemoveFile
 	}
 	done, err := c.operate(ctx, id, o.User, wire.Move{Operation: wire.Remove, Path: o.Path, Recursive: o.Recursive}, func([]byte) error { return nil })
 	return api.RemovedFiles{Path: path.Clean(o.Path), Removed: done.Removed}, err
+}
+
+// User looks for a user, and makes one; see [core.Files].
+func (c *Client) User(ctx context.Context, id string, o options.User) (core.User, error) {
+	if err := o.Check(); err != nil {
+		return core.User{}, err
+	}
+	done, err := c.operate(ctx, id, "", wire.Move{Operation: wire.User, Name: o.Name, Make: o.Make}, func([]byte) error { return wire.ErrProtocol })
+	if err == nil && (!path.IsAbs(done.Path) || len(done.Path) > options.MaxPath) {
+		err = fault.Wrap(fault.Engine, wire.ErrProtocol, "box %s told no home of user %s", id, o.Name)
+	}
+	return core.User{Name: o.Name, Home: done.Path, Made: done.Created}, err
 }
 
 // ListFiles returns a page of a list; see [core.Files].

@@ -74,6 +74,7 @@ var tests = map[string]func(*testing.T, *suite){
 	"stat of files":        statsFiles,
 	"lists of files":       listsFiles,
 	"changes of files":     changesFiles,
+	"users that are found": knowsUsers,
 	"refused in place":     inPlaceRefused,
 	"tars":                 tars,
 	"ports":                ports,

@@ -90,6 +90,18 @@ func (s *suite) listed(t *testing.T, box *core.Box, o options.ListFiles) (names 
 	}
 }
 
+// knowsUsers tests the users that every box has, and one that none has.
+func knowsUsers(t *testing.T, s *suite) {
+	ctx, box := s.context(t), s.box(t)
+	root, err := box.User(ctx, options.User{Name: "root"})
+	members.Equal(t, "root", members.Of{"failure": {err, nil}, "name": {root.Name, "root"}, "home": {root.Home, "/root"}, "made": {root.Made, false}})
+	for _, name := range []string{"nobody-of-this-name", "", "a:b", "-x", "..", strings.Repeat("x", 33)} {
+		if _, err := box.User(ctx, options.User{Name: name}); !fault.Is(err, fault.InvalidArgument) {
+			t.Errorf("user %.40q: %v", name, err)
+		}
+	}
+}
+
 // changesFiles tests directories that are made, and files that are moved and
 // removed.
 func changesFiles(t *testing.T, s *suite) {

@@ -31,7 +31,7 @@ type still struct {
 	boxes map[string]core.Record
 }
 
-const theFile, passwd = "/home/user/a", "user:x:1000:1000::/home/user:/bin/sh\n"
+const theFile = "/home/user/a"
 
 func (s *still) Create(_ context.Context, req core.CreateRequest) (core.Record, error) {
 	s.mu.Lock()
@@ -109,10 +109,17 @@ func (s *still) Upload(_ context.Context, _ string, u core.Upload, content io.Re
 }
 
 func (s *still) Download(_ context.Context, _ string, o options.Download) (*core.Download, error) {
-	if o.Path != "/etc/passwd" {
-		return nil, fault.New(fault.FileNotFound, "no file %s", o.Path)
+	return nil, fault.New(fault.FileNotFound, "no file %s", o.Path)
+}
+
+func (s *still) User(_ context.Context, _ string, o options.User) (core.User, error) {
+	if err := o.Check(); err != nil {
+		return core.User{}, err
 	}
-	return &core.Download{ReadCloser: io.NopCloser(text(passwd)), Name: "passwd", Size: int64(len(passwd))}, nil
+	if o.Name != defaultUser || !o.Make {
+		return core.User{}, fault.New(fault.InvalidArgument, "no user %s", o.Name)
+	}
+	return core.User{Name: o.Name, Home: "/home/user", Made: true}, nil
 }
 
 // images has every image.

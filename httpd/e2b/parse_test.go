@@ -113,20 +113,6 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-func TestTables(t *testing.T) {
-	t.Parallel()
-	users := table("root:x:0:0:root:/root:/bin/sh\nweb:x:1000:1001::/srv:\nbroken\n:::")
-	if got := users.find("web"); len(got) != 7 || got[5] != "/srv" {
-		t.Errorf("got %v", got)
-	}
-	if users.find("we") != nil || !users.uses(1000) || users.uses(1001) {
-		t.Error("a line was misread")
-	}
-	if got := string(users.with("user:x")); got != string(users)+"\nuser:x\n" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestQuietTime(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"": defaultQuiet, "50": 50 * time.Second, "0": defaultQuiet, "-1": defaultQuiet, "1e9": defaultQuiet, "99999": defaultQuiet} {

@@ -50,6 +50,8 @@ func (r *records) operate(m wire.Move) (wire.Moved, error) {
 	case wire.Remove:
 		err := r.remove(m.Path, m.Recursive)
 		return wire.Moved{Removed: r.removed}, err
+	case wire.User:
+		return lookUpUser(m.Name, m.Make)
 	case wire.Watch:
 		return wire.Moved{}, r.watch(m.Path, m.Recursive)
 	}

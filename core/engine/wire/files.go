@@ -29,7 +29,7 @@ type (
 	Move struct {
 		Path string `json:"path"`
 		Tar  bool   `json:"tar,omitempty"`
-		Name string `json:"name,omitempty"` // the file's name, for an upload into a directory
+		Name string `json:"name,omitempty"` // the file's name, for an upload into a directory; for User the user's
 		Mode *int   `json:"mode,omitempty"` // the file's mode, for an upload
 
 		Operation Operation `json:"operation,omitempty"` // "" moves the file
@@ -37,6 +37,7 @@ type (
 		Recursive bool      `json:"recursive,omitempty"` // for Remove and Watch
 		Depth     int       `json:"depth,omitempty"`     // for List: levels of directories
 		Limit     int       `json:"limit,omitempty"`     // for List: entries
+		Make      bool      `json:"make,omitempty"`      // for User
 		After     []byte    `json:"after,omitempty"`     // for List: the entry before the first, relative to Path
 	}
 
@@ -53,7 +54,7 @@ type (
 		Done  bool   `json:"done,omitempty"`
 		Error *Error `json:"error,omitempty"`
 
-		Created bool  `json:"created,omitempty"` // of MakeDirectory: it was not there before
+		Created bool  `json:"created,omitempty"` // of MakeDirectory and User: it was not there before
 		Removed int64 `json:"removed,omitempty"` // of Remove: files and directories
 		More    bool  `json:"more,omitempty"`    // of List: there are entries behind the last one
 	}
@@ -69,6 +70,7 @@ const (
 	MakeDirectory Operation = "make_directory" // the Entry of the directory
 	Rename        Operation = "rename"         // the Entry of the file in its new place
 	Remove        Operation = "remove"         // now and then an empty record, as a sign of life
+	User          Operation = "user"           // none: the Path of the Moved is the user's home
 	Watch         Operation = "watch"          // an empty record when it has begun, then an Event for each; the last is an end
 )
 

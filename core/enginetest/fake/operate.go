@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"sandbox/api"
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -98,6 +99,17 @@ func (e *Engine) ListFiles(_ context.Context, boxID string, o options.ListFiles)
 		err = problem(err)
 	}
 	return page, err
+}
+
+// User returns the box's root, and knows no other: the host's own users stay alone.
+func (e *Engine) User(_ context.Context, boxID string, o options.User) (core.User, error) {
+	if err := errors.Join(o.Check(), e.running(boxID)); err != nil {
+		return core.User{}, fault.Of(err)
+	}
+	if o.Name != "root" {
+		return core.User{}, fault.New(fault.InvalidArgument, "the box has no user %q", o.Name)
+	}
+	return core.User{Name: o.Name, Home: "/root"}, nil
 }
 
 // MakeDirectory makes a directory in the host's own file system.
