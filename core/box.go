@@ -158,6 +158,12 @@ func (b *Box) Signal(ctx context.Context, execID string, sig int) (api.Exec, err
 	return b.r.engine.SignalExec(ctx, b.id, execID, sig)
 }
 
+// Interrupt sends SIGINT to an exec and to its children, as control-C does on a
+// terminal. Errors: as Signal.
+func (b *Box) Interrupt(ctx context.Context, execID string) (api.Exec, error) {
+	return b.r.engine.InterruptExec(ctx, b.id, execID)
+}
+
 // Upload writes a file, or the files of a tar, to the box; see [Files].
 func (b *Box) Upload(ctx context.Context, u Upload, content io.Reader) (api.Uploaded, error) {
 	return b.r.engine.Upload(ctx, b.id, u, content)

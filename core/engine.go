@@ -94,6 +94,11 @@ type Execs interface {
 	// SignalExec sends sig to the exec's own process. It makes no difference
 	// who reads the output. Errors: InvalidState when it has ended already.
 	SignalExec(ctx context.Context, boxID, execID string, sig int) (api.Exec, error)
+	// InterruptExec sends SIGINT to the exec's own process and to those of its
+	// children that have stayed in its process group, as control-C does on a
+	// terminal. The init of a box that was started before its host was given this
+	// version signals the own process alone. Errors: as SignalExec.
+	InterruptExec(ctx context.Context, boxID, execID string) (api.Exec, error)
 }
 
 // Files is the part of an [Engine] that works on the files of running boxes. A

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/api"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
@@ -85,6 +87,13 @@ func (c *Client) SignalExec(ctx context.Context, id, execID string, sig int) (ap
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	return c.ask(ctx, id, execID, wire.TypeKill, wire.Kill{ID: execID, Signal: sig})
+}
+
+// InterruptExec sends SIGINT to the process group of an exec; see [core.Execs].
+func (c *Client) InterruptExec(ctx context.Context, id, execID string) (api.Exec, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return c.ask(ctx, id, execID, wire.TypeKill, wire.Kill{ID: execID, Signal: int(unix.SIGINT), Group: true})
 }
 
 // ask sends init a request about one exec and returns the exec. Except for a

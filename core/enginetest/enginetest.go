@@ -43,6 +43,7 @@ var tests = map[string]func(*testing.T, *suite){
 	"users":                users,
 	"can't be started":     cannotBeStarted,
 	"signal":               signal,
+	"interrupt":            interrupt,
 	"cancel":               cancel,
 	"cancel with grace":    cancelWithGrace,
 	"timeout":              timedOut,

@@ -249,6 +249,24 @@ func signal(t *testing.T, s *suite) {
 	want(t, e.Cancel(ctx, 0), fault.InvalidState)
 }
 
+// interrupt tests that the children of a command are interrupted with it, and that
+// those in a process group of their own are not.
+func interrupt(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	e := s.start(t, box, options.Exec{Cmd: sh("trap 'echo interrupted' INT; sh -c 'trap \"echo child; exit\" INT; echo ready; while :; do sleep 0.05; done'; exit 7")})
+	r := s.watch(t, e, once(func(string) {
+		if _, err := box.Interrupt(ctx, e.ID()); err != nil {
+			t.Error(err)
+		}
+	}))
+	if r.wants(t, exited(7)); r.out != "ready\nchild\ninterrupted\n" {
+		t.Errorf("got %q", r.out)
+	}
+	_, err := box.Interrupt(ctx, e.ID())
+	want(t, err, fault.InvalidState)
+}
+
 // cancel tests that the whole process tree of the command ends, and nothing
 // else.
 func cancel(t *testing.T, s *suite) {

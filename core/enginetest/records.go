@@ -96,6 +96,8 @@ func unknownExec(t *testing.T, s *suite) {
 		want(t, err, tt.kind)
 		_, err = s.engine.SignalExec(ctx, tt.box, tt.exec, 1)
 		want(t, err, tt.kind)
+		_, err = s.engine.InterruptExec(ctx, tt.box, tt.exec)
+		want(t, err, tt.kind)
 		_, err = s.engine.Attach(ctx, tt.box, tt.exec)
 		want(t, err, tt.kind)
 	}

@@ -163,7 +163,7 @@ func (e *exec) control(f wire.Frame) error {
 		if err := f.Decode(&r); err != nil {
 			return err
 		}
-		e.signal(unix.Signal(r.Signal))
+		e.signal(unix.Signal(r.Signal), false)
 	case wire.TypeCancel:
 		var r wire.Cancel
 		if err := f.Decode(&r); err != nil {
@@ -182,15 +182,20 @@ func (e *exec) control(f wire.Frame) error {
 	return nil
 }
 
-// signal sends a signal to the command's own process. It does nothing and returns
-// false once that process has ended, as its PID may be another process's by then.
-func (e *exec) signal(sig unix.Signal) bool {
+// signal sends a signal to the command's own process, or to the process group that
+// it was started as the leader of. It does nothing and returns false once that process
+// has ended, as its PID may be another process's by then.
+func (e *exec) signal(sig unix.Signal, group bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.runs() {
 		return false
 	}
-	_ = unix.Kill(e.pid, sig)
+	pid := e.pid
+	if group {
+		pid = -pid
+	}
+	_ = unix.Kill(pid, sig)
 	return true
 }
 

@@ -137,7 +137,8 @@ func (g *guest) handleEnd(conn *wire.Conn, f wire.Frame) error {
 	return g.tellEnd(e, conn, false)
 }
 
-// handleKill sends a signal to an exec's own process and answers with the exec.
+// handleKill sends a signal to an exec's own process, or to its group, and answers
+// with the exec.
 func (g *guest) handleKill(conn *wire.Conn, f wire.Frame) error {
 	var r wire.Kill
 	if err := f.Decode(&r); err != nil {
@@ -150,7 +151,7 @@ func (g *guest) handleKill(conn *wire.Conn, f wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	if !e.signal(unix.Signal(r.Signal)) {
+	if !e.signal(unix.Signal(r.Signal), r.Group) {
 		return errEnded
 	}
 	return g.tell(e, conn)

@@ -138,10 +138,12 @@ type Signal struct {
 	Signal int `json:"signal"`
 }
 
-// Kill requests a signal to an exec's own process, whoever its reader is.
+// Kill requests a signal to an exec's own process, whoever its reader is. An init
+// that does not know Group sends it to that process alone.
 type Kill struct {
 	ID     string `json:"id"`
 	Signal int    `json:"signal"`
+	Group  bool   `json:"group,omitempty"` // to all of its process group
 }
 
 // Cancel requests the end of the exec's whole process tree.

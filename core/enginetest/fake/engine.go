@@ -276,6 +276,18 @@ func (e *Engine) SignalExec(_ context.Context, boxID, execID string, sig int) (a
 	return c.now(), c.kill(sig)
 }
 
+// InterruptExec sends SIGINT to a command's process group.
+func (e *Engine) InterruptExec(_ context.Context, boxID, execID string) (api.Exec, error) {
+	if err := e.running(boxID); err != nil {
+		return api.Exec{}, err
+	}
+	c, err := e.find(boxID, execID)
+	if err != nil {
+		return api.Exec{}, err
+	}
+	return c.now(), c.interrupt()
+}
+
 func (e *Engine) find(boxID, execID string) (*control, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -66,13 +66,18 @@ func (r *reader) Exit() (api.ExitStatus, error) {
 func (r *reader) Signal(_ context.Context, sig int) error { return r.kill(sig) }
 
 // kill sends a signal to the command's own process.
-func (c *control) kill(sig int) error {
+func (c *control) kill(sig int) error { return c.signalTo(c.group, sig) }
+
+// interrupt sends SIGINT to the command's process group.
+func (c *control) interrupt() error { return c.signalTo(-c.group, int(syscall.SIGINT)) }
+
+func (c *control) signalTo(pid, sig int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
 		return fault.New(fault.InvalidState, "the command has ended")
 	}
-	return fault.Wrap(fault.InvalidArgument, syscall.Kill(c.group, syscall.Signal(sig)), "send signal %d", sig)
+	return fault.Wrap(fault.InvalidArgument, syscall.Kill(pid, syscall.Signal(sig)), "send signal %d", sig)
 }
 
 func (r *reader) Cancel(_ context.Context, grace time.Duration) error {
