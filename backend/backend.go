@@ -14,6 +14,7 @@ import (
 	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core"
+	"sandbox/core/code"
 	"sandbox/core/options"
 )
 
@@ -79,6 +80,20 @@ type Boxes interface {
 	// Connect connects to a TCP port of a box. The connection has CloseWrite too, and
 	// its owner closes it. ctx bounds the connecting alone.
 	Connect(ctx context.Context, ref string, port int) (net.Conn, error)
+
+	// RunCode runs code in a context of a box. It returns once the code runs, and
+	// waits for the runs in the same context that were asked for before. The caller
+	// closes the run, which interrupts code that still runs.
+	RunCode(ctx context.Context, ref string, o options.Code) (*code.Run, error)
+	CreateCodeContext(ctx context.Context, ref string, o options.CodeContext) (api.CodeContext, error)
+	// CodeContexts returns the contexts of a box, newest first.
+	CodeContexts(ctx context.Context, ref string) ([]api.CodeContext, error)
+	CodeContext(ctx context.Context, ref, id string) (api.CodeContext, error)
+	// InterruptCode sends SIGINT to the code that a context runs.
+	InterruptCode(ctx context.Context, ref, id string) (api.CodeContext, error)
+	// RestartCodeContext has a context forget what code has defined in it.
+	RestartCodeContext(ctx context.Context, ref, id string) (api.CodeContext, error)
+	RemoveCodeContext(ctx context.Context, ref, id string) error
 
 	// Metrics returns what was counted since the boxes were opened, and how many
 	// of them run, whoever made them.

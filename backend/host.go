@@ -11,6 +11,7 @@ import (
 	"sandbox/api"
 	"sandbox/client"
 	"sandbox/core"
+	"sandbox/core/code"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
 	"sandbox/core/image"
@@ -19,10 +20,13 @@ import (
 )
 
 // hostBoxes are the boxes of this host, worked on in process.
-type hostBoxes struct{ host *local.Host }
+type hostBoxes struct {
+	host     *local.Host
+	contexts *code.Contexts
+}
 
 // OnHost returns the boxes of a home of this host. They own the host.
-func OnHost(h *local.Host) Boxes { return hostBoxes{h} }
+func OnHost(h *local.Host) Boxes { return hostBoxes{h, code.New()} }
 
 // box returns the box that ref names. With a full id it does not look whether there
 // is one: what is done with it does.

@@ -41,7 +41,7 @@ func newFileWatch(w *core.FileWatch) (fileWatch, error) {
 		_, _ = ready.Write(one) // fails when the watch was closed
 		return e, err
 	}
-	return fileWatch{feed.New(next, func() { _ = w.Close() }, func() {}), ready}, nil
+	return fileWatch{feed.New(feed.Small, next, func() { _ = w.Close() }, func() {}), ready}, nil
 }
 
 // one is what is written to a descriptor that counts.

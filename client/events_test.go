@@ -85,7 +85,7 @@ func TestEventsThatCanNotBeRead(t *testing.T) {
 		"event: log\ndata: {\"seq\":0,\"stream\":\"stdout\"}\n\n":             fault.Upstream,
 		"event: log\ndata: {\"seq\":1,\"stream\":\"x\"}\n\n":                  fault.Upstream,
 		"data: " + strings.Repeat("x", maxLine+1):                             fault.Upstream,
-		strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 5):           fault.Upstream,
+		strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 17):          fault.Upstream,
 		"event: log\ndata: {\"seq\":1,\"stream\":\"stdout\",\"data\":\"\"}\n": fault.Unavailable, // never ends
 	} {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, stream) })

@@ -10,7 +10,7 @@ import (
 )
 
 // maxLine bounds a line of the stream, and a message, in bytes.
-const maxLine = 4 << 20
+const maxLine = 16 << 20
 
 // message is one message of a stream of Server-Sent Events.
 type message struct {

@@ -35,7 +35,7 @@ func (c *Client) WatchFiles(ctx context.Context, box string, o options.WatchFile
 		return nil, err
 	}
 	w := &watch{c: c, ctx: ctx, events: newSSE(resp.Body)}
-	return feed.New(w.next, cancel, func() { cancel(); _ = resp.Body.Close() }), nil
+	return feed.New(feed.Small, w.next, cancel, func() { cancel(); _ = resp.Body.Close() }), nil
 }
 
 // watch reads the events of a watch.

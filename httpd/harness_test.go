@@ -232,7 +232,7 @@ func (l *logBuffer) String() string {
 
 // fill returns a route's path with a box that exists.
 func fill(pattern, id string) string {
-	return strings.NewReplacer("{id}", id, "{eid}", ids.Exec.New(), "{port}", "1", "{path}", "").Replace(pattern)
+	return strings.NewReplacer("{id}", id, "{eid}", ids.Exec.New(), "{cid}", ids.Context.New(), "{port}", "1", "{path}", "").Replace(pattern)
 }
 
 func write(t testing.TB, path, text string) {

@@ -42,7 +42,7 @@ type Route struct {
 }
 
 // Routes returns all routes of the service, in the order of docs/openapi.yaml.
-func Routes() []Route { return append(boxRoutes(), otherRoutes()...) }
+func Routes() []Route { return slices.Concat(boxRoutes(), codeRoutes(), otherRoutes()) }
 
 // boxRoutes returns the routes of boxes and of what is in them.
 func boxRoutes() []Route {
@@ -82,6 +82,19 @@ func boxRoutes() []Route {
 		{Method: anyVerb, Pattern: "/v1/boxes/{id}/ports/{port}/{path}", Permission: api.MayUseBoxes, Stream: true, Rest: true, Program: true, handle: (*Server).toPort},
 		{Method: anyVerb, Pattern: "/v1/boxes/{id}/ports/{port}", Permission: api.MayUseBoxes, Program: true, handle: (*Server).toRoot},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/ports/{port}:connect", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).connectPort},
+	}
+}
+
+// codeRoutes returns the routes of code in boxes.
+func codeRoutes() []Route {
+	return []Route{
+		{Method: "POST", Pattern: "/v1/boxes/{id}/code", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).runCode},
+		{Method: "POST", Pattern: "/v1/boxes/{id}/contexts", Permission: api.MayUseBoxes, handle: (*Server).createContext},
+		{Method: "GET", Pattern: "/v1/boxes/{id}/contexts", Permission: api.MayUseBoxes, handle: (*Server).listContexts},
+		{Method: "GET", Pattern: "/v1/boxes/{id}/contexts/{cid}", Permission: api.MayUseBoxes, handle: (*Server).getContext},
+		{Method: "POST", Pattern: "/v1/boxes/{id}/contexts/{cid}:interrupt", Permission: api.MayUseBoxes, handle: (*Server).interruptContext},
+		{Method: "POST", Pattern: "/v1/boxes/{id}/contexts/{cid}:restart", Permission: api.MayUseBoxes, handle: (*Server).restartContext},
+		{Method: "DELETE", Pattern: "/v1/boxes/{id}/contexts/{cid}", Permission: api.MayUseBoxes, handle: (*Server).removeContext},
 	}
 }
 

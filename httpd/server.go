@@ -22,6 +22,7 @@ import (
 	"sandbox/auth"
 	"sandbox/console"
 	"sandbox/core"
+	"sandbox/core/code"
 	"sandbox/core/image"
 	"sandbox/httpd/proxy"
 	"sandbox/logs"
@@ -38,8 +39,11 @@ type Config struct {
 	Idempotency *Idempotency
 	Spool       *spool.Store
 	Images      *image.Store
-	Logs        *logs.Service  // nil to answer every query with 503
-	Ingest      *ingest.Writer // nil to store no logs
+	// Code has the contexts that run code, which those share who work on the same
+	// boxes in this process; nil for contexts of the server's own.
+	Code   *code.Contexts
+	Logs   *logs.Service  // nil to answer every query with 503
+	Ingest *ingest.Writer // nil to store no logs
 	// Tools says what tools for language models work on, and their limits; nil
 	// for no tools.
 	Tools *mcp.Config
@@ -123,6 +127,9 @@ func New(c Config) (*Server, error) {
 	}
 	if err := checkRoots(c.HostRoots); err != nil {
 		return nil, err
+	}
+	if c.Code == nil {
+		c.Code = code.New()
 	}
 	if c.Logs == nil {
 		var err error

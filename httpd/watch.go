@@ -39,28 +39,33 @@ func (s *Server) watchFiles(w http.ResponseWriter, r *request) error {
 	if websocket.IsWebSocketUpgrade(r.Request) {
 		return s.watchBySocket(ctx, w, r, watch)
 	}
-	err = watchStream{beginEvents(w), watch}.run(ctx, s)
+	kind := func(e api.FileEvent) string { return string(e.Type) }
+	err = feedStream[api.FileEvent]{beginEvents(w), watch, kind}.run(ctx, s)
 	if errors.Is(err, errGone) { // nobody is left to tell
 		return nil
 	}
 	return err
 }
 
-// watchStream writes the events of a watch to one client.
-type watchStream struct {
+// feedStream writes the things of a feed as events to one client.
+type feedStream[T any] struct {
 	eventWriter
-	watch *core.FileWatch
+	from interface {
+		Next(ctx context.Context) (T, error)
+		Ready() bool
+	}
+	kind func(T) string // of an event
 }
 
 // run writes events until the last one, or until ctx ends. It flushes before it
 // waits.
-func (o watchStream) run(ctx context.Context, s *Server) error {
+func (o feedStream[T]) run(ctx context.Context, s *Server) error {
 	for {
-		if !o.watch.Ready() && o.flush() != nil {
+		if !o.from.Ready() && o.flush() != nil {
 			return errGone
 		}
 		wait, cancel := context.WithTimeout(ctx, s.Heartbeat)
-		e, err := o.watch.Next(wait)
+		e, err := o.from.Next(wait)
 		quiet := wait.Err() != nil
 		cancel()
 		switch {
@@ -80,12 +85,12 @@ func (o watchStream) run(ctx context.Context, s *Server) error {
 }
 
 // event writes one event.
-func (o watchStream) event(e api.FileEvent) error {
+func (o feedStream[T]) event(e T) error {
 	doc, err := encode(e)
 	if err != nil {
 		return err
 	}
-	text := append([]byte("event: "), e.Type...)
+	text := append([]byte("event: "), o.kind(e)...)
 	text = append(append(text, "\ndata: "...), doc...)
 	return o.write(append(text, "\n\n"...))
 }

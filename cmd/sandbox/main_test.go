@@ -40,7 +40,7 @@ func TestScriptsOverADaemon(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, scripts(t, testscript.Params{Files: []string{
 		"../../test/script/life.txtar", "../../test/script/exec.txtar", "../../test/script/run.txtar", "../../test/script/storage.txtar",
-		"../../test/script/cp.txtar", "../../test/script/attach.txtar", "../../test/script/own.txtar",
+		"../../test/script/cp.txtar", "../../test/script/attach.txtar", "../../test/script/own.txtar", "../../test/script/code.txtar",
 	}}, true))
 }
 
@@ -79,7 +79,7 @@ func scripts(t *testing.T, p testscript.Params, served bool) testscript.Params {
 		}
 		env.Setenv("SANDBOX_PROFILE", "default")
 		var err error
-		d.running, err = serve(env.Vars, "--host-root", root, "--host-root", env.WorkDir)
+		d.running, err = serve(env.Vars, "--host-root", root, "--host-root", env.WorkDir, "--host-root", "/usr")
 		return err
 	}
 	return p

@@ -29,7 +29,7 @@ func (c *Client) WatchFiles(ctx context.Context, id string, o options.WatchFiles
 		t.close()
 		return nil, err
 	}
-	return feed.New(w.next, t.cut, t.close), nil
+	return feed.New(feed.Small, w.next, t.cut, t.close), nil
 }
 
 // fileWatch reads the events of a child that watches a directory.

@@ -12,6 +12,7 @@ const (
 	FileNotFound
 	ImageNotFound
 	KeyNotFound
+	ContextNotFound
 	NotFound
 	MethodNotAllowed
 	AlreadyExists
@@ -60,6 +61,7 @@ var table = [...]Row{
 	FileNotFound:        {"file_not_found", 2, 404, 5, "no such file in the box", ""},
 	ImageNotFound:       {"image_not_found", 2, 404, 5, "no such image in the store", ""},
 	KeyNotFound:         {"key_not_found", 2, 404, 5, "no such API key", ""},
+	ContextNotFound:     {"context_not_found", 2, 404, 5, "no such context of a box", ""},
 	NotFound:            {"not_found", 2, 404, 5, "no such route", "No such route"},
 	MethodNotAllowed:    {"method_not_allowed", 5, 405, 2, "a route that has no such method", "The route has no such method"},
 	AlreadyExists:       {"already_exists", 3, 409, 6, "the name is taken", ""},

@@ -7,10 +7,6 @@ import (
 	"sync"
 )
 
-// waiting is how many things wait in a feed until they are taken. Then its source
-// is not read.
-const waiting = 256
-
 // Feed has things of one kind, in their order. It is safe for concurrent use.
 type Feed[T any] struct {
 	things chan T
@@ -20,10 +16,14 @@ type Feed[T any] struct {
 	cut    func()
 }
 
-// New returns a feed of what read returns, until that fails. The error behind the
+// Small is how many things wait in a feed of small things, such as events.
+const Small = 256
+
+// New returns a feed of what read returns, until that fails. While waiting things wait
+// to be taken, read is not called. The error behind the
 // last thing is read's, io.EOF after a regular end. read is called in a goroutine,
 // and so is release when nothing more is read. cut makes a read that waits fail.
-func New[T any](read func() (T, error), cut, release func()) *Feed[T] {
+func New[T any](waiting int, read func() (T, error), cut, release func()) *Feed[T] {
 	f := &Feed[T]{things: make(chan T, waiting), stop: make(chan struct{}), cut: cut}
 	go f.run(read, release)
 	return f

@@ -13,7 +13,7 @@ import (
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	n, released := 0, make(chan struct{}, 1)
-	f := feed.New(func() (int, error) {
+	f := feed.New(feed.Small, func() (int, error) {
 		if n++; n > 1000 {
 			return 0, io.EOF
 		}
@@ -37,7 +37,7 @@ func TestFeed(t *testing.T) {
 func TestFeedWaits(t *testing.T) {
 	t.Parallel()
 	from := make(chan int)
-	f := feed.New(func() (int, error) {
+	f := feed.New(feed.Small, func() (int, error) {
 		if n, ok := <-from; ok {
 			return n, nil
 		}

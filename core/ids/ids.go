@@ -1,4 +1,4 @@
-// Package ids makes and checks the ids of boxes, execs and keys: a prefix that
+// Package ids makes and checks the ids of boxes, execs, keys and contexts: a prefix that
 // names the kind, and 20 random characters of lower-case base32 (RFC 4648),
 // which are 100 bits. Ids are names of files, cgroups and interfaces, so what
 // comes from outside must be checked with [Kind.Valid] before it is used.
@@ -14,9 +14,10 @@ type Kind string
 
 // The kinds of ids.
 const (
-	Box  Kind = "box_"
-	Exec Kind = "exec_"
-	Key  Kind = "key_"
+	Box     Kind = "box_"
+	Exec    Kind = "exec_"
+	Key     Kind = "key_"
+	Context Kind = "ctx_"
 )
 
 const (

@@ -11,7 +11,7 @@ func TestNew(t *testing.T) {
 	t.Parallel()
 	seen, letters := map[string]bool{}, map[rune]bool{}
 	for range 1000 {
-		for _, k := range []ids.Kind{ids.Box, ids.Exec, ids.Key} {
+		for _, k := range []ids.Kind{ids.Box, ids.Exec, ids.Key, ids.Context} {
 			id := k.New()
 			if seen[id] || !k.Valid(id) {
 				t.Fatalf("%q came twice (%v) or is not valid", id, seen[id])

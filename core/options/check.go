@@ -59,7 +59,7 @@ func (b Box) check(p *problems) {
 	b.checkLife(p)
 	p.text("user", b.User)
 	p.When(b.Hostname != "" && !validHostname(b.Hostname), "hostname", "value", "must be letters, digits and hyphens, with dots between them, at most 63")
-	p.env("env", b.Env)
+	p.env(b.Env)
 	p.atMost("volumes", len(b.Volumes), MaxVolumes)
 	for i, v := range b.Volumes {
 		at := fmt.Sprintf("volumes[%d].", i)
@@ -134,7 +134,7 @@ func (e Exec) check(p *problems) {
 
 // checkSettings checks everything but the command.
 func (e Exec) checkSettings(p *problems) {
-	p.env("env", e.Env)
+	p.env(e.Env)
 	p.absolute("working_dir", e.WorkingDir)
 	p.text("user", e.User)
 	p.Within("cols", e.Cols, 0, maxPort)
@@ -189,7 +189,8 @@ func (p *problems) command(cmd []string) {
 	p.When(size > MaxCmdBytes, "cmd", "size", "has %d bytes and may have at most %d", size, MaxCmdBytes)
 }
 
-func (p *problems) env(field string, env map[string]string) {
+func (p *problems) env(env map[string]string) {
+	const field = "env"
 	p.atMost(field, len(env), MaxEnvPairs)
 	size := 0
 	for name, value := range env {

@@ -204,6 +204,32 @@ inline constexpr std::string_view stopped = "stopped";
 inline constexpr std::string_view failed = "failed";
 }  // namespace box_status
 
+/* Language is a language that code in a box can have (contract, section 3). */
+namespace language {
+inline constexpr std::string_view python = "python";
+inline constexpr std::string_view javascript = "javascript";
+inline constexpr std::string_view bash = "bash";
+}  // namespace language
+
+/* CodeEventType is what an event of a run of code tells. */
+namespace code_event_type {
+inline constexpr std::string_view start = "start";
+inline constexpr std::string_view stdout = "stdout";
+inline constexpr std::string_view stderr = "stderr";
+inline constexpr std::string_view result = "result";
+inline constexpr std::string_view error = "error";
+inline constexpr std::string_view end = "end";
+}  // namespace code_event_type
+
+/* CodeStatus is how a run of code ended. */
+namespace code_status {
+inline constexpr std::string_view succeeded = "succeeded";
+inline constexpr std::string_view failed = "failed"; /* an error says why */
+inline constexpr std::string_view interrupted = "interrupted"; /* by request */
+inline constexpr std::string_view timed_out = "timed_out";
+inline constexpr std::string_view lost = "lost"; /* the process of its context has ended */
+}  // namespace code_status
+
 /* The names of an exec's streams. */
 namespace stream {
 inline constexpr std::string_view stdout = "stdout";

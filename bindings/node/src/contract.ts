@@ -10,6 +10,29 @@ export type BoxStatus =
   | "stopped"
   | "failed";
 
+/** Language is a language that code in a box can have (contract, section 3). */
+export type Language =
+  | "python"
+  | "javascript"
+  | "bash";
+
+/** CodeEventType is what an event of a run of code tells. */
+export type CodeEventType =
+  | "start"
+  | "stdout"
+  | "stderr"
+  | "result"
+  | "error"
+  | "end";
+
+/** CodeStatus is how a run of code ended. */
+export type CodeStatus =
+  | "succeeded"
+  | "failed" // an error says why
+  | "interrupted" // by request
+  | "timed_out"
+  | "lost"; // the process of its context has ended
+
 /** The names of an exec's streams. */
 export type Stream =
   | "stdout"
@@ -189,6 +212,83 @@ export interface Uploaded {
   dest: string;
   /** bytes of the file, or of the tar's files together */
   size: number;
+}
+
+/** CodeContext is a process of a box that runs code piece by piece, and keeps what the code has defined. */
+export interface CodeContext {
+  id: string;
+  box_id: string;
+  /** of its process; a restart gives it another one */
+  exec_id: string;
+  language: Language;
+  /** where it began */
+  working_dir: string;
+  user: string;
+  /** or restarted */
+  created_at: string;
+}
+
+/** CodeEvent is one event of a run of code. Only the members of its type are set. */
+export interface CodeEvent {
+  type: CodeEventType;
+  /** Of a start. Fresh says that the context was made for this run. */
+  context_id?: string;
+  /** from 1 on, since the context was made or restarted */
+  execution_count?: number;
+  fresh?: boolean;
+  /** of stdout and stderr; U+FFFD stands for each byte that is not UTF-8 */
+  text?: string;
+  result?: CodeResult | null;
+  error?: CodeError | null;
+  /** Of an end. Restarted says that the context has begun anew: its process has ended, and all that code had defined in it is lost. */
+  status?: CodeStatus;
+  duration_ms?: number | null;
+  restarted?: boolean;
+}
+
+/** CodeResult is a value that code has shown, in all the forms that it has. */
+export interface CodeResult {
+  /** the value of the last expression */
+  is_main: boolean;
+  text?: string | null;
+  html?: string | null;
+  markdown?: string | null;
+  svg?: string | null;
+  /** base64 */
+  png?: string | null;
+  /** base64 */
+  jpeg?: string | null;
+  /** base64 */
+  pdf?: string | null;
+  latex?: string | null;
+  json?: RawMessage;
+  javascript?: string | null;
+  table?: CodeTable | null;
+  /** other media types */
+  extra?: Record<string, RawMessage>;
+}
+
+/** CodeTable is a data frame. */
+export interface CodeTable {
+  columns: CodeColumn[];
+  /** the first of them */
+  rows: RawMessage[][];
+  /** that the data frame has */
+  total_rows: number;
+}
+
+/** CodeColumn is a column of a table. */
+export interface CodeColumn {
+  name: string;
+  /** as the language names it */
+  type: string;
+}
+
+/** CodeError is the error that code ended with. */
+export interface CodeError {
+  name: string;
+  value: string;
+  traceback: string;
 }
 
 /** Log is output of a command. */
@@ -649,6 +749,7 @@ export const kinds = {
   file_not_found: 2, // no such file in the box
   image_not_found: 2, // no such image in the store
   key_not_found: 2, // no such API key
+  context_not_found: 2, // no such context of a box
   not_found: 2, // no such route
   method_not_allowed: 5, // a route that has no such method
   already_exists: 3, // the name is taken

@@ -1,0 +1,386 @@
+package code_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/code"
+	"sandbox/core/enginetest/fake"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+	"sandbox/test/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// These tests run the real languages of this host on the engine that stands in for boxes.
+
+// newBox returns a box, whose contexts end with the test.
+func newBox(t *testing.T) *core.Box {
+	t.Helper()
+	r := core.New(core.Config{Engine: fake.NewEngine(t), Images: fake.Images{"debian": {Ref: "debian", ID: "sha256:1", Layers: []string{"/"}}}})
+	o := options.Defaults()
+	o.Image = "debian"
+	box, _, err := r.Create(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := box.Remove(context.Background(), true); err != nil && !fault.Is(err, fault.BoxNotFound) {
+			t.Error(err)
+		}
+	})
+	return box
+}
+
+// outcome is all that a run told.
+type outcome struct {
+	start, end     api.CodeEvent
+	stdout, stderr string
+	results        []api.CodeResult
+	err            *api.CodeError
+}
+
+// run runs code to its end.
+func run(t *testing.T, c *code.Contexts, box *core.Box, o options.Code) outcome {
+	t.Helper()
+	r, err := c.Run(t.Context(), box, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return finish(t, r)
+}
+
+// finish reads a run to its end, and wants its events to have their order.
+func finish(t *testing.T, r *code.Run) (all outcome) {
+	t.Helper()
+	defer r.Close()
+	for n := 0; ; n++ {
+		e, err := r.Next(t.Context())
+		if errors.Is(err, io.EOF) {
+			if all.end.Type == "" {
+				t.Fatal("the run has no end")
+			}
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (e.Type == api.CodeStart) != (n == 0) || all.end.Type != "" {
+			t.Fatalf("event %d is %+v", n, e)
+		}
+		all.note(e)
+	}
+}
+
+func (all *outcome) note(e api.CodeEvent) {
+	switch e.Type {
+	case api.CodeStart:
+		all.start = e
+	case api.CodeStdout:
+		all.stdout += e.Text
+	case api.CodeStderr:
+		all.stderr += e.Text
+	case api.CodeShown:
+		all.results = append(all.results, *e.Result)
+	case api.CodeRaised:
+		all.err = e.Error
+	case api.CodeEnd:
+		all.end = e
+	}
+}
+
+// texts returns the texts of the results; the main one begins with "=".
+func (all *outcome) texts() (texts []string) {
+	for _, r := range all.results {
+		text := "-"
+		if r.Text != nil {
+			text = *r.Text
+		}
+		if r.IsMain {
+			text = "=" + text
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// step is code for a context, and what it must tell.
+type step struct {
+	code           string
+	stdout, stderr string
+	results        string // texts, joined by ";"
+	err            string // "name: value"
+	trace          string // what the traceback must have, from its first line on
+}
+
+// steps runs one step after another in a context.
+func steps(t *testing.T, language api.Language, all []step) {
+	t.Helper()
+	box, c := newBox(t), code.New()
+	for i, s := range all {
+		got := run(t, c, box, options.Code{Code: s.code, Language: language})
+		err, trace := "", ""
+		if got.err != nil {
+			err, trace = got.err.Name+": "+got.err.Value, got.err.Traceback
+		}
+		if got.stdout != s.stdout || got.stderr != s.stderr || strings.Join(got.texts(), ";") != s.results || err != s.err {
+			t.Errorf("%s\nprinted %q and %q, showed %q, failed with %q\n%+v", s.code, got.stdout, got.stderr, got.texts(), err, s)
+		}
+		if !strings.HasPrefix(trace, s.trace) || strings.Contains(trace, "<kernel>") {
+			t.Errorf("%s: the traceback is\n%s", s.code, trace)
+		}
+		want := api.CodeSucceeded
+		if s.err != "" {
+			want = api.CodeFailed
+		}
+		if got.end.Status != want || got.start.ExecutionCount != i+1 || got.start.Fresh != (i == 0) || got.end.DurationMS == nil {
+			t.Errorf("%s: %+v, %+v", s.code, got.start, got.end)
+		}
+	}
+}
+
+// outcomes of runs that end in some way that is not their own.
+func wantEnd(t *testing.T, got outcome, status api.CodeStatus, restarted bool, err string) {
+	t.Helper()
+	text := ""
+	if got.err != nil {
+		text = got.err.Name + ": " + got.err.Value
+	}
+	if got.end.Status != status || got.end.Restarted != restarted || !strings.Contains(text, err) {
+		t.Errorf("the run ended with %+v and the error %q; want %s, %v, %q", got.end, text, status, restarted, err)
+	}
+}
+
+// A run that is interrupted keeps what was defined before.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	for language, tt := range interrupted {
+		t.Run(string(language), func(t *testing.T) {
+			t.Parallel()
+			box, c := newBox(t), code.New()
+			run(t, c, box, options.Code{Code: tt.before, Language: language})
+			for _, endless := range tt.endless {
+				r, err := c.Run(t.Context(), box, options.Code{Code: endless, Language: language})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got outcome
+				for got.stdout != "on\n" {
+					e, err := r.Next(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					got.note(e)
+				}
+				if _, err := c.Interrupt(t.Context(), box, string(language)); err != nil {
+					t.Fatal(err)
+				}
+				for err == nil {
+					var e api.CodeEvent
+					e, err = r.Next(t.Context())
+					got.note(e)
+				}
+				_ = r.Close()
+				wantEnd(t, got, api.CodeInterrupted, false, tt.err)
+				got = run(t, c, box, options.Code{Code: tt.after, Language: language})
+				if got.stdout != "kept\n" || got.end.Status != api.CodeSucceeded {
+					t.Errorf("after %s: %+v", endless, got)
+				}
+			}
+		})
+	}
+}
+
+// Code that does not end in its time is interrupted, and killed if that does not help.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	run(t, c, box, options.Code{Code: "x = 1"})
+	got := run(t, c, box, options.Code{Code: "while True: pass", Timeout: 100 * time.Millisecond})
+	wantEnd(t, got, api.CodeTimedOut, false, "KeyboardInterrupt")
+	got = run(t, c, box, options.Code{Code: "x"})
+	if strings.Join(got.texts(), "") != "=1" || got.start.Fresh {
+		t.Errorf("after a timeout: %+v", got)
+	}
+	got = run(t, c, box, options.Code{Timeout: 100 * time.Millisecond, Code: `
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+if os.fork() == 0:
+    while True: pass
+while True: pass`})
+	wantEnd(t, got, api.CodeTimedOut, true, "ContextLost: the code did not end within 2s of being interrupted")
+	got = run(t, c, box, options.Code{Code: "x"})
+	if got.start.ExecutionCount != 1 {
+		t.Errorf("after a kill: %+v", got.start)
+	}
+	wantEnd(t, got, api.CodeFailed, false, "NameError")
+}
+
+// What takes the process of a context away costs its state and nothing else.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	for source, err := range map[string]string{
+		"import os; os.kill(os.getpid(), 9)": "ended by signal 9 (SIGKILL)",
+		"import os; os._exit(7)":             "ended with exit code 7",
+		"import os; os.closerange(0, 1000)":  "ended with exit code",
+		"import os, sys\nfor i in range(100):\n  os.write(i, b'\\x1e' + sys.modules['__main__'].__dict__.get('nonce', b'none')) if i in (1, 2) else None\nos._exit(0)": "ended with exit code 0",
+	} {
+		run(t, c, box, options.Code{Code: "import os; kept = 1; print('before')"})
+		wantEnd(t, run(t, c, box, options.Code{Code: source}), api.CodeLost, true, err)
+		got := run(t, c, box, options.Code{Code: "print('kept' in globals())"})
+		if got.stdout != "False\n" || got.start.ExecutionCount != 1 {
+			t.Errorf("after %q: %+v", source, got)
+		}
+	}
+}
+
+// Whoever leaves a run interrupts it, and the next one finds the context as it was.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	run(t, c, box, options.Code{Code: "x = 1"})
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := c.Run(ctx, box, options.Code{Code: "while True: print('x' * 10000)"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	_ = r.Close()
+	if got := run(t, c, box, options.Code{Code: "x"}); strings.Join(got.texts(), "") != "=1" || got.stdout != "" {
+		t.Errorf("after a run that was left: %v, %d bytes", got.texts(), len(got.stdout))
+	}
+	if _, err := c.Run(ctx, box, options.Code{Code: "x"}); !fault.Is(err, fault.Canceled) {
+		t.Errorf("a run that nobody waits for: %v", err)
+	}
+}
+
+// Runs in one context wait for each other, and those in two don't.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	first, err := c.Run(t.Context(), box, options.Code{Code: "import time; time.sleep(0.3); x = 5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := c.Create(t.Context(), box, options.CodeContext{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := run(t, c, box, options.Code{Code: "'x' in globals()", Context: other.ID})
+	if strings.Join(beside.texts(), "") != "=False" || beside.start.Fresh || beside.start.ContextID != other.ID || beside.start.ExecutionCount != 1 {
+		t.Errorf("beside: %+v", beside)
+	}
+	if _, err := code.New().Run(t.Context(), box, options.Code{Code: "x"}); !fault.Is(err, fault.InvalidState) {
+		t.Errorf("by another program: %v", err)
+	}
+	second := make(chan outcome)
+	go func() { second <- run(t, c, box, options.Code{Code: "x"}) }()
+	finish(t, first)
+	if got := <-second; strings.Join(got.texts(), "") != "=5" {
+		t.Errorf("the run behind it: %+v", got)
+	}
+}
+
+// Contexts are found by every program of the home, restarted, and removed.
+func TestContexts(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	made, err := c.Create(t.Context(), box, options.CodeContext{WorkingDir: "/tmp", Env: map[string]string{"A": "a b=c"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	show := options.Code{Code: "import os; seen = 'seen' in globals(); print(os.getcwd(), os.environ['A'], seen)", Context: made.ID}
+	if got := run(t, c, box, show); got.stdout != "/tmp a b=c False\n" {
+		t.Errorf("%+v", got)
+	}
+	later := code.New() // of another program, or after a restart of this one
+	if got := run(t, later, box, show); got.stdout != "/tmp a b=c True\n" || got.start.ExecutionCount != 2 {
+		t.Errorf("%+v", got)
+	}
+	again, err := later.Restart(t.Context(), box, made.ID)
+	if err != nil || again.ExecID == made.ExecID || again.ID != made.ID {
+		t.Errorf("restarted: %+v, %v", again, err)
+	}
+	if got := run(t, c, box, show); got.stdout != "/tmp a b=c False\n" || got.start.ExecutionCount != 1 {
+		t.Errorf("after a restart: %+v", got)
+	}
+	all, err := c.List(t.Context(), box)
+	if err != nil || len(all) != 1 || all[0] != again {
+		t.Errorf("the list has %+v, %v; want %+v", all, err, again)
+	}
+	if err := c.Remove(t.Context(), box, made.ID); err != nil {
+		t.Error(err)
+	}
+	_, err = c.Get(t.Context(), box, made.ID)
+	_, running := c.Run(t.Context(), box, show)
+	_, interrupting := c.Interrupt(t.Context(), box, made.ID)
+	_, restarting := c.Restart(t.Context(), box, made.ID)
+	for _, err := range []error{err, running, interrupting, restarting, c.Remove(t.Context(), box, made.ID)} {
+		if !fault.Is(err, fault.ContextNotFound) {
+			t.Errorf("a removed context: %v", err)
+		}
+	}
+}
+
+// A run that its context is taken from says so, and nothing is started anew.
+func TestRemoveRunning(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	r, err := c.Run(t.Context(), box, options.Code{Code: "while True: pass"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Remove(t.Context(), box, "python"); err != nil {
+		t.Error(err)
+	}
+	wantEnd(t, finish(t, r), api.CodeLost, false, "the context was removed or restarted")
+	if all, err := c.List(t.Context(), box); err != nil || len(all) != 0 {
+		t.Errorf("left: %+v, %v", all, err)
+	}
+	if got := run(t, c, box, options.Code{Code: "1"}); !got.start.Fresh {
+		t.Errorf("the next run: %+v", got.start)
+	}
+}
+
+// The end of a box ends its runs.
+func TestBoxStops(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	r, err := c.Run(t.Context(), box, options.Code{Code: "while True: pass"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.Stop(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	wantEnd(t, finish(t, r), api.CodeLost, false, "was ended with its box")
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	for want, o := range map[fault.Kind][]options.Code{
+		fault.InvalidArgument: {
+			{Code: "a\x00b"}, {Language: "cobol"}, {Context: "../x"}, {Context: "python", Language: api.Bash}, {Env: map[string]string{"A=B": ""}},
+		},
+		fault.ContextNotFound: {{Context: "ctx_aaaaaaaaaaaaaaaaaaaa"}},
+	} {
+		for _, o := range o {
+			if _, err := c.Run(t.Context(), box, o); !fault.Is(err, want) {
+				t.Errorf("%+v: %v, want %v", o, err, want)
+			}
+		}
+	}
+	_, err := c.Create(t.Context(), box, options.CodeContext{Env: map[string]string{"PATH": "/nowhere"}})
+	if !fault.Is(err, fault.Execution) || !strings.Contains(err.Error(), "python3") {
+		t.Errorf("without the language: %v", err)
+	}
+}

@@ -1,0 +1,102 @@
+package code
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/api"
+)
+
+// This file ends code that is not wanted any more.
+
+// leave interrupts the code because nobody wants its result. It may be called at any time.
+func (r *runner) leave() { r.stop(api.CodeInterrupted) }
+
+// stop interrupts the code, and kills it if it does not end.
+func (r *runner) stop(why api.CodeStatus) {
+	r.mu.Lock()
+	stopped := r.over || r.stopping != ""
+	if !stopped {
+		r.stopping = why
+	}
+	r.mu.Unlock()
+	if stopped {
+		return
+	}
+	r.after(grace, r.kill) // first, so that it ends even where it can't be interrupted
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	_, _ = r.box.Interrupt(ctx, r.kernel.ID())
+}
+
+// kill ends all processes of the context.
+func (r *runner) kill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over || r.killed {
+		return
+	}
+	r.killed = true
+	_ = r.kernel.Signal(context.Background(), int(unix.SIGKILL)) // if it has ended, its reader is told
+	_ = r.kernel.HangUp(context.Background(), 0)
+	r.timers = append(r.timers, time.AfterFunc(dying, r.abandon))
+}
+
+// after calls do after d, unless the run is over by then.
+func (r *runner) after(d time.Duration, do func()) *time.Timer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := time.AfterFunc(d, do)
+	if r.over {
+		t.Stop()
+	}
+	r.timers = append(r.timers, t)
+	return t
+}
+
+// why returns why the code is being stopped, or "".
+func (r *runner) why() api.CodeStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopping
+}
+
+// stopped notes that nothing is left to stop, and returns why the code was stopped.
+func (r *runner) stopped() api.CodeStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	for _, t := range r.timers {
+		t.Stop()
+	}
+	return r.stopping
+}
+
+// close ends the use of the context: code that still runs is stopped and waited for, and
+// what it prints is dropped.
+func (r *runner) close() {
+	defer r.abandon()
+	if r.reader != nil {
+		if !r.told && r.exit == nil {
+			r.leave()
+		}
+		for !r.told {
+			if _, err := r.next(); err != nil {
+				break
+			}
+		}
+		r.reader.Close()
+	}
+	r.stopped()
+	if in := r.kernel.Stdin(); in != nil {
+		_ = in.SetWriteDeadline(time.Unix(1, 0))
+	}
+	<-r.written
+	if r.exit != nil {
+		_ = r.kernel.Close()
+		return
+	}
+	_ = r.kernel.Detach()
+}
