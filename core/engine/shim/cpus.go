@@ -10,28 +10,35 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 	"sandbox/core/ids"
 )
 
-// pickCPUs returns n of the host's CPUs for a box, as a list in the kernel's
+// cpuUse knows which CPUs the boxes of the host are bound to. The zero value is ready
+// to use.
+type cpuUse struct {
+	mu    sync.Mutex
+	lists map[string][]int // by the name of a box's group
+}
+
+// pick returns n of the host's CPUs for a box, as a list in the kernel's
 // notation. It picks those that the fewest boxes use, counting the boxes of all
 // homes. Programs that count CPUs in the box (nproc, runtimes that make threads)
 // then count those that the box may use. It returns "" when n covers all of
 // the CPUs, and when the kernel can't bind a group to CPUs.
-func pickCPUs(n int) string {
+func (u *cpuUse) pick(n int) string {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil || n >= set.Count() || !hasCpusets() {
 		return ""
 	}
-	boxes := map[int]int{} // by CPU
-	for _, list := range cpuLists() {
-		for _, cpu := range parseCPUs(list) {
-			boxes[cpu]++
-		}
+	parent := groups("").dir("cpuset")
+	if cgroups.IsCgroup2UnifiedMode() {
+		parent = groups("").unified()
 	}
+	boxes := u.count(parent)
 	var cpus []int
 	for cpu := range len(set) * strconv.IntSize {
 		if set.IsSet(cpu) {
@@ -57,24 +64,38 @@ func hasCpusets() bool {
 	return exists(filepath.Join(groupRoot(), "cpuset", "cpuset.cpus"))
 }
 
-// cpuLists returns the CPU list of each box on the host, of all homes. It takes three
-// system calls for each, as there may be thousands of them.
-func cpuLists() []string {
-	parent := groups("").dir("cpuset")
-	if cgroups.IsCgroup2UnifiedMode() {
-		parent = groups("").unified()
-	}
+// forget drops what is known of a group that is removed: one with its name may come.
+func (u *cpuUse) forget(slot string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.lists, slot)
+}
+
+// count returns how many boxes of the host, of all homes, are bound to each CPU. Their
+// groups are in parent. The list of a group never changes once it is set, so that of
+// each is read once: there may be thousands of them. A box of another home that was
+// started again may count for the CPUs that it had before.
+func (u *cpuUse) count(parent string) map[int]int {
 	entries, _ := os.ReadDir(parent) // without it nothing is known of other boxes
-	var lists []string
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	lists, boxes := make(map[string][]int, len(entries)), map[int]int{}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), string(ids.Box)) {
 			continue
 		}
-		if text, err := readShort(filepath.Join(parent, e.Name(), "cpuset.cpus")); err == nil {
-			lists = append(lists, strings.TrimSpace(text))
+		cpus := u.lists[e.Name()]
+		if cpus == nil {
+			text, _ := readShort(filepath.Join(parent, e.Name(), "cpuset.cpus")) // without it the box has just gone
+			cpus = parseCPUs(strings.TrimSpace(text))
+		}
+		lists[e.Name()] = cpus // nil as long as the list is not set
+		for _, cpu := range cpus {
+			boxes[cpu]++
 		}
 	}
-	return lists
+	u.lists = lists
+	return boxes
 }
 
 // readShort returns the text of a file of the kernel's that has a page at most.

@@ -1,9 +1,47 @@
 package shim
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
+
+// A list that is not set yet is read again, one that is set is not, and one whose
+// group was removed counts no more.
+func TestCPUUse(t *testing.T) {
+	t.Parallel()
+	var use cpuUse
+	parent := t.TempDir()
+	set := func(slot, list string) {
+		if err := os.MkdirAll(filepath.Join(parent, slot), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(parent, slot, "cpuset.cpus"), []byte(list+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counts := func(when string, want map[int]int) {
+		if got := use.count(parent); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	counts("no boxes", map[int]int{})
+	set("box_a", "0-1")
+	set("box_b", "")
+	set("other", "5")
+	counts("one list is set", map[int]int{0: 1, 1: 1})
+	set("box_a", "3") // as no kernel does
+	set("box_b", "1")
+	counts("both are set", map[int]int{0: 1, 1: 2})
+	use.forget("box_a")
+	counts("forgotten", map[int]int{1: 1, 3: 1})
+	if err := os.RemoveAll(filepath.Join(parent, "box_b")); err != nil {
+		t.Fatal(err)
+	}
+	counts("one has gone", map[int]int{3: 1})
+}
 
 func TestParseCPUs(t *testing.T) {
 	t.Parallel()

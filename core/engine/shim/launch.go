@@ -36,6 +36,7 @@ type launcher struct {
 	state   string   // libcontainer's directory
 	program *os.File // sandbox-init
 	network *network.Host
+	cpus    *cpuUse
 	unclean *sync.Map // by slot, the boxes of which something could not be removed
 	log     *slog.Logger
 }
@@ -149,7 +150,7 @@ func (l launcher) mountRoot(t *tree, b record.Box, ids *os.File) error {
 // its root file system is mounted. It works on a thread of its own, which ends
 // afterwards; groups.enter says why.
 func (l launcher) run(b record.Box, root string, control *os.File, mounted <-chan error) (f *life, err error) {
-	c, err := config(b, root)
+	c, err := config(b, root, l.cpus.pick(b.Options.CPUs))
 	if err != nil {
 		<-mounted //nolint:errcheck // its failure would say less
 		return nil, err
@@ -333,6 +334,7 @@ func (l launcher) cleanUp(f *life) {
 // clean removes the groups of a slot and libcontainer's state directory of it. What
 // can't be removed now, for want of descriptors, the next sweep removes.
 func (l launcher) clean(slot string) {
+	l.cpus.forget(slot)
 	err := errors.Join(groups(slot).remove(), os.RemoveAll(filepath.Join(l.state, slot)))
 	if err == nil {
 		l.unclean.Delete(slot)

@@ -17,7 +17,7 @@ func TestSettings(t *testing.T) {
 	b := record.Box{UIDBase: firstID}
 	b.ID = "box_settings"
 	b.Options = options.Box{CPUs: 1, MemoryMiB: 64, Processes: 9}
-	c, err := config(b, "/")
+	c, err := config(b, "/", "")
 	if err != nil {
 		t.Fatal(err)
 	}

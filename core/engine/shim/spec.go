@@ -19,9 +19,8 @@ const (
 	initMemory    = 16 << 20 // bytes
 )
 
-// config returns libcontainer's configuration of a box.
-func config(b record.Box, root string) (*configs.Config, error) {
-	cpus := pickCPUs(b.Options.CPUs)
+// config returns libcontainer's configuration of a box that is bound to cpus; "" for all.
+func config(b record.Box, root, cpus string) (*configs.Config, error) {
 	mounts, err := mounts(cpus)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package shim
 /*
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,14 +13,16 @@ package shim
 
 // hold keeps a user namespace alive until it is killed, or its parent is. It
 // shares the parent's memory, so that making it copies nothing, and must not
-// touch it: it has a stack of its own and only makes system calls. It has
-// copies of all descriptors, and closes them: with the lock and the connections
-// open, a killed shim would look alive.
+// touch it: it has a stack of its own and only makes system calls. It begins with
+// the parent's own table of descriptors, of which there may be thousands, and
+// takes an empty one instead: with the lock and the connections open, a killed
+// shim would look alive. Where it can't, it ends.
 static int hold(void *parent) {
 	syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (syscall(SYS_getppid) != (long)parent) // it was killed just before
 		syscall(SYS_exit_group, 0);
-	syscall(SYS_close_range, 0, ~0U, 0);
+	if (syscall(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE))
+		syscall(SYS_exit_group, 0);
 	for (;;)
 		syscall(SYS_ppoll, 0, 0, 0, 0, 0);
 	return 0;
@@ -31,7 +34,7 @@ static int new_user_namespace(char *stack_end) {
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int pid = clone(hold, stack_end, CLONE_VM | CLONE_NEWUSER | SIGCHLD, (void *)(long)getpid());
+	int pid = clone(hold, stack_end, CLONE_VM | CLONE_FILES | CLONE_NEWUSER | SIGCHLD, (void *)(long)getpid());
 	int err = errno;
 	pthread_sigmask(SIG_SETMASK, &old, 0);
 	return pid < 0 ? -err : pid;

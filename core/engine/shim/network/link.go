@@ -101,7 +101,7 @@ func (b *Box) connect(pid, number int) (netip.Addr, error) {
 
 func makePair(h *netlink.Handle, name string, ns netns.NsHandle, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU, attrs.HardwareAddr, attrs.Flags = name, mtu, hostMAC, net.FlagUp
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = name, mtu, hostMAC
 	pair := netlink.NewVeth(attrs)
 	pair.PeerName, pair.PeerHardwareAddr, pair.PeerNamespace = inside, boxMAC, netlink.NsFd(ns)
 	return h.LinkAdd(pair)
@@ -127,12 +127,13 @@ func (b *Box) configure(ns netns.NsHandle, n int) error {
 		return err
 	}
 	// This comes before the box can send, so that the host never hears what
-	// the box says about addresses.
+	// the box says about addresses. The host's end comes up last: when an end comes up
+	// whose peer is down, the kernel walks all routes of the network that it is in.
 	if err := deafen(host, b.index); err != nil {
 		return err
 	}
-	if err := box.LinkSetUp(inner); err != nil {
-		return err
+	if err := errors.Join(box.LinkSetUp(inner), host.LinkSetUp(outer)); err != nil {
+		return fmt.Errorf("set the pair up: %w", err)
 	}
 	for _, pool := range b.host.shared.pools() {
 		gate, own := gateway(pool), address(pool, n)
