@@ -177,6 +177,9 @@ type Upload struct {
 	// User is the user whose rights count and who owns what is made, as in
 	// [options.Exec]; "" for the box's root.
 	User string `json:"user,omitempty"`
+	// Owner is the name of a user who owns what is made where User is the box's
+	// root, which can give files away; "" for User. It has no effect on a tar.
+	Owner string `json:"owner,omitempty"`
 }
 
 // Download is a file that streams out of a box. One goroutine reads it, and it

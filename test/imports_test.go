@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"examples_go":      {"core/local", "core/options"},
 	"hostcopy":         {"api", "core", "core/fault"},
 	"httpd":            {"api", "auth", "console", "core", "core/code", "core/document", "core/fault", "core/hostpath", "core/ids", "core/image", "core/options", "core/store", "docs", "httpd/proxy", "httpd/reference", "logs", "logs/ingest", "mcp", "spool"},
-	"httpd/e2b":        {"api", "auth", "core", "core/document", "core/fault", "core/ids", "core/options", "httpd/e2b/protocol", "spool"},
+	"httpd/e2b":        {"api", "auth", "core", "core/document", "core/fault", "core/ids", "core/options", "httpd/e2b/protocol", "httpd/proxy", "spool"},
 	"httpd/proxy":      {"core/fault"},
 	"httpd/reference":  {},
 	"logs":             {"core/document", "core/fault", "logs/clickhouse", "logs/sql"},

@@ -30,7 +30,7 @@ func (c *Client) MakeDirectory(ctx context.Context, id string, o options.MakeDir
 	if err := o.Check(); err != nil {
 		return api.MadeDirectory{}, err
 	}
-	file, done, err := c.operateOnOne(ctx, id, o.User, wire.Move{Operation: wire.MakeDirectory, Path: o.Path, Mode: o.Mode}, o.Path)
+	file, done, err := c.operateOnOne(ctx, id, o.User, wire.Move{Operation: wire.MakeDirectory, Path: o.Path, Mode: o.Mode, Owner: o.Owner}, o.Path)
 	return api.MadeDirectory{File: file, Created: done.Created}, err
 }
 

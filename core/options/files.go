@@ -40,6 +40,9 @@ type MakeDirectory struct {
 	Path string
 	Mode *int // permission bits of the last directory, if it is made; nil means 0755
 	User string
+	// Owner is the name of a user who owns what is made where User is the box's
+	// root; "" for User.
+	Owner string
 }
 
 // MoveFile says which file gets which path.
@@ -99,6 +102,7 @@ func (o MakeDirectory) Check() error {
 	p.filePath("path", o.Path)
 	p.When(o.Mode != nil && (*o.Mode < 0 || *o.Mode > 0o7777), "mode", "range", "must be octal permission bits, from 0 to 7777")
 	p.text("user", o.User)
+	p.text("owner", o.Owner)
 	return p.Err(fault.InvalidArgument)
 }
 

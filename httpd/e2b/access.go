@@ -88,7 +88,22 @@ func (s *Server) enter(r *http.Request) (*core.Box, error) {
 	if !s.admits(r, id) {
 		return nil, fault.New(fault.Unauthenticated, "the request has no valid token of sandbox %s", id)
 	}
-	return s.running(r.Context(), id)
+	if r.URL.Path == healthPath { // who asks whether a box runs does not want it to
+		return s.running(r.Context(), id)
+	}
+	return s.awake(r.Context(), id)
+}
+
+// awake returns a box that runs, and resumes a paused one whose client wanted requests
+// to do so. Errors: those of running.
+func (s *Server) awake(ctx context.Context, id string) (*core.Box, error) {
+	rec, err := s.Runtime.Find(ctx, id)
+	if err == nil && rec.Status == api.Paused && rec.Options.Labels[resumeLabel] == byRequest {
+		if _, err := s.resume(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	return s.running(ctx, id)
 }
 
 // boxOf returns the id of the box that a request is for: by its header, or by its

@@ -44,6 +44,7 @@ type network struct {
 	Proxy      jsontext.Value `json:"egressProxy"`
 	Rules      jsontext.Value `json:"rules"`
 	MaskHost   string         `json:"maskRequestHost"`
+	Public     *bool          `json:"allowPublicTraffic"`
 }
 
 const (
@@ -81,8 +82,6 @@ func (n newSandbox) refuseAbsent() error {
 		return absence("boxes have no workload identities")
 	case len(n.Volumes) > 0:
 		return absence("E2B's volumes are not here: boxes made through the native API have host directories as volumes")
-	case n.AutoResume.Enabled:
-		return absence("a paused box is not resumed by requests: Sandbox.connect resumes it")
 	case n.PauseMode != nil && !*n.PauseMode:
 		return absence("a pause keeps the memory where it is")
 	case n.Network != nil:
@@ -110,7 +109,7 @@ func given(v jsontext.Value) bool {
 // options returns the options of the box that is asked for. Errors: InvalidArgument.
 func (s *Server) options(n newSandbox) (options.Box, error) {
 	o := options.Defaults()
-	o.Image, o.Labels, o.Env, o.AutoRemove = s.image(n.Template), n.Metadata, n.Env, false
+	o.Image, o.Labels, o.Env, o.AutoRemove = s.image(n.Template), n.labels(), n.Env, false
 	o.TTLSeconds, o.OnExpiry = defaultTimeout, *expiry(n.AutoPause)
 	if n.Timeout != nil {
 		o.TTLSeconds = *n.Timeout

@@ -22,7 +22,7 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, box *core.Box)
 	if err != nil {
 		return err
 	}
-	file, err := box.Download(r.Context(), options.Download{Path: user.under(r.URL.Query().Get("path")), User: user.name})
+	file, err := box.Download(r.Context(), options.Download{Path: user.under(r.URL.Query().Get("path"))})
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (f *writing) file(name string, in io.Reader) error {
 	if name == "" {
 		return fault.New(fault.InvalidArgument, "the request names no path")
 	}
-	made, err := f.box.Upload(f.r.Context(), core.Upload{Dest: f.user.under(name), User: f.user.name}, body{in})
+	made, err := f.box.Upload(f.r.Context(), core.Upload{Dest: f.user.under(name), Owner: f.user.name}, body{in})
 	if err != nil {
 		return err
 	}

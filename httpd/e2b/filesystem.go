@@ -13,7 +13,9 @@ import (
 	"sandbox/httpd/e2b/protocol"
 )
 
-// at returns the user of a call, and a path of its as the box knows it.
+// at returns the user of a call, and a path of its as the box knows it. As with E2B,
+// files are worked on with the rights of root: the user says what a relative path is
+// below, and who owns what is made.
 func (s *Server) at(ctx context.Context, name string) (visit, account, string, error) {
 	v := visitOf(ctx)
 	user, err := s.account(ctx, v.box, named(v.header, ""))
@@ -21,11 +23,11 @@ func (s *Server) at(ctx context.Context, name string) (visit, account, string, e
 }
 
 func (s *Server) statFile(ctx context.Context, q *connect.Request[protocol.StatRequest]) (*protocol.StatResponse, error) {
-	v, user, name, err := s.at(ctx, q.Msg.GetPath())
+	v, _, name, err := s.at(ctx, q.Msg.GetPath())
 	if err != nil {
 		return nil, err
 	}
-	file, err := v.box.StatFile(ctx, options.StatFile{Path: name, User: user.name})
+	file, err := v.box.StatFile(ctx, options.StatFile{Path: name})
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +40,7 @@ func (s *Server) makeDirectory(ctx context.Context, q *connect.Request[protocol.
 	if err != nil {
 		return nil, err
 	}
-	made, err := v.box.MakeDirectory(ctx, options.MakeDirectory{Path: name, User: user.name})
+	made, err := v.box.MakeDirectory(ctx, options.MakeDirectory{Path: name, Owner: user.name})
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +56,10 @@ func (s *Server) moveFile(ctx context.Context, q *connect.Request[protocol.MoveR
 	if err != nil {
 		return nil, err
 	}
-	o := options.MoveFile{From: from, To: user.under(q.Msg.GetDestination()), User: user.name}
+	o := options.MoveFile{From: from, To: user.under(q.Msg.GetDestination())}
 	file, err := v.box.MoveFile(ctx, o)
 	if fault.Is(err, fault.FileNotFound) {
-		if _, made := v.box.MakeDirectory(ctx, options.MakeDirectory{Path: path.Dir(o.To), User: user.name}); made == nil {
+		if _, made := v.box.MakeDirectory(ctx, options.MakeDirectory{Path: path.Dir(o.To), Owner: user.name}); made == nil {
 			file, err = v.box.MoveFile(ctx, o)
 		}
 	}
@@ -69,14 +71,14 @@ func (s *Server) moveFile(ctx context.Context, q *connect.Request[protocol.MoveR
 
 // listDirectory lists a directory to a depth, all of it at once.
 func (s *Server) listDirectory(ctx context.Context, q *connect.Request[protocol.ListDirRequest]) (*protocol.ListDirResponse, error) {
-	v, user, name, err := s.at(ctx, q.Msg.GetPath())
+	v, _, name, err := s.at(ctx, q.Msg.GetPath())
 	if err != nil {
 		return nil, err
 	}
 	if q.Msg.GetDepth() > options.MaxDepth {
 		return nil, fault.New(fault.InvalidArgument, "the depth must be at most %d", options.MaxDepth)
 	}
-	o := options.ListFiles{Path: name, Depth: int(q.Msg.GetDepth()), User: user.name}
+	o := options.ListFiles{Path: name, Depth: int(q.Msg.GetDepth())}
 	var list protocol.ListDirResponse
 	for {
 		page, err := v.box.ListFiles(ctx, o)
@@ -102,11 +104,11 @@ const maxEntries = 100_000
 // removeFile removes a file, or a directory with all that is in it. One that is not
 // there is removed already.
 func (s *Server) removeFile(ctx context.Context, q *connect.Request[protocol.RemoveRequest]) (*protocol.RemoveResponse, error) {
-	v, user, name, err := s.at(ctx, q.Msg.GetPath())
+	v, _, name, err := s.at(ctx, q.Msg.GetPath())
 	if err != nil {
 		return nil, err
 	}
-	_, err = v.box.RemoveFile(ctx, options.RemoveFile{Path: name, Recursive: true, User: user.name})
+	_, err = v.box.RemoveFile(ctx, options.RemoveFile{Path: name, Recursive: true})
 	if fault.Is(err, fault.FileNotFound) {
 		err = nil
 	}

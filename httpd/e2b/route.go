@@ -73,7 +73,7 @@ func (s *Server) control() map[string]plain {
 // boxed returns the plain routes of a box, for clients with its token.
 func (s *Server) boxed() map[string]inside {
 	return map[string]inside{
-		"GET /health": func(w http.ResponseWriter, _ *http.Request, _ *core.Box) error {
+		"GET " + healthPath: func(w http.ResponseWriter, _ *http.Request, _ *core.Box) error {
 			w.WriteHeader(http.StatusNoContent)
 			return nil
 		},
@@ -109,6 +109,9 @@ func (s *Server) calls() map[string]http.Handler {
 
 // streamInput is the path of the one call whose client sends a stream.
 const streamInput = "/process.Process/StreamInput"
+
+// healthPath is where SDKs ask whether a box runs.
+const healthPath = "/health"
 
 // add adds a call that has one answer.
 func add[Q, A any](calls map[string]http.Handler, path string, call func(context.Context, *connect.Request[Q]) (*A, error), with connect.HandlerOption) {

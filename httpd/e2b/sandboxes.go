@@ -60,7 +60,7 @@ var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 func describe(rec core.Record) described {
 	d := described{
 		TemplateID: rec.Options.Image, SandboxID: rec.ID, ClientID: clientID, Version: version,
-		StartedAt: rec.CreatedAt.UTC(), EndAt: never, State: rec.Status, Metadata: rec.Options.Labels,
+		StartedAt: rec.CreatedAt.UTC(), EndAt: never, State: rec.Status, Metadata: metadata(rec.Options.Labels),
 		CPUs: rec.Options.CPUs, MemoryMB: rec.Options.MemoryMiB, DiskMB: rec.Options.DiskSizeGB << 10,
 	}
 	if rec.StartedAt != nil {
@@ -68,9 +68,6 @@ func describe(rec core.Record) described {
 	}
 	if rec.ExpiresAt != nil {
 		d.EndAt = rec.ExpiresAt.UTC()
-	}
-	if d.Metadata == nil {
-		d.Metadata = map[string]string{}
 	}
 	return d
 }
@@ -96,7 +93,7 @@ func (s *Server) showBox(w http.ResponseWriter, r *http.Request) error {
 	}
 	d := detail{
 		described: describe(rec), AccessToken: s.token("access", rec.ID), Domain: s.Domain,
-		Internet: rec.Options.Network != options.NetworkNone, Lifecycle: lifecycle{OnTimeout: "kill"},
+		Internet: rec.Options.Network != options.NetworkNone, Lifecycle: lifecycle{OnTimeout: "kill", AutoResume: rec.Options.Labels[resumeLabel] == byRequest},
 	}
 	if rec.Options.OnExpiry == options.ExpiryPause {
 		d.Lifecycle.OnTimeout = "pause"

@@ -20,6 +20,7 @@ import (
 
 	"sandbox/auth"
 	"sandbox/core"
+	"sandbox/httpd/proxy"
 	"sandbox/spool"
 )
 
@@ -46,6 +47,7 @@ type Server struct {
 	http     *http.Server
 	accounts accounts
 	watchers watchers
+	proxy    *proxy.Proxy
 
 	// draining ends when the server begins to close: then streams must end, which
 	// would otherwise go on.
@@ -65,8 +67,9 @@ const (
 func New(c Config) *Server {
 	s := &Server{Config: c}
 	s.draining, s.drain = context.WithCancel(context.Background())
+	s.proxy = s.newProxy()
 	s.http = &http.Server{
-		Handler:           s.recovered(paced(s.handler())),
+		Handler:           s.recovered(s.hosts(paced(s.handler()))),
 		ReadHeaderTimeout: patience,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -104,6 +107,7 @@ func (s *Server) Close(ctx context.Context) error {
 		err = s.http.Close()
 	}
 	s.watchers.wait()
+	s.proxy.Close()
 	return err
 }
 

@@ -42,7 +42,7 @@ func (s *Server) enterBy(r *http.Request, operation string) (*core.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.running(r.Context(), id)
+	return s.awake(r.Context(), id)
 }
 
 // signer returns the id of the box whose token has made a signature. An SDK whose

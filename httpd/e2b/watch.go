@@ -19,22 +19,21 @@ import (
 type directory struct {
 	*core.FileWatch
 	box     *core.Box
-	user    string
 	path    string
 	entries bool // tell of each file what it is
 }
 
 // watched begins to watch a directory. The caller closes it; it also ends with ctx.
 func (s *Server) watched(ctx, watching context.Context, name string, recursive, entries bool) (*directory, error) {
-	v, user, name, err := s.at(ctx, name)
+	v, _, name, err := s.at(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	watch, err := v.box.WatchFiles(watching, options.WatchFiles{Path: name, Recursive: recursive, User: user.name})
+	watch, err := v.box.WatchFiles(watching, options.WatchFiles{Path: name, Recursive: recursive})
 	if err != nil {
 		return nil, err
 	}
-	return &directory{watch, v.box, user.name, strings.TrimSuffix(name, "/"), entries}, nil
+	return &directory{watch, v.box, strings.TrimSuffix(name, "/"), entries}, nil
 }
 
 // errOverflow tells that events were lost, for which the protocol has no event.
@@ -77,7 +76,7 @@ func (d *directory) event(ctx context.Context, name string, what protocol.EventT
 	if !d.entries {
 		return e
 	}
-	if file, err := d.box.StatFile(ctx, options.StatFile{Path: name, User: d.user}); err == nil {
+	if file, err := d.box.StatFile(ctx, options.StatFile{Path: name}); err == nil {
 		e.Entry = entry(file)
 	}
 	return e

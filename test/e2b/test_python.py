@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import http.client
 import os
 import pathlib
 import subprocess
@@ -124,6 +125,15 @@ class Boxes(unittest.TestCase):
         until(lambda: again.get_info().state == SandboxState.PAUSED)
         with self.assertRaises(e2b.SandboxException):
             again.pause(mode="filesystem")
+
+    def test_auto_resume(self):
+        sandbox = self.sandbox(lifecycle={"on_timeout": "pause", "auto_resume": True})
+        self.assertTrue(sandbox.get_info().lifecycle["auto_resume"])
+        sandbox.pause()
+        self.assertFalse(sandbox.is_running())
+        self.assertEqual(sandbox.get_info().state, SandboxState.PAUSED)
+        self.assertEqual(sandbox.commands.run("echo hi").stdout, "hi\n")
+        self.assertTrue(sandbox.is_running())
 
     def test_network(self):
         self.assertFalse(self.sandbox(allow_internet_access=False).get_info().allow_internet_access)
@@ -294,7 +304,13 @@ class Files(Inside):
         files.write("empty", "")
         self.assertEqual(files.read("empty"), "")
         files.write("/root/r", "root's", user="root")
-        self.assertEqual(files.read("/root/r", user="root"), "root's")
+        self.assertEqual((files.read("/root/r"), files.get_info("/root/r").owner), ("root's", "root"))
+        files.write("/srv/new/mine", "the user's")  # where only root may write
+        files.make_dir("/srv/new/deep/er")
+        for path in ("/srv/new", "/srv/new/mine", "/srv/new/deep", "/srv/new/deep/er"):
+            self.assertEqual((files.get_info(path).owner, files.get_info(path).group), ("user", "user"), path)
+        files.write("/root/r", "again")
+        self.assertEqual(files.get_info("/root/r").owner, "root")  # what is replaced keeps its owner
 
     def test_refused(self):
         files = self.box.files
@@ -309,10 +325,8 @@ class Files(Inside):
             files.list("/not/there")
         with self.assertRaises(e2b.InvalidArgumentException):
             files.read("/etc")
-        with self.assertRaises(e2b.SandboxException):
-            files.read("/root/.profile")  # it is root's
-        with self.assertRaises(e2b.SandboxException):
-            files.write("/root/x", "")
+        with self.assertRaises(e2b.InvalidArgumentException):
+            files.write("x", "", user="nobody-of-this-name")
         with self.assertRaises(e2b.SandboxException):
             files.list("/etc/passwd")
         with self.assertRaisesRegex(e2b.SandboxException, "unimplemented"):
@@ -411,11 +425,43 @@ class Async(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(await box.files.read("w/f"), "x")
 
 
+class Ports(unittest.TestCase):
+    """What listens in a box, at the hosts that get_host names."""
+
+    def get(self, box, port, path="/", **headers):
+        """Asks the daemon for a host of the box. The host's name need not be known here."""
+        connection = http.client.HTTPConnection(daemon.url.removeprefix("http://"), timeout=20)
+        self.addCleanup(connection.close)
+        connection.request("GET", path, headers={"Host": box.get_host(port), **headers})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+    def test_ports(self):
+        box = Sandbox.create(timeout=60, allow_internet_access=False)
+        self.addCleanup(box.kill)
+        self.assertRegex(box.get_host(8000), f"^8000-{box.sandbox_id}\\.localhost:[0-9]+$")
+        box.files.write("www/a", "served")
+        box.commands.run("cd www && python3 -m http.server 8000", background=True, timeout=0)
+        until(lambda: self.get(box, 8000, "/a") == (200, "served"))
+        status, said = self.get(box, 8001)
+        self.assertEqual(status, 502, said)
+        self.assertEqual(self.get(box, 0)[0], 400)
+        box.pause()
+        self.assertEqual(self.get(box, 8000, "/a")[0], 502)
+
+    def test_private(self):
+        box = Sandbox.create(timeout=60, network={"allow_public_traffic": False})
+        self.addCleanup(box.kill)
+        self.assertEqual(box.get_info().metadata, {})
+        self.assertEqual(self.get(box, 8000)[0], 401)
+        self.assertEqual(self.get(box, 8000, **{"e2b-traffic-access-token": box.traffic_access_token})[0], 502)
+
+
 class Example(unittest.TestCase):
     """The program that docs/agents.md shows."""
 
     def test_example(self):
-        ran = subprocess.run([sys.executable, HERE / "agents.py"], check=True, capture_output=True, text=True)
+        ran = subprocess.run([sys.executable, HERE / "example.py"], check=True, capture_output=True, text=True)
         self.assertEqual(ran.stdout, "45\n\n")
 
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
@@ -51,6 +52,32 @@ func TestMakeUser(t *testing.T) {
 				t.Errorf("the home is another's:\n%s", said)
 			}
 		})
+	}
+}
+
+// TestOwner makes files as root for another user of the box.
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	e := boxes.Open(t, t.TempDir())
+	box, err := boxWith(t, e, withAccounts(t, "root:x:0:0:root:/root:/bin/sh\nweb:x:33:34::/:\n", "root:x:0:\n"), func(*options.Box) {})
+	must(t, err)
+	_, err = e.MakeDirectory(t.Context(), box, options.MakeDirectory{Path: "/srv/a/b", Owner: "web"})
+	must(t, err)
+	sh(t, e, box, "echo old >/srv/a/old")
+	for _, name := range []string{"/srv/a/c/f", "/srv/a/old"} {
+		_, err = e.Upload(t.Context(), box, core.Upload{Dest: name, Owner: "web"}, strings.NewReader("x"))
+		must(t, err)
+	}
+	want := "/srv/a 33:34\n/srv/a/b 33:34\n/srv/a/c 33:34\n/srv/a/c/f 33:34\n/srv/a/old 0:0\n"
+	if got := sh(t, e, box, "cd /srv/a && stat -c '%n %u:%g' /srv/a /srv/a/b /srv/a/c /srv/a/c/f /srv/a/old"); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	_, err = e.Upload(t.Context(), box, core.Upload{Dest: "/srv/g", Owner: "none"}, strings.NewReader("x"))
+	if _, stat := e.StatFile(t.Context(), box, options.StatFile{Path: "/srv/g"}); !fault.Is(err, fault.InvalidArgument) || !fault.Is(stat, fault.FileNotFound) {
+		t.Errorf("for a user that is not there: %v, and the file: %v", err, stat)
+	}
+	if _, err = e.MakeDirectory(t.Context(), box, options.MakeDirectory{Path: "/tmp/h", User: "web", Owner: "root"}); err == nil {
+		t.Error("a user gives a directory away")
 	}
 }
 

@@ -19,6 +19,9 @@ func (r *records) makeDirectory(m wire.Move) (created bool, err error) {
 		return false, notDirectory(err, m.Path)
 	}
 	defer at.close()
+	if at.owner, err = ownerOf(m.Owner); err != nil {
+		return false, err
+	}
 	dir, created, err := at.makeLast(m.Mode)
 	if err != nil {
 		return false, notDirectory(err, m.Path)
@@ -36,7 +39,7 @@ func (p place) makeLast(mode *int) (dir int, created bool, err error) {
 		return dir, false, err
 	}
 	last := len(p.missing) - 1
-	above, err := place{p.dir, p.missing[:last]}.make()
+	above, err := place{p.dir, p.missing[:last], p.owner}.make()
 	if err != nil {
 		return -1, false, err
 	}
@@ -49,7 +52,11 @@ func (p place) makeLast(mode *int) (dir int, created bool, err error) {
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return -1, false, fmt.Errorf("make directory %s: %w", name, err)
 	}
-	created = err == nil
+	if created = err == nil; created {
+		if err := p.owner.take(above, name); err != nil {
+			return -1, false, fmt.Errorf("make directory %s: %w", name, err)
+		}
+	}
 	if dir, err = openAt(above, name, unix.O_PATH|unix.O_DIRECTORY); err != nil {
 		return -1, false, fmt.Errorf("make directory %s: %w", name, err)
 	}

@@ -23,6 +23,7 @@ func openAt(dir int, path string, flags uint64) (int, error) {
 type place struct {
 	dir     int
 	missing []string
+	owner   owner // of the directories that are made
 }
 
 // find follows the names of an absolute path as far as the directories exist,
@@ -35,7 +36,7 @@ func find(names []string) (place, error) {
 	for i, name := range names {
 		next, err := openAt(dir, name, unix.O_PATH|unix.O_DIRECTORY)
 		if errors.Is(err, unix.ENOENT) {
-			return place{dir, names[i:]}, nil
+			return place{dir: dir, missing: names[i:]}, nil
 		}
 		_ = unix.Close(dir)
 		if err != nil {
@@ -43,7 +44,7 @@ func find(names []string) (place, error) {
 		}
 		dir = next
 	}
-	return place{dir, nil}, nil
+	return place{dir: dir}, nil
 }
 
 // make makes the missing directories and returns a descriptor of the last one,
@@ -54,7 +55,11 @@ func (p place) make() (int, error) {
 		return -1, err
 	}
 	for _, name := range p.missing {
-		if err := unix.Mkdirat(dir, name, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		err := unix.Mkdirat(dir, name, 0o755)
+		if err == nil {
+			err = p.owner.take(dir, name)
+		}
+		if err != nil && !errors.Is(err, unix.EEXIST) {
 			_ = unix.Close(dir)
 			return -1, fmt.Errorf("make directory %s: %w", name, err)
 		}

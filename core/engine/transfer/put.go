@@ -37,6 +37,9 @@ func put(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.
 		return wire.Moved{}, err
 	}
 	defer at.close()
+	if at.owner, err = ownerOf(m.Owner); err != nil {
+		return wire.Moved{}, err
+	}
 	if slices.Contains(at.missing, "..") {
 		return wire.Moved{}, fault.New(fault.FileNotFound, "%s: a directory before .. is missing", m.Path)
 	}
@@ -44,7 +47,7 @@ func put(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.
 		return wire.Moved{}, fault.New(fault.InvalidArgument, "%s: files can't be made in it", m.Path)
 	}
 	if len(at.missing) == 0 { // fail now rather than after gigabytes have come
-		if _, err := replaced(at.dir, file); err != nil {
+		if _, err := replaced(at.dir, file, at.owner); err != nil {
 			return wire.Moved{}, err
 		}
 	}
@@ -53,6 +56,7 @@ func put(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.
 		return wire.Moved{}, fmt.Errorf("make a file: %w", err)
 	}
 	defer part.remove()
+	part.owner = at.owner
 	size, err := move(int(part.file.Fd()), int(in.Fd()), -1)
 	if err != nil {
 		return wire.Moved{}, fmt.Errorf("write the file: %w", err)
@@ -78,6 +82,7 @@ type part struct {
 	name  string
 	file  *os.File
 	ended chan os.Signal
+	owner owner // of a file that replaces none
 }
 
 func newPart(dir int) (*part, error) {
@@ -108,7 +113,7 @@ func (p *part) remove() {
 // Another user can't give files away: it owns what it replaces from then on, which
 // it must have the right to write.
 func (p *part) become(dir int, name string, mode *int) error {
-	old, err := replaced(dir, name)
+	old, err := replaced(dir, name, p.owner)
 	if err != nil {
 		return err
 	}
@@ -149,13 +154,14 @@ func mayWrite(dir int, name string) error {
 // replaced returns the attributes of the file that a new file will replace. If
 // there is none, or a symbolic link, it returns the attributes of a new file. It
 // fails if the name is a directory or anything else that may not be replaced.
-func replaced(dir int, name string) (unix.Stat_t, error) {
+func replaced(dir int, name string, by owner) (unix.Stat_t, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	kind := st.Mode & unix.S_IFMT
 	switch {
 	case errors.Is(err, unix.ENOENT), err == nil && kind == unix.S_IFLNK:
-		return unix.Stat_t{Mode: newMode, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}, nil
+		uid, gid := by.ids()
+		return unix.Stat_t{Mode: newMode, Uid: uid, Gid: gid}, nil
 	case err != nil:
 		return st, fmt.Errorf("%s: %w", name, err)
 	case kind == unix.S_IFDIR:

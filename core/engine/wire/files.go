@@ -31,6 +31,9 @@ type (
 		Tar  bool   `json:"tar,omitempty"`
 		Name string `json:"name,omitempty"` // the file's name, for an upload into a directory; for User the user's
 		Mode *int   `json:"mode,omitempty"` // the file's mode, for an upload
+		// Owner is the name of who owns what an upload of a file or MakeDirectory
+		// makes; "" for who makes it. Old children know none.
+		Owner string `json:"owner,omitempty"`
 
 		Operation Operation `json:"operation,omitempty"` // "" moves the file
 		To        string    `json:"to,omitempty"`        // for Rename
