@@ -20,31 +20,32 @@ func (s BoxStatus) Up() bool { return s == Running || s == Paused }
 
 // Box is a box (contract, section 2).
 type Box struct {
-	ID         string            `json:"id"`
-	Name       *string           `json:"name"`
-	Status     BoxStatus         `json:"status"`
-	State      BoxState          `json:"state"`
-	Image      *string           `json:"image"`
-	RootfsPath *string           `json:"rootfs_path"`
-	CPUs       int               `json:"cpus"`
-	MemoryMiB  int               `json:"memory_mib"`
-	DiskSizeGB *int              `json:"disk_size_gb"`
-	Network    string            `json:"network"`
-	WorkingDir *string           `json:"working_dir"`
-	Env        map[string]string `json:"env,omitzero"` // nil in listings
-	Volumes    []Volume          `json:"volumes"`
-	Ports      []Port            `json:"ports"`
-	AutoRemove bool              `json:"auto_remove"`
-	Labels     map[string]string `json:"labels"`
-	CreatedAt  time.Time         `json:"created_at"`
-	UpdatedAt  time.Time         `json:"updated_at"`
-	StartedAt  *time.Time        `json:"started_at"`
-	StoppedAt  *time.Time        `json:"stopped_at"`
-	PausedAt   *time.Time        `json:"paused_at"` // nil unless it is paused
-	TTLSeconds *int              `json:"ttl_seconds"`
-	OnExpiry   string            `json:"on_expiry"`  // stop, pause or remove
-	ExpiresAt  *time.Time        `json:"expires_at"` // nil unless it is up and has a time
-	Error      *Failure          `json:"error"`
+	ID          string            `json:"id"`
+	Name        *string           `json:"name"`
+	Status      BoxStatus         `json:"status"`
+	State       BoxState          `json:"state"`
+	Image       *string           `json:"image"`
+	RootfsPath  *string           `json:"rootfs_path"`
+	CPUs        int               `json:"cpus"`
+	MemoryMiB   int               `json:"memory_mib"`
+	DiskSizeGB  *int              `json:"disk_size_gb"`
+	Network     string            `json:"network"`
+	WorkingDir  *string           `json:"working_dir"`
+	Env         map[string]string `json:"env,omitzero"` // nil in listings
+	Volumes     []Volume          `json:"volumes"`
+	Ports       []Port            `json:"ports"`
+	AutoRemove  bool              `json:"auto_remove"`
+	Labels      map[string]string `json:"labels"`
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+	StartedAt   *time.Time        `json:"started_at"`
+	StoppedAt   *time.Time        `json:"stopped_at"`
+	PausedAt    *time.Time        `json:"paused_at"` // nil unless it is paused
+	TTLSeconds  *int              `json:"ttl_seconds"`
+	IdleSeconds *int              `json:"idle_seconds"`
+	OnExpiry    string            `json:"on_expiry"`  // stop, pause or remove
+	ExpiresAt   *time.Time        `json:"expires_at"` // nil unless it is up and has a ttl
+	Error       *Failure          `json:"error"`
 }
 
 // BoxState is the member "state" of a [Box]: its status once more, and what

@@ -19,12 +19,13 @@ import (
 func (a *app) updateCmd() *cobra.Command {
 	var o options.Box
 	cmd := &cobra.Command{
-		Use:   "update [--ttl TIME] [--on-expiry stop|pause|remove] BOX...",
+		Use:   "update [--ttl TIME] [--idle TIME] [--on-expiry stop|pause|remove] BOX...",
 		Short: "Change how long boxes live",
 		Long: `Change how long boxes live, and what becomes of them then.
 
-The time counts from now, and again from each start and resume of the box;
-"none" takes it away. What is not given stays as it is.`,
+The time of --ttl counts from now, and again from each start and resume of the
+box. That of --idle is how long nobody may use it: no command, no file, no
+connection. "none" takes a time away. What is not given stays as it is.`,
 		Example: "  sandbox update --ttl 1h web",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -34,11 +35,14 @@ The time counts from now, and again from each start and resume of the box;
 		if cmd.Flags().Changed("ttl") {
 			u.TTLSeconds = &o.TTLSeconds
 		}
+		if cmd.Flags().Changed("idle") {
+			u.IdleSeconds = &o.IdleSeconds
+		}
 		if cmd.Flags().Changed("on-expiry") {
 			u.OnExpiry = &o.OnExpiry
 		}
 		if u == (options.Update{}) {
-			return fault.New(fault.InvalidArgument, "nothing to change: give --ttl or --on-expiry")
+			return fault.New(fault.InvalidArgument, "nothing to change: give --ttl, --idle or --on-expiry")
 		}
 		return a.change(cmd.Context(), args, func(on backend.Boxes, ctx context.Context, ref string) (api.Box, error) {
 			return on.UpdateBox(ctx, ref, u)
@@ -50,6 +54,7 @@ The time counts from now, and again from each start and resume of the box;
 // lifeFlags adds the flags that say how long a box lives.
 func lifeFlags(fs *pflag.FlagSet, o *options.Box) {
 	fs.Var((*lifetime)(&o.TTLSeconds), "ttl", "how long the box lives, as 90s, 10m, 1h or 7d (none: without end)")
+	fs.Var((*lifetime)(&o.IdleSeconds), "idle", "how long nobody may use the box, in the same form")
 	fs.Var(&choice{&o.OnExpiry, []string{options.ExpiryStop, options.ExpiryPause, options.ExpiryRemove}}, "on-expiry", "what becomes of the box then (default stop)")
 }
 
@@ -62,6 +67,14 @@ func (l *lifetime) String() string {
 		return "none"
 	}
 	return (time.Duration(*l) * time.Second).String()
+}
+
+// lifetimeOf returns a time in seconds as it is shown; "" for none.
+func lifetimeOf(seconds *int) string {
+	if seconds == nil {
+		return ""
+	}
+	return (*lifetime)(seconds).String()
 }
 
 // Type returns the name of the value in --help.

@@ -24,23 +24,24 @@ type Filter struct {
 // createBody is the document that asks for a box. It holds all that a client
 // may decide. The server decides in which directories a host path must lie.
 type createBody struct {
-	Name       string            `json:"name,omitempty"`
-	Image      string            `json:"image,omitempty"`
-	RootfsPath string            `json:"rootfs_path,omitempty"`
-	CPUs       int               `json:"cpus"`
-	MemoryMiB  int               `json:"memory_mib"`
-	DiskSizeGB int               `json:"disk_size_gb,omitempty"`
-	WorkingDir string            `json:"working_dir,omitempty"`
-	User       string            `json:"user,omitempty"`
-	Hostname   string            `json:"hostname,omitempty"`
-	Env        map[string]string `json:"env,omitempty"`
-	Volumes    []api.Volume      `json:"volumes,omitempty"`
-	Network    string            `json:"network"`
-	Ports      []api.Port        `json:"ports,omitempty"`
-	Labels     map[string]string `json:"labels,omitempty"`
-	AutoRemove bool              `json:"auto_remove"`
-	TTLSeconds int               `json:"ttl_seconds,omitempty"`
-	OnExpiry   string            `json:"on_expiry,omitempty"`
+	Name        string            `json:"name,omitempty"`
+	Image       string            `json:"image,omitempty"`
+	RootfsPath  string            `json:"rootfs_path,omitempty"`
+	CPUs        int               `json:"cpus"`
+	MemoryMiB   int               `json:"memory_mib"`
+	DiskSizeGB  int               `json:"disk_size_gb,omitempty"`
+	WorkingDir  string            `json:"working_dir,omitempty"`
+	User        string            `json:"user,omitempty"`
+	Hostname    string            `json:"hostname,omitempty"`
+	Env         map[string]string `json:"env,omitempty"`
+	Volumes     []api.Volume      `json:"volumes,omitempty"`
+	Network     string            `json:"network"`
+	Ports       []api.Port        `json:"ports,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	AutoRemove  bool              `json:"auto_remove"`
+	TTLSeconds  int               `json:"ttl_seconds,omitempty"`
+	IdleSeconds int               `json:"idle_seconds,omitempty"`
+	OnExpiry    string            `json:"on_expiry,omitempty"`
 }
 
 func newCreateBody(o options.Box) createBody {
@@ -53,7 +54,7 @@ func newCreateBody(o options.Box) createBody {
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
 		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
-		TTLSeconds: o.TTLSeconds, OnExpiry: o.OnExpiry,
+		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry,
 	}
 }
 
@@ -122,10 +123,11 @@ func (c *Client) ResumeBox(ctx context.Context, ref string) (api.Box, error) {
 // BoxNotFound, InvalidArgument.
 func (c *Client) UpdateBox(ctx context.Context, ref string, u options.Update) (api.Box, error) {
 	body := map[string]any{}
-	if u.TTLSeconds != nil {
-		body["ttl_seconds"] = u.TTLSeconds
-		if *u.TTLSeconds == 0 {
-			body["ttl_seconds"] = nil
+	for name, seconds := range map[string]*int{"ttl_seconds": u.TTLSeconds, "idle_seconds": u.IdleSeconds} {
+		if seconds != nil && *seconds == 0 {
+			body[name] = nil
+		} else if seconds != nil {
+			body[name] = *seconds
 		}
 	}
 	if u.OnExpiry != nil {

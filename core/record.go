@@ -25,6 +25,12 @@ type Record struct {
 	ExpiresAt *time.Time    `json:"expires_at,omitempty"` // nil unless it is up and has a time
 }
 
+// Timed reports whether the box ends by itself one day: at a time, or when it has not
+// been used for long.
+func (r Record) Timed() bool {
+	return r.Status.Up() && r.ExpiresAt != nil || r.Status == api.Running && r.Options.IdleSeconds > 0
+}
+
 // NotRunning returns the failure of a request that needs the box to run, which says
 // what to do first: InvalidState.
 func (r Record) NotRunning() error {

@@ -410,6 +410,8 @@ SandboxErrorCode sandbox_resume_box(CBoxHandle *box, CSandboxError *err);
  * update_json: an object with some of these members; the others stay as they are.
  *   ttl_seconds: how long the box lives from now on, and from each start and
  *     resume: 1 to 31536000, or null for no end.
+ *   idle_seconds: how long nobody may use it: no command runs in it, and nobody
+ *     is connected to it. In the same range.
  *   on_expiry: what becomes of it then: "stop" (the default, which null is too),
  *     "pause" or "remove".
  *
@@ -462,9 +464,9 @@ SandboxErrorCode sandbox_get_info(CSandboxRuntime *runtime, const char *id_or_na
  * The box as a JSON object: id, name, status, state {status, running, pid,
  * reason}, image, rootfs_path, cpus, memory_mib, disk_size_gb, network,
  * working_dir, env, volumes, ports, auto_remove, labels, created_at,
- * updated_at, started_at, stopped_at, paused_at, ttl_seconds, on_expiry, expires_at, error {code, message}. What is not set
- * is null. status is "created", "running", "stopped" or "failed". Times are
- * RFC 3339, UTC.
+ * updated_at, started_at, stopped_at, paused_at, ttl_seconds, idle_seconds,
+ * on_expiry, expires_at, error {code, message}. What is not set is null. status is
+ * "created", "running", "paused", "stopped" or "failed". Times are RFC 3339, UTC.
  *
  * *out_json: release with sandbox_free_string. One thread a handle.
  * Errors: SANDBOX_NOT_FOUND (the box was removed).

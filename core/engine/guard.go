@@ -41,7 +41,7 @@ func (g *guard) close() {
 
 // timed guards from now on if a box has a time.
 func (c *Client) timed(rec core.Record, err error) (core.Record, error) {
-	if err == nil && rec.ExpiresAt != nil {
+	if err == nil && rec.Timed() {
 		c.Guard()
 	}
 	return rec, err
@@ -87,7 +87,7 @@ func (c *Client) keepTimes(ctx context.Context) {
 func (c *Client) haveTimes(ctx context.Context) bool {
 	recs, err := c.List(ctx)
 	for _, rec := range recs {
-		if rec.ExpiresAt != nil && rec.Status.Up() {
+		if rec.Timed() {
 			return true
 		}
 	}

@@ -55,6 +55,7 @@ var tests = map[string]func(*testing.T, *suite){
 	"pause":                pause,
 	"paused ends":          pausedEnds,
 	"expiry":               expiry,
+	"idle":                 idle,
 	"update":               update,
 	"usage":                usage,
 	"streams":              streams,

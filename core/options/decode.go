@@ -19,17 +19,18 @@ type boxDocument struct {
 
 // boxMembers are the members that all documents about a box have.
 type boxMembers struct {
-	CPUs       *int      `json:"cpus"`
-	MemoryMiB  *int      `json:"memory_mib"`
-	DiskSizeGB *int      `json:"disk_size_gb"`
-	WorkingDir *string   `json:"working_dir"`
-	Env        *env      `json:"env"`
-	Volumes    *[]volume `json:"volumes"`
-	Network    *string   `json:"network"`
-	Ports      *[]port   `json:"ports"`
-	AutoRemove *bool     `json:"auto_remove"`
-	TTLSeconds *int      `json:"ttl_seconds"`
-	OnExpiry   *string   `json:"on_expiry"`
+	CPUs        *int      `json:"cpus"`
+	MemoryMiB   *int      `json:"memory_mib"`
+	DiskSizeGB  *int      `json:"disk_size_gb"`
+	WorkingDir  *string   `json:"working_dir"`
+	Env         *env      `json:"env"`
+	Volumes     *[]volume `json:"volumes"`
+	Network     *string   `json:"network"`
+	Ports       *[]port   `json:"ports"`
+	AutoRemove  *bool     `json:"auto_remove"`
+	TTLSeconds  *int      `json:"ttl_seconds"`
+	IdleSeconds *int      `json:"idle_seconds"`
+	OnExpiry    *string   `json:"on_expiry"`
 }
 
 type rootfs struct {
@@ -92,6 +93,7 @@ func (d *boxMembers) missing(p *problems) {
 func (d *boxMembers) check(b Box, p *problems) {
 	b.check(p)
 	p.When(d.TTLSeconds != nil && *d.TTLSeconds == 0, "ttl_seconds", "range", "is 0 and must be at least 1")
+	p.When(d.IdleSeconds != nil && *d.IdleSeconds == 0, "idle_seconds", "range", "is 0 and must be at least 1")
 	p.When(d.OnExpiry != nil && *d.OnExpiry == "", "on_expiry", "value", "must be %s, %s or %s", ExpiryStop, ExpiryPause, ExpiryRemove)
 	p.When(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
 }
@@ -115,7 +117,7 @@ func (d *boxMembers) fill(b *Box) {
 	b.Env = or(d.Env, nil)
 	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
-	b.TTLSeconds, b.OnExpiry = or(d.TTLSeconds, 0), or(d.OnExpiry, "")
+	b.TTLSeconds, b.IdleSeconds, b.OnExpiry = or(d.TTLSeconds, 0), or(d.IdleSeconds, 0), or(d.OnExpiry, "")
 	for _, v := range or(d.Volumes, nil) {
 		b.Volumes = append(b.Volumes, Volume{HostPath: or(v.HostPath, ""), GuestPath: or(v.GuestPath, ""), ReadOnly: or(v.ReadOnly, false)})
 	}

@@ -14,18 +14,21 @@ const (
 	ExpiryRemove = "remove"
 )
 
-// MaxTTLSeconds is the longest time that a box can be given: a year.
+// MaxTTLSeconds is the longest time that a box can be given, with and without use:
+// a year.
 const MaxTTLSeconds = 365 * 24 * 60 * 60
 
 // Update is a change of the options of a box. What is nil stays as it is.
 type Update struct {
-	TTLSeconds *int    // 0: none
-	OnExpiry   *string // one of the words above
+	TTLSeconds  *int    // 0: none
+	IdleSeconds *int    // without use; 0: none
+	OnExpiry    *string // one of the words above
 }
 
 // Apply returns the options with the change.
 func (u Update) Apply(b Box) Box {
 	b.TTLSeconds = or(u.TTLSeconds, b.TTLSeconds)
+	b.IdleSeconds = or(u.IdleSeconds, b.IdleSeconds)
 	b.OnExpiry = or(u.OnExpiry, b.OnExpiry)
 	return b
 }
@@ -46,6 +49,7 @@ func (u Update) check(p *problems) {
 // checkLife checks how long the box may live.
 func (b Box) checkLife(p *problems) {
 	p.Within("ttl_seconds", b.TTLSeconds, 0, MaxTTLSeconds)
+	p.Within("idle_seconds", b.IdleSeconds, 0, MaxTTLSeconds)
 	if b.OnExpiry != "" {
 		p.OneOf("on_expiry", b.OnExpiry, ExpiryStop, ExpiryPause, ExpiryRemove)
 	}
@@ -54,8 +58,9 @@ func (b Box) checkLife(p *problems) {
 // updateDocument is the document that changes a box. A member that is null asks for
 // the default; one that is absent leaves the box as it is.
 type updateDocument struct {
-	TTLSeconds given[int]    `json:"ttl_seconds"`
-	OnExpiry   given[string] `json:"on_expiry"`
+	TTLSeconds  given[int]    `json:"ttl_seconds"`
+	IdleSeconds given[int]    `json:"idle_seconds"`
+	OnExpiry    given[string] `json:"on_expiry"`
 }
 
 // given is a member that tells null from absent.
@@ -87,8 +92,10 @@ func DecodeUpdate(doc []byte) (Update, error) {
 	if err := p.Read(doc, &d, MaxDocument); err != nil {
 		return Update{}, err
 	}
-	u := Update{TTLSeconds: d.TTLSeconds.or(0), OnExpiry: d.OnExpiry.or(ExpiryStop)}
+	u := Update{TTLSeconds: d.TTLSeconds.or(0), IdleSeconds: d.IdleSeconds.or(0), OnExpiry: d.OnExpiry.or(ExpiryStop)}
 	u.check(&p)
-	p.When(d.TTLSeconds.value != nil && *d.TTLSeconds.value == 0, "ttl_seconds", "range", "is 0 and must be at least 1; null is none")
+	for name, seconds := range map[string]*int{"ttl_seconds": d.TTLSeconds.value, "idle_seconds": d.IdleSeconds.value} {
+		p.When(seconds != nil && *seconds == 0, name, "range", "is 0 and must be at least 1; null is none")
+	}
 	return u, p.Err(fault.InvalidArgument)
 }

@@ -68,9 +68,10 @@ type Box struct {
 	Ports        []Port            `json:"ports,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	AutoRemove   bool              `json:"auto_remove"`
-	TTLSeconds   int               `json:"ttl_seconds,omitempty"` // from the start, the resume or a change; 0: none
-	OnExpiry     string            `json:"on_expiry,omitempty"`   // what becomes of it then; "" for [ExpiryStop]
-	Processes    int               `json:"processes,omitempty"`   // the most processes and threads; set by the runtime; 0: DefaultProcesses
+	TTLSeconds   int               `json:"ttl_seconds,omitempty"`  // from the start, the resume or a change; 0: none
+	IdleSeconds  int               `json:"idle_seconds,omitempty"` // without use; 0: none
+	OnExpiry     string            `json:"on_expiry,omitempty"`    // what becomes of it then; "" for [ExpiryStop]
+	Processes    int               `json:"processes,omitempty"`    // the most processes and threads; set by the runtime; 0: DefaultProcesses
 }
 
 // Volume is a host directory or file that the box sees. It has the members of

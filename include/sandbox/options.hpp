@@ -52,6 +52,7 @@ struct box_options {
   std::vector<port> ports;
   std::optional<bool> auto_remove;
   std::optional<int> ttl_seconds; /* from each start and resume; without end if left out */
+  std::optional<int> idle_seconds; /* without use; without end if left out */
   std::string on_expiry;          /* "stop" if empty, "pause" or "remove" */
 };
 

@@ -156,6 +156,7 @@ inline std::string runtime::written(const box_options &o) {
       .member("working_dir", o.working_dir, !o.working_dir.empty())
       .member("auto_remove", o.auto_remove.value_or(true), o.auto_remove.has_value())
       .member("ttl_seconds", o.ttl_seconds.value_or(0), o.ttl_seconds.has_value())
+      .member("idle_seconds", o.idle_seconds.value_or(0), o.idle_seconds.has_value())
       .member("on_expiry", o.on_expiry, !o.on_expiry.empty())
       .end();
 }

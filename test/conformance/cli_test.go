@@ -61,7 +61,7 @@ func onCommandLine() map[string]func(*running, object) result {
 		},
 		"resume": func(r *running, a object) result { return r.then(a, r.ask("resume", r.box(a))) },
 		"update": func(r *running, a object) result {
-			args := append([]string{"update", r.box(a)}, flags(a, "ttl_seconds", "--ttl", "on_expiry", "--on-expiry")...)
+			args := append([]string{"update", r.box(a)}, flags(a, "ttl_seconds", "--ttl", "idle_seconds", "--idle", "on_expiry", "--on-expiry")...)
 			if ttl, said := a["ttl_seconds"]; said && ttl == nil {
 				args = append(args, "--ttl", "none")
 			}
@@ -151,7 +151,7 @@ func (r *running) then(a object, done result) result {
 // createFlags writes a create of REST as flags and the image.
 func createFlags(a object) []string {
 	args := flags(a, "name", "-n", "cpus", "--cpus", "memory_mib", "-m", "disk_size_gb", "--disk", "working_dir", "-w",
-		"user", "-u", "network", "--network", "rootfs_path", "--rootfs", "ttl_seconds", "--ttl", "on_expiry", "--on-expiry")
+		"user", "-u", "network", "--network", "rootfs_path", "--rootfs", "ttl_seconds", "--ttl", "idle_seconds", "--idle", "on_expiry", "--on-expiry")
 	args = append(append(args, pairs(a, "env", "-e")...), pairs(a, "labels", "--label")...)
 	for _, v := range list(a["volumes"]) {
 		volume := text(v["host_path"], "") + ":" + text(v["guest_path"], "")

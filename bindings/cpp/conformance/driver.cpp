@@ -67,6 +67,7 @@ sandbox::box_options options(const json &from) {
   o.memory_mib = number(from, "memory_mib");
   o.disk_size_gb = number(from, "disk_size_gb");
   o.ttl_seconds = number(from, "ttl_seconds");
+  o.idle_seconds = number(from, "idle_seconds");
   o.on_expiry = get<std::string>(from, "on_expiry");
   o.working_dir = get<std::string>(from, "working_dir");
   o.env = environment(from);

@@ -145,9 +145,10 @@ export interface BoxInfo {
   /** nil unless it is paused */
   paused_at: string | null;
   ttl_seconds: number | null;
+  idle_seconds: number | null;
   /** stop, pause or remove */
   on_expiry: string;
-  /** nil unless it is up and has a time */
+  /** nil unless it is up and has a ttl */
   expires_at: string | null;
   error: Failure | null;
 }

@@ -24,6 +24,8 @@ export interface CreateOptions {
   auto_remove?: boolean;
   /** How long the box lives from each start and resume, at most a year; without end if left out. */
   ttl_seconds?: number;
+  /** How long nobody may use it: no command, no stream, no file and no connection; without end if left out. */
+  idle_seconds?: number;
   /** What becomes of it then; "stop" if left out. */
   on_expiry?: "stop" | "pause" | "remove";
 }
@@ -32,6 +34,8 @@ export interface CreateOptions {
 export interface BoxChanges {
   /** Counts from now, and from each start and resume; null for no end. */
   ttl_seconds?: number | null;
+  /** How long nobody may use it; null for no end. */
+  idle_seconds?: number | null;
   on_expiry?: "stop" | "pause" | "remove" | null;
 }
 

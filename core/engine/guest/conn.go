@@ -20,6 +20,10 @@ func (g *guest) handle(conn *wire.Conn) {
 		return
 	}
 	f.CloseFDs() // no request has descriptors
+	if uses(f.Type) {
+		g.enter()
+		defer g.leave()
+	}
 	switch f.Type {
 	case wire.TypeStart:
 		err = g.handleStart(conn, f)
@@ -32,6 +36,8 @@ func (g *guest) handle(conn *wire.Conn) {
 		}
 	case wire.TypePause, wire.TypeResume:
 		err = g.handlePause(conn, f.Type == wire.TypePause)
+	case wire.TypeIdle:
+		err = g.handleIdle(conn, f)
 	case wire.TypeExecs:
 		err = g.handleExecs(conn)
 	case wire.TypeFind, wire.TypeAwait:
@@ -88,7 +94,9 @@ func (g *guest) handleStart(conn *wire.Conn, f wire.Frame) error {
 	if len(r.Cmd) == 0 {
 		return wire.ErrProtocol
 	}
+	g.enter() // until the command counts
 	e, err := g.start(r, conn)
+	g.leave()
 	if err != nil {
 		return err
 	}
@@ -121,6 +129,7 @@ func (g *guest) handleAttach(conn *wire.Conn, f wire.Frame) error {
 	if err := e.attach(conn); err != nil {
 		return err
 	}
+	g.touch()
 	g.follow(e, conn)
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,7 @@ type guest struct {
 	empty    chan struct{} // closed once no child is left; set by a stop that waits for that
 
 	clocks clocks // of the execs
+	use    use
 
 	telling sync.WaitGroup // requests that wait for an exec's end; Add needs mu and not stopping
 
@@ -158,6 +160,7 @@ func begin(control *wire.Conn) (*guest, int, error) {
 	if err := g.become(); err != nil {
 		return nil, 0, err
 	}
+	g.use.last = time.Now() // it may have been a spare for long
 	// A shim that has died meanwhile may have recorded the box already. If it has
 	// not, the next one ends this init.
 	_ = control.Send(wire.TypeReady, nil)

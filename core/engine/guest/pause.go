@@ -2,6 +2,7 @@ package guest
 
 import (
 	"errors"
+	"time"
 
 	"sandbox/core/engine/wire"
 )
@@ -12,7 +13,7 @@ var errPaused = errors.New("the box is paused: resume it")
 // busy returns why nothing can be started in the box now, or nil. g.mu is held.
 func (g *guest) busy() error {
 	switch {
-	case g.stopping:
+	case g.stopping, time.Now().Before(g.use.held):
 		return errStopping
 	case g.paused:
 		return errPaused
@@ -41,6 +42,7 @@ func (g *guest) handlePause(conn *wire.Conn, paused bool) error {
 		g.clocks.pause()
 	} else {
 		g.clocks.resume()
+		g.use.last, g.use.held = time.Now(), time.Time{}
 	}
 	g.mu.Unlock()
 	return conn.Send(wire.TypeReady, nil)

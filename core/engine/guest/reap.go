@@ -3,6 +3,7 @@ package guest
 import (
 	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,9 @@ func (g *guest) reapOne() bool {
 	g.mu.Lock()
 	e := g.children[pid]
 	delete(g.children, pid)
+	if e != nil {
+		g.use.last = time.Now()
+	}
 	g.mu.Unlock()
 	if e != nil {
 		e.exited(ws, g.oom)

@@ -34,6 +34,8 @@ type Box struct {
 	Pausing bool `json:"pausing,omitempty"`
 	// Expired says that the box is stopped, or was, since its time had come.
 	Expired bool `json:"expired,omitempty"`
+	// Idle says that its time had come since nobody had used it.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // Open returns the directory of a home's records.
@@ -73,7 +75,7 @@ func (b *Box) InitEnded(why string) {
 	if b.Stopping {
 		reason := string(api.Stopped)
 		if b.Expired {
-			reason = expired
+			reason = b.why()
 		}
 		b.Ended(api.Stopped, reason)
 		return
@@ -100,7 +102,7 @@ func (b *Box) Began(init process.Identity) {
 	now := time.Now().UTC()
 	b.Status, b.Reason, b.Error, b.PID, b.Init = api.Running, "", nil, init.PID, init
 	b.StartedAt, b.StoppedAt, b.UpdatedAt = &now, nil, now
-	b.Expired = false
+	b.Expired, b.Idle = false, false
 	b.setTime(now)
 }
 
@@ -117,14 +119,19 @@ func (b *Box) Paused() {
 func (b *Box) Resumed() {
 	now := time.Now().UTC()
 	if b.Status == api.Paused {
-		b.Reason = ""
+		b.Reason, b.Idle = "", false
 		b.setTime(now)
 	}
 	b.Status, b.Pausing, b.PausedAt, b.UpdatedAt = api.Running, false, nil, now
 }
 
-// expired is the reason of a box whose time has come.
-const expired = "expired"
+// why returns the reason of a box that has ended by itself.
+func (b *Box) why() string {
+	if b.Idle {
+		return "idle"
+	}
+	return "expired"
+}
 
 // setTime has the time of the box begin.
 func (b *Box) setTime(now time.Time) {
@@ -144,7 +151,16 @@ func (b Box) Due(now time.Time) bool {
 // it is resumed.
 func (b *Box) PausedByTime() {
 	b.Paused()
-	b.Reason, b.ExpiresAt, b.UpdatedAt = expired, nil, time.Now().UTC()
+	b.Idle = false
+	b.Reason, b.ExpiresAt, b.UpdatedAt = b.why(), nil, time.Now().UTC()
+}
+
+// PausedByIdleness says that the box was paused since nobody had used it. What is left
+// of its time goes on.
+func (b *Box) PausedByIdleness() {
+	b.Paused()
+	b.Idle = true
+	b.Reason, b.UpdatedAt = b.why(), time.Now().UTC()
 }
 
 // Passes reports whether nothing is kept of the box once it has ended.

@@ -21,6 +21,7 @@ func (k *keeper) schedule(b *box) {
 		b.timer.Stop()
 	}
 	b.timer = nil
+	k.scheduleLook(b)
 	if b.life == nil || b.rec.ExpiresAt == nil {
 		return
 	}
@@ -54,9 +55,9 @@ func (k *keeper) expire(id string) {
 		return
 	}
 	if rec.Options.OnExpiry == options.ExpiryPause {
-		err = k.expirePaused(b)
+		err = k.expirePaused(b, (*record.Box).PausedByTime)
 	} else {
-		err = k.expireStopped(b)
+		err = k.expireStopped(b, false)
 	}
 	if err == nil || fault.Is(err, fault.InvalidState) { // it has ended by itself
 		return
@@ -69,9 +70,8 @@ func (k *keeper) expire(id string) {
 	}
 }
 
-// expirePaused pauses a box whose time has come. It has no time from then on: it has
-// one again when it is resumed.
-func (k *keeper) expirePaused(b *box) error {
+// expirePaused pauses a box whose time has come, and notes why.
+func (k *keeper) expirePaused(b *box, why func(*record.Box)) error {
 	if b.record().Status == api.Running {
 		if err := k.note(b, func(rec *record.Box) { rec.Pausing = true }); err != nil {
 			return err
@@ -80,13 +80,13 @@ func (k *keeper) expirePaused(b *box) error {
 			return err
 		}
 	}
-	return k.note(b, (*record.Box).PausedByTime)
+	return k.note(b, why)
 }
 
 // expireStopped stops a box whose time has come, which removes it where its options
 // say so.
-func (k *keeper) expireStopped(b *box) error {
-	if err := k.note(b, func(rec *record.Box) { rec.Expired = true }); err != nil {
+func (k *keeper) expireStopped(b *box, idle bool) error {
+	if err := k.note(b, func(rec *record.Box) { rec.Expired, rec.Idle = true, idle }); err != nil {
 		return err
 	}
 	_, err := k.stopBox(b, expiryGrace)
@@ -101,7 +101,9 @@ func (k *keeper) update(r wire.UpdateBox) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer b.change.Unlock()
-	change := func(rec *record.Box) { rec.Update(options.Update{TTLSeconds: r.TTLSeconds, OnExpiry: r.OnExpiry}) }
+	change := func(rec *record.Box) {
+		rec.Update(options.Update{TTLSeconds: r.TTLSeconds, IdleSeconds: r.IdleSeconds, OnExpiry: r.OnExpiry})
+	}
 	if b.record().Status.Up() {
 		err = k.note(b, change)
 	} else {

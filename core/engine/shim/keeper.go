@@ -47,13 +47,14 @@ type box struct {
 	change sync.Mutex // one start, stop or removal at a time
 	spare  *spare     // of which the box is to be made, until it is started; guarded by change
 
-	mu    sync.Mutex
-	rec   record.Box
-	life  *life       // nil unless it runs
-	ended *ending     // the end of the present life, or else of the last one
-	timer *time.Timer // goes off when its time has come; nil for none
-	stale bool        // the record on disk says that the box runs, and it has ended
-	going bool        // the box is removed when its present life has ended
+	mu     sync.Mutex
+	rec    record.Box
+	life   *life       // nil unless it runs
+	ended  *ending     // the end of the present life, or else of the last one
+	timer  *time.Timer // goes off when its time has come; nil for none
+	unused unused
+	stale  bool // the record on disk says that the box runs, and it has ended
+	going  bool // the box is removed when its present life has ended
 }
 
 // ending tells when the end of a box's life has been noted, and how that went.

@@ -122,6 +122,8 @@ func (k *keeper) takeOver(b *box) error {
 				go k.finishStop(rec)
 			case rec.Pausing, rec.Status == api.Paused:
 				go k.settlePause(rec.ID)
+			default:
+				k.lookNow(b)
 			}
 			return nil
 		}

@@ -30,6 +30,7 @@ type Box struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 	AutoRemove   bool              `json:"auto_remove"`
 	TTLSeconds   int               `json:"ttl_seconds,omitempty"`
+	IdleSeconds  int               `json:"idle_seconds,omitempty"`
 	OnExpiry     string            `json:"on_expiry,omitempty"`
 	Processes    int               `json:"processes,omitempty"`
 }

@@ -58,6 +58,10 @@ const (
 	// system than the one that init was started in.
 	TypeRoot   // no body, with a mount that is empty yet: init puts it into place and answers with TypeReady
 	TypeRooted // no body: the root file system is mounted there; init moves into it and answers with TypeReady
+
+	// Requests of the shim that came later still.
+	TypeIdle   // Idle: to init
+	TypeIdleIs // IdleIs: the answer
 )
 
 // NewRoot is the directory in the mount of a TypeRoot where the box's root file
@@ -154,6 +158,19 @@ type Cancel struct {
 // Stop requests the end of the box.
 type Stop struct {
 	GraceMS int64 `json:"grace_ms"`
+}
+
+// Idle asks for how long nobody has used the box. Where that is AtLeastMS or more,
+// nothing is started in the box for the next moments, in which the shim ends it.
+type Idle struct {
+	AtLeastMS int64 `json:"at_least_ms"`
+}
+
+// IdleIs says for how long nobody has used the box: no command runs, and no host
+// process is connected to use it.
+type IdleIs struct {
+	InUse bool  `json:"in_use,omitempty"`
+	MS    int64 `json:"ms"` // 0 while it is in use
 }
 
 // Measure requests the Stats of a box. It tells what the requesting process has

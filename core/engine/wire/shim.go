@@ -54,9 +54,10 @@ type BoxRequest struct {
 
 // UpdateBox changes options of a box. What is nil stays as it is.
 type UpdateBox struct {
-	ID         string  `json:"id"`
-	TTLSeconds *int    `json:"ttl_seconds,omitempty"` // 0: none
-	OnExpiry   *string `json:"on_expiry,omitempty"`
+	ID          string  `json:"id"`
+	TTLSeconds  *int    `json:"ttl_seconds,omitempty"`  // 0: none
+	IdleSeconds *int    `json:"idle_seconds,omitempty"` // 0: none
+	OnExpiry    *string `json:"on_expiry,omitempty"`
 }
 
 // Unpack requests a layer: the tar stream whose descriptor the frame has is

@@ -32,6 +32,8 @@ type box struct {
 	image  core.Image
 	execs  []*control // since the last start
 	usage  core.Usage
+	used   time.Time // the last use, as far as it was looked at
+	looks  int       // counts the changes of how long it may be unused
 }
 
 // NewEngine returns an engine. When the test ends, its boxes are removed and
@@ -76,6 +78,7 @@ func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record,
 		CreatedAt: now, UpdatedAt: now, StartedAt: &now,
 	}}
 	e.setTime(b)
+	e.setIdle(b)
 	e.boxes[req.ID] = b
 	e.order = append(e.order, req.ID)
 	return b.record, nil
@@ -108,6 +111,7 @@ func (e *Engine) Start(_ context.Context, id string) (core.Record, error) {
 	r.Status, r.PID, r.StartedAt, r.StoppedAt, r.UpdatedAt = api.Running, os.Getpid(), &now, nil, now
 	b.usage, r.Reason = core.Usage{}, ""
 	e.setTime(b)
+	e.setIdle(b)
 	return b.record, nil
 }
 

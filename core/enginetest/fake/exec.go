@@ -43,6 +43,13 @@ type control struct {
 	read   bool // a reader has copies of the ends
 }
 
+// running tells whether the command has not ended.
+func (c *control) running() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ended
+}
+
 // start runs the command of o. If the command could not be run, it returns an
 // exec that has ended.
 func start(b *box, o options.Exec) (*control, error) {

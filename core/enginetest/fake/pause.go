@@ -41,6 +41,7 @@ func (e *Engine) turn(id string, from api.BoxStatus, sig syscall.Signal, change 
 	change(&b.record)
 	if from == api.Paused {
 		e.setTime(b)
+		e.setIdle(b)
 	}
 	return b.record, nil
 }

@@ -91,10 +91,10 @@ int main(void) {
   shows(box, "\"paused_at\":null");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_update_box(box, NULL, &err)), SAYS("update_json");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_update_box(box, "{\"ttl_seconds\": 0}", &err)), SAYS("ttl_seconds");
-  WORKS(sandbox_update_box(box, "{\"ttl_seconds\": 60, \"on_expiry\": \"pause\"}", &err));
-  shows(box, "\"ttl_seconds\":60,\"on_expiry\":\"pause\",\"expires_at\":\"2");
-  WORKS(sandbox_update_box(box, "{\"ttl_seconds\": null}", &err));
-  shows(box, "\"ttl_seconds\":null,\"on_expiry\":\"pause\",\"expires_at\":null");
+  WORKS(sandbox_update_box(box, "{\"ttl_seconds\": 60, \"idle_seconds\": 7, \"on_expiry\": \"pause\"}", &err));
+  shows(box, "\"ttl_seconds\":60,\"idle_seconds\":7,\"on_expiry\":\"pause\",\"expires_at\":\"2");
+  WORKS(sandbox_update_box(box, "{\"ttl_seconds\": null, \"idle_seconds\": null}", &err));
+  shows(box, "\"ttl_seconds\":null,\"idle_seconds\":null,\"on_expiry\":\"pause\",\"expires_at\":null");
 
   FAILS(SANDBOX_INVALID_STATE, sandbox_start_box(box, &err));
   FAILS(SANDBOX_INVALID_STATE, sandbox_remove(runtime, "keeper", 0, &err));

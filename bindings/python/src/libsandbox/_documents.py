@@ -273,8 +273,9 @@ class BoxInfo:
     stopped_at: datetime | None
     paused_at: datetime | None  # None unless it is paused
     ttl_seconds: int | None
+    idle_seconds: int | None
     on_expiry: str  # stop, pause or remove
-    expires_at: datetime | None  # None unless it is up and has a time
+    expires_at: datetime | None  # None unless it is up and has a ttl
     error: Failure | None
 
     @classmethod
@@ -303,6 +304,7 @@ class BoxInfo:
             stopped_at=maybe(time, document.get("stopped_at")),
             paused_at=maybe(time, document.get("paused_at")),
             ttl_seconds=document.get("ttl_seconds"),
+            idle_seconds=document.get("idle_seconds"),
             on_expiry=document["on_expiry"],
             expires_at=maybe(time, document.get("expires_at")),
             error=maybe(Failure.parse, document.get("error")),

@@ -113,6 +113,9 @@ class BoxOptions(TypedDict, total=False):
     ttl_seconds: int
     """How long the box lives from each start and resume, at most a year. Without end."""
 
+    idle_seconds: int
+    """How long nobody may use it: no command, no stream, no file and no connection. Without end."""
+
     on_expiry: str
     """What becomes of it then: stop, pause or remove: stop."""
 
@@ -122,6 +125,9 @@ class BoxChanges(TypedDict, total=False):
 
     ttl_seconds: int | None
     """How long the box lives from now on, and from each start and resume; None for no end."""
+
+    idle_seconds: int | None
+    """How long nobody may use it; None for no end."""
 
     on_expiry: str
 
