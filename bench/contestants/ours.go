@@ -52,6 +52,17 @@ func openOurs(b *Field, home string, pool int) *Ours {
 // caller closes it.
 func (b *Field) OursAt(home string) *Ours { return openOurs(b, home, 0) }
 
+// Keeping returns a second library on the home, one that keeps the records of boxes in
+// memory, as a daemon's does. The caller closes it.
+func (o *Ours) Keeping(b *Field) *Ours {
+	second := &Ours{Home: o.Home, Why: o.Why}
+	host, err := local.Open(local.Config{Home: o.Home, Beside: b.Tools, Cached: true})
+	if second.host = host; err != nil {
+		second.Why = err.Error()
+	}
+	return second
+}
+
 // Contestant returns the library as a contestant that does run.
 func (o *Ours) Contestant(run func(context.Context) (time.Duration, error)) harness.Contestant {
 	return harness.Contestant{Name: "ours", Version: core.Version, Isolation: ourIsolation, Why: o.Why, Run: run}

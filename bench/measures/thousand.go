@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"sandbox/bench/contestants"
@@ -28,8 +29,10 @@ func measureThousand(ctx context.Context, b *contestants.Field) ([]harness.Row, 
 	boxes, took, err := b.Ours.Several(ctx, crowdBoxes)
 	rows := []harness.Row{onceRow(b, "making them, 8 at once", took)}
 	if err == nil {
+		keeping := b.Ours.Keeping(b)
 		rows = append(rows, crowdMemory(b)...)
-		rows = append(rows, among(ctx, b, pace, alone, boxes)...)
+		rows = append(rows, among(ctx, b, pace, alone, boxes, keeping)...)
+		err = keeping.Close(ctx)
 	}
 	removal, failed := removeCrowd(ctx, b.Ours, boxes)
 	return append(rows, removal), errors.Join(err, failed)
@@ -49,9 +52,12 @@ func crowdMemory(b *contestants.Field) []harness.Row {
 }
 
 // among makes boxes, runs commands and lists boxes while all the others stand there.
-// alone are the creates without them.
-func among(ctx context.Context, b *contestants.Field, pace harness.Pace, alone []harness.Series, boxes []*core.Box) []harness.Row {
+// alone are the creates without them. keeping is a library that keeps records in memory.
+func among(ctx context.Context, b *contestants.Field, pace harness.Pace, alone []harness.Series, boxes []*core.Box, keeping *contestants.Ours) []harness.Row {
 	const create, list = "create among them", "list"
+	lists := func(o *contestants.Ours) func(context.Context) (time.Duration, error) {
+		return func(ctx context.Context) (time.Duration, error) { return o.List(ctx, len(boxes)) }
+	}
 	next := 0
 	all := pace.Interleave(ctx,
 		b.Ours.As(create, b.Ours.CreateToOutput),
@@ -60,12 +66,13 @@ func among(ctx context.Context, b *contestants.Field, pace harness.Pace, alone [
 			t, err := b.Ours.Exec(ctx, boxes[next], contestants.Hello...)
 			return t.End, err
 		}),
-		b.Ours.As(list, func(ctx context.Context) (time.Duration, error) { return b.Ours.List(ctx, len(boxes)) }),
+		b.Ours.As(list, lists(b.Ours)),
+		keeping.As(list+" from memory", lists(keeping)),
 	)
 	rows := harness.Rows(harness.Millis, append(alone, all...),
 		harness.Bar{Contestant: "ours, " + create, Peer: "ours, create alone", Percentile: 50, Limit: 2})
 	for i, r := range rows {
-		if r.Contestant == "ours, "+list && r.DidNotRun == "" {
+		if strings.HasPrefix(r.Contestant, "ours, "+list) && r.DidNotRun == "" {
 			rows[i].Bars = []harness.Verdict{harness.Most(5, "ms", r.P50)}
 		}
 	}
