@@ -71,6 +71,7 @@ func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.TLSCert, "tls-cert", "", "PEM `FILE` of the certificate: TCP speaks TLS")
 	fs.StringVar(&c.TLSKey, "tls-key", "", "PEM `FILE` of the certificate's key")
 	fs.BoolVar(&c.NoConsole, "no-console", false, "serve no web console at /ui/")
+	fs.StringVar(&c.PortDomain, "port-domain", "", "lead the hosts PORT-BOX.`DOMAIN` to ports of boxes (default none)")
 	fs.StringVar(&c.Environment, "environment", "default", "`NAME` of the environment that keys for logs must be for")
 	fs.StringVar(&c.ClickHouseDSN, "clickhouse-dsn", os.Getenv("SANDBOX_CLICKHOUSE_DSN"), "`DSN` of the ClickHouse that log queries go to (default SANDBOX_CLICKHOUSE_DSN, else the embedded engine)")
 	fs.StringVar(&c.ClickHouseWriteDSN, "clickhouse-write-dsn", "", "`DSN` of the ClickHouse that logs are written to")

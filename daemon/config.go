@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"strings"
 
 	"sandbox/auth"
 	"sandbox/core/fault"
@@ -35,6 +36,8 @@ type Config struct {
 	TLSCert   string   // PEM file; with TLSKey, or neither
 	TLSKey    string
 	NoConsole bool // serve no web console
+	// PortDomain is the domain whose hosts PORT-BOX lead to ports of boxes; "" for none.
+	PortDomain string
 	// Environment is the environment that this server belongs to: a key's
 	// permissions for logs must be for the same.
 	Environment string
@@ -85,6 +88,10 @@ func (c Config) check() (settings, error) {
 	if _, _, err := net.SplitHostPort(c.E2B); err != nil && c.E2B != "" {
 		return s, fault.New(fault.Config, "--e2b %q: want HOST:PORT", c.E2B)
 	}
+	s.PortDomain = strings.ToLower(strings.Trim(c.PortDomain, "."))
+	if c.PortDomain != "" && !isDomain(s.PortDomain) {
+		return s, fault.New(fault.Config, "--port-domain %q: want a domain, as in ports.example.com", c.PortDomain)
+	}
 	if !auth.ValidEnvironment(c.Environment) {
 		return s, fault.New(fault.Config, "--environment %q: want letters, digits, _, . or -", c.Environment)
 	}
@@ -93,6 +100,17 @@ func (c Config) check() (settings, error) {
 	}
 	s.tls, err = c.certificate()
 	return s, err
+}
+
+// isDomain reports whether a name in small letters is one of DNS, and no address.
+func isDomain(name string) bool {
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(label, "-") != label {
+			return false
+		}
+	}
+	_, err := netip.ParseAddr(name)
+	return err != nil && len(name) <= 200 // which leaves room for PORT-BOX
 }
 
 func (c Config) certificate() (*certificate, error) {

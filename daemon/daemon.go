@@ -23,6 +23,7 @@ import (
 	"sandbox/core/local"
 	"sandbox/daemon/address"
 	"sandbox/httpd"
+	"sandbox/httpd/share"
 	"sandbox/mcp"
 	"sandbox/spool"
 
@@ -128,7 +129,12 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 	if err != nil {
 		return nil, err
 	}
+	shares, err := share.Open(dir, streams.Log)
+	if err != nil {
+		return nil, err
+	}
 	d.server, err = httpd.New(httpd.Config{
+		Shares: shares, PortDomain: s.PortDomain,
 		Console: sessions, Origin: d.origin,
 		Tools:   &mcp.Config{Boxes: newToolBoxes(host, d.logs), Limits: s.MCP.limits()},
 		Runtime: runtime, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Images: host.Images, Logs: d.logs.service, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,

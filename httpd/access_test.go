@@ -68,7 +68,10 @@ func TestAccess(t *testing.T) {
 			}
 			for name, change := range without {
 				a := s.ask(route.Method, path, body, change)
-				if route.Open {
+				if route.Open && route.Program { // who has a link needs no key
+					a.want(t, 403, "permission_denied")
+					continue
+				} else if route.Open {
 					a.want(t, 200, "")
 					continue
 				}

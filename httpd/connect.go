@@ -66,13 +66,18 @@ func (s *Server) toRoot(w http.ResponseWriter, r *request) error {
 	if _, err := r.port(); err != nil {
 		return err
 	}
+	r.addSlash(w)
+	return nil
+}
+
+// addSlash sends a client to its path with a slash at the end.
+func (r *request) addSlash(w http.ResponseWriter) {
 	to := r.URL.EscapedPath() + "/"
 	if r.URL.RawQuery != "" {
 		to += "?" + r.URL.RawQuery
 	}
 	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusPermanentRedirect)
-	return nil
 }
 
 // connectPort connects a client to a port of a box, byte by byte, over a WebSocket.

@@ -22,6 +22,7 @@ import (
 	"sandbox/core/ids"
 	"sandbox/core/image"
 	"sandbox/httpd"
+	"sandbox/httpd/share"
 	"sandbox/spool"
 	"sandbox/test/leak"
 )
@@ -58,7 +59,10 @@ func start(t testing.TB, change ...func(*httpd.Config)) *service {
 	store, err := image.Open(image.Config{Home: home})
 	must(t, err)
 	s.runtime, s.keys = core.New(core.Config{Engine: engine, Images: images}), keys
+	shares, err := share.Open(filepath.Join(home, "share"), slog.New(slog.DiscardHandler))
+	must(t, err)
 	c := httpd.Config{
+		Shares:  shares,
 		Runtime: s.runtime, Keys: keys, Idempotency: idempotency, Environment: "default",
 		Spool: outputs, Images: store, Held: home,
 		Log: slog.New(slog.NewJSONHandler(s.log, nil)), Closed: []string{s.socket},
@@ -232,7 +236,7 @@ func (l *logBuffer) String() string {
 
 // fill returns a route's path with a box that exists.
 func fill(pattern, id string) string {
-	return strings.NewReplacer("{id}", id, "{eid}", ids.Exec.New(), "{cid}", ids.Context.New(), "{port}", "1", "{path}", "").Replace(pattern)
+	return strings.NewReplacer("{id}", id, "{eid}", ids.Exec.New(), "{cid}", ids.Context.New(), "{port}", "1", "{path}", "", "{token}", "t").Replace(pattern)
 }
 
 func write(t testing.TB, path, text string) {

@@ -33,6 +33,9 @@ func (s *Server) handler(by Entrance) http.Handler {
 	if s.Console != nil {
 		routes = s.withConsole(by, routes)
 	}
+	if s.PortDomain != "" {
+		routes = s.withPortHosts(by, routes)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if headSize(r) > maxHead { // and so close to it that net/http let it pass
 			w.Header().Set("Connection", "close")
@@ -150,7 +153,7 @@ func (s *Server) logged(next handle) handle {
 
 func (s *Server) log(r *request, status int, bytes int64, took time.Duration) {
 	level := slog.LevelInfo
-	if r.route != nil && r.route.Open {
+	if r.route != nil && r.route.Open && !r.route.Program {
 		level = slog.LevelDebug // health checks come all the time
 	}
 	if !s.Log.Enabled(context.Background(), level) {
@@ -161,9 +164,19 @@ func (s *Server) log(r *request, status int, bytes int64, took time.Duration) {
 		who = r.principal.Sub
 	}
 	s.Log.LogAttrs(context.Background(), level, "request",
-		slog.String("request_id", r.id), slog.String("method", brief(r.Method)), slog.String("path", brief(r.URL.Path)),
+		slog.String("request_id", r.id), slog.String("method", brief(r.Method)), slog.String("path", r.told()),
 		slog.Int("status", status), slog.Int64("bytes", bytes), slog.Duration("took", took),
 		slog.String("principal", who), slog.String("remote", r.RemoteAddr))
+}
+
+// told returns the path of a request as the log may have it: without the token of a
+// link, which lets in who has it.
+func (r *request) told() string {
+	path := r.URL.Path
+	if token := r.params.ByName("token"); token != "" {
+		path = strings.Replace(path, token, "TOKEN", 1)
+	}
+	return brief(path)
 }
 
 // answered writes the failure that the steps behind it return.
@@ -243,7 +256,7 @@ func (s *Server) authorized(next handle) handle {
 				r.missing = errNoRoute(r)
 			}
 		}
-		if r.route != nil && r.route.Open {
+		if r.route != nil && r.route.Open && r.missing == nil {
 			return next(w, r)
 		}
 		defer r.leave()

@@ -13,6 +13,7 @@ import (
 	"sandbox/console"
 	"sandbox/core/document"
 	"sandbox/core/fault"
+	"sandbox/httpd/share"
 )
 
 // request is one request on its way to its handler.
@@ -27,6 +28,7 @@ type request struct {
 	misplaced bool  // see Server.lookUp
 	params    httprouter.Params
 	rest      string           // the last parameter of a route with Rest, still escaped
+	grant     share.Grant      // the box and port that the host names, of a route by host
 	principal *auth.Principal  // nil until authorized has found it
 	session   *console.Session // nil unless authorized has found one
 	left      func()           // ends the part in the session; nil without one

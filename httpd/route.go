@@ -79,6 +79,7 @@ func boxRoutes() []Route {
 		{Method: "POST", Pattern: "/v1/boxes/{id}/files:move", Permission: api.MayUseBoxes, handle: (*Server).moveFile},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/files:watch", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).watchFiles},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/metrics", Permission: api.MayUseBoxes, handle: (*Server).boxMetrics},
+		{Method: "POST", Pattern: "/v1/boxes/{id}:share", Permission: api.MayUseBoxes, handle: (*Server).shareBox},
 		{Method: anyVerb, Pattern: "/v1/boxes/{id}/ports/{port}/{path}", Permission: api.MayUseBoxes, Stream: true, Rest: true, Program: true, handle: (*Server).toPort},
 		{Method: anyVerb, Pattern: "/v1/boxes/{id}/ports/{port}", Permission: api.MayUseBoxes, Program: true, handle: (*Server).toRoot},
 		{Method: "GET", Pattern: "/v1/boxes/{id}/ports/{port}:connect", Permission: api.MayUseBoxes, Stream: true, WebSocket: true, handle: (*Server).connectPort},
@@ -101,6 +102,8 @@ func codeRoutes() []Route {
 // otherRoutes returns the routes of the server itself, and of its images, keys and logs.
 func otherRoutes() []Route {
 	return []Route{
+		{Method: anyVerb, Pattern: "/v1/shares/{token}/{path}", Open: true, Stream: true, Rest: true, Program: true, handle: (*Server).toShare},
+		{Method: anyVerb, Pattern: "/v1/shares/{token}", Open: true, Program: true, handle: (*Server).toShareRoot},
 		{Method: "POST", Pattern: "/v1/run", Permission: api.MayUseBoxes, handle: (*Server).run},
 		{Method: "POST", Pattern: "/v1/mcp", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).serveTools},
 		{Method: "GET", Pattern: "/v1/mcp", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).serveTools},

@@ -25,6 +25,7 @@ import (
 	"sandbox/core/code"
 	"sandbox/core/image"
 	"sandbox/httpd/proxy"
+	"sandbox/httpd/share"
 	"sandbox/logs"
 	"sandbox/logs/ingest"
 	"sandbox/mcp"
@@ -62,6 +63,11 @@ type Config struct {
 	// Environment is the environment of this server: a key's permissions for
 	// logs must be for the same.
 	Environment string
+	// Shares signs the links that lead people without a key to ports; nil for none.
+	Shares *share.Signer
+	// PortDomain is the domain whose hosts PORT-BOX lead to ports of boxes, in small
+	// letters, or "".
+	PortDomain string
 	// Prefix is the segment between /v1 and /boxes, or "".
 	Prefix string
 	// Hosted mounts all routes under /api.

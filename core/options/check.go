@@ -101,8 +101,8 @@ func checkPort(port Port, p *problems, at string) {
 		_, err := netip.ParseAddr(port.HostIP)
 		p.When(err != nil, at+"host_ip", "address", "must be an IP address")
 	}
-	p.Within(at+"host_port", port.HostPort, 0, maxPort)
-	p.Within(at+"guest_port", port.GuestPort, 1, maxPort)
+	p.Within(at+"host_port", port.HostPort, 0, MaxPort)
+	p.Within(at+"guest_port", port.GuestPort, 1, MaxPort)
 	p.OneOf(at+"protocol", port.Protocol, ProtocolTCP, ProtocolUDP)
 }
 
@@ -137,14 +137,13 @@ func (e Exec) checkSettings(p *problems) {
 	p.env(e.Env)
 	p.absolute("working_dir", e.WorkingDir)
 	p.text("user", e.User)
-	p.Within("cols", e.Cols, 0, maxPort)
-	p.Within("rows", e.Rows, 0, maxPort)
+	p.Within("cols", e.Cols, 0, MaxPort)
+	p.Within("rows", e.Rows, 0, MaxPort)
 	p.When(e.Timeout < 0, "timeout_ms", "range", "must not be negative")
 }
 
 const (
 	maxInt32   = 1<<31 - 1
-	maxPort    = 1<<16 - 1 // also the most columns and rows of a terminal
 	maxNameLen = 128
 )
 

@@ -82,6 +82,7 @@ func (t Target) answer(ours http.Header, answer *http.Response) {
 		h.Del(name)
 	}
 	h.Add("Content-Security-Policy", sandboxed)
+	h.Set("Referrer-Policy", "same-origin") // the address of a link is a secret
 	for _, name := range []string{"Location", "Content-Location"} {
 		if to := h.Get(name); to != "" {
 			h.Set(name, t.moved(to, answer.Request.Host))

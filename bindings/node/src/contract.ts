@@ -522,6 +522,14 @@ export interface Identity {
   expires_at: string | null;
 }
 
+/** Share is a link that lets people without a key reach a port of a box. */
+export interface Share {
+  url: string;
+  box_id: string;
+  port: number;
+  expires_at: string;
+}
+
 /** RunResult is what a command gave that was run to its end (contract, section 6). ExitCode, Signal and Reason are those of [Exec]. */
 export interface RunResult {
   exit_code: number | null;
