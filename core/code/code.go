@@ -8,8 +8,8 @@
 //
 // # How a kernel is spoken with
 //
-// All that the kernel reads from its standard input are fields that end in NUL. The first
-// is its own source. Each request has a nonce of 32 characters, the number of variables of
+// The kernel reads its own source from its standard input, and then requests, which are
+// fields that end in NUL. Each request has a nonce of 32 characters, the number of variables of
 // the environment, these as NAME=VALUE, and the code.
 //
 // What the code prints goes straight to the standard output and the standard error of the

@@ -20,4 +20,25 @@ var interrupted = map[api.Language]struct {
 		},
 		"KeyboardInterrupt",
 	},
+	api.JavaScript: {
+		"const kept = 'kept'", "console.log(kept)",
+		[]string{
+			"console.log('on'); while (true) ;",
+			"console.log('on'); await new Promise(() => {})",
+			"require('child_process').execSync('echo on; exec sleep 1000', {stdio: 'inherit'})",
+			"console.log('on'); for (;;) display(1)",
+		},
+		"",
+	},
+	api.Bash: {
+		"kept=kept", "echo $kept",
+		[]string{
+			"echo on; while :; do :; done; echo never",
+			"echo on; sleep 1000; echo never",
+			"f() { while :; do sleep 0.01; done; echo never; }; echo on; f; echo never",
+			"echo on; (while :; do :; done); echo never",
+			"echo on; sleep 1000 | cat; echo never",
+		},
+		"Interrupted: the code was interrupted",
+	},
 }

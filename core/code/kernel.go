@@ -13,24 +13,34 @@ import (
 	"sandbox/core/options"
 )
 
-// program is how a language runs a kernel.
+// program is how a language runs a kernel. The process reads the source of the kernel
+// from standard input, and then the requests.
 type program struct {
-	name string // of the language's program
-	flag string // behind which it takes a program as text
-	// load reads the source of the kernel from standard input, up to a NUL, and
-	// runs it.
-	load   string
-	source string
+	argv   [3]string // how the language's program is started
+	source string    // of the kernel, with what ends it
+	each   string    // what each request begins with
 }
 
 // The sources of the kernels.
 var (
 	//go:embed kernels/python.py
 	pythonKernel string
+	//go:embed kernels/javascript.js
+	javascriptKernel string
+	//go:embed kernels/bash.sh
+	bashKernel string
 )
 
 var programs = map[api.Language]program{
-	api.Python: {"python3", "-c", `import os, sys
+	api.Python:     {argv: [3]string{"python3", "-c", loadPython}, source: pythonKernel + "\x00"},
+	api.JavaScript: {argv: [3]string{"node", "-e", loadJavaScript}, source: javascriptKernel + "\x00"},
+	// Bash reads a script on standard input a line at a time.
+	api.Bash: {argv: [3]string{"bash", "-s", "--"}, source: bashKernel, each: eachBash},
+}
+
+// These read the source of a kernel up to a NUL, and run it.
+const (
+	loadPython = `import os, sys
 buffer = b""
 while b"\0" not in buffer:
     piece = os.read(0, 65536)
@@ -39,8 +49,25 @@ while b"\0" not in buffer:
     buffer += piece
 source, _, buffer = buffer.partition(b"\0")
 exec(compile(source, "<kernel>", "exec"))
-`, pythonKernel},
+`
+	loadJavaScript = `const fs = require("fs");
+let rest = Buffer.alloc(0);
+while (!rest.includes(0)) {
+  const piece = Buffer.alloc(65536);
+  const n = fs.readSync(0, piece);
+  if (n === 0) process.exit(0);
+  rest = Buffer.concat([rest, piece.subarray(0, n)]);
 }
+const end = rest.indexOf(0);
+require("vm").runInThisContext("(function (require, rest) {" + rest.subarray(0, end) + "\n})", { filename: "<kernel>" })(require, rest.subarray(end + 1));
+`
+)
+
+// eachBash runs the code of a request in the shell itself. It stands in no function, in
+// which the code could declare nothing for later runs, and in no loop, which the code
+// could break.
+const eachBash = `__sandbox_request; __sandbox_begin; source <(printf '%s\n' "$__sandbox_code") </dev/null; ` +
+	"__sandbox_status=$?; trap - DEBUG; shopt -u extdebug; __sandbox_end\n"
 
 // label stands before the id of a context in the last argument of its process. The number
 // is that of the protocol between us and the kernel.
@@ -55,12 +82,9 @@ type kernel struct {
 
 // start starts the process of a context.
 func start(ctx context.Context, box *core.Box, id string, o options.CodeContext) (kernel, error) {
-	p, ok := programs[o.Language]
-	if !ok {
-		return kernel{}, fault.New(fault.Unsupported, "code in %s can't be run yet", o.Language)
-	}
+	argv := programs[o.Language].argv
 	e, err := box.Exec(ctx, options.Exec{
-		Cmd: []string{p.name, p.flag, p.load, label + id},
+		Cmd: append(argv[:], label+id),
 		Env: o.Env, WorkingDir: o.WorkingDir, User: o.User, Stdin: true, KeepStdin: true,
 	})
 	if err != nil {
@@ -96,7 +120,7 @@ func contextOf(e api.Exec) (api.CodeContext, bool) {
 	}
 	id, ok := strings.CutPrefix(e.Cmd[3], label)
 	for language, p := range programs {
-		if ok && options.IsCodeContext(id) && p.name == e.Cmd[0] {
+		if ok && options.IsCodeContext(id) && p.argv[0] == e.Cmd[0] {
 			return api.CodeContext{
 				ID: id, BoxID: e.BoxID, ExecID: e.ID, Language: language,
 				WorkingDir: e.WorkingDir, User: e.User, CreatedAt: e.CreatedAt,

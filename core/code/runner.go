@@ -108,11 +108,12 @@ func (r *runner) begin(ctx context.Context, o options.Code) (err error) {
 
 // request returns all that the kernel reads to run code.
 func request(k kernel, nonce string, o options.Code) []byte {
+	p := programs[k.about.Language]
 	var b strings.Builder
 	if k.fresh {
-		b.WriteString(programs[k.about.Language].source + "\x00")
+		b.WriteString(p.source)
 	}
-	b.WriteString(nonce + "\x00" + strconv.Itoa(len(o.Env)) + "\x00")
+	b.WriteString(p.each + nonce + "\x00" + strconv.Itoa(len(o.Env)) + "\x00")
 	for _, name := range slices.Sorted(maps.Keys(o.Env)) {
 		b.WriteString(name + "=" + o.Env[name] + "\x00")
 	}
@@ -132,7 +133,7 @@ func (r *runner) write(p []byte) {
 // unstarted says why the kernel has ended before it began the run.
 func (r *runner) unstarted(ctx context.Context) error {
 	about, said := r.kernel.about, strings.ToValidUTF8(strings.TrimSpace(string(r.said)), "\uFFFD")
-	name := programs[about.Language].name
+	name := programs[about.Language].argv[0]
 	switch {
 	case ctx.Err() != nil:
 		return fault.Of(ctx.Err())
@@ -155,11 +156,10 @@ func (r *runner) next() (api.CodeEvent, error) {
 		if r.told {
 			return api.CodeEvent{}, io.EOF
 		}
-		if err := r.read(); err != nil {
-			return api.CodeEvent{}, err
-		}
-		if r.exit != nil || r.streams[0].ended && r.streams[1].ended {
+		if r.exit != nil || r.streams[0].ended && r.streams[1].ended { // perhaps since begin
 			r.finish()
+		} else if err := r.read(); err != nil {
+			return api.CodeEvent{}, err
 		}
 	}
 	e := r.events[0]

@@ -292,12 +292,12 @@ class Figures:
 
         def exec_module(module):
             load(module)
-            module.show = self.show
+            module.show = lambda *_, **__: self.show()  # a function, which pyplot gives attributes
 
         spec.loader.exec_module = exec_module
         return spec
 
-    def show(self, *_, **__):
+    def show(self):
         """Show all open figures and close them."""
         pyplot = sys.modules.get("matplotlib.pyplot")
         for number in getattr(pyplot, "get_fignums", list)():
