@@ -67,6 +67,7 @@ func TestRead(t *testing.T) {
 		"Failure.code":           {Type: text},
 		"Image.size":             {Type: Type{Kind: "int"}, Doc: "bytes of its layers as plain tars"},
 		"RunResult.reason":       {Type: Type{Kind: "words", Name: "Reason"}, Nullable: true},
+		"CodeResult.json":        {Type: Type{Kind: "json"}, Optional: true},
 		"Info.features":          {Type: Type{Kind: "map", Of: &Type{Kind: "bool"}}},
 		"BoxMetrics.cpu_percent": {Type: Type{Kind: "float"}, Nullable: true, Doc: "mean since the start; 100 is one CPU"},
 	} {

@@ -65,8 +65,8 @@ type Member struct {
 
 // Type is the type of a member's value.
 type Type struct {
-	// Kind is string, int, float, bool, time (RFC 3339), words, document, list or map
-	// (of strings to values).
+	// Kind is string, int, float, bool, time (RFC 3339), words, document, list, map
+	// (of strings to values) or json (any value).
 	Kind string
 	Name string // of the words or the document
 	Of   *Type  // of the values of a list or a map
@@ -262,6 +262,8 @@ func named(t *types.Named) (Type, error) {
 	switch t.Obj().Pkg().Path() + "." + name {
 	case "time.Time":
 		return Type{Kind: "time"}, nil
+	case "encoding/json.RawMessage":
+		return Type{Kind: "json"}, nil
 	case "sandbox/core/fault.Kind", "sandbox/api.FileMode":
 		return Type{Kind: "string"}, nil // as they write themselves
 	}

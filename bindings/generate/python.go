@@ -196,6 +196,8 @@ func pythonType(t Type) string {
 	switch t.Kind {
 	case "string":
 		return "str"
+	case "json":
+		return "object"
 	case "time":
 		return "datetime"
 	case "words", "document":

@@ -69,6 +69,8 @@ func tsType(t Type) string {
 		return "number"
 	case "bool":
 		return "boolean"
+	case "json":
+		return "unknown"
 	case "words", "document":
 		return tsName(t.Name)
 	case "list":

@@ -262,18 +262,18 @@ export interface CodeResult {
   /** base64 */
   pdf?: string | null;
   latex?: string | null;
-  json?: RawMessage;
+  json?: unknown;
   javascript?: string | null;
   table?: CodeTable | null;
   /** other media types */
-  extra?: Record<string, RawMessage>;
+  extra?: Record<string, unknown>;
 }
 
 /** CodeTable is a data frame. */
 export interface CodeTable {
   columns: CodeColumn[];
   /** the first of them */
-  rows: RawMessage[][];
+  rows: unknown[][];
   /** that the data frame has */
   total_rows: number;
 }
