@@ -51,11 +51,17 @@ func (s *Service) Download(ctx context.Context, box, path string, size int64) (t
 
 // BareDownload reads that many bytes from the bare server.
 func (s *Service) BareDownload(ctx context.Context, size int64) (time.Duration, error) {
+	return s.Fetch(ctx, fmt.Sprintf("%s?%d", s.Bare.URL, size), size)
+}
+
+// Fetch reads what an address answers, of that size. It sends the key of the service.
+func (s *Service) Fetch(ctx context.Context, url string, size int64) (time.Duration, error) {
 	start := time.Now()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?%d", s.Bare.URL, size), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, err
 	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
 	resp, err := s.http.Do(req)
 	if err != nil {
 		return 0, err

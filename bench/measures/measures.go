@@ -37,6 +37,7 @@ var All = []Measurement{
 	{"rest-run", "`POST /v1/run` of `echo hi` with a cached image of 5 layers, and the same life in process: create, exec, removal", measureRestRun},
 	{"rest-reads", "GET /v1/boxes with 50 boxes, and GET /v1/boxes/{id}: 4 connections over TCP, with a key", measureRestReads},
 	{"rest-stream", "512 MiB out of a box and into one over TCP, with a key, read 64 KiB at a time", measureRestStream},
+	{"rest-port", "1 GiB over HTTP from a program in a box, with a key: through the service, and through a published port of the same box", measureRestPort},
 	{"rest-terminal", "32 MiB of text on a terminal over TCP, with a key, alone and beside one busy process", measureRestTerminal},
 	{"rest-files", "upload and download of 4 GiB: growth of the daemon's resident memory at its peak", measureRestFiles},
 	{"rest-crowd", "500 readers of events and 200 terminals at once, 256 KiB for each: peak of the daemon's resident memory", measureRestCrowd},
