@@ -64,6 +64,14 @@ func age(t, now time.Time) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
+// expires says in how long the time at comes; "-" if it is nil.
+func expires(at *time.Time, now time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return "in " + age(now, *at)
+}
+
 // size returns n bytes for people to read: 1.5 GiB.
 func size(n int64) string {
 	const unit = 1024

@@ -88,10 +88,10 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	host.Engine.Guard() // first, since the times of boxes go on; also for those of other programs, which may have ended
 	d, err := start(ctx, s, host, streams)
 	if err == nil {
 		d.changes, d.watchSpace = host.Engine.Changes, host.Engine.WatchSpace
-		host.Engine.Guard() // also for boxes of other programs, which may have ended
 	}
 	return d, err
 }

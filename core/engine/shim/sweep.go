@@ -46,24 +46,40 @@ func (k *keeper) load() error {
 	if err != nil {
 		return err
 	}
-	for _, rec := range recs {
-		b := &box{rec: rec}
-		k.boxes[rec.ID] = b
+	for _, b := range k.known(recs) {
 		err := k.takeOver(b)
 		if fault.Is(err, fault.ResourceExhausted) {
 			return err // going on would take a box that can't be watched for dead
 		}
 		if err != nil {
-			k.log.Error("adopt a box", "box", rec.ID, "error", err)
+			k.log.Error("adopt a box", "box", b.record().ID, "error", err)
 		}
 	}
 	for _, rec := range recs {
-		if rec.Owner.PID != 0 && k.boxes[rec.ID] != nil {
+		if rec.Owner.PID != 0 && k.find(rec.ID) != nil {
 			k.watchOwner(rec.Owner)
 		}
 	}
 	k.sweepGroups()
 	return k.sweepDirs()
+}
+
+// known makes the boxes of records known. It returns them with those first that are up:
+// their times may have come, and cleaning up after the others takes long.
+func (k *keeper) known(recs []record.Box) []*box {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var up, over []*box
+	for _, rec := range recs {
+		b := &box{rec: rec}
+		k.boxes[rec.ID] = b
+		if rec.Status.Up() {
+			up = append(up, b)
+		} else {
+			over = append(over, b)
+		}
+	}
+	return append(up, over...)
 }
 
 // passed reports whether a damaged record is that of a box which a power cut has
@@ -115,13 +131,14 @@ func (k *keeper) takeOver(b *box) error {
 	if rec.Status.Up() {
 		h, err := process.Open(rec.Init)
 		if err == nil {
+			was := *rec // from here on its time may come
 			// init is no child of this shim; its present parent reaps it.
 			k.adopt(b, &life{slot: rec.Slot(), init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
 			switch {
-			case rec.Stopping:
-				go k.finishStop(rec)
-			case rec.Pausing, rec.Status == api.Paused:
-				go k.settlePause(rec.ID)
+			case was.Stopping:
+				go k.finishStop(was)
+			case was.Pausing, was.Status == api.Paused:
+				go k.settlePause(was.ID)
 			default:
 				k.lookNow(b)
 			}
@@ -143,7 +160,7 @@ func (k *keeper) takeOver(b *box) error {
 }
 
 // finishStop stops a box whose stop an earlier shim began and did not finish.
-func (k *keeper) finishStop(rec *record.Box) {
+func (k *keeper) finishStop(rec record.Box) {
 	id, grace := rec.ID, core.DefaultGrace
 	if rec.Expired {
 		grace = expiryGrace
