@@ -895,6 +895,94 @@ SandboxErrorCode sandbox_watch_fd(CSandboxWatch *watch, int *out_fd, CSandboxErr
 /* Ends the watch and releases its handle. NULL does nothing. Any thread. */
 void sandbox_watch_free(CSandboxWatch *watch);
 
+/* ---- Code ---- */
+
+/* A run of code in a context of a box. */
+typedef struct CSandboxCodeRun CSandboxCodeRun;
+
+/*
+ * Runs code in a context of a box that runs: a process of a language, which keeps
+ * what the code defines. It returns once the code runs, and waits for the runs in
+ * the same context that were asked for before.
+ *
+ * code_json: a document with code, and optionally language ("python", the default,
+ *   "javascript" or "bash"), context (an id; else the one that the language has of
+ *   its own), env (an object) and timeout_ms.
+ * *out: release with sandbox_code_free; it ends with the runtime too.
+ *
+ * One thread a box handle. Errors: SANDBOX_INVALID_ARGUMENT, SANDBOX_NOT_FOUND (the
+ * box, the context), SANDBOX_INVALID_STATE (the box does not run; another program
+ * runs code in the context), SANDBOX_EXECUTION (the box does not have the language),
+ * SANDBOX_RESOURCE_EXHAUSTED (too many runs wait), SANDBOX_TIMEOUT (the language does
+ * not start).
+ */
+SandboxErrorCode sandbox_code_start(CBoxHandle *box, const char *code_json, CSandboxCodeRun **out,
+                                    CSandboxError *err);
+
+/*
+ * Waits for the next event: a document with type. "start" is the first, with
+ * context_id, execution_count and fresh; "stdout" and "stderr" have text, "result" a
+ * result in all its forms, "error" an error with name, value and traceback. "end" is
+ * the last, with status ("succeeded", "failed", "interrupted", "timed_out", "lost"),
+ * duration_ms and restarted.
+ *
+ * timeout_secs: SANDBOX_TIMEOUT after this time, and nothing is lost; -1 waits for
+ *   ever, 0 does not wait.
+ * *out_json: release with sandbox_free_string.
+ *
+ * Any thread. Errors: SANDBOX_INVALID_STATE (the last event was read),
+ * SANDBOX_CANCELED (released meanwhile), SANDBOX_UNAVAILABLE (the server).
+ */
+SandboxErrorCode sandbox_code_read(CSandboxCodeRun *run, double timeout_secs, char **out_json,
+                                   CSandboxError *err);
+
+/* Releases a run, and interrupts code that still runs. NULL does nothing. Any thread. */
+void sandbox_code_free(CSandboxCodeRun *run);
+
+/*
+ * Makes a context. options_json may be NULL; a document with language, working_dir,
+ * user and env (an object).
+ *
+ * *out_json: the context (id, box_id, exec_id, language, working_dir, user,
+ *   created_at); release with sandbox_free_string.
+ *
+ * One thread a box handle. Errors: as of sandbox_code_start, and
+ * SANDBOX_RESOURCE_EXHAUSTED (the box has as many contexts as it may have).
+ */
+SandboxErrorCode sandbox_context_create(CBoxHandle *box, const char *options_json, char **out_json,
+                                        CSandboxError *err);
+
+/*
+ * The contexts of a box as a JSON array, newest first.
+ *
+ * *out_json: release with sandbox_free_string. One thread a box handle. Errors:
+ * SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE.
+ */
+SandboxErrorCode sandbox_context_list(CBoxHandle *box, char **out_json, CSandboxError *err);
+
+/*
+ * Interrupts the code that a context runs, as control-C does on a terminal. Between
+ * two runs nothing happens. From another thread it needs a box handle of its own.
+ *
+ * *out_json: the context; release with sandbox_free_string. Errors: as of
+ * sandbox_context_list, SANDBOX_NOT_FOUND of the context too.
+ */
+SandboxErrorCode sandbox_context_interrupt(CBoxHandle *box, const char *context_id, char **out_json,
+                                           CSandboxError *err);
+
+/*
+ * Ends the processes of a context and starts it anew, with nothing of what code has
+ * defined. A run in it ends with the status "lost".
+ *
+ * *out_json: the context; release with sandbox_free_string. Errors: as of
+ * sandbox_context_interrupt.
+ */
+SandboxErrorCode sandbox_context_restart(CBoxHandle *box, const char *context_id, char **out_json,
+                                         CSandboxError *err);
+
+/* Ends a context with all of its processes. Errors: as of sandbox_context_interrupt. */
+SandboxErrorCode sandbox_context_remove(CBoxHandle *box, const char *context_id, CSandboxError *err);
+
 /* ---- Images ---- */
 
 /*

@@ -18,6 +18,7 @@ func TestPrograms(t *testing.T) {
 		{"exec", false},
 		{"execution", false},
 		{"files", false},
+		{"code", false},
 		{"text", false},
 		{"callback", false},
 		{"threads", false},
