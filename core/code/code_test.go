@@ -184,7 +184,7 @@ func TestInterrupt(t *testing.T) {
 				}
 				for err == nil {
 					var e api.CodeEvent
-					e, err = next(t, c, box, r, language)
+					e, err = r.Next(t.Context())
 					got.note(e)
 				}
 				_ = r.Close()
@@ -195,25 +195,6 @@ func TestInterrupt(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// next returns the next event of a run that was interrupted. Node.js loses a SIGINT that
-// comes while it begins to wait for a promise: then the run is interrupted again.
-func next(t *testing.T, c *code.Contexts, box *core.Box, r *code.Run, language api.Language) (api.CodeEvent, error) {
-	for {
-		if language != api.JavaScript {
-			return r.Next(t.Context())
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		e, err := r.Next(ctx)
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			return e, err
-		}
-		if _, err := c.Interrupt(t.Context(), box, string(language)); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -24,7 +24,8 @@ var interrupted = map[api.Language]struct {
 		"const kept = 'kept'", "console.log(kept)",
 		[]string{
 			"console.log('on'); while (true) ;",
-			"console.log('on'); await new Promise(() => {})",
+			// Once it waits: Node.js has a moment before that in which a SIGINT is lost or ends it.
+			"await new Promise((done) => setTimeout(done, 1)); console.log('on'); await new Promise(() => {})",
 			"require('child_process').execSync('echo on; exec sleep 1000', {stdio: 'inherit'})",
 			"console.log('on'); for (;;) display(1)",
 		},

@@ -29,6 +29,7 @@ const maxError = 256 << 10;
 // The kernel's own state.
 let nonce = ""; // of the run, or ""
 let count = 0;
+let begun = false; // the host was told that the run begins
 let interrupted = null; // ends the run with an error, while one waits for a promise
 
 // write writes all of a buffer to a descriptor, and returns when that is done.
@@ -225,8 +226,10 @@ function take(described) {
   return value;
 }
 
-// begin tells the host that a run begins. One without code is not counted.
+// begin tells the host that a run begins, once. One without code is not counted.
 function begin(code) {
+  if (begun) return;
+  begun = true;
   mark();
   send({ kind: "begin", count: count + 1 });
   if (code !== "") count++;
@@ -237,6 +240,7 @@ async function run(env, code) {
   const before = Object.fromEntries(Object.keys(env).map((name) => [name, process.env[name]]));
   Object.assign(process.env, env);
   let status = "succeeded";
+  begun = false;
   try {
     if (code === "") begin(code);
     else {
@@ -245,6 +249,7 @@ async function run(env, code) {
       if (value !== undefined) send({ kind: "result", result: { ...(await resultOf(value)), is_main: true } });
     }
   } catch (error) {
+    begin(code); // Node.js may end it at once for a SIGINT that came before
     status = isInterrupt(error) ? "interrupted" : "failed";
     send({ kind: "error", error: explain(error) });
   }
