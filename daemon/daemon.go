@@ -20,6 +20,7 @@ import (
 	"sandbox/auth"
 	"sandbox/console"
 	"sandbox/core"
+	"sandbox/core/code"
 	"sandbox/core/local"
 	"sandbox/daemon/address"
 	"sandbox/httpd"
@@ -56,6 +57,7 @@ type Daemon struct {
 	// nil without a real engine.
 	watchSpace func(ctx context.Context, low func(freeMiB uint64, largest string, err error))
 	logs       logEngine
+	code       *code.Contexts // of all who run code in boxes
 	server     *httpd.Server
 	e2b        *dialect     // nil if E2B is ""
 	tcp        net.Listener // nil if Listen is NoListen
@@ -100,7 +102,7 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 // it when it fails.
 func start(ctx context.Context, s settings, host *local.Host, streams Streams) (_ *Daemon, err error) {
 	runtime := host.Runtime
-	d := &Daemon{settings: s, Streams: streams, runtime: runtime}
+	d := &Daemon{settings: s, Streams: streams, runtime: runtime, code: code.New()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close(context.WithoutCancel(ctx)))
@@ -137,7 +139,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 		Shares: shares, PortDomain: s.PortDomain,
 		Console: sessions, Origin: d.origin,
 		Tools:   &mcp.Config{Boxes: newToolBoxes(host, d.logs), Limits: s.MCP.limits()},
-		Runtime: runtime, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Images: host.Images, Logs: d.logs.service, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
+		Runtime: runtime, Code: d.code, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Images: host.Images, Logs: d.logs.service, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})

@@ -45,6 +45,8 @@ type accounts struct {
 type boxAccounts struct {
 	mu    sync.Mutex
 	known map[string]account
+
+	contexts sync.Mutex // held while a context that runs code is looked for and made
 }
 
 const (

@@ -77,6 +77,11 @@ func (s *Server) boxed() map[string]inside {
 			w.WriteHeader(http.StatusNoContent)
 			return nil
 		},
+		"POST /execute":                    s.runCode,
+		"POST /contexts":                   s.createContext,
+		"GET /contexts":                    s.listContexts,
+		"DELETE /contexts/{context}":       s.removeContext,
+		"POST /contexts/{context}/restart": s.restartContext,
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"sandbox/auth"
 	"sandbox/core"
+	"sandbox/core/code"
 	"sandbox/httpd/proxy"
 	"sandbox/spool"
 )
@@ -30,6 +31,7 @@ type Config struct {
 	Runtime *core.Runtime
 	Keys    *auth.Store
 	Spool   *spool.Store
+	Code    *code.Contexts
 	Log     *slog.Logger
 	// Secret is what the tokens of boxes are made with. It is the same after a
 	// restart, or clients lose the boxes that they are connected to.

@@ -76,6 +76,29 @@ describe("boxes", () => {
   });
 });
 
+describe("the code interpreter", () => {
+  let box;
+  before(async () => {
+    box = await require("@e2b/code-interpreter").Sandbox.create({ timeoutMs: 300_000 });
+  });
+  after(() => box.kill());
+
+  test("run code", async () => {
+    let said = "";
+    const ran = await box.runCode("x = 41\nprint('out')\nx + 1", { onStdout: (message) => void (said += message.line) });
+    assert.deepEqual([ran.text, ran.logs.stdout.join(""), said, ran.error], ["42", "out\n", "out\n", undefined]);
+    const failed = await box.runCode("1 / 0");
+    assert.deepEqual([failed.error.name, failed.error.value], ["ZeroDivisionError", "division by zero"]);
+    const context = await box.createCodeContext({ cwd: "/tmp" });
+    assert.equal((await box.runCode("x", { context })).error.name, "NameError");
+    assert.ok((await box.listCodeContexts()).some((one) => one.id === context.id && one.cwd === "/tmp"));
+    await box.restartCodeContext(context);
+    await box.removeCodeContext(context);
+    await assert.rejects(box.runCode("1", { context }), e2b.NotFoundError);
+    await assert.rejects(box.runCode("1", { language: "cobol" }), e2b.SandboxError);
+  });
+});
+
 describe("in a box", () => {
   let box;
   before(async () => {
