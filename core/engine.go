@@ -172,7 +172,7 @@ type Upload struct {
 	LateMode func() *int `json:"-"`
 	// Tar says that the content is a tar, whose entries are written into the
 	// directory Dest. The owners that the tar names are ignored: all files
-	// belong to User.
+	// belong to User. A file that was not there appears as it is written.
 	Tar bool `json:"tar,omitempty"`
 	// User is the user whose rights count and who owns what is made, as in
 	// [options.Exec]; "" for the box's root.

@@ -2,6 +2,7 @@ package hostcopy
 
 import (
 	"archive/tar"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -26,13 +27,18 @@ func hostFailure(err error) error {
 	return fault.Wrap(fault.InvalidArgument, err, "on this host")
 }
 
+// tarBuffer is how many bytes of a tar are handed on at once: headers alone would wake
+// the other side each time.
+const tarBuffer = 256 << 10
+
 // pack writes what is in a directory as a tar.
 func pack(w io.Writer, dir string) error {
-	t := tar.NewWriter(w)
+	buf := bufio.NewWriterSize(w, tarBuffer)
+	t := tar.NewWriter(buf)
 	if err := t.AddFS(os.DirFS(dir)); err != nil {
 		return hostFailure(err)
 	}
-	return t.Close()
+	return errors.Join(t.Close(), buf.Flush())
 }
 
 // unpack unpacks a tar from a box with one file or directory in it. That goes into
@@ -40,7 +46,7 @@ func pack(w io.Writer, dir string) error {
 // of what it made. The box is hostile: whatever the names in the tar are, nothing
 // is made outside of that path, and no link in it leads out.
 func unpack(r io.Reader, dest string) (string, error) {
-	t := tar.NewReader(r)
+	t := tar.NewReader(bufio.NewReaderSize(r, tarBuffer))
 	first, err := t.Next()
 	if err != nil {
 		return "", fault.Wrap(fault.Upstream, err, "read the tar")
