@@ -93,7 +93,8 @@ func read(text []byte) (*Document, error) {
 
 func (d *Document) operation(method, pattern string) Operation {
 	o := Operation{Method: strings.ToUpper(method), Pattern: pattern, at: pointer("paths", pattern, method)}
-	path := strings.Replace(regexp.QuoteMeta(pattern), `\{reference\}`, ".+", 1) // the one parameter that may have slashes
+	slashes := strings.NewReplacer(`\{reference\}`, ".+", `/\{path\}`, "/.*") // the parameters that may have slashes
+	path := slashes.Replace(regexp.QuoteMeta(pattern))
 	o.path = regexp.MustCompile("^" + regexp.MustCompile(`\\\{[a-z]+\\\}`).ReplaceAllString(path, "[^/]+") + "$")
 	security, own := object(d.look(o.at))["security"].([]any)
 	if !own {
@@ -116,11 +117,17 @@ func (d *Document) find(method, path string) *Operation {
 		if pattern == "" && o.path.MatchString(path) {
 			pattern = o.Pattern
 		}
-		if o.Pattern == pattern && o.Method == method {
+		if o.Pattern == pattern && (o.Method == method || d.passes(o)) {
 			return &d.Operations[i]
 		}
 	}
 	return nil
+}
+
+// passes tells whether an operation passes requests of any method on to a program,
+// whose answers the document can't know: they are its default.
+func (d *Document) passes(o Operation) bool {
+	return d.look(o.at+pointer("responses", "default")) != nil
 }
 
 // Validate holds JSON against what a pointer names, such as
