@@ -34,8 +34,7 @@ func (f *Feed[T]) run(read func() (T, error), release func()) {
 	defer release()
 	for {
 		thing, err := read()
-		if err != nil {
-			f.err = f.reason(err)
+		if f.err = f.reason(err); f.err != nil {
 			return
 		}
 		select {
@@ -47,7 +46,8 @@ func (f *Feed[T]) run(read func() (T, error), release func()) {
 	}
 }
 
-// reason returns why there is nothing more after read has failed with err.
+// reason returns why there is nothing more after read has returned err. What read
+// makes of being cut is not for the callers, whether it fails or not.
 func (f *Feed[T]) reason(err error) error {
 	select {
 	case <-f.stop:

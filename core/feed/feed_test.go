@@ -57,3 +57,25 @@ func TestFeedWaits(t *testing.T) {
 		t.Error("a closed feed has more")
 	}
 }
+
+// TestFeedDropsWhatACutMakes closes feeds whose source returns one more thing when it
+// is cut, as a watch does that takes a cut for the end of its box.
+func TestFeedDropsWhatACutMakes(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		cut := make(chan struct{})
+		f := feed.New(feed.Small, func() (int, error) {
+			<-cut
+			return 1, nil
+		}, func() { close(cut) }, func() {})
+		read := make(chan error, 1)
+		go func() {
+			_, err := f.Next(t.Context())
+			read <- err
+		}()
+		_ = f.Close()
+		if err := <-read; !errors.Is(err, context.Canceled) {
+			t.Fatalf("a read that was ended returned %v", err)
+		}
+	}
+}
