@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -33,6 +34,9 @@ class Daemon:
             line = stderr.readline()
             assert line, said
             said += line
+        # Its log is read to the end: a daemon whose pipe is full waits.
+        self._log = threading.Thread(target=stderr.read, daemon=True)
+        self._log.start()
         profile = (home / ".sandbox/credentials.toml").read_text()
         url, key = (re.findall(f'{name} = "(.*)"', profile)[0] for name in ("url", "api_key"))
         self.options = ClientOptions(url, ApiKeyCredential(key))
@@ -41,7 +45,10 @@ class Daemon:
     def end(self, number: int = signal.SIGTERM) -> None:
         """Ends the daemon."""
         self._program.send_signal(number)
-        self._program.communicate(timeout=30)
+        self._program.wait(timeout=30)
+        self._log.join()
+        assert self._program.stderr is not None
+        self._program.stderr.close()
 
     def __enter__(self) -> Daemon:
         return self
@@ -51,21 +58,15 @@ class Daemon:
             self.end()
 
 
+# What a shell starts in the background ignores an interrupt, and hands that on.
+HEED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def start(source: str) -> subprocess.Popen[str]:
     """Starts a program that prints "ready" when it waits."""
     return subprocess.Popen(
-        [sys.executable, "-c", source],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-        preexec_fn=heed,
+        [sys.executable, "-c", HEED + source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
     )
-
-
-def heed() -> None:
-    """Has the program heed an interrupt, which all that a shell starts in the background ignores."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run(source: str, limit: float = 30) -> tuple[int, str, str]:
