@@ -165,20 +165,20 @@ func (t *tunnels) accept(ctx context.Context, l net.Listener, port int) error {
 		if err != nil {
 			return fault.Wrap(fault.ResourceExhausted, err, "accept a connection on %s", l.Addr())
 		}
-		open.Go(func() {
-			if err := t.lead(ctx, conn, port); err != nil && ctx.Err() == nil {
-				t.tell(err)
-			}
-		})
+		open.Go(func() { t.lead(ctx, conn, port) })
 	}
 }
 
-// lead leads one connection to a port, and closes it.
-func (t *tunnels) lead(ctx context.Context, client net.Conn, port int) error {
+// lead leads one connection to a port, and closes it. Why that can't be is told before
+// the client sees its end.
+func (t *tunnels) lead(ctx context.Context, client net.Conn, port int) {
 	defer client.Close()
 	program, err := t.on.Connect(ctx, t.box, port)
 	if err != nil {
-		return err
+		if ctx.Err() == nil {
+			t.tell(err)
+		}
+		return
 	}
 	defer program.Close()
 	defer context.AfterFunc(ctx, func() { _ = client.Close(); _ = program.Close() })()
@@ -186,7 +186,6 @@ func (t *tunnels) lead(ctx context.Context, client net.Conn, port int) error {
 	back.Go(func() { pass(client, program) })
 	pass(program, client)
 	back.Wait()
-	return nil
 }
 
 // pass passes on what comes from one connection to the other, and its end. Where one
