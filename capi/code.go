@@ -6,12 +6,10 @@ import "C"
 import (
 	"context"
 	"errors"
-	"io"
 	"unsafe"
 
 	"sandbox/api"
 	"sandbox/core/code"
-	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
@@ -57,19 +55,7 @@ func sandbox_code_read(run *C.CSandboxCodeRun, timeout C.double, out **C.char, c
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel, err := waiting(float64(timeout))
-		if err != nil {
-			return nil, err
-		}
-		defer cancel()
-		e, err := r.Next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil, fault.New(fault.InvalidState, "the run has ended: its last event says how")
-		case ctx.Err() != nil && err != nil:
-			return nil, fault.New(fault.Timeout, "the code has told nothing in this time")
-		}
-		return &e, err
+		return nextOf(timeout, r.Next, "the run has ended: its last event says how", "the code has told nothing in this time")
 	})
 }
 

@@ -100,20 +100,27 @@ func sandbox_watch_read(watch *C.CSandboxWatch, timeout C.double, out **C.char, 
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel, err := waiting(float64(timeout))
-		if err != nil {
-			return nil, err
-		}
-		defer cancel()
-		e, err := w.next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil, fault.New(fault.InvalidState, "the watch has ended: its last event says why")
-		case ctx.Err() != nil && err != nil:
-			return nil, fault.New(fault.Timeout, "nothing has changed in this time")
-		}
-		return &e, err
+		return nextOf(timeout, w.next, "the watch has ended: its last event says why", "nothing has changed in this time")
 	})
+}
+
+// nextOf waits for the next event of a handle for so many seconds; -1 is for ever.
+// Errors: InvalidState behind the last one, for which ended is the message; Timeout,
+// for which quiet is; InvalidArgument (timeout); those of next.
+func nextOf[T any](timeout C.double, next func(context.Context) (T, error), ended, quiet string) (*T, error) {
+	ctx, cancel, err := waiting(float64(timeout))
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	e, err := next(ctx)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fault.New(fault.InvalidState, "%s", ended)
+	case ctx.Err() != nil && err != nil:
+		return nil, fault.New(fault.Timeout, "%s", quiet)
+	}
+	return &e, err
 }
 
 // waiting returns a context for a wait of so many seconds; -1 is for ever.
