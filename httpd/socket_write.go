@@ -107,40 +107,44 @@ func frameHead(size int64) []byte {
 
 // writeMore writes p, and says that more follows, so that no packet goes out with the
 // head of a frame alone.
-func writeMore(raw syscall.RawConn, p []byte) (err error) {
-	wait := raw.Write(func(fd uintptr) bool {
-		for len(p) > 0 && (err == nil || errors.Is(err, unix.EINTR)) {
-			var n int
-			n, err = unix.SendmsgN(int(fd), p, nil, nil, unix.MSG_MORE|unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-			p = p[max(n, 0):]
-		}
-		if errors.Is(err, unix.EAGAIN) {
-			err = nil
-			return false
-		}
-		return true
+func writeMore(raw syscall.RawConn, p []byte) error {
+	return insist(raw, func(fd int) (left bool, err error) {
+		n, err := unix.SendmsgN(fd, p, nil, nil, unix.MSG_MORE|unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		p = p[max(n, 0):]
+		return len(p) > 0, err
 	})
-	return errors.Join(wait, err)
 }
 
 // writeFile writes a piece of a file, which the kernel takes from its own memory.
-func writeFile(raw syscall.RawConn, p spool.Piece) (err error) {
-	wait := raw.Write(func(fd uintptr) bool {
-		for p.Size > 0 && (err == nil || errors.Is(err, unix.EINTR)) {
-			var n int
-			n, err = unix.Sendfile(int(fd), int(p.File.Fd()), &p.At, int(p.Size))
-			if n == 0 && err == nil {
-				err = io.ErrUnexpectedEOF
-			}
-			p.Size -= int64(max(n, 0))
+func writeFile(raw syscall.RawConn, p spool.Piece) error {
+	return insist(raw, func(fd int) (left bool, err error) {
+		n, err := unix.Sendfile(fd, int(p.File.Fd()), &p.At, int(p.Size))
+		if n == 0 && err == nil {
+			err = io.ErrUnexpectedEOF
 		}
-		if errors.Is(err, unix.EAGAIN) {
-			err = nil
-			return false
+		p.Size -= int64(max(n, 0))
+		return p.Size > 0, err
+	})
+}
+
+// insist repeats a write to a socket while something is left, and waits for room.
+func insist(raw syscall.RawConn, write func(fd int) (left bool, err error)) error {
+	var failed error
+	wait := raw.Write(func(fd uintptr) bool {
+		for left := true; left; {
+			left, failed = write(int(fd))
+			switch {
+			case errors.Is(failed, unix.EAGAIN):
+				return false
+			case errors.Is(failed, unix.EINTR):
+				left = true
+			case failed != nil:
+				return true
+			}
 		}
 		return true
 	})
-	return errors.Join(wait, err)
+	return errors.Join(wait, failed)
 }
 
 // writeControl sends a control frame between two others, if its turn comes in time.
