@@ -27,18 +27,21 @@ func TestLimit(t *testing.T) {
 			accepted <- c
 		}
 	}()
-	for range 2 {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
+	clients := make([]net.Conn, 2)
+	for i := range clients {
+		if clients[i], err = net.Dial("tcp", l.Addr().String()); err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		defer clients[i].Close()
 	}
 	first := <-accepted
-	select {
-	case <-accepted:
-		t.Fatal("a connection over the limit was accepted")
-	default: // the other Accept waits for a place, whichever way it is scheduled
+	for range 1000 { // meanwhile an Accept that did not wait would return
+		select {
+		case <-accepted:
+			t.Fatal("a connection over the limit was accepted")
+		default:
+			roundTrip(t, clients[0], first)
+		}
 	}
 	_ = first.Close()
 	_ = first.Close() // frees one place only
@@ -49,5 +52,15 @@ func TestLimit(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Accept ended with %v", err)
+	}
+}
+
+// roundTrip passes a byte from one end of a connection to the other.
+func roundTrip(t *testing.T, from, to net.Conn) {
+	t.Helper()
+	_, wrote := from.Write([]byte{1})
+	_, read := to.Read(make([]byte, 1))
+	if err := errors.Join(wrote, read); err != nil {
+		t.Fatal(err)
 	}
 }
