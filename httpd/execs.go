@@ -130,7 +130,7 @@ func (s *Server) places(box *core.Box, others map[string]api.Exec) []spool.Place
 		}
 	}
 	slices.SortFunc(places, func(a, b spool.Place) int {
-		if (pageToken{a.CreatedAt, a.ID}).behind(b.CreatedAt, b.ID) {
+		if tokenOf(a.CreatedAt, a.ID).behind(b.CreatedAt, b.ID) {
 			return -1
 		}
 		return 1
@@ -141,11 +141,11 @@ func (s *Server) places(box *core.Box, others map[string]api.Exec) []spool.Place
 // of returns the execs of one page, and the token of the next page or nil.
 func (p paging) of(places []spool.Place) (page []spool.Place, next *string) {
 	for _, place := range places {
-		if p.after.id != "" && !p.after.behind(place.CreatedAt, place.ID) {
+		if p.after.ID != "" && !p.after.behind(place.CreatedAt, place.ID) {
 			continue
 		}
 		if len(page) == p.size {
-			token := pageToken{page[p.size-1].CreatedAt, page[p.size-1].ID}.String()
+			token := tokenOf(page[p.size-1].CreatedAt, page[p.size-1].ID).String()
 			return page, &token
 		}
 		page = append(page, place)

@@ -41,11 +41,11 @@ func (s *Server) listImages(w http.ResponseWriter, r *request) error {
 func pageOfImages(all []api.Image, p paging) images {
 	page := images{Images: []api.Image{}}
 	for _, img := range all {
-		if p.after.id != "" && img.Name <= p.after.id {
+		if p.after.ID != "" && img.Name <= p.after.ID {
 			continue
 		}
 		if len(page.Images) == p.size {
-			token := pageToken{time.Unix(0, 0), page.Images[p.size-1].Name}.String()
+			token := tokenOf(time.Unix(0, 0), page.Images[p.size-1].Name).String()
 			page.Next = &token
 			break
 		}

@@ -1,11 +1,9 @@
 package httpd
 
 import (
-	"encoding/base64"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/document"
+	"sandbox/httpd/cursor"
 )
 
 const (
@@ -46,10 +45,9 @@ func parsePaging(query url.Values) (p paging, err error) {
 }
 
 // pageToken is a place in the order of a listing: newest first, then by id.
-type pageToken struct {
-	at time.Time
-	id string
-}
+type pageToken struct{ cursor.Place }
+
+func tokenOf(at time.Time, id string) pageToken { return pageToken{cursor.Place{At: at, ID: id}} }
 
 func (s *Server) listBoxes(w http.ResponseWriter, r *request) error {
 	query, err := r.query()
@@ -113,7 +111,7 @@ func (f filter) page(recs []core.Record) (page []*core.Record, next string) {
 		}
 		if len(page) == f.size {
 			last := page[len(page)-1]
-			return page, pageToken{last.CreatedAt, last.ID}.String()
+			return page, tokenOf(last.CreatedAt, last.ID).String()
 		}
 		page = append(page, rec)
 	}
@@ -129,7 +127,7 @@ func (f filter) shows(rec *core.Record) bool {
 			return false
 		}
 	}
-	return f.after.id == "" || f.after.before(rec)
+	return f.after.ID == "" || f.after.before(rec)
 }
 
 // before reports whether rec comes after the place t. It works also when the box
@@ -138,28 +136,18 @@ func (t pageToken) before(rec *core.Record) bool { return t.behind(rec.CreatedAt
 
 // behind reports whether an entry with this time and id comes after the place t.
 func (t pageToken) behind(at time.Time, id string) bool {
-	if n := at.Compare(t.at); n != 0 {
+	if n := at.Compare(t.At); n != 0 {
 		return n < 0
 	}
-	return id > t.id
-}
-
-// String returns the page token as clients send it.
-func (t pageToken) String() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(t.at.UnixNano(), 36) + "." + t.id))
+	return id > t.ID
 }
 
 func parsePageToken(token string) (pageToken, error) {
-	if token == "" {
-		return pageToken{}, nil
-	}
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	at, id, ok := strings.Cut(string(text), ".")
-	nanos, numErr := strconv.ParseInt(at, 36, 64)
-	if err != nil || numErr != nil || !ok || id == "" {
+	place, ok := cursor.Parse(token)
+	if !ok {
 		return pageToken{}, document.Invalid("page_token", "value", "must be a next_page_token of an earlier page")
 	}
-	return pageToken{time.Unix(0, nanos), id}, nil
+	return pageToken{place}, nil
 }
 
 // summaries caches the JSON of boxes in listings, so that a box is encoded once

@@ -1,7 +1,6 @@
 package e2b
 
 import (
-	"encoding/base64"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/document"
+	"sandbox/httpd/cursor"
 )
 
 const maxPage = 100 // boxes, of a page
@@ -23,13 +23,7 @@ type filter struct {
 	after    time.Time // the boxes that were started later
 	oldest   bool      // the oldest first
 	limit    int
-	from     place // the last box of the page before
-}
-
-// place is the place of a box in a list.
-type place struct {
-	at time.Time
-	id string
+	from     cursor.Place // the last box of the page before
 }
 
 // listBoxes lists the boxes that run or are paused, a page at a time. A header has
@@ -79,8 +73,11 @@ func parseFilter(query url.Values) (f filter, err error) {
 	if f.metadata, err = parseMetadata(query.Get("metadata")); err != nil {
 		return f, err
 	}
-	f.from, err = parsePlace(query.Get("nextToken"))
-	return f, err
+	var ok bool
+	if f.from, ok = cursor.Parse(query.Get("nextToken")); !ok {
+		return f, document.Invalid("nextToken", "value", "must be the token of an earlier page")
+	}
+	return f, nil
 }
 
 // parseMetadata reads pairs that are themselves a query string, in which SDKs have
@@ -119,7 +116,7 @@ func (f filter) shows(rec core.Record) bool {
 	if !rec.Status.Up() || len(f.states) > 0 && !slices.Contains(f.states, string(rec.Status)) {
 		return false
 	}
-	if f.template != "" && rec.Options.Image != f.template || !placeOf(rec).at.After(f.after) {
+	if f.template != "" && rec.Options.Image != f.template || !placeOf(rec).At.After(f.after) {
 		return false
 	}
 	for key, value := range f.metadata {
@@ -127,38 +124,21 @@ func (f filter) shows(rec core.Record) bool {
 			return false
 		}
 	}
-	return f.from.id == "" || f.order(f.from, placeOf(rec)) < 0
+	return f.from.ID == "" || f.order(f.from, placeOf(rec)) < 0
 }
 
-func placeOf(rec core.Record) place { return place{describe(rec).StartedAt, rec.ID} }
+func placeOf(rec core.Record) cursor.Place {
+	return cursor.Place{At: describe(rec).StartedAt, ID: rec.ID}
+}
 
 // order compares two places as [slices.SortFunc] wants it.
-func (f filter) order(a, b place) int {
-	n := b.at.Compare(a.at)
+func (f filter) order(a, b cursor.Place) int {
+	n := b.At.Compare(a.At)
 	if f.oldest {
 		n = -n
 	}
 	if n == 0 {
-		n = strings.Compare(a.id, b.id)
+		n = strings.Compare(a.ID, b.ID)
 	}
 	return n
-}
-
-// String returns the place as a token.
-func (p place) String() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.at.UnixNano(), 36) + "." + p.id))
-}
-
-// parsePlace reads a token; "" is no place. Errors: InvalidArgument.
-func parsePlace(token string) (place, error) {
-	if token == "" {
-		return place{}, nil
-	}
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	at, id, ok := strings.Cut(string(text), ".")
-	nanos, numErr := strconv.ParseInt(at, 36, 64)
-	if err != nil || numErr != nil || !ok || id == "" {
-		return place{}, document.Invalid("nextToken", "value", "must be the token of an earlier page")
-	}
-	return place{time.Unix(0, nanos), id}, nil
 }

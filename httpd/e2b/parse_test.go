@@ -12,6 +12,7 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/options"
+	"sandbox/httpd/cursor"
 	"sandbox/httpd/e2b/protocol"
 )
 
@@ -104,7 +105,7 @@ func listed(t *testing.T, all []core.Record, query url.Values, size string) (fou
 }
 
 func FuzzFilter(f *testing.F) {
-	f.Add("limit=2&order=asc&state=running&metadata=a%3Db&nextToken=" + place{time.Now(), "box_a"}.String())
+	f.Add("limit=2&order=asc&state=running&metadata=a%3Db&nextToken=" + cursor.Place{At: time.Now(), ID: "box_a"}.String())
 	f.Fuzz(func(_ *testing.T, query string) {
 		values, _ := url.ParseQuery(query)
 		if filter, err := parseFilter(values); err == nil {
