@@ -1,5 +1,6 @@
 // Package layer extracts the tar stream of one image layer into a directory
-// that overlayfs can use (mounted with userxattr).
+// that overlayfs can use (mounted with userxattr), and packs such a directory as
+// a tar again.
 //
 // Tars come from strangers and may be hostile. Three defences protect against
 // them:
@@ -58,6 +59,7 @@ func Extract(r io.Reader, root *os.File, lim Limits) error {
 		tree:  tree{root: int(root.Fd()), fd: -1, left: lim.Entries},
 		bytes: lim.Bytes,
 		buf:   make([]byte, hole),
+		dirs:  []dir{{name: "."}}, // a root that the tar does not list gets the time 0, so that the same tar always gives the same layer
 	}
 	defer x.forget()
 	defer runtime.KeepAlive(root) // otherwise the garbage collector might close its descriptor

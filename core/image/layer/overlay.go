@@ -22,6 +22,8 @@ const (
 // is mounted with userxattr.
 const opaqueAttribute = "user.overlay.opaque"
 
+const capabilityAttribute = "security.capability"
+
 // whiteout makes the entry if it is a whiteout, and returns whether it is one.
 func (x *extractor) whiteout(fd int, name, base string) (done bool, err error) {
 	victim, ok := strings.CutPrefix(base, whiteoutPrefix)
@@ -82,7 +84,7 @@ func isWhiteout(st *unix.Stat_t) bool {
 // of overlayfs would let a tar redirect or hide files of other layers, so none
 // is kept, not even one that is escaped for a nested overlay.
 func keptAttribute(name string) bool {
-	if name == "security.capability" {
+	if name == capabilityAttribute {
 		return true
 	}
 	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
