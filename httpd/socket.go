@@ -259,10 +259,13 @@ func actionsOf(ctx context.Context, tty, open bool, find func() (*core.Exec, err
 	}
 	return actions{
 		input: func(p []byte) error {
-			if !open {
-				return fault.New(fault.InvalidArgument, "the command takes no input: start it with stdin_open or tty")
-			}
-			return on(func(x *core.Exec) error { _, _ = x.Stdin().Write(p); return nil }) // it may have closed its end
+			return on(func(x *core.Exec) error {
+				if !open { // of a command that has ended it is not known any more
+					return fault.New(fault.InvalidArgument, "the command takes no input: start it with stdin_open or tty")
+				}
+				_, _ = x.Stdin().Write(p) // it may have closed its end
+				return nil
+			})
 		},
 		resize: func(cols, rows int) error {
 			if !tty {

@@ -103,6 +103,32 @@ func TestNoPong(t *testing.T) {
 	}
 }
 
+// TestLateInput writes to a command that took input and has ended, as a client does that
+// attaches too late: it is told the end, and no failure.
+func TestLateInput(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.create(`{}`)
+	exec, _ := s.ask("POST", "/v1/boxes/"+id+"/exec", `{"cmd":"head -c 16000000 /dev/zero","stdin_open":true}`).want(t, 201, "").json["id"].(string)
+	s.ask("GET", "/v1/boxes/"+id+"/exec/"+exec+"/events", "").want(t, 200, "") // until it has ended
+	d := websocket.Dialer{Subprotocols: []string{"sandbox.v1", "bearer." + s.key}}
+	conn, resp, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/boxes/"+id+"/exec/"+exec+"/attach", nil)
+	must(t, err)
+	defer conn.Close()
+	defer resp.Body.Close()
+	must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("late")))
+	for {
+		_, message, err := conn.ReadMessage()
+		must(t, err)
+		if strings.Contains(string(message), `"error"`) {
+			t.Fatalf("it was told %s", message)
+		}
+		if strings.Contains(string(message), `"exit"`) {
+			return
+		}
+	}
+}
+
 // TestHeartbeat has a quiet stream of events say that it is alive.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
