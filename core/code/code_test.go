@@ -198,6 +198,16 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// An interrupt ends a program that the code waits for, maybe before the kernel hears of it.
+func TestInterruptedProgram(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	got := run(t, c, box, options.Code{Code: "require('child_process').execSync('kill -INT $$', {stdio: 'inherit'})", Language: api.JavaScript})
+	wantEnd(t, got, api.CodeInterrupted, false, "")
+	got = run(t, c, box, options.Code{Code: "throw {signal: 'SIGTERM'}", Language: api.JavaScript})
+	wantEnd(t, got, api.CodeFailed, false, "SIGTERM")
+}
+
 // Code that does not end in its time is interrupted, and killed if that does not help.
 func TestTimeout(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ const inspector = require("inspector");
 const net = require("net");
 const { createRequire } = require("module");
 const { Readable, Writable } = require("stream");
+const { clearTimeout, setTimeout } = require("timers"); // the code may change the global ones
 const util = require("util");
 const vm = require("vm");
 
@@ -250,8 +251,9 @@ async function run(env, code) {
     }
   } catch (error) {
     begin(code); // Node.js may end it at once for a SIGINT that came before
-    status = isInterrupt(error) ? "interrupted" : "failed";
-    send({ kind: "error", error: explain(error) });
+    const cause = (await endedChild(error)) ? new Interrupted() : error;
+    status = isInterrupt(cause) ? "interrupted" : "failed";
+    send({ kind: "error", error: explain(cause) });
   }
   interrupted = null;
   for (const [name, value] of Object.entries(before)) {
@@ -268,6 +270,30 @@ function isInterrupt(error) {
 }
 
 class Interrupted extends Error {}
+
+// endedChild tells whether code failed since a SIGINT ended a program that it waited for.
+// This process got that SIGINT too, and may hear of it only later: it must not end the next
+// run. It hears of none where the program ended itself so.
+async function endedChild(error) {
+  let signal;
+  try {
+    signal = error.value.signal;
+  } catch {
+    return false; // no error of a program
+  }
+  if (signal !== "SIGINT") return false;
+  let timer;
+  await new Promise((heard) => {
+    interrupted = heard;
+    timer = setTimeout(heard, lateSignal);
+  });
+  clearTimeout(timer);
+  return true;
+}
+
+// lateSignal is how long, in milliseconds, this process may take to hear of a signal on a
+// busy host.
+const lateSignal = 1000;
 
 // explain returns the error of a run, without the kernel's own frames.
 function explain(error) {
