@@ -101,9 +101,9 @@ func things() map[string]bool {
 }
 
 // wait returns what is there now, was not there then, and does not go in time.
-// What comes and goes meanwhile is another suite's. A cgroup and an init whose
-// shim has died don't tell whose they are: what another suite leaves of these
-// is named here too.
+// What comes and goes meanwhile is another suite's. A cgroup, and an init whose home
+// has no shim, don't tell whose they are: what another suite leaves of these is named
+// here too.
 func (s seen) wait(timeout time.Duration) []string {
 	deadline := time.Now().Add(timeout)
 	left := things()

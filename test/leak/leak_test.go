@@ -93,6 +93,37 @@ func TestMentions(t *testing.T) {
 	}
 }
 
+// TestMine tells whose an init is whose own shim has died: the shim's of its home.
+func TestMine(t *testing.T) {
+	t.Parallel()
+	shim := func(home string, ours bool) process {
+		p := process{shim: true, parent: 1, inTempDirs: ours, command: "sandbox-shim serve " + home}
+		p.mark = markOf(p, "")
+		return p
+	}
+	of := shim("/tmp/leak-1/home", true).mark
+	init := process{init: true, parent: 1}
+	init.mark = markOf(init, "HOME=/root\x00SANDBOX_HOME_MARK="+of+"\x00")
+	child := process{parent: 2}
+	for name, tt := range map[string]struct {
+		all  map[int]process
+		want bool
+	}{
+		"its home has no shim":   {map[int]process{1: {}, 2: init, 3: child}, true},
+		"our shim took it over":  {map[int]process{1: {}, 2: init, 3: child, 4: shim("/tmp/leak-1/home", true)}, true},
+		"another shim took it":   {map[int]process{1: {}, 2: init, 3: child, 4: shim("/tmp/leak-1/home", false)}, false},
+		"a shim of another home": {map[int]process{1: {}, 2: init, 3: child, 4: shim("/tmp/leak-2/home", false)}, true},
+		"its shim still has it":  {map[int]process{1: {}, 2: {init: true, parent: 4, mark: of}, 3: child, 4: shim("/tmp/leak-1/home", false)}, false},
+		"our shim still has it":  {map[int]process{1: {}, 2: {init: true, parent: 4, mark: of}, 3: child, 4: shim("/tmp/leak-1/home", true)}, true},
+	} {
+		for _, pid := range []int{2, 3} {
+			if got := mine(tt.all, pid); got != tt.want {
+				t.Errorf("%s: process %d: %t, want %t", name, pid, got, tt.want)
+			}
+		}
+	}
+}
+
 func goroutine(*testing.T) (string, func()) {
 	stop := make(chan struct{})
 	go func() { <-stop }()

@@ -2,6 +2,7 @@ package leak
 
 import (
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -33,6 +34,7 @@ type process struct {
 	command     string
 	shim, init  bool // of whatever home
 	inTempDirs  bool
+	mark        string // of its home: that of an init, and that which a shim gives its inits
 }
 
 func inspect(dir string) process {
@@ -52,7 +54,29 @@ func inspect(dir string) process {
 	exe, _ := os.Readlink(dir + "/exe")
 	p.shim, p.init = strings.Contains(exe, "sandbox-shim"), strings.Contains(exe, "sandbox-init")
 	p.inTempDirs = p.shim && mentions(dir, os.TempDir()+"/")
+	p.mark = markOf(p, read(dir+"/environ"))
 	return p
+}
+
+// markOf returns the mark of the home of an init, from its environment, or of a shim, from
+// its arguments; "" for another process. The mark is a hash of the home's path.
+func markOf(p process, environ string) string {
+	const key = "SANDBOX_HOME_MARK="
+	switch {
+	case p.init:
+		for _, variable := range strings.Split(environ, "\x00") {
+			if value, ok := strings.CutPrefix(variable, key); ok {
+				return value
+			}
+		}
+	case p.shim:
+		if args := strings.Fields(p.command); len(args) == 3 {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(args[2]))
+			return fmt.Sprintf("%x", h.Sum64())
+		}
+	}
+	return ""
 }
 
 // mentions tells whether a process has to do with files below dir: by its
@@ -73,18 +97,33 @@ func mentions(proc, dir string) bool {
 	return false
 }
 
-// mine tells whether pid, or one that it descends from, belongs to this suite.
-// Whose home an init was of can't be told once its shim has died: it counts.
+// mine tells whether pid, or one that it descends from, belongs to this suite. An init
+// whose shim has died belongs to the shim that its home has by now. Where the home has
+// none, it can't be told whose it is: it counts.
 func mine(all map[int]process, pid int) bool {
 	for range len(all) { // parents read at different times could form a ring
 		p, ok := all[pid]
 		if !ok {
 			return false
 		}
-		if pid == os.Getpid() || p.inTempDirs || p.init && !all[p.parent].shim {
+		if p.init && !all[p.parent].shim {
+			shim, adopted := shimOf(all, p.mark)
+			return !adopted || shim.inTempDirs
+		}
+		if pid == os.Getpid() || p.inTempDirs {
 			return true
 		}
 		pid = p.parent
 	}
 	return false
+}
+
+// shimOf returns the shim of the home that has a mark.
+func shimOf(all map[int]process, mark string) (process, bool) {
+	for _, p := range all {
+		if p.shim && p.mark == mark && mark != "" {
+			return p, true
+		}
+	}
+	return process{}, false
 }
