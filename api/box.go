@@ -35,6 +35,7 @@ type Box struct {
 	Volumes     []Volume          `json:"volumes"`
 	Ports       []Port            `json:"ports"`
 	AutoRemove  bool              `json:"auto_remove"`
+	AutoStart   bool              `json:"auto_start"` // what needs it to run starts or resumes it
 	Labels      map[string]string `json:"labels"`
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`

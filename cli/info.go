@@ -54,7 +54,7 @@ func describe(b api.Box) [][]any {
 		{"id", b.ID}, {"name", deref(b.Name)}, {"status", b.Status},
 		{"image", deref(b.Image)}, {"rootfs", deref(b.RootfsPath)},
 		{"cpus", b.CPUs}, {"memory", fmt.Sprintf("%d MiB", b.MemoryMiB)}, {"network", b.Network},
-		{"removed on stop", b.AutoRemove}, {"working dir", deref(b.WorkingDir)},
+		{"removed on stop", b.AutoRemove}, {"started on demand", b.AutoStart}, {"working dir", deref(b.WorkingDir)},
 		{"created", when(&b.CreatedAt)}, {"started", when(b.StartedAt)}, {"stopped", when(b.StoppedAt)}, {"paused", when(b.PausedAt)}, {"expires", when(b.ExpiresAt)}, {"unused at most", lifetimeOf(b.IdleSeconds)},
 		{"reason", b.State.Reason},
 	}

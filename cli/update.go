@@ -19,13 +19,14 @@ import (
 func (a *app) updateCmd() *cobra.Command {
 	var o options.Box
 	cmd := &cobra.Command{
-		Use:   "update [--ttl TIME] [--idle TIME] [--on-expiry stop|pause|remove] BOX...",
+		Use:   "update [--ttl TIME] [--idle TIME] [--on-expiry stop|pause|remove] [--auto-start] BOX...",
 		Short: "Change how long boxes live",
-		Long: `Change how long boxes live, and what becomes of them then.
+		Long: `Change how long boxes live, what becomes of them then, and what starts them again.
 
 The time of --ttl counts from now, and again from each start and resume of the
 box. That of --idle is how long nobody may use it: no command, no file, no
-connection. "none" takes a time away. What is not given stays as it is.`,
+connection. "none" takes a time away; --auto-start=false has a box started by
+'sandbox start' alone. What is not given stays as it is.`,
 		Example: "  sandbox update --ttl 1h web",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -41,8 +42,11 @@ connection. "none" takes a time away. What is not given stays as it is.`,
 		if cmd.Flags().Changed("on-expiry") {
 			u.OnExpiry = &o.OnExpiry
 		}
+		if cmd.Flags().Changed("auto-start") {
+			u.AutoStart = &o.AutoStart
+		}
 		if u == (options.Update{}) {
-			return fault.New(fault.InvalidArgument, "nothing to change: give --ttl, --idle or --on-expiry")
+			return fault.New(fault.InvalidArgument, "nothing to change: give --ttl, --idle, --on-expiry or --auto-start")
 		}
 		return a.change(cmd.Context(), args, func(on backend.Boxes, ctx context.Context, ref string) (api.Box, error) {
 			return on.UpdateBox(ctx, ref, u)
@@ -51,11 +55,12 @@ connection. "none" takes a time away. What is not given stays as it is.`,
 	return a.completeBoxes(cmd, 0, "")
 }
 
-// lifeFlags adds the flags that say how long a box lives.
+// lifeFlags adds the flags that say how long a box lives, and what starts it again.
 func lifeFlags(fs *pflag.FlagSet, o *options.Box) {
 	fs.Var((*lifetime)(&o.TTLSeconds), "ttl", "how long the box lives, as 90s, 10m, 1h or 7d (none: without end)")
 	fs.Var((*lifetime)(&o.IdleSeconds), "idle", "how long nobody may use the box, in the same form")
 	fs.Var(&choice{&o.OnExpiry, []string{options.ExpiryStop, options.ExpiryPause, options.ExpiryRemove}}, "on-expiry", "what becomes of the box then (default stop)")
+	fs.BoolVar(&o.AutoStart, "auto-start", false, "start or resume the box when a command, a file or a port of it is asked for")
 }
 
 // lifetime is the value of a flag that takes a time in seconds: 0 for none.

@@ -42,6 +42,7 @@ type createBody struct {
 	TTLSeconds  int               `json:"ttl_seconds,omitempty"`
 	IdleSeconds int               `json:"idle_seconds,omitempty"`
 	OnExpiry    string            `json:"on_expiry,omitempty"`
+	AutoStart   bool              `json:"auto_start,omitempty"`
 }
 
 func newCreateBody(o options.Box) createBody {
@@ -54,7 +55,7 @@ func newCreateBody(o options.Box) createBody {
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
 		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
-		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry,
+		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry, AutoStart: o.AutoStart,
 	}
 }
 
@@ -132,6 +133,9 @@ func (c *Client) UpdateBox(ctx context.Context, ref string, u options.Update) (a
 	}
 	if u.OnExpiry != nil {
 		body["on_expiry"] = u.OnExpiry
+	}
+	if u.AutoStart != nil {
+		body["auto_start"] = u.AutoStart
 	}
 	return c.box(ctx, request{method: http.MethodPatch, body: body}, ref, "")
 }

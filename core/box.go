@@ -14,6 +14,9 @@ import (
 
 // Box is a handle on a box of the home. Several handles may refer to the same
 // box. A Box is safe for concurrent use.
+//
+// Exec, Run, Connect and the methods that work on files need the box to run. If it has
+// auto_start they start or resume it first; their errors are those of [Box.Awake] too.
 type Box struct {
 	r  *Runtime
 	id string
@@ -85,7 +88,7 @@ func (b *Box) Usage(ctx context.Context) (Usage, error) { return b.r.engine.Usag
 // its end says why, as [api.ExitStatus] describes. Errors: BoxNotFound,
 // InvalidState (the box is not running), Engine.
 func (b *Box) Exec(ctx context.Context, o options.Exec) (*Exec, error) {
-	p, err := b.r.engine.Exec(ctx, b.id, o)
+	p, err := awake(ctx, b, func() (*Process, error) { return b.r.engine.Exec(ctx, b.id, o) })
 	if err != nil {
 		b.r.stats.execErrors.Add(1)
 		return nil, err
@@ -166,47 +169,55 @@ func (b *Box) Interrupt(ctx context.Context, execID string) (api.Exec, error) {
 
 // Upload writes a file, or the files of a tar, to the box; see [Files].
 func (b *Box) Upload(ctx context.Context, u Upload, content io.Reader) (api.Uploaded, error) {
-	return b.r.engine.Upload(ctx, b.id, u, content)
+	source := &onceRead{Reader: content}
+	var made api.Uploaded
+	var err error
+	return awake(ctx, b, func() (api.Uploaded, error) {
+		if !source.begun {
+			made, err = b.r.engine.Upload(ctx, b.id, u, source)
+		}
+		return made, err
+	})
 }
 
 // Download opens a file of the box, or a directory as a tar; see [Files].
 func (b *Box) Download(ctx context.Context, o options.Download) (*Download, error) {
-	return b.r.engine.Download(ctx, b.id, o)
+	return awake(ctx, b, func() (*Download, error) { return b.r.engine.Download(ctx, b.id, o) })
 }
 
 // StatFile looks at a file of the box; see [Files].
 func (b *Box) StatFile(ctx context.Context, o options.StatFile) (api.File, error) {
-	return b.r.engine.StatFile(ctx, b.id, o)
+	return awake(ctx, b, func() (api.File, error) { return b.r.engine.StatFile(ctx, b.id, o) })
 }
 
 // ListFiles returns a page of the files below a directory of the box; see [Files].
 func (b *Box) ListFiles(ctx context.Context, o options.ListFiles) (api.Files, error) {
-	return b.r.engine.ListFiles(ctx, b.id, o)
+	return awake(ctx, b, func() (api.Files, error) { return b.r.engine.ListFiles(ctx, b.id, o) })
 }
 
 // MakeDirectory makes a directory in the box; see [Files].
 func (b *Box) MakeDirectory(ctx context.Context, o options.MakeDirectory) (api.MadeDirectory, error) {
-	return b.r.engine.MakeDirectory(ctx, b.id, o)
+	return awake(ctx, b, func() (api.MadeDirectory, error) { return b.r.engine.MakeDirectory(ctx, b.id, o) })
 }
 
 // MoveFile gives a file of the box another path; see [Files].
 func (b *Box) MoveFile(ctx context.Context, o options.MoveFile) (api.File, error) {
-	return b.r.engine.MoveFile(ctx, b.id, o)
+	return awake(ctx, b, func() (api.File, error) { return b.r.engine.MoveFile(ctx, b.id, o) })
 }
 
 // RemoveFile removes a file or a directory of the box; see [Files].
 func (b *Box) RemoveFile(ctx context.Context, o options.RemoveFile) (api.RemovedFiles, error) {
-	return b.r.engine.RemoveFile(ctx, b.id, o)
+	return awake(ctx, b, func() (api.RemovedFiles, error) { return b.r.engine.RemoveFile(ctx, b.id, o) })
 }
 
 // User returns a user of the box, and makes one; see [Files].
 func (b *Box) User(ctx context.Context, o options.User) (User, error) {
-	return b.r.engine.User(ctx, b.id, o)
+	return awake(ctx, b, func() (User, error) { return b.r.engine.User(ctx, b.id, o) })
 }
 
 // WatchFiles begins to watch a directory of the box; see [Files].
 func (b *Box) WatchFiles(ctx context.Context, o options.WatchFiles) (*FileWatch, error) {
-	return b.r.engine.WatchFiles(ctx, b.id, o)
+	return awake(ctx, b, func() (*FileWatch, error) { return b.r.engine.WatchFiles(ctx, b.id, o) })
 }
 
 // Connect connects to a TCP port of the box, whatever network the box has: to a
@@ -217,5 +228,5 @@ func (b *Box) WatchFiles(ctx context.Context, o options.WatchFiles) (*FileWatch,
 // running), InvalidArgument (no port from 1 to 65535), PortUnreachable (nothing listens
 // there, or it does not answer), ResourceExhausted, Engine, and those of ctx.
 func (b *Box) Connect(ctx context.Context, port int) (net.Conn, error) {
-	return b.r.engine.Connect(ctx, b.id, port)
+	return awake(ctx, b, func() (net.Conn, error) { return b.r.engine.Connect(ctx, b.id, port) })
 }

@@ -30,7 +30,7 @@ func (r Record) Summary() api.Box {
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: orNull(o.DiskSizeGB),
 		Network: o.Network, WorkingDir: orNull(o.WorkingDir),
 		Volumes: shown(o.Volumes), Ports: append([]api.Port{}, o.Ports...),
-		AutoRemove: o.AutoRemove, Labels: orEmpty(o.Labels),
+		AutoRemove: o.AutoRemove, AutoStart: o.AutoStart, Labels: orEmpty(o.Labels),
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 		StartedAt: utc(r.StartedAt), StoppedAt: utc(r.StoppedAt), PausedAt: utc(r.PausedAt), TTLSeconds: orNull(o.TTLSeconds), IdleSeconds: orNull(o.IdleSeconds), OnExpiry: cmp.Or(o.OnExpiry, options.ExpiryStop), ExpiresAt: utc(r.ExpiresAt), Error: r.Error,
 	}

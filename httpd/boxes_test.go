@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -79,6 +80,47 @@ func TestPause(t *testing.T) {
 	}
 	s.ask("POST", "/v1/boxes/none:pause", "").want(t, 404, "box_not_found")
 	s.ask("POST", "/v1/boxes/none:resume", "").want(t, 404, "box_not_found")
+}
+
+// TestAutoStart wants the routes that need a box to run to start or resume it, and
+// others to leave it as it is.
+func TestAutoStart(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.create(`{"auto_start":true}`)
+	path := "/v1/boxes/" + id
+	port := program(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	file := filepath.Join(t.TempDir(), "file")
+	for _, verb := range []string{":stop", ":pause"} {
+		for _, r := range []struct {
+			method, path, body string
+			status             int
+			wakes              bool
+		}{
+			{"GET", path + "/metrics", "", 200, false},
+			{"POST", path + "/exec", `{"cmd":["true"]}`, 201, true},
+			{"PUT", path + "/files?path=" + file, "x", 200, true},
+			{"GET", path + "/files:stat?path=/", "", 200, true},
+			{"GET", fmt.Sprintf("%s/ports/%d/", path, port), "", http.StatusTeapot, true},
+		} {
+			s.ask("POST", path+verb, "").want(t, 200, "")
+			down := s.ask("GET", path, "").json["status"]
+			a := s.ask(r.method, r.path, r.body)
+			now := s.ask("GET", path, "").json["status"]
+			if a.status != r.status || (now == "running") != r.wakes || !r.wakes && now != down {
+				t.Errorf("%s %s after %s: %d %s; the box is %s", r.method, r.path, verb, a.status, a.text, now)
+			}
+			if !r.wakes {
+				s.ask("POST", path+map[string]string{":stop": ":start", ":pause": ":resume"}[verb], "").want(t, 200, "")
+			}
+		}
+	}
+	if a := s.ask("PATCH", path, `{"auto_start":null}`).want(t, 200, ""); a.json["auto_start"] != false {
+		t.Errorf("it is %v", a.json["auto_start"])
+	}
+	s.ask("POST", path+":stop", "").want(t, 200, "")
+	s.ask("GET", path+"/files:stat?path=/", "").want(t, 409, "invalid_state")
+	s.ask("PATCH", path, `{"auto_start":1}`).want(t, 400, "malformed")
 }
 
 func TestUpdate(t *testing.T) {

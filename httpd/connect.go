@@ -48,7 +48,9 @@ func (s *Server) toPort(w http.ResponseWriter, r *request) error {
 // pass passes a request on to a program in a box that runs.
 func (s *Server) pass(w http.ResponseWriter, r *request, rec core.Record, to proxy.Target) error {
 	if rec.Status != api.Running { // else a connection that is kept would lead to it
-		return rec.NotRunning()
+		if _, err := s.Runtime.At(rec.ID).Awake(r.Context()); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := s.streaming(r)
 	defer cancel()

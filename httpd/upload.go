@@ -54,16 +54,13 @@ func (s *Server) upload(w http.ResponseWriter, r *request) error {
 }
 
 // running returns the box that the path names, which must run: a client should not
-// send a whole file in vain. Errors: BoxNotFound, Ambiguous, InvalidState.
+// send a whole file in vain. Errors: Ambiguous, and those of [core.Box.Awake].
 func (s *Server) running(r *request) (*core.Box, error) {
 	box, err := s.box(r)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := box.Record(r.Context())
-	if err == nil && rec.Status != api.Running {
-		err = rec.NotRunning()
-	}
+	_, err = box.Awake(r.Context())
 	return box, err
 }
 

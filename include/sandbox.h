@@ -414,6 +414,7 @@ SandboxErrorCode sandbox_resume_box(CBoxHandle *box, CSandboxError *err);
  *     is connected to it. In the same range.
  *   on_expiry: what becomes of it then: "stop" (the default, which null is too),
  *     "pause" or "remove".
+ *   auto_start: what needs the box to run starts or resumes it: true or false.
  *
  * One thread a handle.
  * Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_ARGUMENT.
@@ -463,7 +464,7 @@ SandboxErrorCode sandbox_get_info(CSandboxRuntime *runtime, const char *id_or_na
 /*
  * The box as a JSON object: id, name, status, state {status, running, pid,
  * reason}, image, rootfs_path, cpus, memory_mib, disk_size_gb, network,
- * working_dir, env, volumes, ports, auto_remove, labels, created_at,
+ * working_dir, env, volumes, ports, auto_remove, auto_start, labels, created_at,
  * updated_at, started_at, stopped_at, paused_at, ttl_seconds, idle_seconds,
  * on_expiry, expires_at, error {code, message}. What is not set is null. status is
  * "created", "running", "paused", "stopped" or "failed". Times are RFC 3339, UTC.

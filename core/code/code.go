@@ -67,6 +67,9 @@ func (c *Contexts) Run(ctx context.Context, box *core.Box, o options.Code) (*Run
 		return nil, err
 	}
 	id := cmp.Or(o.Context, string(o.Language), string(api.Python))
+	if _, err := box.Awake(ctx); err != nil {
+		return nil, err
+	}
 	leave, err := c.turns.take(ctx, box.ID()+"/"+id)
 	if err != nil {
 		return nil, err
@@ -132,6 +135,9 @@ func (c *Contexts) Create(ctx context.Context, box *core.Box, o options.CodeCont
 		return api.CodeContext{}, err
 	}
 	o.Language = cmp.Or(o.Language, api.Python)
+	if _, err := box.Awake(ctx); err != nil {
+		return api.CodeContext{}, err
+	}
 	all, err := c.List(ctx, box)
 	if err != nil {
 		return api.CodeContext{}, err

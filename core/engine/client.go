@@ -126,7 +126,7 @@ func (c *Client) Resume(ctx context.Context, id string) (core.Record, error) {
 // Update changes the options of a box; see [core.Engine].
 func (c *Client) Update(ctx context.Context, id string, u options.Update) (core.Record, error) {
 	var rec core.Record
-	err := c.shim.ask(ctx, wire.TypeUpdateBox, wire.UpdateBox{ID: id, TTLSeconds: u.TTLSeconds, IdleSeconds: u.IdleSeconds, OnExpiry: u.OnExpiry}, &rec)
+	err := c.shim.ask(ctx, wire.TypeUpdateBox, wire.UpdateBox{ID: id, TTLSeconds: u.TTLSeconds, IdleSeconds: u.IdleSeconds, OnExpiry: u.OnExpiry, AutoStart: u.AutoStart}, &rec)
 	return c.timed(rec, err)
 }
 

@@ -31,6 +31,7 @@ type boxMembers struct {
 	TTLSeconds  *int      `json:"ttl_seconds"`
 	IdleSeconds *int      `json:"idle_seconds"`
 	OnExpiry    *string   `json:"on_expiry"`
+	AutoStart   *bool     `json:"auto_start"`
 }
 
 type rootfs struct {
@@ -117,6 +118,7 @@ func (d *boxMembers) fill(b *Box) {
 	b.Env = or(d.Env, nil)
 	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
+	b.AutoStart = or(d.AutoStart, false)
 	b.TTLSeconds, b.IdleSeconds, b.OnExpiry = or(d.TTLSeconds, 0), or(d.IdleSeconds, 0), or(d.OnExpiry, "")
 	for _, v := range or(d.Volumes, nil) {
 		b.Volumes = append(b.Volumes, Volume{HostPath: or(v.HostPath, ""), GuestPath: or(v.GuestPath, ""), ReadOnly: or(v.ReadOnly, false)})

@@ -23,6 +23,7 @@ type Update struct {
 	TTLSeconds  *int    // 0: none
 	IdleSeconds *int    // without use; 0: none
 	OnExpiry    *string // one of the words above
+	AutoStart   *bool   // see Box.AutoStart
 }
 
 // Apply returns the options with the change.
@@ -30,6 +31,7 @@ func (u Update) Apply(b Box) Box {
 	b.TTLSeconds = or(u.TTLSeconds, b.TTLSeconds)
 	b.IdleSeconds = or(u.IdleSeconds, b.IdleSeconds)
 	b.OnExpiry = or(u.OnExpiry, b.OnExpiry)
+	b.AutoStart = or(u.AutoStart, b.AutoStart)
 	return b
 }
 
@@ -61,6 +63,7 @@ type updateDocument struct {
 	TTLSeconds  given[int]    `json:"ttl_seconds"`
 	IdleSeconds given[int]    `json:"idle_seconds"`
 	OnExpiry    given[string] `json:"on_expiry"`
+	AutoStart   given[bool]   `json:"auto_start"`
 }
 
 // given is a member that tells null from absent.
@@ -92,7 +95,7 @@ func DecodeUpdate(doc []byte) (Update, error) {
 	if err := p.Read(doc, &d, MaxDocument); err != nil {
 		return Update{}, err
 	}
-	u := Update{TTLSeconds: d.TTLSeconds.or(0), IdleSeconds: d.IdleSeconds.or(0), OnExpiry: d.OnExpiry.or(ExpiryStop)}
+	u := Update{TTLSeconds: d.TTLSeconds.or(0), IdleSeconds: d.IdleSeconds.or(0), OnExpiry: d.OnExpiry.or(ExpiryStop), AutoStart: d.AutoStart.or(false)}
 	u.check(&p)
 	for name, seconds := range map[string]*int{"ttl_seconds": d.TTLSeconds.value, "idle_seconds": d.IdleSeconds.value} {
 		p.When(seconds != nil && *seconds == 0, name, "range", "is 0 and must be at least 1; null is none")

@@ -71,6 +71,7 @@ type Box struct {
 	TTLSeconds   int               `json:"ttl_seconds,omitempty"`  // from the start, the resume or a change; 0: none
 	IdleSeconds  int               `json:"idle_seconds,omitempty"` // without use; 0: none
 	OnExpiry     string            `json:"on_expiry,omitempty"`    // what becomes of it then; "" for [ExpiryStop]
+	AutoStart    bool              `json:"auto_start,omitempty"`   // what needs it to run starts or resumes it
 	Processes    int               `json:"processes,omitempty"`    // the most processes and threads; set by the runtime; 0: DefaultProcesses
 }
 

@@ -98,8 +98,8 @@ func (s *Server) enter(r *http.Request) (*core.Box, error) {
 // to do so. Errors: those of running.
 func (s *Server) awake(ctx context.Context, id string) (*core.Box, error) {
 	rec, err := s.Runtime.Find(ctx, id)
-	if err == nil && rec.Status == api.Paused && rec.Options.Labels[resumeLabel] == byRequest {
-		if _, err := s.resume(ctx, id); err != nil {
+	if err == nil && rec.Status == api.Paused && rec.Options.AutoStart {
+		if _, err := s.Runtime.At(id).Awake(ctx); err != nil {
 			return nil, err
 		}
 	}

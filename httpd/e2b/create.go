@@ -110,7 +110,7 @@ func given(v jsontext.Value) bool {
 func (s *Server) options(n newSandbox) (options.Box, error) {
 	o := options.Defaults()
 	o.Image, o.Labels, o.Env, o.AutoRemove = s.image(n.Template), n.labels(), n.Env, false
-	o.TTLSeconds, o.OnExpiry = defaultTimeout, *expiry(n.AutoPause)
+	o.TTLSeconds, o.OnExpiry, o.AutoStart = defaultTimeout, *expiry(n.AutoPause), n.AutoResume.Enabled
 	if n.Timeout != nil {
 		o.TTLSeconds = *n.Timeout
 	}

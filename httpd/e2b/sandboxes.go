@@ -93,7 +93,7 @@ func (s *Server) showBox(w http.ResponseWriter, r *http.Request) error {
 	}
 	d := detail{
 		described: describe(rec), AccessToken: s.token("access", rec.ID), Domain: s.Domain,
-		Internet: rec.Options.Network != options.NetworkNone, Lifecycle: lifecycle{OnTimeout: "kill", AutoResume: rec.Options.Labels[resumeLabel] == byRequest},
+		Internet: rec.Options.Network != options.NetworkNone, Lifecycle: lifecycle{OnTimeout: "kill", AutoResume: rec.Options.AutoStart},
 	}
 	if rec.Options.OnExpiry == options.ExpiryPause {
 		d.Lifecycle.OnTimeout = "pause"

@@ -54,6 +54,7 @@ struct box_options {
   std::optional<int> ttl_seconds; /* from each start and resume; without end if left out */
   std::optional<int> idle_seconds; /* without use; without end if left out */
   std::string on_expiry;          /* "stop" if empty, "pause" or "remove" */
+  bool auto_start = false;        /* what needs it to run starts or resumes it */
 };
 
 /* A registry that images are pulled from. */

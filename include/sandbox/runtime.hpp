@@ -158,6 +158,7 @@ inline std::string runtime::written(const box_options &o) {
       .member("ttl_seconds", o.ttl_seconds.value_or(0), o.ttl_seconds.has_value())
       .member("idle_seconds", o.idle_seconds.value_or(0), o.idle_seconds.has_value())
       .member("on_expiry", o.on_expiry, !o.on_expiry.empty())
+      .member("auto_start", o.auto_start, o.auto_start)
       .end();
 }
 

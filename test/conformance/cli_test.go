@@ -170,8 +170,10 @@ func createFlags(a object) []string {
 		}
 		args = append(args, "-p", port)
 	}
-	if a["auto_remove"] == true {
-		args = append(args, "--rm")
+	for member, flag := range map[string]string{"auto_remove": "--rm", "auto_start": "--auto-start"} {
+		if a[member] == true {
+			args = append(args, flag)
+		}
 	}
 	if image, ok := a["image"].(string); ok {
 		args = append(args, image)

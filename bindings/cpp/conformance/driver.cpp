@@ -69,6 +69,7 @@ sandbox::box_options options(const json &from) {
   o.ttl_seconds = number(from, "ttl_seconds");
   o.idle_seconds = number(from, "idle_seconds");
   o.on_expiry = get<std::string>(from, "on_expiry");
+  o.auto_start = get(from, "auto_start", false);
   o.working_dir = get<std::string>(from, "working_dir");
   o.env = environment(from);
   for (const json &v : get<json>(from, "volumes", json::array()))

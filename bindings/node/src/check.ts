@@ -6,7 +6,7 @@ type Kind = "string" | "number" | "boolean" | "strings" | "bytes" | "array";
 
 const createKinds: Record<keyof CreateOptions, Kind> = {
   name: "string", rootfs_path: "string", cpus: "number", memory_mib: "number", disk_size_gb: "number", working_dir: "string",
-  env: "strings", volumes: "array", ports: "array", network: "string", auto_remove: "boolean", ttl_seconds: "number", idle_seconds: "number", on_expiry: "string",
+  env: "strings", volumes: "array", ports: "array", network: "string", auto_remove: "boolean", ttl_seconds: "number", idle_seconds: "number", on_expiry: "string", auto_start: "boolean",
 };
 const execKinds: Record<keyof ExecOptions, Kind> = {
   env: "strings", working_dir: "string", user: "string", timeout_ms: "number", stdin: "bytes",

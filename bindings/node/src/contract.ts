@@ -137,6 +137,8 @@ export interface BoxInfo {
   volumes: Volume[];
   ports: Port[];
   auto_remove: boolean;
+  /** what needs it to run starts or resumes it */
+  auto_start: boolean;
   labels: Record<string, string>;
   created_at: string;
   updated_at: string;

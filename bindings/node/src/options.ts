@@ -28,6 +28,8 @@ export interface CreateOptions {
   idle_seconds?: number;
   /** What becomes of it then; "stop" if left out. */
   on_expiry?: "stop" | "pause" | "remove";
+  /** What needs the box to run starts it where it is stopped, and resumes it where it is paused; false if left out. */
+  auto_start?: boolean;
 }
 
 /** What can be changed of a box. What is left out stays as it is; null asks for the default. */
@@ -37,6 +39,7 @@ export interface BoxChanges {
   /** How long nobody may use it; null for no end. */
   idle_seconds?: number | null;
   on_expiry?: "stop" | "pause" | "remove" | null;
+  auto_start?: boolean | null;
 }
 
 /** How a command runs. */

@@ -102,7 +102,7 @@ func (k *keeper) update(r wire.UpdateBox) (core.Record, error) {
 	}
 	defer b.change.Unlock()
 	change := func(rec *record.Box) {
-		rec.Update(options.Update{TTLSeconds: r.TTLSeconds, IdleSeconds: r.IdleSeconds, OnExpiry: r.OnExpiry})
+		rec.Update(options.Update{TTLSeconds: r.TTLSeconds, IdleSeconds: r.IdleSeconds, OnExpiry: r.OnExpiry, AutoStart: r.AutoStart})
 	}
 	if b.record().Status.Up() {
 		err = k.note(b, change)

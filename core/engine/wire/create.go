@@ -32,6 +32,7 @@ type Box struct {
 	TTLSeconds   int               `json:"ttl_seconds,omitempty"`
 	IdleSeconds  int               `json:"idle_seconds,omitempty"`
 	OnExpiry     string            `json:"on_expiry,omitempty"`
+	AutoStart    bool              `json:"auto_start,omitempty"`
 	Processes    int               `json:"processes,omitempty"`
 }
 

@@ -58,6 +58,7 @@ type UpdateBox struct {
 	TTLSeconds  *int    `json:"ttl_seconds,omitempty"`  // 0: none
 	IdleSeconds *int    `json:"idle_seconds,omitempty"` // 0: none
 	OnExpiry    *string `json:"on_expiry,omitempty"`
+	AutoStart   *bool   `json:"auto_start,omitempty"`
 }
 
 // Unpack requests a layer: the tar stream whose descriptor the frame has is

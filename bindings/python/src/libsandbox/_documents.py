@@ -266,6 +266,7 @@ class BoxInfo:
     volumes: tuple[Volume, ...]
     ports: tuple[Port, ...]
     auto_remove: bool
+    auto_start: bool  # what needs it to run starts or resumes it
     labels: Mapping[str, str]
     created_at: datetime
     updated_at: datetime
@@ -297,6 +298,7 @@ class BoxInfo:
             volumes=(lambda values: tuple(map(Volume.parse, values)))(document["volumes"]),
             ports=(lambda values: tuple(map(Port.parse, values)))(document["ports"]),
             auto_remove=document["auto_remove"],
+            auto_start=document["auto_start"],
             labels=dict(document["labels"]),
             created_at=time(document["created_at"]),
             updated_at=time(document["updated_at"]),

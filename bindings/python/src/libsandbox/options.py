@@ -119,6 +119,9 @@ class BoxOptions(TypedDict, total=False):
     on_expiry: str
     """What becomes of it then: stop, pause or remove: stop."""
 
+    auto_start: bool
+    """What needs the box to run starts it where it is stopped, and resumes it where it is paused: False."""
+
 
 class BoxChanges(TypedDict, total=False):
     """What can be changed of a box. What is left out stays as it is."""
@@ -130,6 +133,8 @@ class BoxChanges(TypedDict, total=False):
     """How long nobody may use it; None for no end."""
 
     on_expiry: str
+
+    auto_start: bool
 
 
 class ExecOptions(TypedDict, total=False):
@@ -148,6 +153,10 @@ class ExecOptions(TypedDict, total=False):
     """Seconds, after which the command and all that it started are killed."""
 
 
+_BOX_TYPES: dict[str, type] = {"auto_remove": bool, "auto_start": bool, "working_dir": str, "on_expiry": str}
+"""The types of the options of a box that are no numbers."""
+
+
 def known(options: Mapping[str, Any], kind: type, what: str) -> dict[str, Any]:
     """The options that are set. Raises ArgumentTypeError for one that there is not."""
     unknown = options.keys() - kind.__annotations__
@@ -161,7 +170,7 @@ def changes_document(changes: BoxChanges) -> bytes:
     known(changes, BoxChanges, "boxes that can be changed")
     for option, value in changes.items():
         if value is not None:
-            _check.typed(option, value, str if option == "on_expiry" else int)
+            _check.typed(option, value, _BOX_TYPES.get(option, int))
     return json.dumps(changes).encode()
 
 
@@ -179,9 +188,8 @@ def box_document(image: str | None, options: BoxOptions) -> tuple[bytes | None, 
         "network": _text("network", given.pop("network", "Isolated")),
         "ports": _check.records("ports", given.pop("ports", ()), Port),
     }
-    types = {"auto_remove": bool, "working_dir": str, "on_expiry": str}
     for option, value in given.items():
-        document[option] = _check.typed(option, value, types.get(option, int))
+        document[option] = _check.typed(option, value, _BOX_TYPES.get(option, int))
     return _check.optional("name", name), json.dumps(document).encode()
 
 
