@@ -390,6 +390,9 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	_, err := c.Create(t.Context(), box, options.CodeContext{Env: map[string]string{"PATH": "/nowhere"}})
+	if execs, err := box.Execs(t.Context()); err != nil || len(execs) != 1 {
+		t.Errorf("a language that there is not was started as %d execs, %v", len(execs), err)
+	}
 	if !fault.Is(err, fault.Execution) || !strings.Contains(err.Error(), "python3") {
 		t.Errorf("without the language: %v", err)
 	}

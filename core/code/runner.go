@@ -361,10 +361,11 @@ func ending(s api.ExitStatus) string {
 }
 
 // restart ends what is left of the context's processes and starts it anew. It does not
-// where the context or the box was ended by request, and reports whether it did.
+// where the context or the box was ended by request, nor where the kernel has ended before
+// it began to run anything: it would end in the same way again. It reports whether it did.
 func (r *runner) restart() bool {
 	_ = r.kernel.HangUp(context.Background(), 0)
-	if r.exit.Status == api.ExecCanceled || r.exit.Reason == api.ReasonBoxStopped || r.exit.Status == api.ExecLost {
+	if r.count == 0 || r.exit.Status == api.ExecCanceled || r.exit.Reason == api.ReasonBoxStopped || r.exit.Status == api.ExecLost {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
