@@ -9,12 +9,14 @@ import (
 	"unsafe"
 
 	"sandbox/api"
-	"sandbox/core/code"
 	"sandbox/core/options"
 )
 
 // codeRun is a run of code that C holds a handle on.
-type codeRun struct{ *code.Run }
+type codeRun struct{ events[api.CodeEvent] }
+
+// unreadCode is how many events of a run wait here to be taken: each may have some MiB.
+const unreadCode = 1
 
 //export sandbox_code_start
 func sandbox_code_start(box *C.CBoxHandle, doc *C.cchar, out **C.CSandboxCodeRun, cerr *C.CSandboxError) C.SandboxErrorCode {
@@ -39,9 +41,13 @@ func sandbox_code_start(box *C.CBoxHandle, doc *C.cchar, out **C.CSandboxCodeRun
 		if err != nil {
 			return err
 		}
-		h, err := putBeside(codeRun{r}, handle(unsafe.Pointer(box)))
+		told, err := newEvents(r, unreadCode)
 		if err != nil {
-			return errors.Join(err, r.Close())
+			return err
+		}
+		h, err := putBeside(codeRun{told}, handle(unsafe.Pointer(box)))
+		if err != nil {
+			return errors.Join(err, told.Close())
 		}
 		*out = (*C.CSandboxCodeRun)(h.address())
 		return nil
@@ -55,7 +61,22 @@ func sandbox_code_read(run *C.CSandboxCodeRun, timeout C.double, out **C.char, c
 		if err != nil {
 			return nil, err
 		}
-		return nextOf(timeout, r.Next, "the run has ended: its last event says how", "the code has told nothing in this time")
+		return nextOf(timeout, r.next, "the run has ended: its last event says how", "the code has told nothing in this time")
+	})
+}
+
+//export sandbox_code_fd
+func sandbox_code_fd(run *C.CSandboxCodeRun, out *C.int, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		if out == nil {
+			return null("out_fd")
+		}
+		*out = -1
+		r, err := get[codeRun](handle(unsafe.Pointer(run)), "run")
+		if err != nil {
+			return err
+		}
+		return r.descriptor(out)
 	})
 }
 

@@ -937,6 +937,14 @@ SandboxErrorCode sandbox_code_start(CBoxHandle *box, const char *code_json, CSan
 SandboxErrorCode sandbox_code_read(CSandboxCodeRun *run, double timeout_secs, char **out_json,
                                    CSandboxError *err);
 
+/*
+ * A descriptor that can be read, as poll and epoll say, while an event waits, and
+ * from the end on: as sandbox_watch_fd, with sandbox_code_read.
+ *
+ * Any thread. Errors: SANDBOX_CANCELED (released meanwhile).
+ */
+SandboxErrorCode sandbox_code_fd(CSandboxCodeRun *run, int *out_fd, CSandboxError *err);
+
 /* Releases a run, and interrupts code that still runs. NULL does nothing. Any thread. */
 void sandbox_code_free(CSandboxCodeRun *run);
 

@@ -2,11 +2,14 @@
 #ifndef SANDBOX_BOX_HPP
 #define SANDBOX_BOX_HPP
 
+#include <climits>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "code.hpp"
 #include "detail.hpp"
 #include "execution.hpp"
 #include "watch.hpp"
@@ -191,6 +194,65 @@ class box {
     return detail::made<watch, CSandboxWatch>([&](CSandboxWatch **out, CSandboxError *err) {
       return sandbox_watch_start(raw(), detail::c_text(path, "path"), recursive, by(user), out, err);
     });
+  }
+
+  /*
+   * Code of a language that the box has (python3, node or bash). A context is a
+   * process of the language, which keeps what code defines for the next run.
+   */
+
+  /* Runs code in a context, and returns when it has begun: runs in the same context wait for each other. */
+  code_run start_code(const code &c) {
+    const double milliseconds = std::ceil(c.timeout.count() * 1000);
+    if (!(milliseconds >= 0 && milliseconds <= INT_MAX)) throw invalid_argument_error("the timeout must be from 0 to 2147483 seconds");
+    const std::string document = detail::json('{')
+                                     .member("code", c.source)
+                                     .member("language", c.language, !c.language.empty())
+                                     .member("context", c.context, !c.context.empty())
+                                     .member("env", detail::object(c.env))
+                                     .member("timeout_ms", static_cast<int>(milliseconds))
+                                     .end();
+    return detail::made<code_run, CSandboxCodeRun>([&](CSandboxCodeRun **out, CSandboxError *err) {
+      return sandbox_code_start(raw(), document.c_str(), out, err);
+    });
+  }
+
+  /* The documents of the contexts, newest first, in an array. */
+  std::string contexts() const {
+    return detail::document([&](char **out, CSandboxError *err) { return sandbox_context_list(raw(), out, err); });
+  }
+
+  /* Makes a context and returns its document. */
+  std::string create_context(const context_options &o = {}) {
+    const std::string document = detail::json('{')
+                                     .member("language", o.language, !o.language.empty())
+                                     .member("working_dir", o.working_dir, !o.working_dir.empty())
+                                     .member("user", o.user, !o.user.empty())
+                                     .member("env", detail::object(o.env))
+                                     .end();
+    return detail::document([&](char **out, CSandboxError *err) { return sandbox_context_create(raw(), document.c_str(), out, err); });
+  }
+
+  /*
+   * Interrupts the code that a context runs, as control-C does. Another thread
+   * that does this needs a box of its own: runtime::get returns one.
+   */
+  std::string interrupt_context(const std::string &id) {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_context_interrupt(raw(), detail::c_text(id, "context_id"), out, err);
+    });
+  }
+
+  /* Ends the processes of a context and starts it anew, with nothing of what code has defined. */
+  std::string restart_context(const std::string &id) {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_context_restart(raw(), detail::c_text(id, "context_id"), out, err);
+    });
+  }
+
+  /* Ends a context with all of its processes. */
+  void remove_context(const std::string &id) {
+    detail::check([&](CSandboxError *err) { return sandbox_context_remove(raw(), detail::c_text(id, "context_id"), err); });
   }
 
   /* Closes the handle. The box is not stopped. */

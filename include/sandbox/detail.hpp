@@ -3,6 +3,7 @@
 #define SANDBOX_DETAIL_HPP
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
@@ -65,6 +66,22 @@ std::string document(F &&f) {
   owned_text text;
   check([&](CSandboxError *err) { return f(text.out(), err); });
   return text.str();
+}
+
+/* Returns the event that f reads; none behind the last one. */
+template <class F>
+std::optional<std::string> event(F &&f) {
+  try {
+    return document(std::forward<F>(f));
+  } catch (const invalid_state_error &) { /* the last one was read */
+    return std::nullopt;
+  }
+}
+
+/* Returns a time to wait in seconds, as C takes it. */
+inline double waiting(std::chrono::duration<double> time) {
+  if (time.count() < 0) throw invalid_argument_error("the time to wait must not be negative");
+  return time.count();
 }
 
 /* A handle of the library. Another thread may close it while it is used. */
@@ -204,6 +221,13 @@ inline json pairs(const environment &env) {
     json both('[');
     return both.item(json::written(std::string_view(pair.first))).item(json::written(std::string_view(pair.second)));
   });
+}
+
+/* The pairs as the members of an object. */
+inline json object(const environment &env) {
+  json all('{');
+  for (const auto &pair : env) all.member(pair.first, std::string_view(pair.second));
+  return all;
 }
 
 /* Calls a function that was given, from C: an exception waits until C has returned. */

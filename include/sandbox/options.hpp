@@ -82,6 +82,24 @@ struct command {
   std::optional<terminal_size> terminal;    /* on a terminal, whose input is always open */
 };
 
+/* Code to be run in a context of a box. */
+struct code {
+  explicit code(std::string text) : source(std::move(text)) {}
+
+  std::string source;
+  std::string language;                     /* "python" if empty, "javascript" or "bash" */
+  std::string context;                      /* an id; the one that the language has of its own if empty */
+  environment env;                          /* variables that only this run sees */
+  std::chrono::duration<double> timeout{0}; /* until it is interrupted; 0 is none */
+};
+
+/* A context to be made. */
+struct context_options {
+  std::string language; /* "python" if empty, "javascript" or "bash" */
+  std::string working_dir, user;
+  environment env;
+};
+
 /* Which page of the list of a directory is wanted. */
 struct file_list {
   explicit file_list(std::string directory, int levels = 1) : path(std::move(directory)), depth(levels) {}

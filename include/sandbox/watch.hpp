@@ -21,10 +21,7 @@ class watch {
   std::optional<std::string> read() { return next(-1); }
 
   /* The same, and throws timeout_error after the time. Nothing is lost by that; 0 does not wait. */
-  std::optional<std::string> read_for(std::chrono::duration<double> time) {
-    if (time.count() < 0) throw invalid_argument_error("the time to wait must not be negative");
-    return next(time.count());
-  }
+  std::optional<std::string> read_for(std::chrono::duration<double> time) { return next(detail::waiting(time)); }
 
   /* The events as a range: for (const std::string &event : watch.events()) */
   watch_events events();
@@ -41,11 +38,7 @@ class watch {
 
  private:
   std::optional<std::string> next(double seconds) {
-    try {
-      return detail::document([&](char **out, CSandboxError *err) { return sandbox_watch_read(handle_.get(), seconds, out, err); });
-    } catch (const invalid_state_error &) { /* the last one was read */
-      return std::nullopt;
-    }
+    return detail::event([&](char **out, CSandboxError *err) { return sandbox_watch_read(handle_.get(), seconds, out, err); });
   }
 
   detail::handle<CSandboxWatch, sandbox_watch_free> handle_;

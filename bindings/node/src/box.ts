@@ -1,4 +1,5 @@
-import { command, text } from "./check.js";
+import { codeOptions, command, text } from "./check.js";
+import type { CodeOptions, CodeOutcome, CodeRun, Contexts } from "./code.js";
 import type { BoxInfo, BoxMetrics, ExecInfo } from "./contract.js";
 import type { Execution, Result } from "./execution.js";
 import type { Files } from "./files.js";
@@ -17,6 +18,7 @@ export abstract class Box implements AsyncDisposable {
   constructor(readonly id: string) {}
 
   abstract readonly files: Files;
+  abstract readonly contexts: Contexts;
   abstract info(): Promise<BoxInfo>;
   abstract metrics(): Promise<BoxMetrics>;
   /** Starts a stopped box again. Its disk is as it was. */
@@ -38,6 +40,7 @@ export abstract class Box implements AsyncDisposable {
   /** Ends the use of this object, and removes the box if this program made it with auto_remove. */
   abstract close(): Promise<void>;
   protected abstract begin(argv: string[], options: ExecOptions): Promise<Execution>;
+  protected abstract beginCode(code: string, options: CodeOptions): Promise<CodeRun>;
 
   /** Starts a command. */
   async exec(...given: Command): Promise<Execution> {
@@ -54,6 +57,20 @@ export abstract class Box implements AsyncDisposable {
   /** Starts a shell on a terminal. */
   async terminal({ shell, ...options }: TerminalOptions = {}): Promise<Execution> {
     return this.exec(shell === undefined ? anyShell : [text("shell", shell)], { ...options, tty: true });
+  }
+
+  /**
+   * Runs code in a context, and resolves when it has begun: runs in the same context wait for each other. The box
+   * needs the language: python3, node or bash.
+   */
+  async startCode(code: string, options: CodeOptions = {}): Promise<CodeRun> {
+    return this.beginCode(text("code", code), codeOptions(options));
+  }
+
+  /** Runs code to its end. Code that fails, or runs out of its time, is told by the status and the error of what it returns. */
+  async runCode(code: string, options?: CodeOptions): Promise<CodeOutcome> {
+    await using run = await this.startCode(code, options);
+    return await run.result();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

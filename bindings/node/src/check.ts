@@ -1,3 +1,4 @@
+import type { CodeOptions, ContextOptions } from "./code.js";
 import { InvalidArgumentError } from "./contract.js";
 import type { Command, CreateOptions, ExecOptions } from "./options.js";
 
@@ -12,6 +13,8 @@ const execKinds: Record<keyof ExecOptions, Kind> = {
   env: "strings", working_dir: "string", user: "string", timeout_ms: "number", stdin: "bytes",
   stdin_open: "boolean", tty: "boolean", cols: "number", rows: "number",
 };
+const codeKinds: Record<keyof CodeOptions, Kind> = { language: "string", context: "string", env: "strings", timeout_ms: "number" };
+const contextKinds: Record<keyof ContextOptions, Kind> = { language: "string", working_dir: "string", user: "string", env: "strings" };
 const wanted: Record<Kind, string> = {
   string: "text without NUL", number: "a finite number", boolean: "true or false",
   strings: "an object of texts", bytes: "text or a Uint8Array", array: "an array",
@@ -62,6 +65,16 @@ export function command(given: Command): { argv: string[]; options: ExecOptions 
 /** fileOptions checks the options of a call on files. */
 export function fileOptions<T extends object>(options: T, kinds: Record<keyof T, Kind>): T {
   return members("the options of a call on files", options, kinds);
+}
+
+/** codeOptions checks the options that code runs with. */
+export function codeOptions(options: CodeOptions): CodeOptions {
+  return members("the options of code", options, codeKinds);
+}
+
+/** contextOptions checks the options that a context is made with. */
+export function contextOptions(options: ContextOptions): ContextOptions {
+  return members("the options of a context", options, contextKinds);
 }
 
 /** members refuses options that are unknown or of a wrong type, and leaves out what is undefined. */

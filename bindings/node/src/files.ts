@@ -1,5 +1,5 @@
-import { CanceledError, InvalidStateError } from "./contract.js";
 import type { FileEvent, FileInfo, MadeDirectory, RemovedFiles } from "./contract.js";
+import { Feed, type Source } from "./feed.js";
 import type { Progress } from "./options.js";
 
 /** Whose rights count and who owns what is made. */
@@ -45,42 +45,8 @@ export interface Files extends Copies {
  * A watch of a directory of a box. `for await` reads its events as they come; the last one is of the type "end".
  * `await using`, or `close`, ends it; leaving a loop does not.
  */
-export abstract class Watch implements AsyncDisposable {
-  #reading = false;
-  #closed = false;
-
-  /** next waits for the next event; null is behind the last one. */
-  protected abstract next(): Promise<FileEvent | null>;
-  /** release ends the watch, and a read that waits. */
-  protected abstract release(): void;
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<FileEvent, void, void> {
-    for (let event = await this.read(); event !== null; event = await this.read()) yield event;
-  }
-
-  /** Waits for the next event, and resolves to null behind the last one. */
-  async read(): Promise<FileEvent | null> {
-    if (this.#closed) throw new CanceledError("the watch was closed");
-    if (this.#reading) throw new InvalidStateError("another call reads this watch: one does at a time");
-    this.#reading = true;
-    try {
-      return await this.next();
-    } catch (failure) {
-      if (this.#closed) throw new CanceledError("the watch was closed");
-      throw failure;
-    } finally {
-      this.#reading = false;
-    }
-  }
-
-  /** Ends the watch. A second call does nothing. */
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.release();
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+export class Watch extends Feed<FileEvent> {
+  constructor(source: Source<FileEvent>) {
+    super("watch", source);
   }
 }

@@ -45,6 +45,7 @@ for (const [example, printed] of [
   ["hello", "1267650600228229401496703205376\n\n"],
   ["streaming", "144\n{ exit_code: 0, signal: null }\n"],
   ["files", "['1', '2', '3']\n\nnot_found\n"],
+  ["code", "30\nfailed IndexError\n0\n1\n4\n9\n16\n"],
   ["watch", "create /work/out\nrename /work/results\ndirectory /work/results 0\n"],
 ] as const) {
   test(`the README's lines and the documents', in TypeScript: ${example}`, async () => {

@@ -66,6 +66,17 @@ WRONG_TYPES: list[Attempt] = [
     lambda box: box.move_file("/a", None),
     lambda box: box.remove_file("/a", recursive=1),
     lambda box: box.watch_files("/", user=0),
+    lambda box: box.run_code(b"1"),
+    lambda box: box.run_code("1", language=1),
+    lambda box: box.run_code("1", context=box.id.encode()),
+    lambda box: box.run_code("1", env=["A=1"]),
+    lambda box: box.run_code("1", timeout="1"),
+    lambda box: box.run_code("1", max_output="1"),
+    lambda box: box.run_code("1", cwd="/"),
+    lambda box: box.create_context(timeout=1),
+    lambda box: box.create_context(cwd=1),
+    lambda box: box.interrupt_context(None),
+    lambda box: box.remove_context(1),
     lambda box: box.remove(force=1),
 ]
 
@@ -107,6 +118,12 @@ WRONG_VALUES: list[Attempt] = [
     lambda box: box.list_files("/", depth=65).__next__(),
     lambda box: box.make_directory("/a", mode=0o10000),
     lambda box: box.watch_files("/etc/passwd"),
+    lambda box: box.run_code("a\0b"),
+    lambda box: box.run_code("1", language="cobol"),
+    lambda box: box.run_code("1", language="bash", context="python"),
+    lambda box: box.run_code("1", context="../python"),
+    lambda box: box.run_code("1", timeout=0),
+    lambda box: box.create_context(cwd="relative"),
 ]
 
 
@@ -166,8 +183,7 @@ def test_prototypes_are_those_of_the_header() -> None:
     header = re.sub(r"/\*.*?\*/", "", (TOP / "include/sandbox.h").read_text(), flags=re.S)
     declared = dict(re.findall(r"^SandboxErrorCode sandbox_(\w+)\((.*?)\);", header, re.M | re.S))
     unused = {"execute", "execute_cmd", "simple_new", "simple_run"}  # for languages in which a callback is simplest
-    unused |= {"watch_fd"}  # a thread waits here
-    unused |= {name for name in declared if name.startswith(("code_", "context_"))}  # still to come
+    unused |= {"watch_fd", "code_fd"}  # a thread waits here
     assert set(declared) - unused <= set(FALLIBLE)
     for name, parameters in declared.items():
         if name not in unused:
@@ -293,6 +309,7 @@ def names() -> list[str]:
         "box_free",
         "exec_free",
         "watch_free",
+        "code_free",
         "free_string",
         "error_free",
     ]

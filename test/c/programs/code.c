@@ -1,6 +1,8 @@
 /* Code in contexts of a box that has the languages of this host. */
 #include "check.h"
 
+#include <poll.h>
+
 static CBoxHandle *box;
 
 static const char *options(void) {
@@ -13,6 +15,13 @@ static const char *options(void) {
            "{\"host_path\":\"/usr/lib64\",\"guest_path\":\"/lib64\",\"read_only\":true}]}",
            rootfs ? rootfs : "/");
   return doc;
+}
+
+/* Whether the next event of a run waits, or comes within so many milliseconds. */
+static int waits(CSandboxCodeRun *run, int time) {
+  struct pollfd p = {-1, POLLIN, 0};
+  WORKS(sandbox_code_fd(run, &p.fd, &err));
+  return poll(&p, 1, time) == 1;
 }
 
 /* Whether the next event has a text. */
@@ -29,18 +38,21 @@ static void runs(void) {
   CSandboxCodeRun *run = NULL;
   char *event = NULL;
   WORKS(sandbox_code_start(box, "{\"code\":\"print('on', flush=True); x = 41; x + 1\"}", &run, &err));
+  CHECK(waits(run, 60000));
   CHECK(next(run, "{\"type\":\"start\",\"context_id\":\"python\",\"execution_count\":1,\"fresh\":true}"));
   CHECK(next(run, "{\"type\":\"stdout\",\"text\":\"on\\n\"}"));
   CHECK(next(run, "\"result\":{\"is_main\":true,\"text\":\"42\"}"));
   CHECK(next(run, "\"type\":\"end\",\"status\":\"succeeded\""));
-  FAILS(SANDBOX_INVALID_STATE, sandbox_code_read(run, 0, &event, &err));
+  CHECK(waits(run, 60000)); /* the end */
+  FAILS(SANDBOX_INVALID_STATE, sandbox_code_read(run, 60, &event, &err));
+  CHECK(waits(run, 0));
   sandbox_code_free(run);
   sandbox_code_free(run);
   sandbox_code_free(NULL);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_code_read(run, 0, &event, &err));
 
   WORKS(sandbox_code_start(box, "{\"code\":\"while True: pass\"}", &run, &err));
-  CHECK(next(run, "\"start\""));
+  CHECK(next(run, "\"start\"") && !waits(run, 0));
   FAILS(SANDBOX_TIMEOUT, sandbox_code_read(run, 0, &event, &err));
   CHECK(!event);
   WORKS(sandbox_context_interrupt(box, "python", &event, &err));
@@ -83,6 +95,7 @@ static void contexts(void) {
 static void refused(void) {
   CSandboxCodeRun *run = NULL;
   char *out = NULL;
+  int fd = 0;
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_code_start(box, "{}", &run, &err));
   SAYS("code");
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_code_start(box, "{\"code\":\"\",\"language\":\"cobol\"}", &run, &err));
@@ -90,6 +103,7 @@ static void refused(void) {
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_code_start(box, "{\"code\":\"\"}", NULL, &err));
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_code_start(NULL, "{\"code\":\"\"}", &run, &err));
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_code_read(NULL, 0, &out, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_code_fd(NULL, &fd, &err));
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_context_interrupt(box, NULL, &out, &err));
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_context_remove(box, NULL, &err));
   FAILS(SANDBOX_EXECUTION, sandbox_context_create(box, "{\"env\":{\"PATH\":\"/nowhere\"}}", &out, &err));

@@ -1,13 +1,16 @@
 import { Box } from "../box.js";
 import { text } from "../check.js";
+import { CodeRun, type CodeOptions, type Contexts } from "../code.js";
 import { ClosedError } from "../own.js";
 import { NotFoundError } from "../contract.js";
 import type { BoxInfo, BoxMetrics, ExecInfo } from "../contract.js";
 import type { Execution } from "../execution.js";
 import type { Files } from "../files.js";
 import type { BoxChanges, ExecOptions } from "../options.js";
+import { contexts } from "./contexts.js";
 import { Held, NativeExecution } from "./execution.js";
 import { files } from "./files.js";
+import { Polled } from "./polled.js";
 import type { NativeRuntime } from "./runtime.js";
 
 /** A box of this host, or of a server that the C library talks to. */
@@ -16,6 +19,7 @@ export class NativeBox extends Box {
   readonly #handles: bigint[];
   #closed = false;
   readonly files: Files = files(this);
+  readonly contexts: Contexts = contexts(this);
 
   /** `owned` says that this program made the box to be removed. */
   constructor(readonly runtime: NativeRuntime, id: string, handle: bigint, readonly owned: boolean) {
@@ -91,6 +95,12 @@ export class NativeBox extends Box {
     const execution = this.#hold(handle, tty, takesInput);
     if (stdin !== undefined) void feed(execution, stdin, stdin_open);
     return execution;
+  }
+
+  protected async beginCode(code: string, options: CodeOptions): Promise<CodeRun> {
+    const { library, held } = this.runtime;
+    const document = JSON.stringify({ code, ...options });
+    return new CodeRun(new Polled(library, "sandbox_code", await this.use((box) => library.handle("queue", "sandbox_code_start", box, document)), held));
   }
 
   #hold(handle: bigint, tty: boolean, takesInput: boolean): NativeExecution {

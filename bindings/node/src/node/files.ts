@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { bytes, fileOptions, text, whole } from "../check.js";
 import { InvalidArgumentError, NotFoundError, StorageError } from "../contract.js";
 import type { FileInfo, FilePage, MadeDirectory, RemovedFiles } from "../contract.js";
-import type { ByUser, Files } from "../files.js";
+import { Watch, type ByUser, type Files } from "../files.js";
 import type { Progress } from "../options.js";
 import type { NativeBox } from "./box.js";
 import type { CProgress } from "./library.js";
-import { HeldWatch, NativeWatch } from "./watch.js";
+import { Polled } from "./polled.js";
 
 /** files returns the files of a box. The library copies between the box and this host. */
 export function files(box: NativeBox): Files {
@@ -65,7 +65,8 @@ function inPlace(box: NativeBox): Omit<Files, "copyIn" | "copyOut" | "readFile" 
     watch: async (path, { recursive = false, ...options } = {}) => {
       const { library, held } = box.runtime;
       const given = [text("path", path), Number(recursive), by(options)];
-      return new NativeWatch(new HeldWatch(library, await box.use((handle) => library.handle("wait", "sandbox_watch_start", handle, ...given)), held));
+      const handle = await box.use((pointer) => library.handle("wait", "sandbox_watch_start", pointer, ...given));
+      return new Watch(new Polled(library, "sandbox_watch", handle, held));
     },
   };
 }

@@ -8,8 +8,8 @@ import { Gate } from "./gate.js";
 type Koffi = typeof koffi;
 type Value = string | number | bigint | Uint8Array | object | null;
 
-/** How a function is called: on a thread, on one of those for what may take long, or at once. */
-type Lane = "call" | "wait" | "now";
+/** How a function is called: on a thread, on one of those for what may take long or wait for its turn, or at once. */
+type Lane = "call" | "wait" | "queue" | "now";
 
 /** The version of this package, and of the library that belongs to it. */
 export const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string };
@@ -62,6 +62,15 @@ int sandbox_watch_start(void *box, str path, int recursive, str user, void *out,
 int sandbox_watch_read(void *watch, double timeout, void *out, void *err)
 int sandbox_watch_fd(void *watch, void *out, void *err)
 void sandbox_watch_free(void *watch)
+int sandbox_code_start(void *box, str code, void *out, void *err)
+int sandbox_code_read(void *run, double timeout, void *out, void *err)
+int sandbox_code_fd(void *run, void *out, void *err)
+void sandbox_code_free(void *run)
+int sandbox_context_create(void *box, str options, void *out, void *err)
+int sandbox_context_list(void *box, void *out, void *err)
+int sandbox_context_interrupt(void *box, str id, void *out, void *err)
+int sandbox_context_restart(void *box, str id, void *out, void *err)
+int sandbox_context_remove(void *box, str id, void *err)
 int sandbox_image_list(void *runtime, void *out, void *err)
 int sandbox_image_pull(void *runtime, str reference, SandboxProgressCallback *callback, void *data, void *out, void *err)
 int sandbox_image_import(void *runtime, str name, str source, SandboxProgressCallback *callback, void *data, void *out, void *err)
@@ -137,6 +146,11 @@ export class Library {
     return slow.pass(() => this.#call(name, args));
   }
 
+  /** queue is call for what waits for its turn, however long: a quarter of the threads, so that all else goes on. */
+  async queue(name: string, ...args: Value[]): Promise<void> {
+    return queued.pass(() => this.#call(name, args));
+  }
+
   #call(name: string, args: Value[]): Promise<void> {
     const error = Buffer.alloc(16);
     return new Promise((resolve, reject) => {
@@ -160,7 +174,12 @@ export class Library {
 
   /** freeSoon calls one that takes a tenth of a millisecond, which nobody waits for. */
   freeSoon(name: string, handle: bigint): void {
-    void brief.pass(() => this.#free(name, handle)).catch(() => {}); // the library says nothing of it
+    void this.freed(name, handle);
+  }
+
+  /** freed calls one that takes longer where something has to end first, and waits for it. */
+  async freed(name: string, handle: bigint): Promise<void> {
+    await brief.pass(() => this.#free(name, handle)).catch(() => {}); // the library says nothing of it
   }
 
   /** freeSlowly calls one that also removes boxes. */
@@ -236,3 +255,4 @@ const threads = Number(process.env["UV_THREADPOOL_SIZE"]) || 4;
 /** More calls at once would only wait for a thread, and koffi refuses more than 256. */
 const brief = new Gate(2 * threads);
 const slow = new Gate(Math.max(1, threads >> 1));
+const queued = new Gate(Math.max(1, threads >> 2));

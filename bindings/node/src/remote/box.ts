@@ -1,5 +1,6 @@
 import { text } from "../check.js";
 import { Box } from "../box.js";
+import { CodeRun, type CodeOptions, type Contexts } from "../code.js";
 import { ClosedError } from "../own.js";
 import { UnsupportedError } from "../contract.js";
 import type { BoxInfo, BoxMetrics, ExecInfo } from "../contract.js";
@@ -7,9 +8,11 @@ import type { Execution } from "../execution.js";
 import type { Copies, Files } from "../files.js";
 import type { BoxChanges, ExecOptions } from "../options.js";
 import { path } from "./client.js";
+import { contexts } from "./contexts.js";
 import { RemoteExecution } from "./execution.js";
 import { RemoteFiles } from "./files.js";
 import type { RemoteRuntime } from "./runtime.js";
+import { Streamed } from "./streamed.js";
 
 /** A box of a server. */
 export class RemoteBox extends Box {
@@ -28,6 +31,8 @@ export class RemoteBox extends Box {
   }
 
   readonly files: Files = new RemoteFiles(() => this.#client, () => `${this.#path}/files`, () => this.#copies());
+
+  readonly contexts: Contexts = contexts(() => this.#client, () => this.#path);
 
   #copies(): Copies {
     if (this.#closed) throw new ClosedError("box");
@@ -88,6 +93,10 @@ export class RemoteBox extends Box {
       if (!options.stdin_open) await execution.stdin.close();
     }
     return execution;
+  }
+
+  protected async beginCode(code: string, options: CodeOptions): Promise<CodeRun> {
+    return new CodeRun(await Streamed.open(this.#client, `${this.#path}/code`, { method: "POST", json: { code, ...options } }));
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,7 @@ import type { ExitEvent, Log } from "../contract.js";
 import { NetworkError, ResourceExhaustedError } from "../contract.js";
 import type { Output } from "../execution.js";
 import type { Client } from "./client.js";
-import { messages, type Message } from "./sse.js";
+import { Messages, type Message } from "./sse.js";
 
 /** How often in a row a stream is asked for without a new event. */
 const tries = 3;
@@ -14,6 +14,7 @@ const pause = 100;
  */
 export class Events {
   readonly #abort = new AbortController();
+  #messages: Messages | undefined;
   readonly #pieces: AsyncGenerator<Output, void, void>;
   exit: ExitEvent | undefined;
   #after = 0;
@@ -29,6 +30,7 @@ export class Events {
 
   close(): void {
     this.#abort.abort();
+    this.#messages?.cancel();
   }
 
   async *#all(): AsyncGenerator<Output, void, void> {
@@ -38,7 +40,8 @@ export class Events {
       const request = { again: true, abort: this.#abort.signal, query: { after: last || undefined } };
       const reply = await this.client.send(this.path, request);
       try {
-        for await (const message of messages(reply.body!)) {
+        this.#messages = new Messages(reply.body!);
+        for await (const message of this.#messages) {
           const output = this.#take(message);
           if (output) yield output;
           if (this.exit) return;

@@ -1,10 +1,9 @@
 import { bytes, fileOptions, text, whole } from "../check.js";
 import { NotFoundError } from "../contract.js";
-import type { FileEvent, FileInfo, FilePage, MadeDirectory, RemovedFiles } from "../contract.js";
+import type { FileInfo, FilePage, MadeDirectory, RemovedFiles } from "../contract.js";
 import { Watch, type ByUser, type Copies, type Files } from "../files.js";
 import type { Client } from "./client.js";
-import { decoded } from "./events.js";
-import { messages, type Message } from "./sse.js";
+import { Streamed } from "./streamed.js";
 
 type Options<T> = ByUser & T;
 
@@ -68,33 +67,8 @@ export class RemoteFiles implements Files {
   }
 
   async watch(path: string, { recursive = false, ...options }: Options<{ recursive?: boolean }> = {}): Promise<Watch> {
-    const abort = new AbortController();
-    const client = this.client();
     const query = { ...on(path, options), recursive: Boolean(recursive) };
-    const reply = await client.send(`${this.path()}:watch`, { query, abort: abort.signal, again: true });
-    return new RemoteWatch(client, messages(reply.body!), abort);
-  }
-}
-
-/** A watch of a server, read as Server-Sent Events. A connection that is lost ends it. */
-class RemoteWatch extends Watch {
-  #ended = false;
-
-  constructor(readonly client: Client, readonly events: AsyncGenerator<Message, void, void>, readonly abort: AbortController) {
-    super();
-  }
-
-  protected async next(): Promise<FileEvent | null> {
-    if (this.#ended) return null;
-    const { value } = await this.events.next().catch((cause) => { throw this.client.lost(cause); });
-    if (!value) throw this.client.lost(new Error("the stream ended early"));
-    const event = decoded(value.data) as FileEvent;
-    this.#ended = event.type === "end";
-    return event;
-  }
-
-  protected release(): void {
-    this.abort.abort();
+    return new Watch(await Streamed.open(this.client(), `${this.path()}:watch`, { query, again: true }));
   }
 }
 

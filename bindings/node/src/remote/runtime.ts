@@ -7,7 +7,7 @@ import type { CreateOptions, Progress } from "../options.js";
 import { Runtime, type Images } from "../runtime.js";
 import { RemoteBox } from "./box.js";
 import { failureOf, path, type Client } from "./client.js";
-import { messages } from "./sse.js";
+import { Messages } from "./sse.js";
 
 /** The files of the host that this program runs on. */
 export interface Host {
@@ -134,7 +134,7 @@ export class RemoteRuntime extends Runtime {
     const headers = { Accept: "text/event-stream" };
     const reply = await this.use().send("/v1/images:pull", { method: "POST", json: { reference }, headers, again: true });
     try {
-      for await (const { kind, data } of messages(reply.body!)) {
+      for await (const { kind, data } of new Messages(reply.body!)) {
         if (kind === "image") return JSON.parse(data) as Image;
         if (kind === "error") throw failureOf(data, "the server reported a failure");
         if (kind !== "progress") continue;

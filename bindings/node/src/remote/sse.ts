@@ -7,32 +7,52 @@ export interface Message {
 }
 
 /** The most characters of a message. */
-const most = 8 << 20;
+const most = 16 << 20;
 
-/** messages yields the messages of a stream, and returns at its end, which may be in the middle of one. */
-export async function* messages(body: ReadableStream<Uint8Array>): AsyncGenerator<Message, void, void> {
-  let rest = "";
-  for await (const text of pieces(body)) {
-    rest += text;
-    let begin = 0;
-    for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n", begin)) {
-      const message = parse(rest.slice(begin, end));
-      begin = end + 2;
-      if (message) yield message;
-    }
-    rest = rest.slice(begin);
-    if (rest.length > most) throw new NetworkError("the server sent an event that is too long");
+/** The messages of a stream, which may end in the middle of one. */
+export class Messages {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+
+  constructor(body: ReadableStream<Uint8Array>) {
+    this.#reader = body.getReader();
   }
-}
 
-/** pieces yields a stream's text. Not all browsers can iterate over a stream itself. */
-async function* pieces(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void, void> {
-  const reader = body.getReader();
-  const decoder = new TextDecoder();
-  try {
-    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) yield decoder.decode(piece.value, { stream: true });
-  } finally {
-    await reader.cancel().catch(() => {}); // of a connection that was lost
+  /**
+   * cancel ends the stream, and a read that waits. Aborting its request is not enough: Node.js 20 forgets the signal of
+   * a request whose reply has begun when it collects garbage, and the connection stays open.
+   */
+  cancel(): void {
+    void this.#reader.cancel().catch(() => {}); // of a connection that was lost
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Message, void, void> {
+    let parts: string[] = []; // of a message that has not come to its end: it is searched once, however long it is
+    let size = 0;
+    let held = "";
+    for await (const piece of this.#pieces()) {
+      const text = held + piece;
+      held = text.endsWith("\n") && !text.endsWith("\n\n") ? "\n" : ""; // perhaps half of an end
+      const [first, ...others] = text.slice(0, text.length - held.length).split("\n\n");
+      parts.push(first!);
+      size += first!.length;
+      for (const other of others) {
+        const message = parse(parts.join(""));
+        parts = [other];
+        size = other.length;
+        if (message) yield message;
+      }
+      if (size > most) throw new NetworkError("the server sent an event that is too long");
+    }
+  }
+
+  /** Yields the stream's text. Not all browsers can iterate over a stream itself. */
+  async *#pieces(): AsyncGenerator<string, void, void> {
+    const decoder = new TextDecoder();
+    try {
+      for (let piece = await this.#reader.read(); !piece.done; piece = await this.#reader.read()) yield decoder.decode(piece.value, { stream: true });
+    } finally {
+      this.cancel();
+    }
   }
 }
 

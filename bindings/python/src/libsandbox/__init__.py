@@ -5,7 +5,7 @@
     with Sandbox("python:3.12") as box:
         print(box.run("python3", "-c", "print(2**100)").stdout)
 
-Runtime, Box, Execution, Watch and Sandbox have asynchronous twins for asyncio: AsyncRuntime and so on.
+Runtime, Box, Execution, Watch, CodeRun and Sandbox have asynchronous twins for asyncio: AsyncRuntime and so on.
 """
 
 from ._documents import VERSION as __version__
@@ -16,6 +16,14 @@ from ._documents import (
     BoxState,
     BoxStatus,
     CanceledError,
+    CodeColumn,
+    CodeContext,
+    CodeError,
+    CodeEvent,
+    CodeEventType,
+    CodeResult,
+    CodeStatus,
+    CodeTable,
     ConfigError,
     EngineError,
     ExecInfo,
@@ -32,6 +40,7 @@ from ._documents import (
     InternalError,
     InvalidArgumentError,
     InvalidStateError,
+    Language,
     MadeDirectory,
     NetworkError,
     NotFoundError,
@@ -53,12 +62,25 @@ from ._documents import (
 )
 from ._support import SandboxError
 from .aio import AsyncBox, AsyncExecution, AsyncImages, AsyncRuntime, AsyncSandbox
+from .aio_code import AsyncCodeRun
 from .aio_files import AsyncWatch
 from .box import Box
+from .code import CodeOutcome, CodeRun
 from .errors import ArgumentTypeError, ClosedError, ForkedError, LibraryError
 from .execution import Execution, Piece, Result
 from .files import Watch
-from .options import ApiKeyCredential, BoxChanges, BoxOptions, ClientOptions, ExecOptions, Progress, Registry, Terminal
+from .options import (
+    ApiKeyCredential,
+    BoxChanges,
+    BoxOptions,
+    ClientOptions,
+    CodeOptions,
+    ContextOptions,
+    ExecOptions,
+    Progress,
+    Registry,
+    Terminal,
+)
 from .runtime import Images, Runtime, Sandbox
 
 __all__ = [
@@ -66,6 +88,7 @@ __all__ = [
     "ApiKeyCredential",
     "ArgumentTypeError",
     "AsyncBox",
+    "AsyncCodeRun",
     "AsyncExecution",
     "AsyncImages",
     "AsyncRuntime",
@@ -81,7 +104,19 @@ __all__ = [
     "CanceledError",
     "ClientOptions",
     "ClosedError",
+    "CodeColumn",
+    "CodeContext",
+    "CodeError",
+    "CodeEvent",
+    "CodeEventType",
+    "CodeOptions",
+    "CodeOutcome",
+    "CodeResult",
+    "CodeRun",
+    "CodeStatus",
+    "CodeTable",
     "ConfigError",
+    "ContextOptions",
     "EngineError",
     "ExecInfo",
     "ExecOptions",
@@ -101,6 +136,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "InvalidStateError",
+    "Language",
     "LibraryError",
     "MadeDirectory",
     "NetworkError",

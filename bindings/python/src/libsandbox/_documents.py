@@ -160,6 +160,35 @@ class BoxStatus(Word):
     FAILED = "failed"
 
 
+class Language(Word):
+    """Language is a language that code in a box can have (contract, section 3)."""
+
+    PYTHON = "python"
+    JAVASCRIPT = "javascript"
+    BASH = "bash"
+
+
+class CodeEventType(Word):
+    """CodeEventType is what an event of a run of code tells."""
+
+    START = "start"
+    STDOUT = "stdout"
+    STDERR = "stderr"
+    RESULT = "result"
+    ERROR = "error"
+    END = "end"
+
+
+class CodeStatus(Word):
+    """CodeStatus is how a run of code ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # an error says why
+    INTERRUPTED = "interrupted"  # by request
+    TIMED_OUT = "timed_out"
+    LOST = "lost"  # the process of its context has ended
+
+
 class Stream(Word):
     """The names of an exec's streams."""
 
@@ -420,6 +449,154 @@ class RuntimeMetrics:
             num_running_boxes=document["num_running_boxes"],
             total_commands_executed=document["total_commands_executed"],
             total_exec_errors=document["total_exec_errors"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeContext:
+    """CodeContext is a process of a box that runs code piece by piece, and keeps what the code has defined."""
+
+    id: str
+    box_id: str
+    exec_id: str  # of its process; a restart gives it another one
+    language: Language
+    working_dir: str  # where it began
+    user: str
+    created_at: datetime  # or restarted
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> CodeContext:
+        """Reads the document, as JSON has it."""
+        return cls(
+            id=document["id"],
+            box_id=document["box_id"],
+            exec_id=document["exec_id"],
+            language=Language(document["language"]),
+            working_dir=document["working_dir"],
+            user=document["user"],
+            created_at=time(document["created_at"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeEvent:
+    """CodeEvent is one event of a run of code. Only the members of its type are set."""
+
+    type: CodeEventType
+    context_id: str | None  # Of a start. Fresh says that the context was made for this run.
+    execution_count: int | None  # from 1 on, since the context was made or restarted
+    fresh: bool
+    text: str | None  # of stdout and stderr; U+FFFD stands for each byte that is not UTF-8
+    result: CodeResult | None
+    error: CodeError | None
+    status: CodeStatus | None  # Of an end. Restarted says that the context has begun anew: its process has ended, and all that code had defined in it is lost.
+    duration_ms: int | None
+    restarted: bool
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> CodeEvent:
+        """Reads the document, as JSON has it."""
+        return cls(
+            type=CodeEventType(document["type"]),
+            context_id=document.get("context_id"),
+            execution_count=document.get("execution_count"),
+            fresh=document.get("fresh", False),
+            text=document.get("text"),
+            result=maybe(CodeResult.parse, document.get("result")),
+            error=maybe(CodeError.parse, document.get("error")),
+            status=maybe(CodeStatus, document.get("status")),
+            duration_ms=document.get("duration_ms"),
+            restarted=document.get("restarted", False),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeResult:
+    """CodeResult is a value that code has shown, in all the forms that it has."""
+
+    is_main: bool  # the value of the last expression
+    text: str | None
+    html: str | None
+    markdown: str | None
+    svg: str | None
+    png: str | None  # base64
+    jpeg: str | None  # base64
+    pdf: str | None  # base64
+    latex: str | None
+    json: object | None
+    javascript: str | None
+    table: CodeTable | None
+    extra: Mapping[str, object] | None  # other media types
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> CodeResult:
+        """Reads the document, as JSON has it."""
+        return cls(
+            is_main=document["is_main"],
+            text=document.get("text"),
+            html=document.get("html"),
+            markdown=document.get("markdown"),
+            svg=document.get("svg"),
+            png=document.get("png"),
+            jpeg=document.get("jpeg"),
+            pdf=document.get("pdf"),
+            latex=document.get("latex"),
+            json=document.get("json"),
+            javascript=document.get("javascript"),
+            table=maybe(CodeTable.parse, document.get("table")),
+            extra=maybe(dict, document.get("extra")),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeTable:
+    """CodeTable is a data frame."""
+
+    columns: tuple[CodeColumn, ...]
+    rows: tuple[tuple[object, ...], ...]  # the first of them
+    total_rows: int  # that the data frame has
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> CodeTable:
+        """Reads the document, as JSON has it."""
+        return cls(
+            columns=(lambda values: tuple(map(CodeColumn.parse, values)))(document["columns"]),
+            rows=(lambda values: tuple(map(tuple, values)))(document["rows"]),
+            total_rows=document["total_rows"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeColumn:
+    """CodeColumn is a column of a table."""
+
+    name: str
+    type: str  # as the language names it
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> CodeColumn:
+        """Reads the document, as JSON has it."""
+        return cls(
+            name=document["name"],
+            type=document["type"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeError:
+    """CodeError is the error that code ended with."""
+
+    name: str
+    value: str
+    traceback: str
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> CodeError:
+        """Reads the document, as JSON has it."""
+        return cls(
+            name=document["name"],
+            value=document["value"],
+            traceback=document["traceback"],
         )
 
 

@@ -19,6 +19,7 @@ from ._calls import acall
 from ._closing import Closing
 from ._documents import BoxInfo, BoxMetrics, ExecInfo, Image, Port, RuntimeMetrics
 from ._support import SandboxError
+from .aio_code import AsyncBoxCode
 from .aio_files import AsyncBoxFiles
 from .box import Box
 from .execution import MAX_OUTPUT, Captured, Execution, Piece, Result, payload
@@ -144,7 +145,7 @@ class AsyncExecution(Closing):
         await acall(self._sync.end)
 
 
-class AsyncBox(AsyncBoxFiles, Closing):
+class AsyncBox(AsyncBoxFiles, AsyncBoxCode, Closing):
     """The twin of Box."""
 
     _sync: Box

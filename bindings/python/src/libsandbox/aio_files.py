@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
+from ._aio_feed import AsyncFeed
 from ._calls import acall
-from ._closing import Closing
 from ._documents import FileEvent, FileInfo, MadeDirectory, RemovedFiles
-from ._support import SandboxError
 from .files import BoxFiles, Watch
 from .options import ProgressFunction
 
@@ -80,26 +77,8 @@ class AsyncBoxFiles:
         return AsyncWatch(await acall(lambda: self._sync.watch_files(path, recursive, user), Watch.close))
 
 
-class AsyncWatch(Closing):
+class AsyncWatch(AsyncFeed[FileEvent]):
     """The twin of Watch. async for yields its events; leaving async with closes it."""
 
     def __init__(self, watch: Watch) -> None:
         self._sync = watch
-
-    async def __aiter__(self) -> AsyncIterator[FileEvent]:
-        while (event := await self.read()) is not None:
-            yield event
-
-    async def read(self, timeout: float | None = None) -> FileEvent | None:
-        """See Watch.read. An event that comes after a cancellation is given to the next read."""
-        with self._sync.reading():
-            waiting = self._sync.waiting()
-            if waiting is None:
-                return None
-            with suppress(asyncio.TimeoutError, SandboxError):  # take says which
-                await asyncio.wait_for(asyncio.wrap_future(waiting), timeout)
-            return self._sync.take(waiting)
-
-    async def close(self) -> None:
-        """See Watch.close."""
-        await acall(self._sync.close)

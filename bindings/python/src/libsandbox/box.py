@@ -16,6 +16,7 @@ from ._calls import call
 from ._documents import BoxInfo, BoxMetrics, ExecInfo, InvalidArgumentError, Port
 from ._library import Command, Handle, TerminalSize, library
 from ._support import SandboxError
+from .code import BoxCode
 from .execution import MAX_OUTPUT, Execution, Result, payload
 from .files import BoxFiles
 from .options import BoxChanges, ExecOptions, Terminal, changes_document, known
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .runtime import Runtime
 
 
-class Box(BoxFiles):
+class Box(BoxFiles, BoxCode):
     """A box of a runtime. Threads may share it.
 
     Leaving a with block closes it, which leaves the box as it is; a Sandbox removes its box.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -157,6 +158,38 @@ _BOX_TYPES: dict[str, type] = {"auto_remove": bool, "auto_start": bool, "working
 """The types of the options of a box that are no numbers."""
 
 
+class CodeOptions(TypedDict, total=False):
+    """How code can be run. All may be left out."""
+
+    language: str
+    """One of Language: python."""
+
+    context: str
+    """The id of a context. The one that the language has of its own, which is made when it is needed."""
+
+    env: Mapping[str, str]
+    """Variables that only this run sees."""
+
+    timeout: float
+    """Seconds, after which the code is interrupted."""
+
+
+class ContextOptions(TypedDict, total=False):
+    """What a context can be made with. All may be left out."""
+
+    language: str
+    """One of Language: python."""
+
+    cwd: str
+    """Absolute, in the box."""
+
+    user: str
+    """A name or a number, optionally with :group."""
+
+    env: Mapping[str, str]
+    """Added to the box's."""
+
+
 def known(options: Mapping[str, Any], kind: type, what: str) -> dict[str, Any]:
     """The options that are set. Raises ArgumentTypeError for one that there is not."""
     unknown = options.keys() - kind.__annotations__
@@ -191,6 +224,28 @@ def box_document(image: str | None, options: BoxOptions) -> tuple[bytes | None, 
     for option, value in given.items():
         document[option] = _check.typed(option, value, _BOX_TYPES.get(option, int))
     return _check.optional("name", name), json.dumps(document).encode()
+
+
+def code_document(code: str, options: CodeOptions) -> bytes:
+    """The document that runs code, as C takes it."""
+    given = known(options, CodeOptions, "code")
+    document: dict[str, Any] = {"code": _text("code", code)}
+    if "timeout" in given:
+        document["timeout_ms"] = math.ceil(_check.number("timeout", given.pop("timeout"), low=1e-9) * 1000)
+    return _with_env(document, given)
+
+
+def context_document(options: ContextOptions) -> bytes:
+    """The document that makes a context, as C takes it."""
+    given = known(options, ContextOptions, "contexts")
+    document = {"working_dir": _text("cwd", given.pop("cwd"))} if "cwd" in given else {}
+    return _with_env(document, given)
+
+
+def _with_env(document: dict[str, Any], given: dict[str, Any]) -> bytes:
+    """The document with an environment and texts."""
+    document["env"] = dict(_check.pairs("env", given.pop("env", {})))
+    return json.dumps(document | {option: _text(option, value) for option, value in given.items()}).encode()
 
 
 def _text(name: str, value: object) -> str:
