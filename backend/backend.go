@@ -81,6 +81,10 @@ type Boxes interface {
 	// its owner closes it. ctx bounds the connecting alone.
 	Connect(ctx context.Context, ref string, port int) (net.Conn, error)
 
+	// Share makes a link to a TCP port of a box for people without a key, for a time
+	// of whole seconds; 0 is the server's default. Errors: Unsupported (in process).
+	Share(ctx context.Context, ref string, port int, d time.Duration) (api.Share, error)
+
 	// RunCode runs code in a context of a box. It returns once the code runs, and
 	// waits for the runs in the same context that were asked for before. The caller
 	// closes the run, which interrupts code that still runs.

@@ -157,6 +157,11 @@ func (h hostBoxes) Connect(ctx context.Context, ref string, port int) (net.Conn,
 	return onFiles(ctx, h, ref, port, (*core.Box).Connect)
 }
 
+// Share fails: who follows a link comes to a server.
+func (h hostBoxes) Share(context.Context, string, int, time.Duration) (api.Share, error) {
+	return api.Share{}, fault.New(fault.Unsupported, "only a server makes links to ports of boxes: run 'sandbox serve', and use its address")
+}
+
 // onFiles calls do with a box.
 func onFiles[O, T any](ctx context.Context, h hostBoxes, ref string, o O, do func(*core.Box, context.Context, O) (T, error)) (T, error) {
 	b, err := h.box(ctx, ref)

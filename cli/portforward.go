@@ -180,25 +180,7 @@ func (t *tunnels) lead(ctx context.Context, client net.Conn, port int) {
 		}
 		return
 	}
-	defer program.Close()
-	defer context.AfterFunc(ctx, func() { _ = client.Close(); _ = program.Close() })()
-	var back sync.WaitGroup
-	back.Go(func() { pass(client, program) })
-	pass(program, client)
-	back.Wait()
-}
-
-// pass passes on what comes from one connection to the other, and its end. Where one
-// breaks, both are closed.
-func pass(to, from net.Conn) {
-	_, err := io.Copy(to, from)
-	if err == nil {
-		err = to.(interface{ CloseWrite() error }).CloseWrite() //nolint:forcetypeassert // both are TCP's, or a client's
-	}
-	if err != nil {
-		_ = to.Close()
-		_ = from.Close()
-	}
+	backend.Tunnel(ctx, client, program)
 }
 
 func (t *tunnels) tell(err error) {

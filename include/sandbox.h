@@ -896,6 +896,38 @@ SandboxErrorCode sandbox_watch_fd(CSandboxWatch *watch, int *out_fd, CSandboxErr
 /* Ends the watch and releases its handle. NULL does nothing. Any thread. */
 void sandbox_watch_free(CSandboxWatch *watch);
 
+/* ---- Ports ---- */
+
+/*
+ * Connects to a TCP port of a box that runs, published or not, whatever network the
+ * box has: to a program that listens on its 127.0.0.1, ::1 or own address.
+ *
+ * *out_fd: a connected stream socket (AF_UNIX, blocking, close-on-exec), which is the
+ *   caller's: read, write, poll and shutdown it as any, and close it with close(2).
+ *   The library passes its bytes on, and each direction ends for itself. It ends with
+ *   the box and with the runtime, and also where the connection breaks off.
+ *
+ * One thread a box handle. Errors: SANDBOX_NETWORK (nothing listens there, or accepts
+ * within 10 s), SANDBOX_NOT_FOUND, SANDBOX_INVALID_STATE (the box does not run),
+ * SANDBOX_INVALID_ARGUMENT (the port), SANDBOX_RESOURCE_EXHAUSTED (descriptors).
+ */
+SandboxErrorCode sandbox_box_connect(CBoxHandle *box, int port, int *out_fd, CSandboxError *err);
+
+/*
+ * Makes a link that leads people without a key to a TCP port of a box of a server. It
+ * ends with the box, too.
+ *
+ * expires_in_seconds: at most 30 days; 0 is an hour.
+ * *out_json: a document with url, box_id, port and expires_at; release with
+ *   sandbox_free_string.
+ *
+ * One thread a box handle. Errors: SANDBOX_UNSUPPORTED (the boxes of a home have no
+ * links), SANDBOX_NOT_FOUND, SANDBOX_INVALID_ARGUMENT, SANDBOX_UNAVAILABLE (no browser
+ * can reach the server).
+ */
+SandboxErrorCode sandbox_box_share(CBoxHandle *box, int port, int expires_in_seconds, char **out_json,
+                                   CSandboxError *err);
+
 /* ---- Code ---- */
 
 /* A run of code in a context of a box. */

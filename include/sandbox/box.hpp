@@ -2,6 +2,7 @@
 #ifndef SANDBOX_BOX_HPP
 #define SANDBOX_BOX_HPP
 
+#include <chrono>
 #include <climits>
 #include <cmath>
 #include <string>
@@ -193,6 +194,27 @@ class box {
   watch watch_files(const std::string &path, bool recursive = false, const std::string &user = {}) {
     return detail::made<watch, CSandboxWatch>([&](CSandboxWatch **out, CSandboxError *err) {
       return sandbox_watch_start(raw(), detail::c_text(path, "path"), recursive, by(user), out, err);
+    });
+  }
+
+  /*
+   * Connects to a TCP port of the box, published or not, and returns a connected
+   * stream socket, which is the caller's to close. It ends with the box, too.
+   */
+  int connect(int port) {
+    int number = -1;
+    detail::check([&](CSandboxError *err) { return sandbox_box_connect(raw(), port, &number, err); });
+    return number;
+  }
+
+  /*
+   * Makes a link to a port of a box of a server, for people without a key, and
+   * returns its document. It lasts for at most 30 days; 0 is an hour.
+   */
+  std::string share(int port, std::chrono::seconds lasting = std::chrono::seconds(0)) {
+    if (lasting.count() < 0 || lasting.count() > INT_MAX) throw invalid_argument_error("a link can't last for so long");
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_box_share(raw(), port, static_cast<int>(lasting.count()), out, err);
     });
   }
 

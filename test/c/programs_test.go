@@ -19,6 +19,7 @@ func TestPrograms(t *testing.T) {
 		{"execution", false},
 		{"files", false},
 		{"code", false},
+		{"ports", false},
 		{"text", false},
 		{"callback", false},
 		{"threads", false},

@@ -1,9 +1,12 @@
 import { codeOptions, command, text } from "./check.js";
 import type { CodeOptions, CodeOutcome, CodeRun, Contexts } from "./code.js";
-import type { BoxInfo, BoxMetrics, ExecInfo } from "./contract.js";
+import type { BoxInfo, BoxMetrics, ExecInfo, Share } from "./contract.js";
 import type { Execution, Result } from "./execution.js";
 import type { Files } from "./files.js";
 import type { BoxChanges, Command, ExecOptions } from "./options.js";
+
+/** A connection to a port of a box: a `net.Socket` of Node.js. */
+export interface Connection {}
 
 /** The size of a terminal, and the shell on it. */
 export interface TerminalOptions extends Pick<ExecOptions, "env" | "working_dir" | "user" | "cols" | "rows"> {
@@ -39,6 +42,16 @@ export abstract class Box implements AsyncDisposable {
   abstract attach(execId: string): Promise<Execution>;
   /** Ends the use of this object, and removes the box if this program made it with auto_remove. */
   abstract close(): Promise<void>;
+  /**
+   * Connects to a program that listens on a TCP port of the box, published or not. The socket is the caller's, and ends
+   * with the box too. Node.js only. Rejects with NetworkError if nothing listens there.
+   */
+  abstract connect(port: number): Promise<Connection>;
+  /**
+   * Makes a link to a port of a box of a server, for people without a key. It lasts an hour if `expires_in_seconds` is
+   * left out, 30 days at most.
+   */
+  abstract share(port: number, options?: { expires_in_seconds?: number }): Promise<Share>;
   protected abstract begin(argv: string[], options: ExecOptions): Promise<Execution>;
   protected abstract beginCode(code: string, options: CodeOptions): Promise<CodeRun>;
 

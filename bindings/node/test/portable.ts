@@ -46,7 +46,7 @@ export async function look(url: string, apiKey: string): Promise<Record<string, 
   saw["failures"] = [
     await classOf(box.run(1 as never)), await classOf(runtime.get("none")), await classOf(box.files.copyIn("/a", "/b")),
     await classOf(runtime.images.pull("127.0.0.1:1/none:1")), await classOf((await Runtime.remote({ url, apiKey: "wrong" })).list()),
-    await classOf(box.runCode("1", { language: "javascript" })), await classOf(box.contexts.interrupt("python")), (await box.contexts.list()).length,
+    await classOf(box.runCode("1", { language: "javascript" })), await classOf(box.contexts.interrupt("python")), (await box.contexts.list()).length, await classOf(box.connect(80)),
   ];
   return saw;
 }
@@ -55,5 +55,5 @@ export async function look(url: string, apiKey: string): Promise<Record<string, 
 export const wanted = {
   run: "input", bytes: [255, 3], attached: ["typed", 0], terminal: true, file: true,
   watched: { type: "create", path: "/tmp/made", directory: true }, moved: "other", below: ["/tmp/file", "/tmp/made", "/tmp/made/other"], removed: 2, exist: [true, false, 50_000], list: true,
-  failures: [InvalidArgumentError.name, NotFoundError.name, UnsupportedError.name, "NetworkError", UnauthenticatedError.name, "ExecutionError", NotFoundError.name, 0],
+  failures: [InvalidArgumentError.name, NotFoundError.name, UnsupportedError.name, "NetworkError", UnauthenticatedError.name, "ExecutionError", NotFoundError.name, 0, UnsupportedError.name],
 };

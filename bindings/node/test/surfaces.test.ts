@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { Socket } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Runtime, SandboxError, type Box, type Execution } from "libsandbox";
@@ -220,6 +221,29 @@ for (const [name, open] of surfaces) {
         () => files.remove("/closed", { ...user, recursive: true }), () => files.watch("/closed", user),
       ]) await assert.rejects(refused, failsAs("PermissionDeniedError"), String(refused));
       await assert.rejects(files.stat("/", { user: "nobodyknows" }), failsAs("InvalidArgumentError"));
+    });
+
+    test("a port is connected to, and each direction ends for itself", async () => {
+      await box.run("sh", "-c", "nc -ll -p 8080 -e cat </dev/null >/dev/null 2>&1 & until netstat -ltn | grep -q :8080; do :; done");
+      const socket = await box.connect(8080);
+      assert.ok(socket instanceof Socket);
+      const sent = Buffer.alloc(1 << 20, "0123456789abcdef");
+      socket.end(sent);
+      const got: Buffer[] = [];
+      for await (const piece of socket) got.push(piece as Buffer);
+      assert.ok(Buffer.concat(got).equals(sent));
+      await assert.rejects(box.connect(1), failsAs("NetworkError", /port 1 /));
+      await assert.rejects(box.connect(65536), failsAs("InvalidArgumentError", /port/));
+      await assert.rejects(box.connect("80" as never), failsAs("InvalidArgumentError", /port/));
+    });
+
+    test("a link leads to a port of a box of a server", async () => {
+      if (name === "in process") return assert.rejects(box.share(8080), failsAs("UnsupportedError"));
+      await box.run("sh", "-c", "mkdir /www; echo shared > /www/file; httpd -p 127.0.0.1:8081 -h /www");
+      const share = await box.share(8081, { expires_in_seconds: 60 });
+      assert.deepEqual([share.box_id, share.port], [box.id, 8081]);
+      assert.equal(await (await fetch(share.url.replace(/\/?$/, "/file"))).text(), "shared\n");
+      await assert.rejects(box.share(8081, { expires_in_seconds: 0 }), failsAs("InvalidArgumentError", /expires/));
     });
 
     test("a watch tells what changes, and how it ends", async () => {

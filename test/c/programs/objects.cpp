@@ -1,5 +1,6 @@
 // Every class of sandbox.hpp and every member, as they are meant to be used.
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -203,6 +204,18 @@ static void watches(sandbox::box &box) {
   CHECK(!watch.read() && !watch.read_for(0s));
 }
 
+static void ports(sandbox::box &box) {
+  box.run(script("nc -ll -p 8080 -e cat </dev/null >/dev/null 2>&1 & until netstat -ltn | grep -q :8080; do :; done"));
+  const int fd = box.connect(8080);
+  char back[4];
+  CHECK(write(fd, "ping", 4) == 4 && read(fd, back, 4) == 4 && std::memcmp(back, "ping", 4) == 0);
+  CHECK(shutdown(fd, SHUT_WR) == 0 && read(fd, back, 4) == 0 && close(fd) == 0);
+  CHECK(has(THROWS(network_error, box.connect(1)), "port 1"));
+  THROWS(invalid_argument_error, box.connect(65536));
+  THROWS(invalid_argument_error, box.share(8080, -1s));
+  if (!on_server()) THROWS(unsupported_error, box.share(8080));
+}
+
 static void images(sandbox::runtime &runtime) {
   bool unpacked = false;
   const std::string image = runtime.import_image("objects:1", variable("ROOTFS"), [&](const sandbox::progress &p) {
@@ -248,6 +261,7 @@ int main() {
   in_place(box);
   rights(box);
   watches(box);
+  ports(box);
   images(runtime);
 #ifdef __cpp_lib_expected
   expected(runtime);

@@ -1,9 +1,10 @@
-import { Box } from "../box.js";
-import { text } from "../check.js";
+import { Socket } from "node:net";
+import { Box, type Connection } from "../box.js";
+import { text, whole } from "../check.js";
 import { CodeRun, type CodeOptions, type Contexts } from "../code.js";
 import { ClosedError } from "../own.js";
 import { NotFoundError } from "../contract.js";
-import type { BoxInfo, BoxMetrics, ExecInfo } from "../contract.js";
+import type { BoxInfo, BoxMetrics, ExecInfo, Share } from "../contract.js";
 import type { Execution } from "../execution.js";
 import type { Files } from "../files.js";
 import type { BoxChanges, ExecOptions } from "../options.js";
@@ -71,6 +72,16 @@ export class NativeBox extends Box {
   async remove({ force = true }: { force?: boolean } = {}): Promise<void> {
     if (this.#closed) throw new ClosedError("box");
     await this.runtime.remove(this.id, { force });
+  }
+
+  async connect(port: number): Promise<Connection> {
+    const number = whole("port", port, 1, 65535);
+    return new Socket({ fd: await this.use((handle) => this.runtime.library.opened("wait", "sandbox_box_connect", handle, number)), readable: true, writable: true });
+  }
+
+  async share(port: number, { expires_in_seconds = 3600 }: { expires_in_seconds?: number } = {}): Promise<Share> {
+    const given = [whole("port", port, 1, 65535), whole("expires_in_seconds", expires_in_seconds, 1, 30 * 24 * 3600)];
+    return this.use((handle) => this.runtime.library.json("call", "sandbox_box_share", handle, ...given));
   }
 
   async execs(): Promise<ExecInfo[]> {

@@ -4,6 +4,8 @@
  * @module
  */
 import { openAsBlob } from "node:fs";
+import type { Socket } from "node:net";
+import type { Connection } from "../box.js";
 import type { Copies, Files } from "../files.js";
 import type { CreateOptions, RemoteOptions } from "../options.js";
 import { Client, type Sockets } from "../remote/client.js";
@@ -13,6 +15,10 @@ import { NativeRuntime } from "./runtime.js";
 
 export * from "../exports.js";
 export { version } from "./library.js";
+
+declare module "../box.js" {
+  interface Connection extends Socket {}
+}
 
 /** A place where boxes are. */
 export type Runtime = AnyRuntime;
@@ -33,7 +39,7 @@ export const Runtime = {
   /** A server by its address; the C library talks to one at unix:///PATH. Nothing is sent yet. */
   async remote(options: RemoteOptions): Promise<Runtime> {
     if (String(options.url).startsWith("unix:")) return NativeRuntime.server(options);
-    return new RemoteRuntime(new Client(options, sockets), { open: openAsBlob, copies: (box) => copies(options, box) });
+    return new RemoteRuntime(new Client(options, sockets), { open: openAsBlob, copies: (box) => copies(options, box), connect: (box, port) => connect(options, box, port) });
   },
 };
 
@@ -52,6 +58,18 @@ function copies(options: RemoteOptions, id: string): Copies {
     copyIn: (...args) => within((files) => files.copyIn(...args)),
     copyOut: (...args) => within((files) => files.copyOut(...args)),
   };
+}
+
+/** connect connects with the C library, in a runtime of its own, which ends with the socket. */
+async function connect(options: RemoteOptions, id: string, port: number): Promise<Connection> {
+  const runtime = await NativeRuntime.server(options);
+  try {
+    const socket = await (await runtime.get(id)).connect(port);
+    return socket.once("close", () => void runtime.close());
+  } catch (failure) {
+    await runtime.close();
+    throw failure;
+  }
 }
 
 /** sockets returns the class of WebSockets, which Node.js has since version 22. */

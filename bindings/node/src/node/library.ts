@@ -62,6 +62,8 @@ int sandbox_watch_start(void *box, str path, int recursive, str user, void *out,
 int sandbox_watch_read(void *watch, double timeout, void *out, void *err)
 int sandbox_watch_fd(void *watch, void *out, void *err)
 void sandbox_watch_free(void *watch)
+int sandbox_box_connect(void *box, int port, void *out, void *err)
+int sandbox_box_share(void *box, int port, int seconds, void *out, void *err)
 int sandbox_code_start(void *box, str code, void *out, void *err)
 int sandbox_code_read(void *run, double timeout, void *out, void *err)
 int sandbox_code_fd(void *run, void *out, void *err)
@@ -208,6 +210,13 @@ export class Library {
   /** id returns the id of what a handle refers to. */
   id(name: string, handle: bigint): string {
     return this.#take(this.#functions.get(name)!(handle) as bigint);
+  }
+
+  /** opened calls a function that hands a descriptor out. */
+  async opened(lane: Lane, name: string, ...args: Value[]): Promise<number> {
+    const out = Buffer.alloc(4);
+    await this[lane](name, ...args, out);
+    return out.readInt32LE();
   }
 
   /** descriptor calls a function that gives a descriptor, such as sandbox_exec_fd. */

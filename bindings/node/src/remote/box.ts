@@ -1,9 +1,9 @@
-import { text } from "../check.js";
-import { Box } from "../box.js";
+import { text, whole } from "../check.js";
+import { Box, type Connection } from "../box.js";
 import { CodeRun, type CodeOptions, type Contexts } from "../code.js";
 import { ClosedError } from "../own.js";
 import { UnsupportedError } from "../contract.js";
-import type { BoxInfo, BoxMetrics, ExecInfo } from "../contract.js";
+import type { BoxInfo, BoxMetrics, ExecInfo, Share } from "../contract.js";
 import type { Execution } from "../execution.js";
 import type { Copies, Files } from "../files.js";
 import type { BoxChanges, ExecOptions } from "../options.js";
@@ -71,6 +71,18 @@ export class RemoteBox extends Box {
   async remove({ force = true }: { force?: boolean } = {}): Promise<void> {
     if (this.#closed) throw new ClosedError("box");
     await this.runtime.remove(this.id, { force });
+  }
+
+  async connect(port: number): Promise<Connection> {
+    const number = whole("port", port, 1, 65535);
+    if (this.#closed) throw new ClosedError("box");
+    if (!this.runtime.host) throw new UnsupportedError("there are no sockets here: ask the port over HTTP, at a link of share");
+    return this.runtime.host.connect(this.id, number);
+  }
+
+  async share(port: number, { expires_in_seconds = 3600 }: { expires_in_seconds?: number } = {}): Promise<Share> {
+    const json = { port: whole("port", port, 1, 65535), expires_in_seconds: whole("expires_in_seconds", expires_in_seconds, 1, 30 * 24 * 3600) };
+    return this.#client.call(`${this.#path}:share`, { method: "POST", json });
   }
 
   async execs(): Promise<ExecInfo[]> {

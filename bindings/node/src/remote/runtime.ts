@@ -2,6 +2,7 @@ import type { Copies } from "../files.js";
 import { creation, text, whole } from "../check.js";
 import { ClosedError } from "../own.js";
 import { InvalidArgumentError, InvalidStateError, NetworkError, NotFoundError, StoppedError, UnavailableError } from "../contract.js";
+import type { Connection } from "../box.js";
 import type { BoxInfo, Image, ImageProgress, RuntimeMetrics, ServerInfo } from "../contract.js";
 import type { CreateOptions, Progress } from "../options.js";
 import { Runtime, type Images } from "../runtime.js";
@@ -9,10 +10,11 @@ import { RemoteBox } from "./box.js";
 import { failureOf, path, type Client } from "./client.js";
 import { Messages } from "./sse.js";
 
-/** The files of the host that this program runs on. */
+/** The files and sockets of the host that this program runs on. */
 export interface Host {
   open(path: string): Promise<Blob>;
   copies(box: string): Copies;
+  connect(box: string, port: number): Promise<Connection>;
 }
 
 /** The boxes of a server. */
@@ -24,7 +26,7 @@ export class RemoteRuntime extends Runtime {
   #shutDown = false;
   #closed = false;
 
-  /** `host` is left out where there are no files of a host. */
+  /** `host` is left out where there are none. */
   constructor(readonly client: Client, readonly host?: Host) {
     super();
   }

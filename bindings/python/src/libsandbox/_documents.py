@@ -808,3 +808,23 @@ class Image:
             cmd=tuple(document.get("cmd", ())),
             created_at=time(document["created_at"]),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """Share is a link that lets people without a key reach a port of a box."""
+
+    url: str
+    box_id: str
+    port: int
+    expires_at: datetime
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> Share:
+        """Reads the document, as JSON has it."""
+        return cls(
+            url=document["url"],
+            box_id=document["box_id"],
+            port=document["port"],
+            expires_at=time(document["expires_at"]),
+        )

@@ -100,6 +100,8 @@ FALLIBLE: dict[str, tuple[Any, ...]] = {
     "file_remove": (_HANDLE, _TEXT, _INT, _TEXT, _OUT_HANDLE),
     "watch_start": (_HANDLE, _TEXT, _INT, _TEXT, _OUT_HANDLE),
     "watch_read": (_HANDLE, _REAL, _OUT_HANDLE),
+    "box_connect": (_HANDLE, _INT, _OUT_INT),
+    "box_share": (_HANDLE, _INT, _INT, _OUT_HANDLE),
     "code_start": (_HANDLE, _TEXT, _OUT_HANDLE),
     "code_read": (_HANDLE, _REAL, _OUT_HANDLE),
     "context_create": (_HANDLE, _TEXT, _OUT_HANDLE),

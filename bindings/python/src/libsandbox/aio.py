@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from functools import partial
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ._calls import acall
 from ._closing import Closing
-from ._documents import BoxInfo, BoxMetrics, ExecInfo, Image, Port, RuntimeMetrics
+from ._documents import BoxInfo, BoxMetrics, ExecInfo, Image, Port, RuntimeMetrics, Share
 from ._support import SandboxError
 from .aio_code import AsyncBoxCode
 from .aio_files import AsyncBoxFiles
@@ -193,6 +194,16 @@ class AsyncBox(AsyncBoxFiles, AsyncBoxCode, Closing):
     async def remove(self, force: bool = True) -> None:
         """See Box.remove."""
         await acall(lambda: self._sync.remove(force))
+
+    async def connect(self, port: int) -> socket.socket:
+        """See Box.connect. The socket does not block: asyncio.open_connection(sock=...) makes streams of it."""
+        connected = await acall(lambda: self._sync.connect(port), socket.socket.close)
+        connected.setblocking(False)
+        return connected
+
+    async def share(self, port: int, expires_in: int | None = None) -> Share:
+        """See Box.share."""
+        return await acall(lambda: self._sync.share(port, expires_in))
 
     async def run(
         self, *argv: str, input: bytes | str | None = None, max_output: int = MAX_OUTPUT, **options: Unpack[ExecOptions]

@@ -20,6 +20,7 @@ from .code import BoxCode
 from .execution import MAX_OUTPUT, Execution, Result, payload
 from .files import BoxFiles
 from .options import BoxChanges, ExecOptions, Terminal, changes_document, known
+from .ports import BoxPorts
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .runtime import Runtime
 
 
-class Box(BoxFiles, BoxCode):
+class Box(BoxFiles, BoxPorts, BoxCode):
     """A box of a runtime. Threads may share it.
 
     Leaving a with block closes it, which leaves the box as it is; a Sandbox removes its box.
