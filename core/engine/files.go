@@ -144,13 +144,15 @@ func (d *download) Close() error {
 // transfer is a child process in a box that moves a file. Closing it ends the
 // child.
 type transfer struct {
-	ctx   context.Context //nolint:containedctx // a download outlives the call that began it
-	id    string
-	conn  *wire.Conn
-	data  *os.File
-	talk  *os.File
-	lines *json.Decoder
-	stop  func() bool
+	ctx     context.Context //nolint:containedctx // a download outlives the call that began it
+	c       *Client
+	id      string
+	conn    *wire.Conn
+	data    *os.File
+	talk    *os.File
+	answers *patience // reads from talk
+	lines   *json.Decoder
+	stop    func() bool
 }
 
 func (c *Client) transfer(ctx context.Context, id string, r wire.Files, m wire.Move) (*transfer, error) {
@@ -158,7 +160,7 @@ func (c *Client) transfer(ctx context.Context, id string, r wire.Files, m wire.M
 	if err != nil {
 		return nil, err
 	}
-	t := &transfer{ctx: ctx, id: id, conn: conn}
+	t := &transfer{ctx: ctx, c: c, id: id, conn: conn}
 	t.stop = context.AfterFunc(ctx, conn.Cut)
 	if err := t.begin(r, m); err != nil {
 		t.close()
@@ -220,7 +222,8 @@ func (t *transfer) begin(r wire.Files, m wire.Move) error {
 	}
 	_, _ = unix.FcntlInt(uintptr(f.FDs[0]), unix.F_SETPIPE_SZ, transferPipe) // if refused, the old size will do
 	t.data, t.talk = os.NewFile(uintptr(f.FDs[0]), "data"), os.NewFile(uintptr(f.FDs[1]), "talk")
-	t.lines = json.NewDecoder(io.LimitReader(t.talk, 2*wire.MaxTalk))
+	t.answers = t.patient(t.talk)
+	t.lines = json.NewDecoder(io.LimitReader(t.answers, 2*wire.MaxTalk))
 	return nil
 }
 
@@ -252,9 +255,7 @@ var told = []fault.Kind{
 // it reports.
 func (t *transfer) answer() (wire.Moved, error) {
 	var m wire.Moved
-	if err := t.talk.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return m, t.broken(err)
-	}
+	t.answers.since = time.Now()
 	if err := t.lines.Decode(&m); err != nil {
 		return m, t.broken(err)
 	}

@@ -129,7 +129,7 @@ func (c *Client) operate(ctx context.Context, id, user string, m wire.Move, take
 		return wire.Moved{}, err
 	}
 	defer t.close()
-	r, buf, left := bufio.NewReaderSize(&prompt{t}, transferBuffer), []byte(nil), maxReply
+	r, buf, left := bufio.NewReaderSize(prompt{t.patient(t.data)}, transferBuffer), []byte(nil), maxReply
 	for {
 		buf, err = wire.ReadRecord(r, buf)
 		if errors.Is(err, io.EOF) && !errors.Is(err, wire.ErrProtocol) {
@@ -155,11 +155,10 @@ func (c *Client) operate(ctx context.Context, id, user string, m wire.Move, take
 
 // prompt reads what a child sends, as long as it sends something within
 // answerTimeout.
-type prompt struct{ t *transfer }
+type prompt struct{ *patience }
 
-func (p *prompt) Read(b []byte) (int, error) {
-	if err := p.t.data.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return 0, err
-	}
-	return p.t.data.Read(b)
+// Read implements [io.Reader].
+func (p prompt) Read(b []byte) (int, error) {
+	p.since = time.Now()
+	return p.patience.Read(b)
 }

@@ -24,7 +24,8 @@ func (c *Client) WatchFiles(ctx context.Context, id string, o options.WatchFiles
 	if err != nil {
 		return nil, err
 	}
-	w := &fileWatch{c: c, t: t, base: o.Path, r: bufio.NewReaderSize(t.data, 64<<10)}
+	w := &fileWatch{t: t, base: o.Path, data: t.patient(t.data)}
+	w.r = bufio.NewReaderSize(w.data, 64<<10)
 	if err := w.begin(); err != nil {
 		t.close()
 		return nil, err
@@ -34,9 +35,9 @@ func (c *Client) WatchFiles(ctx context.Context, id string, o options.WatchFiles
 
 // fileWatch reads the events of a child that watches a directory.
 type fileWatch struct {
-	c     *Client
 	t     *transfer
 	base  string
+	data  *patience
 	r     *bufio.Reader
 	buf   []byte
 	ended bool
@@ -44,9 +45,7 @@ type fileWatch struct {
 
 // begin waits until the watch stands.
 func (w *fileWatch) begin() error {
-	if err := w.t.data.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return w.t.broken(err)
-	}
+	w.data.since = time.Now()
 	first, err := wire.ReadRecord(w.r, nil)
 	if errors.Is(err, io.EOF) && !errors.Is(err, wire.ErrProtocol) {
 		if _, err = w.t.answer(); err == nil {
@@ -56,9 +55,7 @@ func (w *fileWatch) begin() error {
 	if err == nil && len(first) > 0 {
 		err = wire.ErrProtocol
 	}
-	if err == nil {
-		err = w.t.data.SetReadDeadline(time.Time{})
-	}
+	w.data.since = time.Time{}
 	if err != nil && !fault.Classified(err) {
 		err = w.t.broken(err)
 	}

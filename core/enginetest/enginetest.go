@@ -54,6 +54,7 @@ var tests = map[string]func(*testing.T, *suite){
 	"exec needs a running": execNeedsRunning,
 	"pause":                pause,
 	"paused ends":          pausedEnds,
+	"paused upload":        pausedUpload,
 	"expiry":               expiry,
 	"idle":                 idle,
 	"update":               update,

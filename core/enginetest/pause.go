@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -40,6 +41,40 @@ func pause(t *testing.T, s *suite) {
 		t.Errorf("got %q", r.out)
 	}
 	s.shell(t, box, "exit 3").wants(t, exited(3))
+}
+
+// pausing is content in whose middle a box is paused and resumed.
+type pausing struct {
+	io.Reader
+	between func()
+}
+
+// Read implements [io.Reader].
+func (p *pausing) Read(b []byte) (int, error) {
+	if n, err := p.Reader.Read(b[:1]); n > 0 || p.between == nil {
+		return n, err
+	}
+	p.between()
+	p.between, p.Reader = nil, strings.NewReader("more")
+	return p.Reader.Read(b)
+}
+
+// pausedUpload tests that an upload that is under way when its box is paused goes on.
+func pausedUpload(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	box := s.box(t)
+	content := &pausing{strings.NewReader("some "), func() {
+		if _, err := box.Pause(ctx, false); err != nil {
+			t.Error("pause: ", err)
+		}
+		if _, err := box.Resume(ctx); err != nil {
+			t.Error("resume: ", err)
+		}
+	}}
+	made, err := box.Upload(ctx, core.Upload{Dest: s.dir(t, box) + "/file"}, content)
+	if err != nil || made.Size != int64(len("some more")) {
+		t.Errorf("an upload with a pause in it: %+v, %v", made, err)
+	}
 }
 
 // refusesPaused wants a paused box to refuse what needs its processes, and to answer
