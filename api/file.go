@@ -24,10 +24,22 @@ const (
 type FileMode int
 
 // String returns the bits in octal, with at least four digits.
-func (m FileMode) String() string { return fmt.Sprintf("%04o", int(m)) }
+func (m FileMode) String() string {
+	text, _ := m.AppendText(nil)
+	return string(text)
+}
 
 // MarshalText returns the bits in octal.
-func (m FileMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+func (m FileMode) MarshalText() ([]byte, error) { return m.AppendText(nil) }
+
+// AppendText appends the bits in octal. Lists of 10,000 files are written so without
+// memory for each mode.
+func (m FileMode) AppendText(b []byte) ([]byte, error) {
+	for least := FileMode(0o1000); least > m && least > 1; least >>= 3 {
+		b = append(b, '0')
+	}
+	return strconv.AppendInt(b, int64(m), 8), nil
+}
 
 // UnmarshalText reads octal bits, up to 7777.
 func (m *FileMode) UnmarshalText(text []byte) error {

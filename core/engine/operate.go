@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"slices"
 	"time"
 
 	"sandbox/api"
@@ -74,11 +75,11 @@ func (c *Client) ListFiles(ctx context.Context, id string, o options.ListFiles) 
 		return api.Files{}, err
 	}
 	limit := cmp.Or(o.PageSize, options.MaxFilePage)
-	page := api.Files{Files: []api.File{}}
+	page, listed := api.Files{Files: []api.File{}}, wire.NewListed(o.Path)
 	done, err := c.operate(ctx, id, o.User, wire.Move{
 		Operation: wire.List, Path: o.Path, Depth: max(o.Depth, 1), Limit: limit, After: []byte(last),
 	}, func(record []byte) error {
-		e, err := wire.ReadEntry(record)
+		e, file, err := listed.Next(record)
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,10 @@ func (c *Client) ListFiles(ctx context.Context, id string, o options.ListFiles) 
 			return wire.ErrProtocol
 		}
 		last = e.Path
-		page.Files = append(page.Files, e.File(o.Path))
+		if n := len(page.Files); n == cap(page.Files) { // append would copy large pages often
+			page.Files = slices.Grow(page.Files, min(3*n+64, limit-n))
+		}
+		page.Files = append(page.Files, file)
 		return nil
 	})
 	if err == nil && done.More && len(page.Files) == 0 {

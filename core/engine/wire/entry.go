@@ -80,12 +80,12 @@ func (e Entry) Append(b []byte) []byte {
 }
 
 // ReadEntry reads the record of an entry. Errors: ErrProtocol.
-func ReadEntry(record []byte) (Entry, error) {
-	var e Entry
+func ReadEntry(record []byte) (Entry, error) { return readEntry(record, Entry{}) }
+
+// readEntry does the same, and shares the names of owner and group with the entry before.
+func readEntry(record []byte, before Entry) (Entry, error) {
 	f := fields{rest: record}
-	for _, text := range []*string{&e.Path, &e.Target, &e.Owner, &e.Group} {
-		*text = f.text()
-	}
+	e := Entry{Path: f.text(), Target: f.text(), Owner: f.like(before.Owner), Group: f.like(before.Group)}
 	for _, n := range []*uint32{&e.Mode, &e.UID, &e.GID, &e.Nanosecond} {
 		*n = uint32(f.number())
 	}
@@ -167,15 +167,48 @@ func advance[T any](f *fields, n T, size int) T {
 	return n
 }
 
-func (f *fields) text() string {
+func (f *fields) text() string { return f.like("") }
+
+// like reads a text. If it equals before, it costs no memory.
+func (f *fields) like(before string) string {
 	n := f.number()
 	if n > uint64(len(f.rest)) {
 		f.bad, f.rest = true, nil
 		return ""
 	}
-	text := string(f.rest[:n])
+	text := f.rest[:n]
 	f.rest = f.rest[n:]
-	return text
+	if string(text) == before {
+		return before
+	}
+	return string(text)
+}
+
+// Listed makes the documents of the entries of a list. Most files of a list have the
+// owner of the one before: 10,000 of them share its name.
+type Listed struct {
+	base         string // absolute, clean
+	last         Entry
+	owner, group *string // of last
+}
+
+// NewListed returns what makes the documents of the files below base, which is absolute.
+func NewListed(base string) *Listed { return &Listed{base: path.Clean(base)} }
+
+// Next returns the next entry and its document. Errors: ErrProtocol.
+func (l *Listed) Next(record []byte) (Entry, api.File, error) {
+	e, err := readEntry(record, l.last)
+	if err != nil {
+		return e, api.File{}, err
+	}
+	if e.Owner != l.last.Owner {
+		l.owner = named(e.Owner)
+	}
+	if e.Group != l.last.Group {
+		l.group = named(e.Group)
+	}
+	l.last = e
+	return e, e.file(l.base, l.owner, l.group), nil
 }
 
 // types are the types of files.
@@ -187,10 +220,15 @@ var types = map[uint32]api.FileType{
 // File returns the document of the file. Its path is relative to base, which is
 // absolute.
 func (e Entry) File(base string) api.File {
+	return e.file(path.Clean(base), named(e.Owner), named(e.Group))
+}
+
+// file returns the document of the file, whose base is clean.
+func (e Entry) file(base string, owner, group *string) api.File {
 	whole := below(base, e.Path)
 	f := api.File{
 		Type: types[e.Mode&unix.S_IFMT], Size: e.Size, Mode: api.FileMode(e.Mode & 0o7777), UID: int(e.UID), GID: int(e.GID),
-		Owner: named(e.Owner), Group: named(e.Group), Unreadable: e.Unreadable,
+		Owner: owner, Group: group, Unreadable: e.Unreadable,
 		ModifiedAt: time.Unix(min(max(e.Modified, firstSecond), lastSecond), int64(e.Nanosecond)).UTC(),
 	}
 	f.Path, f.PathBase64 = Shown(whole)
@@ -203,9 +241,9 @@ func (e Entry) File(base string) api.File {
 	return f
 }
 
-// below returns the path of a file below a directory; "" is the directory itself.
+// below returns the path of a file below a directory, whose path is clean; "" is the
+// directory itself.
 func below(base, p string) string {
-	base = path.Clean(base)
 	if p == "" {
 		return base
 	}

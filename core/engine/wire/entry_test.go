@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -172,4 +173,26 @@ func FuzzEvent(f *testing.F) {
 			t.Fatalf("%+v became %+v", e, doc)
 		}
 	})
+}
+
+// TestListed wants the documents of a list to be those of its entries, although they
+// share names.
+func TestListed(t *testing.T) {
+	t.Parallel()
+	l := wire.NewListed("/d/")
+	for i, e := range []wire.Entry{
+		{Path: "a", Mode: unix.S_IFREG | 0o644, Owner: "root", Group: "root"},
+		{Path: "b", Mode: unix.S_IFREG | 0o644, Owner: "root", Group: "users"},
+		{Path: "c", Mode: unix.S_IFREG | 0o644, Group: "users"},
+		{Path: "d", Mode: unix.S_IFLNK | 0o777, Target: "users", Owner: "root", Group: "\xff"},
+		{Path: "e", Mode: unix.S_IFREG | 0o7, Owner: "root"},
+	} {
+		got, file, err := l.Next(e.Append(nil))
+		if err != nil || got != e || !reflect.DeepEqual(file, e.File("/d")) {
+			t.Errorf("%d: %+v, %+v, %v", i, got, file, err)
+		}
+	}
+	if _, _, err := l.Next([]byte{200}); !errors.Is(err, wire.ErrProtocol) {
+		t.Errorf("a record that is none: %v", err)
+	}
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"path"
 	"strings"
 
 	"sandbox/api"
@@ -66,10 +67,10 @@ func (e Event) valid() bool {
 func (e Event) Document(base string) api.FileEvent {
 	doc := api.FileEvent{Type: e.Type, Directory: e.Directory, Reason: e.Reason, Message: strings.ToValidUTF8(e.Message, "\uFFFD")}
 	if e.Path != "" {
-		doc.Path, doc.PathBase64 = Shown(below(base, e.Path))
+		doc.Path, doc.PathBase64 = Shown(below(path.Clean(base), e.Path))
 	}
 	if e.From != "" {
-		doc.From, doc.FromBase64 = Shown(below(base, e.From))
+		doc.From, doc.FromBase64 = Shown(below(path.Clean(base), e.From))
 	}
 	return doc
 }
