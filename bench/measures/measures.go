@@ -36,6 +36,7 @@ var All = []Measurement{
 	{"rest-exec", "exec `echo hi` over REST in a running box: POST, events to the exit, through the Unix socket", measureRestExec},
 	{"rest-run", "`POST /v1/run` of `echo hi` with a cached image of 5 layers, and the same life in process: create, exec, removal", measureRestRun},
 	{"rest-reads", "GET /v1/boxes with 50 boxes, and GET /v1/boxes/{id}: 4 connections over TCP, with a key", measureRestReads},
+	{"rest-list", "GET files:list of 10,000 files over TCP, with a key, and the same of each file from `find` and `stat` of the box", measureRestList},
 	{"rest-stream", "512 MiB out of a box and into one over TCP, with a key, read 64 KiB at a time", measureRestStream},
 	{"rest-port", "1 GiB over HTTP from a program in a box, with a key: through the service, and through a published port of the same box", measureRestPort},
 	{"rest-terminal", "32 MiB of text on a terminal over TCP, with a key, alone and beside one busy process", measureRestTerminal},
