@@ -18,14 +18,16 @@ type Image struct {
 	CreatedAt    time.Time `json:"created_at"`           // when the image was made, or imported if it does not say
 }
 
-// ImageStage is a step in the pull or import of a layer.
+// ImageStage is a step in the pull, import, export or push of a layer.
 type ImageStage string
 
 // The stages of a layer.
 const (
 	LayerFetching  ImageStage = "fetch"
 	LayerUnpacking ImageStage = "unpack"
-	LayerDone      ImageStage = "done" // also reported for a layer that was in the store already
+	LayerPacking   ImageStage = "pack" // its plain tar is made and compressed; the bytes are those of the tar
+	LayerSending   ImageStage = "send"
+	LayerDone      ImageStage = "done" // also reported for a layer that was there already
 )
 
 // ImageProgress is how far one layer has come.
@@ -33,9 +35,23 @@ type ImageProgress struct {
 	Layer  int        `json:"layer"` // counts from 1
 	Layers int        `json:"layers"`
 	Stage  ImageStage `json:"stage"`
-	Done   int64      `json:"done"`  // bytes of the layer as its source has it
+	Done   int64      `json:"done"`  // bytes of the layer as its source has it, or as it leaves the store
 	Total  int64      `json:"total"` // the same of the whole layer; 0 if unknown
 }
+
+// Compression says how the layers of an image are compressed that leaves the
+// store.
+type Compression string
+
+// The compressions.
+const (
+	CompressZstd Compression = "zstd" // what is used unless another one is named
+	CompressGzip Compression = "gzip" // for readers that know no zstd
+	CompressNone Compression = "none"
+)
+
+// Compressions lists all of them.
+func Compressions() []Compression { return []Compression{CompressZstd, CompressGzip, CompressNone} }
 
 // The events of a pull that streams. The last one is an image or an error.
 const (

@@ -75,11 +75,11 @@ func openArchive(ctx context.Context, f *os.File) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	if _, ok := t.parts[manifestFile]; ok { // checked first: docker may add an OCI layout to its archive
-		return readDocker(t)
-	}
-	if _, ok := t.parts[layoutFile]; ok {
+	if _, ok := t.parts[layoutFile]; ok { // checked first: it has the digests of all its parts, and docker adds its own document to it
 		return readLayout(ctx, t)
+	}
+	if _, ok := t.parts[manifestFile]; ok {
+		return readDocker(t)
 	}
 	return content{}, errNoArchive
 }

@@ -18,6 +18,7 @@ import (
 // The files by which the formats are recognized.
 const (
 	layoutFile   = "oci-layout"
+	indexFile    = "index.json"
 	manifestFile = "manifest.json" // of docker save
 )
 
@@ -60,7 +61,7 @@ func part(from files, name string) opener {
 
 // readLayout reads an OCI layout: an index of images or of further indexes.
 func readLayout(ctx context.Context, from files) (content, error) {
-	data, err := document(from, "index.json", v1.Hash{})
+	data, err := document(from, indexFile, v1.Hash{})
 	if err != nil {
 		return content{}, err
 	}
@@ -178,13 +179,16 @@ func readManifest(ctx context.Context, from parts, d v1.Descriptor) (content, er
 	return c, c.promise()
 }
 
+// dockerImage is an image in the manifest.json of docker save.
+type dockerImage struct {
+	Config   string // the names of files
+	RepoTags []string
+	Layers   []string
+}
+
 // readDocker reads what docker save writes.
 func readDocker(from files) (content, error) {
-	var images []struct {
-		Config   string
-		RepoTags []string
-		Layers   []string
-	}
+	var images []dockerImage
 	data, err := document(from, manifestFile, v1.Hash{})
 	if err != nil {
 		return content{}, err

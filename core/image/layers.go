@@ -26,6 +26,8 @@ const gone = layer.Temporary + "gone-" // collected layers that are to be delete
 // layerInfo is the record of a layer.
 type layerInfo struct {
 	Size int64 `json:"size"` // of the plain tar
+	// Packed is what the layer was when it last left the store.
+	Packed map[api.Compression]packedLayer `json:"packed,omitempty"`
 }
 
 // claim is a directory in which one layer is being made. A lock on it keeps
@@ -200,7 +202,8 @@ func (s *Store) dropPartials(age time.Duration) (int64, error) {
 }
 
 // adding prevents layers from being collected until the file is closed. An
-// image that is being made needs them, but no record says so yet.
+// image that is being made needs them, but no record says so yet; one that
+// leaves the store needs them even if it is removed meanwhile.
 func (s *Store) adding(ctx context.Context) (*filelock.File, error) {
 	if err := os.MkdirAll(s.layers.Path, 0o700); err != nil {
 		return nil, fault.Disk(err, "make the image store")

@@ -179,7 +179,7 @@ func firstName(ctx context.Context, f *os.File) (name string, packed bool, err e
 func fromArchive(name string) bool {
 	name, _, _ = strings.Cut(name, "/")
 	switch name {
-	case "blobs", "index.json", layoutFile, manifestFile, "repositories":
+	case "blobs", indexFile, layoutFile, manifestFile, "repositories":
 		return true
 	}
 	return isHex(strings.TrimPrefix(name, "sha256:"))

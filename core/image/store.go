@@ -194,9 +194,10 @@ func key(full string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// layer returns the directory of the layer with a digest.
-func (s *Store) layer(digest string) string {
-	return filepath.Join(s.layers.Path, strings.TrimPrefix(digest, "sha256:"))
+// layer returns the directory of the layer that has a name in the record of an
+// image: its directory's own name stands behind a colon.
+func (s *Store) layer(name string) string {
+	return filepath.Join(s.layers.Path, name[strings.IndexByte(name, ':')+1:])
 }
 
 // blobs returns the directory of the partly downloaded layers.

@@ -51,15 +51,15 @@ const (
 // empty directory root. Whiteouts become those of overlayfs. Owners, modes,
 // times, hard links, holes, user.* attributes and file capabilities are kept.
 // Other attributes are left out, and so are devices below dev/, because a box
-// has devices of its own. The process must have the rights of root over files.
+// has devices of its own. Directories that the tar does not list have the time 0,
+// so that the same tar always gives the same layer. The process must have the rights of root over files.
 // On failure, what was extracted so far is left for the caller to remove.
 // Errors: Image (the tar is hostile, damaged or exceeds lim), Storage.
 func Extract(r io.Reader, root *os.File, lim Limits) error {
 	x := &extractor{
-		tree:  tree{root: int(root.Fd()), fd: -1, left: lim.Entries},
+		tree:  tree{root: int(root.Fd()), fd: -1, left: lim.Entries, dirs: []dir{{name: "."}}},
 		bytes: lim.Bytes,
 		buf:   make([]byte, hole),
-		dirs:  []dir{{name: "."}}, // a root that the tar does not list gets the time 0, so that the same tar always gives the same layer
 	}
 	defer x.forget()
 	defer runtime.KeepAlive(root) // otherwise the garbage collector might close its descriptor
@@ -97,15 +97,8 @@ func (m *marked) Read(p []byte) (int, error) {
 // extractor is the state of one [Extract].
 type extractor struct {
 	tree
-	bytes   int64 // bytes that are still allowed
-	buf     []byte
-	dirs    []dir // their times are set last, because making an entry changes them
-	pending int   // total length of the names in dirs
-}
-
-type dir struct {
-	name  string
-	mtime unix.Timespec
+	bytes int64 // bytes that are still allowed
+	buf   []byte
 }
 
 func (x *extractor) entries(tr *tar.Reader) error {
@@ -177,16 +170,7 @@ func (x *extractor) rootDir(h *tar.Header) error {
 	if err := x.dress(h, x.root, "."); err != nil {
 		return failed(".", err)
 	}
-	return x.later(h, ".")
-}
-
-// later records a directory whose time must be set at the end.
-func (x *extractor) later(h *tar.Header, name string) error {
-	if x.pending += len(name); x.pending > maxPending {
-		return fault.New(fault.Image, "the tar holds too much: names of directories of over %d bytes", maxPending)
-	}
-	x.dirs = append(x.dirs, dir{name, timespec(h.ModTime)})
-	return nil
+	return x.later(".", timespec(h.ModTime))
 }
 
 func (x *extractor) dirsTimes() error {

@@ -122,7 +122,7 @@ func (x *extractor) dir(h *tar.Header, p place) error {
 	if err := x.dress(h, fd, p.name); err != nil {
 		return err
 	}
-	return x.later(h, p.name)
+	return x.later(p.name, timespec(h.ModTime))
 }
 
 // makeWay makes a directory at a place that is taken. A directory that is there

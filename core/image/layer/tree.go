@@ -18,6 +18,23 @@ type tree struct {
 	fd    int    // -1 if no directory is open
 	stale bool   // dir may refer to another directory by now
 	left  int64  // entries that are still allowed
+
+	dirs    []dir // their times are set last, because making an entry changes them
+	pending int   // total length of the names in dirs
+}
+
+type dir struct {
+	name  string
+	mtime unix.Timespec
+}
+
+// later records a directory whose time must be set at the end.
+func (t *tree) later(name string, mtime unix.Timespec) error {
+	if t.pending += len(name); t.pending > maxPending {
+		return fault.New(fault.Image, "the tar holds too much: names of directories of over %d bytes", maxPending)
+	}
+	t.dirs = append(t.dirs, dir{name, mtime})
+	return nil
 }
 
 // parent opens the directory that contains name, and makes it if the tar left
@@ -91,6 +108,9 @@ func (t *tree) makeOne(dir string) error {
 		return nil // open reports if it is not a directory
 	}
 	if err != nil {
+		return err
+	}
+	if err := t.later(dir, unix.Timespec{}); err != nil {
 		return err
 	}
 	return t.count()
