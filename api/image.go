@@ -53,9 +53,22 @@ const (
 // Compressions lists all of them.
 func Compressions() []Compression { return []Compression{CompressZstd, CompressGzip, CompressNone} }
 
+// Pushed is an image that was sent to a registry.
+type Pushed struct {
+	Reference string `json:"reference"` // includes the registry and the tag
+	Digest    string `json:"digest"`    // by which the registry knows it
+}
+
 // The events of a pull that streams. The last one is an image or an error.
 const (
 	PullProgress = "progress" // an ImageProgress
 	PullImage    = "image"    // the Image
 	PullError    = "error"    // the document of the failure
+)
+
+// The events of a push that streams. The last one is what was pushed or an error.
+const (
+	PushProgress = "progress" // an ImageProgress
+	PushDone     = "pushed"   // what was Pushed
+	PushError    = "error"    // the document of the failure
 )

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"sandbox/core/fault"
 )
@@ -146,7 +147,7 @@ func (s *Store) pullFrom(ctx context.Context, place name.Reference, missing bool
 			return have, err
 		}
 	}
-	repo, err := s.connect(ctx, place)
+	repo, err := s.connect(ctx, place, transport.PullScope)
 	if err != nil {
 		return Info{}, err
 	}

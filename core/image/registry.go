@@ -83,22 +83,23 @@ func host(repo name.Repository) string {
 // repository is the place that a reference names, with a connection to it.
 type repository struct {
 	ref   name.Reference
+	scope string // of the login
 	auth  authn.Authenticator
 	base  *patient
 	http  http.Client
 	blobs string // directory of partly downloaded layers
 }
 
-// connect logs in to the registry of ref. Errors: Upstream, Config,
-// ImageNotFound.
-func (s *Store) connect(ctx context.Context, ref name.Reference) (*repository, error) {
+// connect logs in to the registry of ref, with [transport.PullScope] or
+// [transport.PushScope]. Errors: Upstream, Config, ImageNotFound.
+func (s *Store) connect(ctx context.Context, ref name.Reference, scope string) (*repository, error) {
 	repo := ref.Context()
 	auth, err := s.c.Sources.credentials(repo)
 	if err != nil {
 		return nil, err
 	}
-	r := &repository{ref: ref, auth: auth, blobs: s.blobs(), base: newPatient(s.c.Sources, s.c.Sources.plain(repo.RegistryStr()))}
-	r.http.Transport, err = transport.NewWithContext(ctx, repo.Registry, auth, r.base, []string{repo.Scope(transport.PullScope)})
+	r := &repository{ref: ref, scope: scope, auth: auth, blobs: s.blobs(), base: newPatient(s.c.Sources, s.c.Sources.plain(repo.RegistryStr()))}
+	r.http.Transport, err = transport.NewWithContext(ctx, repo.Registry, auth, r.base, []string{repo.Scope(scope)})
 	if err != nil {
 		r.close()
 		return nil, r.explain(ctx, err)
@@ -205,15 +206,25 @@ func (r *repository) get(ctx context.Context, what string, most int64) (data []b
 	return data, mediaType, err
 }
 
-// ask sends one request. The caller closes the body of the answer.
+// ask asks for a document or blob. The caller closes the body of the answer.
 func (r *repository) ask(ctx context.Context, what string, header http.Header, codes ...int) (*http.Response, error) {
-	repo := r.ref.Context()
-	at := url.URL{Scheme: repo.Scheme(), Host: repo.RegistryStr(), Path: "/v2/" + repo.RepositoryStr() + "/" + what}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.at(what).String(), nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header = header
+	return r.do(req, codes...)
+}
+
+// at returns the address of a part of the repository.
+func (r *repository) at(what string) *url.URL {
+	repo := r.ref.Context()
+	return &url.URL{Scheme: repo.Scheme(), Host: repo.RegistryStr(), Path: "/v2/" + repo.RepositoryStr() + "/" + what}
+}
+
+// do sends one request. An answer with another code than codes is an error. The
+// caller closes the body of the answer.
+func (r *repository) do(req *http.Request, codes ...int) (*http.Response, error) {
 	resp, err := r.http.Do(req)
 	if err != nil {
 		return nil, err
@@ -290,12 +301,16 @@ func (r *repository) refused(at string, e *transport.Error) error {
 		said = fmt.Sprintf("%.200q", string(e.Errors[0].Code)+": "+e.Errors[0].Message)
 	}
 	switch {
+	case e.StatusCode == http.StatusNotFound && r.scope == transport.PushScope:
+		return fault.New(fault.Upstream, "registry %s has no such repository, or takes no images (%s)", at, said)
 	case e.StatusCode == http.StatusNotFound:
 		return fault.New(fault.ImageNotFound, "registry %s has no such image", at)
 	case e.StatusCode == http.StatusTooManyRequests:
 		return fault.New(fault.Upstream, "registry %s answered that it had too many requests: wait, or log in to it (%s)", at, said)
 	case e.StatusCode != http.StatusUnauthorized && e.StatusCode != http.StatusForbidden:
 		return fault.New(fault.Upstream, "registry %s failed with status %d (%s): try again later", at, e.StatusCode, said)
+	case r.auth == authn.Anonymous && r.scope == transport.PushScope:
+		return fault.New(fault.Upstream, "registry %s takes nothing without a login: log in with `docker login %s`, or add credentials to the registries (%s)", at, at, said)
 	case r.auth == authn.Anonymous:
 		return fault.New(fault.Upstream, "registry %s does not show it without a login, if it exists: log in with `docker login %s`, or add credentials to the registries (%s)", at, at, said)
 	}

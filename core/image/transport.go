@@ -51,7 +51,9 @@ func newPatient(s Sources, plain bool) *patient {
 // soon.
 type blobRequest struct{}
 
-// RoundTrip implements [http.RoundTripper]. Errors: Upstream (see patient).
+// RoundTrip implements [http.RoundTripper]. A request whose body can be had again
+// is sent with a fresh one each time, because the login may send it twice. While
+// a body is sent, the registry is not silent. Errors: Upstream (see patient).
 func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" && !p.plain {
 		return nil, fault.New(fault.Upstream, "the connection to %s would have no TLS: if that is intended, set its transport to http in the registries", req.URL.Host)
@@ -62,7 +64,7 @@ func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
 	if size, ok := ctx.Value(blobRequest{}).(int64); ok {
 		b.left, b.again = size, func() { timer.Reset(p.timeout) }
 	}
-	resp, err := p.base.RoundTrip(req.WithContext(ctx))
+	resp, err := p.send(req.WithContext(ctx), func() { timer.Reset(p.timeout) })
 	if err != nil {
 		err = b.cause(err)
 		b.end()
@@ -70,6 +72,29 @@ func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	b.ReadCloser, resp.Body = resp.Body, b
 	return resp, nil
+}
+
+// send sends a request. It calls again when a part of the body was taken.
+func (p *patient) send(req *http.Request, again func()) (*http.Response, error) {
+	if req.GetBody != nil {
+		content, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		req.Body = &sending{content, again}
+	}
+	return p.base.RoundTrip(req)
+}
+
+// sending is the body of a request on its way.
+type sending struct {
+	io.ReadCloser
+	again func()
+}
+
+func (s *sending) Read(p []byte) (int, error) {
+	s.again()
+	return s.ReadCloser.Read(p)
 }
 
 // body is the body of an answer, with its limits.
