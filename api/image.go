@@ -59,16 +59,11 @@ type Pushed struct {
 	Digest    string `json:"digest"`    // by which the registry knows it
 }
 
-// The events of a pull that streams. The last one is an image or an error.
+// The events of a pull or a push that streams. The last one is what it has made or
+// an error.
 const (
 	PullProgress = "progress" // an ImageProgress
-	PullImage    = "image"    // the Image
-	PullError    = "error"    // the document of the failure
-)
-
-// The events of a push that streams. The last one is what was pushed or an error.
-const (
-	PushProgress = "progress" // an ImageProgress
+	PullImage    = "image"    // the Image that was pulled
 	PushDone     = "pushed"   // what was Pushed
-	PushError    = "error"    // the document of the failure
+	PullError    = "error"    // the document of the failure
 )

@@ -15,6 +15,7 @@ import (
 	"sandbox/client"
 	"sandbox/core"
 	"sandbox/core/code"
+	"sandbox/core/image"
 	"sandbox/core/options"
 )
 
@@ -45,6 +46,11 @@ type Boxes interface {
 	RemoveImage(ctx context.Context, ref string, force bool) error
 	// ImportImage makes an image of a directory or an archive of this host.
 	ImportImage(ctx context.Context, name, source string, progress func(api.ImageProgress)) (api.Image, error)
+	// ExportImage writes an image of the store to w, as the tar of an OCI
+	// layout; see [image.Store.Export].
+	ExportImage(ctx context.Context, ref string, w io.Writer, o image.ExportOptions) error
+	// PushImage sends an image of the store to a registry.
+	PushImage(ctx context.Context, ref string, o image.PushOptions) (api.Pushed, error)
 
 	// StartExec starts a command and does not join it.
 	StartExec(ctx context.Context, ref string, o options.Exec) (api.Exec, error)

@@ -209,6 +209,14 @@ func (h hostBoxes) ImportImage(ctx context.Context, name, source string, progres
 	return h.host.Images.Import(ctx, name, source, progress)
 }
 
+func (h hostBoxes) ExportImage(ctx context.Context, ref string, w io.Writer, o image.ExportOptions) error {
+	return h.host.Images.Export(ctx, ref, w, o)
+}
+
+func (h hostBoxes) PushImage(ctx context.Context, ref string, o image.PushOptions) (api.Pushed, error) {
+	return h.host.Images.Push(ctx, ref, o)
+}
+
 // shown returns a record in the service's form.
 func shown(rec core.Record, err error) (api.Box, error) {
 	if err != nil {

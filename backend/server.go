@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"time"
 
@@ -147,6 +148,22 @@ func (s *serverBoxes) ImportImage(ctx context.Context, name, source string, _ fu
 	}
 	defer tar.Close()
 	return s.Client.ImportImage(ctx, name, tar)
+}
+
+// ExportImage copies what the server sends. The server tells no progress of it.
+func (s *serverBoxes) ExportImage(ctx context.Context, ref string, w io.Writer, o image.ExportOptions) error {
+	tar, err := s.Client.ExportImage(ctx, ref, o.Compression)
+	if err != nil {
+		return err
+	}
+	defer tar.Close()
+	_, err = io.Copy(w, tar)
+	return err
+}
+
+// PushImage has the server push the image.
+func (s *serverBoxes) PushImage(ctx context.Context, ref string, o image.PushOptions) (api.Pushed, error) {
+	return s.Client.PushImage(ctx, client.Push{Reference: ref, As: o.As, Compression: o.Compression}, o.Progress)
 }
 
 // StartExec starts a command.

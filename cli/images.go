@@ -16,11 +16,11 @@ import (
 func (a *app) imagesCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images",
-		Short: "List, pull, import and remove images",
+		Short: "List, pull, import, export, push and remove images",
 		Args:  cobra.ArbitraryArgs, // so that noVerb words the error
 		RunE:  noVerb,
 	}
-	cmd.AddCommand(a.imagesLsCmd(), a.imagesPullCmd(), a.imagesImportCmd(), a.imagesInspectCmd(), a.imagesRmCmd(), a.imagesPruneCmd())
+	cmd.AddCommand(a.imagesLsCmd(), a.imagesPullCmd(), a.imagesImportCmd(), a.exportCmd(), a.imagesPushCmd(), a.imagesInspectCmd(), a.imagesRmCmd(), a.imagesPruneCmd())
 	return cmd
 }
 

@@ -51,42 +51,48 @@ func (c *Client) PullMissing(ctx context.Context, ref string, progress func(api.
 	return c.pull(ctx, map[string]any{"reference": ref, "if_missing": true}, progress)
 }
 
-func (c *Client) pull(ctx context.Context, body map[string]any, progress func(api.ImageProgress)) (api.Image, error) {
+func (c *Client) pull(ctx context.Context, body map[string]any, progress func(api.ImageProgress)) (img api.Image, err error) {
+	err = c.onImage(ctx, "/v1/images:pull", body, progress, api.PullImage, &img)
+	return img, err
+}
+
+// onImage asks for work on an image that is told of by events, and reads the
+// document of its last event, which has the name last, into made.
+func (c *Client) onImage(ctx context.Context, path string, body any, progress func(api.ImageProgress), last string, made any) error {
 	header := http.Header{"Accept": {"text/event-stream"}}
-	resp, err := c.send(ctx, request{method: http.MethodPost, path: "/v1/images:pull", body: body, header: header, again: true})
+	resp, err := c.send(ctx, request{method: http.MethodPost, path: path, body: body, header: header, again: true})
 	if err != nil {
-		return api.Image{}, err
+		return err
 	}
 	defer resp.Body.Close()
 	if progress == nil {
 		progress = func(api.ImageProgress) {}
 	}
-	img, err := c.pulled(newSSE(resp.Body), resp.Header, progress)
+	err = c.lastEvent(newSSE(resp.Body), resp.Header, progress, last, made)
 	if err != nil && !fault.Classified(err) {
 		err = c.lost(ctx, err)
 	}
-	return img, err
+	return err
 }
 
-// pulled reads the events of a pull to the last one.
-func (c *Client) pulled(events sse, header http.Header, progress func(api.ImageProgress)) (img api.Image, err error) {
+// lastEvent reads the events of work on an image to the last one.
+func (c *Client) lastEvent(events sse, header http.Header, progress func(api.ImageProgress), last string, made any) error {
 	for {
 		m, err := events.next()
 		if err != nil {
-			return api.Image{}, err
+			return err
 		}
 		switch m.kind {
 		case api.PullError:
 			e := &Error{RequestID: header.Get("X-Request-Id")}
-			c.describe(e, m.data, "an event of a pull")
-			return api.Image{}, e
-		case api.PullImage:
-			err := json.Unmarshal(m.data, &img)
-			return img, fault.Wrap(fault.Upstream, err, "an image that can't be read")
+			c.describe(e, m.data, "an event of work on an image")
+			return e
+		case last:
+			return fault.Wrap(fault.Upstream, json.Unmarshal(m.data, made), "an image that can't be read")
 		case api.PullProgress:
 			var p api.ImageProgress
 			if err := json.Unmarshal(m.data, &p); err != nil {
-				return api.Image{}, fault.Wrap(fault.Upstream, err, "progress that can't be read")
+				return fault.Wrap(fault.Upstream, err, "progress that can't be read")
 			}
 			progress(p)
 		}
@@ -103,6 +109,38 @@ func (c *Client) ImportImage(ctx context.Context, name string, tar io.Reader) (i
 		header: http.Header{"Content-Type": {"application/x-tar"}, "Expect": {"100-continue"}},
 	}, &img)
 	return img, err
+}
+
+// ExportImage returns the image that ref names as the tar of an OCI layout, which
+// the caller closes. how is "" for [api.CompressZstd]. An image that turns out to
+// be unfit ends the reading with Upstream. Errors: ImageNotFound,
+// InvalidArgument, Image (a layer is missing).
+func (c *Client) ExportImage(ctx context.Context, ref string, how api.Compression) (io.ReadCloser, error) {
+	query := url.Values{"reference": {ref}}
+	if how != "" {
+		query.Set("compression", string(how))
+	}
+	resp, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/images:export", query: query, again: true})
+	if err != nil {
+		return nil, err
+	}
+	return &content{resp.Body, c, ctx}, nil
+}
+
+// Push is an image that a server is asked to push.
+type Push struct {
+	Reference   string          `json:"reference"`
+	As          string          `json:"as,omitempty"`          // where to; "" is its own name
+	Compression api.Compression `json:"compression,omitempty"` // of its layers; "" is that of [api.CompressZstd]
+}
+
+// PushImage has the server send an image of its store to a registry. progress may
+// be nil; it is called by the calling goroutine. Errors: InvalidArgument,
+// ImageNotFound, Upstream, Image, Storage, PermissionDenied (the server pushes
+// none).
+func (c *Client) PushImage(ctx context.Context, p Push, progress func(api.ImageProgress)) (pushed api.Pushed, err error) {
+	err = c.onImage(ctx, "/v1/images:push", p, progress, api.PushDone, &pushed)
+	return pushed, err
 }
 
 // RemoveImage removes the image that ref names. One that boxes were made from, or

@@ -1,9 +1,9 @@
 package httpd
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"sandbox/api"
@@ -133,8 +133,7 @@ func (s *Server) decodePull(doc []byte) (ref string, ifMissing bool, err error) 
 	return ref, d.IfMissing != nil && *d.IfMissing, p.Err(fault.InvalidArgument)
 }
 
-// pullImage pulls an image, or with if_missing one that is not in the store. A
-// client that accepts Server-Sent Events is told the progress.
+// pullImage pulls an image, or with if_missing one that is not in the store.
 func (s *Server) pullImage(w http.ResponseWriter, r *request) error {
 	doc, err := r.document(w, maxBody)
 	if err != nil {
@@ -150,14 +149,7 @@ func (s *Server) pullImage(w http.ResponseWriter, r *request) error {
 	} else if !s.Images.Pulls() {
 		return fault.New(fault.PermissionDenied, `this server pulls no images, because of pull = "never" in its config.toml: import one`)
 	}
-	if strings.Contains(r.Header.Get("Accept"), eventsType) {
-		return s.streamPull(w, r, ref, pull)
-	}
-	ctx, cancel := s.streaming(r)
-	defer cancel()
-	img, err := pull(ctx, ref, nil)
-	if err != nil {
-		return s.brokenOff(err)
-	}
-	return writeJSON(w, http.StatusOK, img)
+	return s.workOnImage(w, r, api.PullImage, func(ctx context.Context, progress func(api.ImageProgress)) (any, error) {
+		return pull(ctx, ref, progress)
+	})
 }

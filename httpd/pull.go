@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,13 +16,29 @@ import (
 // reports it for every piece that comes.
 const progressEvery = 100 * time.Millisecond
 
-// pullFunc pulls an image; progress is called often and must be quick.
-type pullFunc func(ctx context.Context, ref string, progress func(api.ImageProgress)) (api.Image, error)
+// imageWork pulls or pushes an image and returns the document of what it has made.
+// progress may be nil; it is called often and must be quick.
+type imageWork func(ctx context.Context, progress func(api.ImageProgress)) (any, error)
 
-// streamPull pulls an image and sends its progress as events, the last of which is
-// the image or the failure. A slow client misses progress and does not hold the
-// pull up. One that goes away ends it.
-func (s *Server) streamPull(w http.ResponseWriter, r *request, ref string, pull pullFunc) error {
+// workOnImage does work and answers with what it has made. A client that accepts
+// Server-Sent Events is told the progress; made is the name of the last event.
+func (s *Server) workOnImage(w http.ResponseWriter, r *request, made string, work imageWork) error {
+	if strings.Contains(r.Header.Get("Accept"), eventsType) {
+		return s.streamWork(w, r, made, work)
+	}
+	ctx, cancel := s.streaming(r)
+	defer cancel()
+	doc, err := work(ctx, nil)
+	if err != nil {
+		return s.brokenOff(err)
+	}
+	return writeJSON(w, http.StatusOK, doc)
+}
+
+// streamWork does work and sends its progress as events, the last of which is what
+// it has made or the failure. A slow client misses progress and does not hold the
+// work up. One that goes away ends it.
+func (s *Server) streamWork(w http.ResponseWriter, r *request, made string, work imageWork) error {
 	ctx, cancel := s.streaming(r)
 	defer cancel()
 	out := beginEvents(w)
@@ -35,21 +52,21 @@ func (s *Server) streamPull(w http.ResponseWriter, r *request, ref string, pull 
 			cancel()
 		}
 	})
-	img, err := pull(ctx, ref, news.note)
+	doc, err := work(ctx, news.note)
 	ended()
 	showing.Wait()
-	last, err := s.lastOfPull(r, img, s.brokenOff(err))
+	last, err := s.lastOfWork(r, made, doc, s.brokenOff(err))
 	if err == nil {
 		_ = out.write(append(news.events(), last...)) // if it fails, nobody is left to tell
 	}
 	return err
 }
 
-// lastOfPull returns the last event of a pull.
-func (s *Server) lastOfPull(r *request, img api.Image, err error) ([]byte, error) {
+// lastOfWork returns the last event of work on an image.
+func (s *Server) lastOfWork(r *request, made string, what any, err error) ([]byte, error) {
 	if err == nil {
-		doc, err := encode(img)
-		return appendEvent(nil, api.PullImage, doc), err
+		doc, err := encode(what)
+		return appendEvent(nil, made, doc), err
 	}
 	f, status := envelope{}.told(r, err)
 	if status >= http.StatusInternalServerError {

@@ -733,7 +733,7 @@ void sandbox_exec_free(CSandboxExecution *execution);
 
 /* How far a call has come. Valid until the callback returns. */
 typedef struct SandboxProgress {
-  const char *stage; /* "copy"; of an image's layer: "fetch", "unpack", "done" */
+  const char *stage; /* "copy"; of an image's layer: "fetch", "unpack", "pack", "send", "done" */
   int part, parts;   /* which layer, from 1, of how many; 1 of 1 of a copy */
   long long done;    /* bytes */
   long long total;   /* bytes, or -1 if that is not known */

@@ -167,7 +167,7 @@ func TestPushGoesOn(t *testing.T) {
 			f := s.pusher(t)
 			var mu sync.Mutex
 			left, whole := breaks, 0
-			s.set(func(w http.ResponseWriter, r *http.Request) bool {
+			s.set(func(_ http.ResponseWriter, r *http.Request) bool {
 				if r.Method != http.MethodPatch {
 					return false
 				}

@@ -287,17 +287,27 @@ inline constexpr std::string_view box_stopped = "box_stopped"; /* the box has st
 inline constexpr std::string_view failed = "failed"; /* Message says why */
 }  // namespace watch_end
 
-/* ImageStage is a step in the pull or import of a layer. */
+/* ImageStage is a step in the pull, import, export or push of a layer. */
 namespace image_stage {
 inline constexpr std::string_view fetch = "fetch";
 inline constexpr std::string_view unpack = "unpack";
-inline constexpr std::string_view done = "done"; /* also reported for a layer that was in the store already */
+inline constexpr std::string_view pack = "pack"; /* its plain tar is made and compressed; the bytes are those of the tar */
+inline constexpr std::string_view send = "send";
+inline constexpr std::string_view done = "done"; /* also reported for a layer that was there already */
 }  // namespace image_stage
 
-/* The events of a pull that streams. The last one is an image or an error. */
+/* Compression says how the layers of an image are compressed that leaves the store. */
+namespace compression {
+inline constexpr std::string_view zstd = "zstd"; /* what is used unless another one is named */
+inline constexpr std::string_view gzip = "gzip"; /* for readers that know no zstd */
+inline constexpr std::string_view none = "none";
+}  // namespace compression
+
+/* The events of a pull or a push that streams. The last one is what it has made or an error. */
 namespace pull_event {
 inline constexpr std::string_view progress = "progress"; /* an ImageProgress */
-inline constexpr std::string_view image = "image"; /* the Image */
+inline constexpr std::string_view image = "image"; /* the Image that was pulled */
+inline constexpr std::string_view pushed = "pushed"; /* what was Pushed */
 inline constexpr std::string_view error = "error"; /* the document of the failure */
 }  // namespace pull_event
 

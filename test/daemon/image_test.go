@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -80,6 +81,76 @@ func TestImages(t *testing.T) {
 	if _, err := c.PullMissing(t.Context(), "mine:1", nil); err != nil {
 		t.Errorf("an image that is there: %v", err)
 	}
+}
+
+// TestExportedImages exports an image through the Go client, imports it at another
+// daemon, and pushes it to a registry.
+func TestExportedImages(t *testing.T) {
+	t.Parallel()
+	r := registry.Start(t, registry.Options{})
+	p, q := serve(t), serve(t)
+	c, d := p.newClient(), q.newClient()
+	_, err := c.ImportImage(t.Context(), "mine:1", bytes.NewReader(archive(t)))
+	must(t, err)
+	tar, err := c.ExportImage(t.Context(), "mine:1", "")
+	must(t, err)
+	img, err := d.ImportImage(t.Context(), "mine:1", tar)
+	must(t, errors.Join(err, tar.Close()))
+	for _, on := range []struct {
+		c    *client.Client
+		want string
+	}{{c, "sha256:"}, {d, img.ID}} {
+		done := map[api.ImageStage]int{}
+		to := r.Host + "/team/mine:1"
+		pushed, err := on.c.PushImage(t.Context(), client.Push{Reference: "mine:1", As: to}, func(p api.ImageProgress) { done[p.Stage] |= p.Layer })
+		if err != nil || pushed.Reference != to || done[api.LayerDone] != 3 {
+			t.Errorf("pushed %+v, %v; stages %v", pushed, err, done)
+		}
+		pulled, err := on.c.Pull(t.Context(), to, nil)
+		if err != nil || pulled.Digest != pushed.Digest || !strings.HasPrefix(pulled.ID, on.want) {
+			t.Errorf("pulled %+v, %v, want %s", pulled, err, on.want)
+		}
+	}
+	o := options.Defaults()
+	o.Image, o.Network = "mine:1", options.NetworkNone
+	if out, err := d.Run(t.Context(), client.RunRequest{Box: o}); err != nil || out.Stdout != "from Entrypoint and Cmd\n" {
+		t.Errorf("run: %+v, %v", out, err)
+	}
+	for _, how := range []api.Compression{"xz", "ZSTD"} {
+		if _, err := c.ExportImage(t.Context(), "mine:1", how); !fault.Is(err, fault.InvalidArgument) {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	if _, err := c.ExportImage(t.Context(), "nothing", ""); !fault.Is(err, fault.ImageNotFound) {
+		t.Errorf("no image: %v", err)
+	}
+	if _, err := c.PushImage(t.Context(), client.Push{Reference: "mine:1", As: "127.0.0.1:1/x"}, nil); !fault.Is(err, fault.Upstream) {
+		t.Errorf("no registry: %v", err)
+	}
+}
+
+// TestExportThatIsCutOff has an export fail behind its first layer, and one whose
+// client goes.
+func TestExportThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	c := p.newClient()
+	img, err := c.ImportImage(t.Context(), "mine:1", bytes.NewReader(archive(t)))
+	must(t, err)
+	last := filepath.Join(p.home, "layers", strings.TrimPrefix(img.Layers[1], "sha256:"))
+	must(t, os.WriteFile(filepath.Join(last, ".wh.name"), nil, 0o600)) // which no image can have
+	tar, err := c.ExportImage(t.Context(), "mine:1", "")
+	must(t, err)
+	if _, err := io.Copy(io.Discard, tar); err == nil {
+		t.Error("a reply that was broken off was read to an end")
+	}
+	must(t, tar.Close())
+	ctx, hangUp := context.WithCancel(t.Context())
+	tar, err = c.ExportImage(ctx, "mine:1", api.CompressNone)
+	must(t, err)
+	hangUp()
+	_ = tar.Close()
+	must(t, c.RemoveImage(t.Context(), "mine:1", false))
 }
 
 // TestRemoveImage wants an image that a box was made from to go by force alone,

@@ -84,16 +84,25 @@ export type WatchEnd =
   | "box_stopped" // the box has stopped, or stops
   | "failed"; // Message says why
 
-/** ImageStage is a step in the pull or import of a layer. */
+/** ImageStage is a step in the pull, import, export or push of a layer. */
 export type ImageStage =
   | "fetch"
   | "unpack"
-  | "done"; // also reported for a layer that was in the store already
+  | "pack" // its plain tar is made and compressed; the bytes are those of the tar
+  | "send"
+  | "done"; // also reported for a layer that was there already
 
-/** The events of a pull that streams. The last one is an image or an error. */
+/** Compression says how the layers of an image are compressed that leaves the store. */
+export type Compression =
+  | "zstd" // what is used unless another one is named
+  | "gzip" // for readers that know no zstd
+  | "none";
+
+/** The events of a pull or a push that streams. The last one is what it has made or an error. */
 export type PullEvent =
   | "progress" // an ImageProgress
-  | "image" // the Image
+  | "image" // the Image that was pulled
+  | "pushed" // what was Pushed
   | "error"; // the document of the failure
 
 /** The permissions that a key can have. */
@@ -490,10 +499,18 @@ export interface ImageProgress {
   layer: number;
   layers: number;
   stage: ImageStage;
-  /** bytes of the layer as its source has it */
+  /** bytes of the layer as its source has it, or as it leaves the store */
   done: number;
   /** the same of the whole layer; 0 if unknown */
   total: number;
+}
+
+/** Pushed is an image that was sent to a registry. */
+export interface Pushed {
+  /** includes the registry and the tag */
+  reference: string;
+  /** by which the registry knows it */
+  digest: string;
 }
 
 /** Key is an API key. */

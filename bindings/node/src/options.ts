@@ -1,4 +1,4 @@
-import type { Port, Volume } from "./contract.js";
+import type { ImageStage, Port, Volume } from "./contract.js";
 
 /** What a box can be made with. The names are those of the contract's documents. */
 export interface CreateOptions {
@@ -67,7 +67,7 @@ export type Command = [...argv: string[]] | [argv: readonly string[], options?: 
 
 /** How far a copy, a pull or an import has come. */
 export interface Progress {
-  stage: "copy" | "fetch" | "unpack" | "done";
+  stage: "copy" | ImageStage;
   /** Which layer, from 1, of how many; 1 of 1 of a copy. */
   part: number;
   parts: number;

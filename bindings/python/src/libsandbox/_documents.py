@@ -253,11 +253,13 @@ class WatchEnd(Word):
 
 
 class ImageStage(Word):
-    """ImageStage is a step in the pull or import of a layer."""
+    """ImageStage is a step in the pull, import, export or push of a layer."""
 
     FETCH = "fetch"
     UNPACK = "unpack"
-    DONE = "done"  # also reported for a layer that was in the store already
+    PACK = "pack"  # its plain tar is made and compressed; the bytes are those of the tar
+    SEND = "send"
+    DONE = "done"  # also reported for a layer that was there already
 
 
 @dataclass(frozen=True, kw_only=True)
