@@ -1,6 +1,8 @@
 /** Boxes: their life, terminals, commands and files. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { look } from "./browser.js";
 import { create, enter, run, setUp, status } from "./steps.js";
@@ -162,7 +164,7 @@ test("files go up, are listed, and come down as they were", async () => {
   await page.getByRole("button", { name: "Go" }).click();
   await page.getByText("This directory is empty.").waitFor();
   const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, i) => (i * i) % 256));
-  await page.locator("input[type=file]").setInputFiles({ name: "data.bin", mimeType: "application/octet-stream", buffer: bytes });
+  await page.getByLabel("Upload", { exact: true }).setInputFiles({ name: "data.bin", mimeType: "application/octet-stream", buffer: bytes });
   await page.getByText("data.bin is there").waitFor();
   const transfer = await page.evaluateHandle(() => {
     const data = new DataTransfer();
@@ -181,6 +183,65 @@ test("files go up, are listed, and come down as they were", async () => {
   }
   await page.getByRole("textbox", { name: "Directory" }).fill("/nowhere");
   await page.getByRole("button", { name: "Go" }).click();
-  await page.getByText("The directory can't be listed.").waitFor();
+  await page.getByRole("alert").getByText("file_not_found").waitFor();
+  await user.close();
+});
+
+test("a directory is shown as it is, and its files are made, moved, removed and uploaded as trees", async () => {
+  const user = await chromium().user(status(404));
+  const page = await enter(host, user);
+  await create(host, page, "tree", "files");
+  await page.getByText("This directory is empty.").waitFor();
+  host.run("exec", "tree", "--", "sh", "-c", "echo text > /root/live; ln -s live /root/link");
+  const row = (name: string) => page.getByRole("row").filter({ hasText: name });
+  await row("link → live").waitFor();
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "New directory" }).click();
+  await dialog.getByLabel("New path").fill("/root/made/below");
+  await dialog.getByRole("button", { name: "Make" }).click();
+  await page.getByRole("button", { name: "made/" }).waitFor();
+  await page.getByRole("button", { name: "Move live", exact: true }).click();
+  await dialog.getByLabel("New path").fill("/nowhere/moved");
+  await dialog.getByRole("button", { name: "Move", exact: true }).click();
+  await dialog.getByRole("alert").getByText("file_not_found").waitFor();
+  await dialog.getByLabel("New path").fill("/root/made/moved");
+  await dialog.getByRole("button", { name: "Move", exact: true }).click();
+  await row("live").filter({ hasNotText: "link" }).waitFor({ state: "detached" });
+  assert.equal(host.run("exec", "tree", "--", "cat", "/root/made/moved"), "text\n");
+  await look(page, "files-tree");
+  await page.getByRole("button", { name: "Remove made" }).click();
+  await dialog.getByText("All that is in it is removed too.").waitFor();
+  await dialog.getByRole("button", { name: "Remove" }).click();
+  await page.getByRole("button", { name: "made/" }).waitFor({ state: "detached" });
+  const outer = mkdtempSync(join(tmpdir(), "tree"));
+  mkdirSync(join(outer, "top/below"), { recursive: true });
+  writeFileSync(join(outer, "top/a"), "1");
+  writeFileSync(join(outer, "top/below/b"), "22");
+  await page.getByLabel("Upload directory").setInputFiles(join(outer, "top"));
+  await page.getByRole("button", { name: "top/" }).click();
+  await page.getByRole("button", { name: "below/" }).waitFor();
+  assert.equal(host.run("exec", "tree", "--", "sh", "-c", "cd /root/top; cat a below/b"), "122");
+  rmSync(outer, { recursive: true });
+  await user.close();
+});
+
+test("a box is paused and resumed, says when it ends, and has links to its ports", async () => {
+  const user = await chromium().user();
+  const page = await enter(host, user);
+  const id = await create(host, page, "life", "overview");
+  host.run("update", "--ttl", "1h", "--idle", "90m", "--on-expiry", "pause", "life");
+  await page.getByText(/: it is paused$/).waitFor();
+  await page.getByText("1 h 30 min").waitFor();
+  await page.getByRole("button", { name: "Pause life" }).click();
+  await page.getByText("Paused", { exact: true }).first().waitFor();
+  await page.getByRole("button", { name: "Resume life" }).click();
+  await page.getByText("Running", { exact: true }).first().waitFor();
+  host.run("exec", "life", "--", "sh", "-c", "mkdir /www; echo from the box > /www/f; httpd -p 80 -h /www");
+  await page.getByLabel("Port in the box").fill("80");
+  await page.getByRole("button", { name: "Share" }).click();
+  const link = await page.locator(".command code").filter({ hasText: "/v1/shares/" }).innerText();
+  assert.equal(await (await fetch(`${link}f`)).text(), "from the box\n");
+  await look(page, "share");
+  assert.match(host.run("rm", "-f", id), /life|box_/);
   await user.close();
 });

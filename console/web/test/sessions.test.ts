@@ -149,5 +149,8 @@ test("a page that nobody touches lets its session be idle", async () => {
   await page.mouse.wheel(0, 1);
   await touched;
   await polled("1");
+  const watched = page.waitForRequest((request) => request.url().includes("files:watch") && request.headers()["x-background"] === "1");
+  await create(host, page, "watched", "files");
+  await watched;
   await user.close();
 });

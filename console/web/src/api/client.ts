@@ -57,10 +57,12 @@ export interface Options {
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** nobody has asked for it: it does not keep the session from being idle */
+  background?: boolean;
 }
 
 /** ask sends a request to a path of the server and returns its answer. It throws a Failure. */
-export async function ask(path: string, { method = "GET", body, headers = {}, signal }: Options = {}): Promise<Response> {
+export async function ask(path: string, { method = "GET", body, headers = {}, signal, background }: Options = {}): Promise<Response> {
   const init: RequestInit = {
     method,
     headers: { ...headers },
@@ -69,7 +71,7 @@ export async function ask(path: string, { method = "GET", body, headers = {}, si
     cache: "no-store",
     redirect: "error",
   };
-  if (unattended(signal)) Object.assign(init.headers!, { "X-Background": "1" });
+  if (background || unattended(signal)) Object.assign(init.headers!, { "X-Background": "1" });
   if (method !== "GET") Object.assign(init.headers!, { "X-CSRF-Token": session.value?.csrf ?? "" });
   if (body instanceof Blob) init.body = body;
   else if (body !== undefined) {

@@ -7,6 +7,8 @@ export type {
   BoxStatus,
   ExecInfo,
   ExitEvent,
+  FileInfo,
+  FilePage,
   Gap,
   Identity,
   Image,
@@ -16,6 +18,7 @@ export type {
   Port,
   Reason,
   ServerInfo,
+  Share,
   Volume,
 } from "../../../../bindings/node/src/contract.js";
 

@@ -1,6 +1,6 @@
 /** The output of commands, as Server-Sent Events. */
-import { ask, box, boxPath, failureOf, type Failure } from "./client.js";
-import type { ExecInfo, ExitEvent, Gap, Log } from "./documents.js";
+import { ask, boxPath, failureOf, type Failure } from "./client.js";
+import type { ExitEvent, Gap, Log } from "./documents.js";
 
 /** Reader is told of what a command printed, and how it ended. */
 export interface Reader {
@@ -40,26 +40,4 @@ export function read(boxId: string, exec: string, to: Reader): () => void {
     );
   };
   return () => source.close();
-}
-
-/** run runs a command in a box to its end and returns its output. It throws a Failure. */
-export async function run(boxId: string, cmd: string[]): Promise<{ end: ExitEvent; stdout: string; stderr: string }> {
-  const exec = await box<ExecInfo>(boxId, "/exec", { method: "POST", body: { cmd, timeout_ms: 20000 } });
-  const output: Record<string, Uint8Array[]> = { stdout: [], stderr: [] };
-  const text = async (stream: string) => new Blob(output[stream] as BlobPart[]).text();
-  const end = await new Promise<ExitEvent>((resolve, reject) => {
-    const stop = read(boxId, exec.id, {
-      log: (stream, bytes) => output[stream]!.push(bytes),
-      gap: () => {},
-      exit: resolve,
-      lost: (back) => {
-        if (!back) {
-          stop();
-          reject(failureOf("the connection was lost"));
-        }
-      },
-      fail: reject,
-    });
-  });
-  return { end, stdout: await text("stdout"), stderr: await text("stderr") };
 }

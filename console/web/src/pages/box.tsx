@@ -2,8 +2,8 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { box } from "../api/client.js";
-import type { BoxInfo } from "../api/documents.js";
-import { mebibytes, time } from "../format.js";
+import type { BoxInfo, Share } from "../api/documents.js";
+import { mebibytes, span, time } from "../format.js";
 import { usePoll } from "../poll.js";
 import { to } from "../router.js";
 import { visible } from "../safe.js";
@@ -11,7 +11,7 @@ import { useSamples } from "../samples.js";
 import { t } from "../texts.js";
 import { Chart, type Series } from "../ui/chart.js";
 import { lazy } from "../ui/lazy.js";
-import { Copy, Empty, Problem, SafeText, State, Tabs } from "../ui/parts.js";
+import { Command, Copy, Empty, Field, Problem, SafeText, State, Tabs, useAct } from "../ui/parts.js";
 import { Actions, RemoveBox } from "./boxes.js";
 import { Execs } from "./execs.js";
 import { Files } from "./files.js";
@@ -82,6 +82,9 @@ function Tab({ box: b, tab }: { box: BoxInfo; tab: string }): JSX.Element {
   return <Overview box={b} />;
 }
 
+/** why returns the reason of a state, in brackets. */
+const why = (b: BoxInfo): string => (b.state.reason ? ` (${visible(b.state.reason)})` : "");
+
 function Overview({ box: b }: { box: BoxInfo }): JSX.Element {
   const f = t.box.facts;
   const texts = (all: string[]) =>
@@ -108,11 +111,15 @@ function Overview({ box: b }: { box: BoxInfo }): JSX.Element {
     [f.limits, t.box.limits(b.cpus, mebibytes(b.memory_mib), b.disk_size_gb ? `${b.disk_size_gb} GiB` : "")],
     [f.network, b.network],
     [t.box.ports, <Ports box={b} />],
+    [t.box.share.title, <Sharing box={b} />],
     [f.created, time(b.created_at)],
     ...(b.started_at ? [[f.started, time(b.started_at)] as [string, string]] : []),
     ...(b.stopped_at
-      ? [[f.stopped, `${time(b.stopped_at)}${b.state.reason ? ` (${visible(b.state.reason)})` : ""}`] as [string, string]]
+      ? [[f.stopped, `${time(b.stopped_at)}${why(b)}`] as [string, string]]
       : []),
+    ...(b.paused_at ? [[f.paused, `${time(b.paused_at)}${why(b)}`] as [string, string]] : []),
+    ...(b.expires_at ? [[f.expires, t.box.ends(time(b.expires_at), t.box.onExpiry[b.on_expiry] ?? "")] as [string, string]] : []),
+    ...(b.idle_seconds ? [[f.idle, span(b.idle_seconds * 1000)] as [string, string]] : []),
     [f.workdir, <SafeText text={b.working_dir ?? "/"} />],
     [f.user, pairs(b.env ?? {})],
     [f.volumes, texts(b.volumes.map((v) => `${v.host_path} → ${v.guest_path}${v.read_only ? `, ${t.box.readOnly}` : ""}`))],
@@ -158,6 +165,38 @@ function Ports({ box: b }: { box: BoxInfo }): JSX.Element {
         );
       })}
     </ul>
+  );
+}
+
+/** Sharing makes a link to a port for people without a key. */
+function Sharing({ box: b }: { box: BoxInfo }): JSX.Element {
+  const [port, put] = useState(String(b.ports.find((p) => p.protocol === "Tcp")?.guest_port ?? ""));
+  const [link, show] = useState<Share | null>(null);
+  const { busy, failure, run } = useAct();
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void run(async () => show(await box<Share>(b.id, ":share", { method: "POST", body: { port: Number(port) } })));
+  };
+  return (
+    <>
+      <form class="line-form" onSubmit={submit}>
+        <Field label={t.box.share.port} hint={t.box.share.hint} wrong={failure?.of("port")}>
+          {(props) => (
+            <input {...props} type="number" required min={1} max={65535} value={port} onInput={(e) => put(e.currentTarget.value)} />
+          )}
+        </Field>
+        <button type="submit" disabled={busy}>
+          {t.box.share.make}
+        </button>
+      </form>
+      <Problem failure={failure?.of("port") ? null : failure} />
+      {link && (
+        <>
+          <Command text={link.url} />
+          <p class="quiet">{t.box.share.until(time(link.expires_at))}</p>
+        </>
+      )}
+    </>
   );
 }
 

@@ -1,59 +1,48 @@
-/** The files of a box: browse, upload, download. */
+/** The files of a box: browse, upload, download, move and remove. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ask, boxPath, Failure } from "../api/client.js";
-import type { BoxInfo } from "../api/documents.js";
-import { run as runIn } from "../api/events.js";
+import { ask, box, boxPath } from "../api/client.js";
+import type { BoxInfo, FileInfo, FilePage } from "../api/documents.js";
 import { bytes, time } from "../format.js";
 import { visible } from "../safe.js";
 import { t } from "../texts.js";
-import { Empty, Field, MustRun, Problem, useAct } from "../ui/parts.js";
+import { chosen, dropped, type Chosen } from "../tree.js";
+import { Confirm, Dialog, Empty, Field, MustRun, Problem, useAct } from "../ui/parts.js";
+import { useWatch } from "../watch.js";
 
-/** Entry is one name in a directory. */
-interface Entry {
-  name: string;
-  kind: "directory" | "file" | "link" | "other";
-  size: number;
-  changed: number;
-  mode: string;
-}
-
-/** How many entries of a directory are shown. */
+/** How many files of a directory are shown. */
 const most = 2000;
 
-/** Files shows a directory of a box. */
+/** Asked is what a dialog asks for: the path of a new directory, another path of a file, or whether to remove it. */
+type Asked = { what: "mkdir" } | { what: "move" | "remove"; file: FileInfo };
+
+/** Files shows a directory of a box, as it is now. */
 export function Files({ box: b }: { box: BoxInfo }): JSX.Element {
   const [dir, setDir] = useState(b.working_dir ?? "/root");
-  const [entries, set] = useState<Entry[] | null>(null);
+  const [page, set] = useState<FilePage | null>(null);
   const [said, say] = useState("");
   const [over, setOver] = useState(false);
+  const [asked, question] = useState<Asked | null>(null);
   const { failure, run } = useAct();
   const runs = b.status === "running";
-  const look = () => run(async () => set(await list(b.id, dir)));
-  useEffect(() => {
-    if (runs) {
-      set(null);
-      void look();
-    }
-  }, [dir, runs]);
+  const look = (background = false) => run(async () => set(await list(b.id, dir, background)));
+  useEffect(() => set(null), [dir, runs]);
+  useWatch(b.id, dir, runs, () => void look(true));
   if (!runs) return <MustRun />;
-  const upload = (files: FileList | null) =>
+  const upload = (files: Chosen[]) =>
     run(async () => {
-      for (const file of files ?? []) {
-        say(t.files.uploading(visible(file.name)));
-        await ask(boxPath(b.id, `/files?path=${encodeURIComponent(join(dir, file.name))}`), {
-          method: "PUT",
-          body: file,
-          headers: { "Content-Type": "application/octet-stream" },
-        });
-        say(t.files.uploaded(visible(file.name), bytes(file.size)));
+      for (const { path, file } of files) {
+        say(t.files.uploading(visible(path)));
+        const headers = { "Content-Type": "application/octet-stream" };
+        await ask(boxPath(b.id, `/files?path=${encodeURIComponent(join(dir, path))}`), { method: "PUT", body: file, headers });
+        say(t.files.uploaded(visible(path), bytes(file.size)));
       }
-      set(await list(b.id, dir));
+      set(await list(b.id, dir, false));
     });
   const drop = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
-    void upload(event.dataTransfer?.files ?? null);
+    void dropped(event.dataTransfer).then(upload);
   };
   return (
     <div
@@ -65,24 +54,90 @@ export function Files({ box: b }: { box: BoxInfo }): JSX.Element {
       onDragLeave={() => setOver(false)}
       onDrop={drop}
     >
-      <Where dir={dir} go={setDir} upload={(files) => void upload(files)} />
+      <Where dir={dir} go={setDir} upload={(files) => void upload(files)} mkdir={() => question({ what: "mkdir" })} />
       <p role="status" class="quiet">
         {said || t.files.drop}
       </p>
       <Problem failure={failure} again={() => void look()} />
-      {failure?.code === "files" && <Empty title={t.files.failed} todo={t.files.failedTodo} />}
-      {entries?.length === 0 && <Empty title={t.files.empty} todo={t.files.emptyTodo} />}
-      {entries && entries.length > 0 && <Table box={b.id} dir={dir} entries={entries} go={setDir} />}
-      {!entries && !failure && (
+      {page?.files.length === 0 && <Empty title={t.files.empty} todo={t.files.emptyTodo} />}
+      {page && page.files.length > 0 && <Table box={b.id} dir={dir} page={page} go={setDir} ask={question} />}
+      {!page && !failure && (
         <p class="quiet" aria-busy="true">
           {t.common.loading}
         </p>
+      )}
+      {asked && (
+        <Question
+          box={b.id}
+          dir={dir}
+          asked={asked}
+          onClose={() => {
+            question(null);
+            void look();
+          }}
+        />
       )}
     </div>
   );
 }
 
-function Where({ dir, go, upload }: { dir: string; go: (dir: string) => void; upload: (files: FileList | null) => void }): JSX.Element {
+/** Question asks what is still to be known for a change, and makes it. */
+function Question({ box: id, dir, asked, onClose }: { box: string; dir: string; asked: Asked; onClose: () => void }): JSX.Element {
+  const [path, put] = useState(asked.what === "mkdir" ? `${dir.replace(/\/$/, "")}/` : asked.file.path);
+  const { busy, failure, run } = useAct();
+  if (asked.what === "remove") {
+    const file = asked.file;
+    return (
+      <Confirm
+        title={t.files.removeTitle(visible(file.name))}
+        text={file.type === "directory" ? t.files.removeAll : t.files.removeText}
+        button={t.common.remove}
+        act={() => box(id, `/files?path=${encodeURIComponent(file.path)}&recursive=true`, { method: "DELETE" })}
+        onClose={onClose}
+      />
+    );
+  }
+  const body = asked.what === "mkdir" ? { path } : { from: asked.file.path, to: path };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void run(async () => {
+      await box(id, `/files:${asked.what}`, { method: "POST", body });
+      onClose();
+    });
+  };
+  return (
+    <Dialog title={asked.what === "mkdir" ? t.files.mkdir : t.files.moveTitle(visible(asked.file.name))} onClose={onClose}>
+      <form onSubmit={submit}>
+        <Field label={t.files.newPath}>
+          {(props) => (
+            <input {...props} class="code" autocomplete="off" spellcheck={false} value={path} onInput={(e) => put(e.currentTarget.value)} />
+          )}
+        </Field>
+        <Problem failure={failure} />
+        <footer>
+          <button type="button" onClick={onClose}>
+            {t.common.cancel}
+          </button>
+          <button type="submit" class="primary" disabled={busy}>
+            {asked.what === "mkdir" ? t.files.make : t.files.move}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function Where({
+  dir,
+  go,
+  upload,
+  mkdir,
+}: {
+  dir: string;
+  go: (dir: string) => void;
+  upload: (files: Chosen[]) => void;
+  mkdir: () => void;
+}): JSX.Element {
   const [typed, type] = useState(dir);
   useEffect(() => type(dir), [dir]);
   return (
@@ -102,116 +157,126 @@ function Where({ dir, go, upload }: { dir: string; go: (dir: string) => void; up
         )}
       </Field>
       <button type="submit">{t.files.go}</button>
-      <label class="button primary">
-        {t.files.upload}
-        <input
-          type="file"
-          multiple
-          class="unseen"
-          onChange={(e) => {
-            upload(e.currentTarget.files);
-            e.currentTarget.value = "";
-          }}
-        />
-      </label>
+      <button type="button" onClick={mkdir}>
+        {t.files.mkdir}
+      </button>
+      <Choose label={t.files.uploadTree} directory upload={upload} />
+      <Choose label={t.files.upload} upload={upload} />
     </form>
   );
 }
 
-function Table({ box: id, dir, entries, go }: { box: string; dir: string; entries: Entry[]; go: (dir: string) => void }): JSX.Element {
-  const c = t.files.columns;
-  const href = (e: Entry) =>
-    boxPath(id, `/files?path=${encodeURIComponent(join(dir, e.name))}${e.kind === "directory" ? "&archive=tar" : ""}`);
-  const name = (e: Entry) => (
-    <bdi>
-      {visible(e.name)}
-      {e.kind === "directory" ? "/" : ""}
-    </bdi>
+/** Choose is a button with which files are chosen, or a directory with all that is in it. */
+function Choose({ label, directory, upload }: { label: string; directory?: boolean; upload: (files: Chosen[]) => void }): JSX.Element {
+  return (
+    <label class={directory ? "button" : "button primary"}>
+      {label}
+      <input
+        type="file"
+        multiple
+        class="unseen"
+        {...(directory ? { webkitdirectory: true } : {})}
+        onChange={(e) => {
+          upload(chosen(e.currentTarget.files));
+          e.currentTarget.value = "";
+        }}
+      />
+    </label>
   );
+}
+
+function Table({
+  box: id,
+  dir,
+  page,
+  go,
+  ask: question,
+}: {
+  box: string;
+  dir: string;
+  page: FilePage;
+  go: (dir: string) => void;
+  ask: (asked: Asked) => void;
+}): JSX.Element {
+  const c = t.files.columns;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={t.files.title}>
       <table>
         <thead>
           <tr>
-            {[c.name, c.size, c.changed, c.mode].map((text) => (
+            {[c.name, c.size, c.changed, c.mode, c.owner, c.actions].map((text) => (
               <th key={text} scope="col">
                 {text}
               </th>
             ))}
-            <th scope="col">{t.files.download}</th>
           </tr>
         </thead>
         <tbody>
-          {entries.slice(0, most).map((e) => (
-            <tr key={e.name}>
+          {page.files.slice(0, most).map((f) => (
+            <tr key={f.path_base64 ?? f.path}>
               <td>
-                {e.kind === "directory" ? (
-                  <button type="button" class="link code" onClick={() => go(join(dir, e.name))}>
-                    {name(e)}
+                {f.type === "directory" ? (
+                  <button type="button" class="link code" onClick={() => go(join(dir, f.name))}>
+                    <bdi>{visible(f.name)}/</bdi>
                   </button>
                 ) : (
-                  <span class="code">{name(e)}</span>
+                  <span class="code">
+                    <bdi>{visible(f.target === null ? f.name : `${f.name} → ${f.target}`)}</bdi>
+                  </span>
                 )}
               </td>
-              <td>{e.kind === "file" ? bytes(e.size) : ""}</td>
-              <td>{time(new Date(e.changed * 1000).toISOString())}</td>
-              <td class="code">{e.mode}</td>
+              <td>{f.type === "file" ? bytes(f.size) : ""}</td>
+              <td>{time(f.modified_at)}</td>
+              <td class="code">{f.mode}</td>
               <td>
-                {e.kind !== "other" && (
-                  <a
-                    href={href(e)}
-                    download={e.kind === "directory" ? `${e.name}.tar` : e.name}
-                    aria-label={t.files.downloadOf(visible(e.name))}
-                  >
-                    {t.files.download}
-                  </a>
-                )}
+                <bdi>{visible(f.owner ?? String(f.uid))}</bdi>
               </td>
+              <td>{f.path_base64 === undefined && <Acts box={id} file={f} ask={question} />}</td>
             </tr>
           ))}
         </tbody>
       </table>
-      {entries.length > most && <p class="quiet">{t.files.cut(most)}</p>}
+      {(page.files.length > most || page.next_page_token !== null) && <p class="quiet">{t.files.cut(most)}</p>}
     </div>
   );
 }
 
-/** list lists a directory: programs of the box do it, for the server has no route that does. A name has no slash, so that "/\n" ends each entry. */
-async function list(id: string, dir: string): Promise<Entry[]> {
-  const { end, stdout, stderr } = await runIn(id, [
-    "find",
-    `${dir.replace(/\/$/, "")}/`,
-    "-mindepth",
-    "1",
-    "-maxdepth",
-    "1",
-    "-exec",
-    "stat",
-    "-c",
-    "%f %s %Y %n/",
-    "{}",
-    "+",
-  ]);
-  if (end.exit_code !== 0 && !stdout) throw new Failure(0, "files", stderr || end.reason || end.status);
-  return stdout
-    .split("/\n")
-    .filter(Boolean)
-    .map(entry)
-    .sort((a, b) => Number(b.kind === "directory") - Number(a.kind === "directory") || a.name.localeCompare(b.name));
+/** Acts is what can be done with a file. One whose path is not UTF-8 can't be named. */
+function Acts({ box: id, file: f, ask: question }: { box: string; file: FileInfo; ask: (asked: Asked) => void }): JSX.Element {
+  const [name, tree] = [visible(f.name), f.type === "directory"];
+  return (
+    <span class="actions">
+      {["directory", "file", "symlink"].includes(f.type) && (
+        <a
+          class="button small"
+          href={boxPath(id, `/files?path=${encodeURIComponent(f.path)}${tree ? "&archive=tar" : ""}`)}
+          download={tree ? `${f.name}.tar` : f.name}
+          aria-label={t.boxes.of(t.files.download, name)}
+        >
+          {t.files.download}
+        </a>
+      )}
+      <button type="button" class="small" aria-label={t.boxes.of(t.files.move, name)} onClick={() => question({ what: "move", file: f })}>
+        {t.files.move}
+      </button>
+      <button
+        type="button"
+        class="small danger"
+        aria-label={t.boxes.of(t.common.remove, name)}
+        onClick={() => question({ what: "remove", file: f })}
+      >
+        {t.common.remove}
+      </button>
+    </span>
+  );
 }
 
-const kinds: Record<number, Entry["kind"]> = { 0x4000: "directory", 0x8000: "file", 0xa000: "link" };
-
-function entry(line: string): Entry {
-  const [mode = "0", size = "0", changed = "0"] = line.split(" ", 3);
-  const bits = parseInt(mode, 16);
-  return {
-    name: line.slice(line.lastIndexOf("/") + 1),
-    kind: kinds[bits & 0xf000] ?? "other",
-    size: Number(size),
-    changed: Number(changed),
-    mode: (bits & 0o7777).toString(8).padStart(4, "0"),
-  };
+/** list lists a directory, directories first. */
+async function list(id: string, dir: string, background: boolean): Promise<FilePage> {
+  const page = await box<FilePage>(id, `/files:list?path=${encodeURIComponent(dir)}&page_size=10000`, { background });
+  const rank = (f: FileInfo) => Number(f.type !== "directory");
+  page.files.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
+  return page;
 }
 
 /** join puts a name behind a directory, and takes "." and ".." for what they mean. */
