@@ -272,6 +272,36 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// A run that is left in any moment, before its code begins too, does no harm to the next one.
+// Node.js may lose what was defined: it dies of a signal that comes in a bad moment.
+func TestLeaveAtAnyTime(t *testing.T) {
+	t.Parallel()
+	for _, o := range []options.Code{
+		{Language: api.Python, Code: "while True: pass"},
+		{Language: api.Bash, Code: "while :; do :; done"},
+		{Language: api.JavaScript, Code: "while (true);"},
+	} {
+		t.Run(string(o.Language), func(t *testing.T) {
+			t.Parallel()
+			box, c := newBox(t), code.New()
+			run(t, c, box, options.Code{Language: o.Language, Code: "x=1"})
+			for i := range 60 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*50*time.Microsecond)
+				if r, err := c.Run(ctx, box, o); err == nil {
+					_ = r.Close()
+				}
+				cancel()
+				if got := run(t, c, box, options.Code{Language: o.Language}); got.end.Status != api.CodeSucceeded || got.end.Restarted {
+					t.Errorf("after a run that was left at %d: %+v", i, got)
+				}
+			}
+			if got := run(t, c, box, options.Code{Language: o.Language, Code: "x"}); o.Language == api.Python && got.end.Status != api.CodeSucceeded {
+				t.Errorf("what was defined is lost: %+v", got.err)
+			}
+		})
+	}
+}
+
 // Runs in one context wait for each other, and those in two don't.
 func TestTurns(t *testing.T) {
 	t.Parallel()

@@ -100,6 +100,9 @@ func (r *runner) begin(ctx context.Context, o options.Code) (err error) {
 	}
 	late.Stop()
 	r.began = time.Now()
+	if r.why() != "" {
+		r.again() // kernels take no notice of what comes before the code begins
+	}
 	if o.Timeout > 0 {
 		r.after(o.Timeout, func() { r.stop(api.CodeTimedOut) })
 	}
@@ -278,6 +281,9 @@ func (o output) mark() {
 
 // answered notes an answer of the kernel.
 func (r *runner) answered(f frame, o output) error {
+	if f.Kind == frameBegin && f.Count == r.count && !o.s.ended {
+		return nil // the kernel was interrupted when it had told it
+	}
 	if (f.Kind == frameBegin) == o.s.ran || o.s.ended {
 		return errProtocol("an answer of the kind %s at the wrong time", f.Kind)
 	}
@@ -361,11 +367,11 @@ func ending(s api.ExitStatus) string {
 }
 
 // restart ends what is left of the context's processes and starts it anew. It does not
-// where the context or the box was ended by request, nor where the kernel has ended before
-// it began to run anything: it would end in the same way again. It reports whether it did.
+// where the context or the box was ended by request, nor where the process has ended before
+// it ran anything at all: it would end in the same way again. It reports whether it did.
 func (r *runner) restart() bool {
 	_ = r.kernel.HangUp(context.Background(), 0)
-	if r.count == 0 || r.exit.Status == api.ExecCanceled || r.exit.Reason == api.ReasonBoxStopped || r.exit.Status == api.ExecLost {
+	if r.kernel.fresh && r.count == 0 || r.exit.Status == api.ExecCanceled || r.exit.Reason == api.ReasonBoxStopped || r.exit.Status == api.ExecLost {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)

@@ -14,21 +14,34 @@ import (
 // leave interrupts the code because nobody wants its result. It may be called at any time.
 func (r *runner) leave() { r.stop(api.CodeInterrupted) }
 
-// stop interrupts the code, and kills it if it does not end.
+// stop interrupts the code, once more if it does not end, and then kills it. A run does not
+// end while it is being interrupted, lest the signal comes to the next one.
 func (r *runner) stop(why api.CodeStatus) {
 	r.mu.Lock()
-	stopped := r.over || r.stopping != ""
-	if !stopped {
-		r.stopping = why
-	}
-	r.mu.Unlock()
-	if stopped {
+	defer r.mu.Unlock()
+	if r.over || r.stopping != "" {
 		return
 	}
-	r.after(grace, r.kill) // first, so that it ends even where it can't be interrupted
+	r.stopping = why
+	// First, so that it ends even where it can't be interrupted.
+	r.timers = append(r.timers, time.AfterFunc(grace, r.kill), time.AfterFunc(grace/2, r.again))
+	r.interrupt()
+}
+
+// again interrupts the code once more: languages lose a signal that comes in a bad moment.
+func (r *runner) again() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		r.interrupt()
+	}
+}
+
+// interrupt sends SIGINT to the kernel and its children. mu is locked.
+func (r *runner) interrupt() {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	_, _ = r.box.Interrupt(ctx, r.kernel.ID())
+	_, _ = r.box.Interrupt(ctx, r.kernel.ID()) // if it has ended, its reader is told
 }
 
 // kill ends all processes of the context.

@@ -188,7 +188,7 @@ function evaluate(code, name) {
     const expression = `${code}\n//# sourceURL=${name}`;
     try {
       guarded(() => {
-        begin(code);
+        begin();
         session.post("Runtime.evaluate", { expression, replMode: true, awaitPromise: true, userGesture: true }, (failed, answer) => {
           if (failed) return reject(new Error(failed.message));
           const thrown = answer.exceptionDetails;
@@ -227,13 +227,13 @@ function take(described) {
   return value;
 }
 
-// begin tells the host that a run begins, once. One without code is not counted.
-function begin(code) {
+// begin tells the host that a run begins. SIGINT may end it anywhere: then it is told once
+// more, which the host takes as if it were told once.
+function begin() {
   if (begun) return;
-  begun = true;
-  mark();
   send({ kind: "begin", count: count + 1 });
-  if (code !== "") count++;
+  mark();
+  begun = true;
 }
 
 // run runs the code of a request and answers it.
@@ -243,14 +243,14 @@ async function run(env, code) {
   let status = "succeeded";
   begun = false;
   try {
-    if (code === "") begin(code);
+    if (code === "") begin();
     else {
       const { value } = await evaluate(code, `code-${count + 1}`);
       interrupted = null;
       if (value !== undefined) send({ kind: "result", result: { ...(await resultOf(value)), is_main: true } });
     }
   } catch (error) {
-    begin(code); // Node.js may end it at once for a SIGINT that came before
+    begin(); // Node.js may end it at once for a SIGINT that came before
     const cause = (await endedChild(error)) ? new Interrupted() : error;
     status = isInterrupt(cause) ? "interrupted" : "failed";
     send({ kind: "error", error: explain(cause) });
@@ -260,6 +260,7 @@ async function run(env, code) {
     if (value === undefined) delete process.env[name];
     else process.env[name] = value;
   }
+  if (code !== "") count++; // one without code is not counted
   mark();
   send({ kind: "end", status });
   nonce = "";
