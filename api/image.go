@@ -7,8 +7,8 @@ type Image struct {
 	Name         string    `json:"name"`             // includes the tag
 	ID           string    `json:"id"`               // sha256:..., the digest of its config
 	Digest       string    `json:"digest,omitempty"` // the digest by which its registry knows it
-	Layers       []string  `json:"layers"`
-	Size         int64     `json:"size"` // bytes of its layers as plain tars
+	Layers       []string  `json:"layers"`           // lowest first: digests of plain tars, or keys of snapshots
+	Size         int64     `json:"size"`             // bytes of its layers as plain tars
 	Architecture string    `json:"architecture,omitempty"`
 	Env          []string  `json:"env,omitempty"`
 	WorkingDir   string    `json:"working_dir,omitempty"`
@@ -16,6 +16,50 @@ type Image struct {
 	Entrypoint   []string  `json:"entrypoint,omitempty"` // begins the command that the image has of its own
 	Cmd          []string  `json:"cmd,omitempty"`        // the rest of that command
 	CreatedAt    time.Time `json:"created_at"`           // when the image was made, or imported if it does not say
+	Parent       string    `json:"parent,omitempty"`     // of a snapshot: the id of the image below it
+	Box          string    `json:"box,omitempty"`        // of a snapshot: the id of the box that it was taken of
+}
+
+// Snapshot is a snapshot of a box that was just taken.
+type Snapshot struct {
+	Image
+	PausedMS float64 `json:"paused_ms"` // for how long the box stood still; 0 for one that did not run
+}
+
+// SnapshotNode is a snapshot in the tree of all of them.
+type SnapshotNode struct {
+	Image
+	AddedBytes int64    `json:"added_bytes"` // what its own layer occupies on the disk
+	Boxes      []string `json:"boxes"`       // the names, or else the ids, of the boxes that stand on it
+}
+
+// What a [Change] says of a file.
+const (
+	DiffAdded   = "added"
+	DiffChanged = "changed" // its content, its mode, its owner, or what is in the directory
+	DiffRemoved = "removed"
+)
+
+// Change is a difference between two states of a box's disk.
+type Change struct {
+	Path string `json:"path"` // absolute
+	Kind string `json:"kind"` // added, changed or removed
+}
+
+// Changes is a page of changes, in the order of the paths.
+type Changes struct {
+	Changes       []Change `json:"changes"`
+	NextPageToken *string  `json:"next_page_token"` // nil on the last page
+}
+
+// Snapshots are snapshots, each behind the one that it stands on.
+type Snapshots struct {
+	Snapshots []SnapshotNode `json:"snapshots"`
+}
+
+// Clones are the boxes that a clone has made.
+type Clones struct {
+	Boxes []Box `json:"boxes"`
 }
 
 // ImageStage is a step in the pull, import, export or push of a layer.

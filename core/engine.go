@@ -53,6 +53,19 @@ type Boxes interface {
 	// Remove removes a box. It removes a running or a paused box only with force. Errors:
 	// BoxNotFound, InvalidState.
 	Remove(ctx context.Context, id string, force bool) error
+	// Snapshot makes the layer with a key, 64 hexadecimal digits, of the disk of a
+	// box; see [Box.Snapshot]. Nobody but the box stands on the layer until an image
+	// names it. Errors: BoxNotFound, InvalidState, Unsupported, ResourceExhausted,
+	// Timeout, Storage.
+	Snapshot(ctx context.Context, id, layer string) (Taken, error)
+	// Rollback gives a box layers that begin with those of its image, and an empty
+	// disk on top of them; see [Box.Rollback]. Errors: BoxNotFound, InvalidArgument
+	// (other layers), Image (a layer is missing), and those of Start.
+	Rollback(ctx context.Context, id string, layers []string) (Record, error)
+	// Diff returns what has changed on the disk of a box, and whether there is more
+	// than was asked for; see [Box.Diff]. Errors: BoxNotFound, InvalidArgument (the
+	// box does not stand on the layers), Storage.
+	Diff(ctx context.Context, id string, d DiffRequest) (changes []api.Change, more bool, err error)
 	// List returns all boxes, newest first. The slice may be shared with other
 	// callers, so it must not be changed.
 	List(ctx context.Context) ([]Record, error)
@@ -219,6 +232,17 @@ type Images interface {
 	// Entrypoint with its Cmd behind it, or nil. It pulls the image as Resolve
 	// does. Errors: those of Resolve.
 	Command(ctx context.Context, ref string) ([]string, error)
+	// Snapshot adds an image. It calls take with the key that the image's topmost
+	// layer is to have, and take makes that layer and returns the image. Errors:
+	// InvalidArgument (the name), AlreadyExists, Storage, those of take, and the
+	// reason for which ctx ended.
+	Snapshot(ctx context.Context, s SnapshotRequest, take func(layer string) (Image, error)) (api.Image, error)
+	// Snapshots returns all images that are snapshots. Errors: Storage.
+	Snapshots(ctx context.Context) ([]api.SnapshotNode, error)
+	// Stack returns an image of the store, and the directories of its layers, lowest
+	// first. Errors: ImageNotFound, InvalidArgument, Image (a layer is missing),
+	// Storage.
+	Stack(ref string) (api.Image, []string, error)
 }
 
 // Image is an unpacked image.

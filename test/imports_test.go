@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"core/hostpath":    {},
 	"core/ids":         {},
 	"core/image":       {"api", "core", "core/fault", "core/filelock", "core/image/layer", "core/options", "core/store"},
-	"core/image/layer": {"core/hostpath", "core/fault"},
+	"core/image/layer": {"api", "core/hostpath", "core/fault"},
 	"core/local":       {"core/..."},
 	"core/options":     {"api", "core/document", "core/fault", "core/ids"},
 	"core/seccomp":     {},
@@ -77,7 +77,7 @@ var allowed = map[string][]string{
 
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.
-	"core/engine":              {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/feed", "core/filelock", "core/ids", "core/options", "core/programs", "core/sockets", "core/store"},
+	"core/engine":              {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/feed", "core/filelock", "core/ids", "core/image/layer", "core/options", "core/programs", "core/sockets", "core/store"},
 	"core/engine/account":      {},
 	"core/engine/guest":        {"api", "core/engine/account", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/seccomp"},
 	"core/engine/process":      {},

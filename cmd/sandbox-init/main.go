@@ -1,4 +1,4 @@
-// Command sandbox-init is process 1 of every box; and it unpacks layers, as a
+// Command sandbox-init is process 1 of every box; and it makes layers, as a
 // program without cgo can give up a right in all of its threads. The shim
 // starts it; it is of no use to start by hand.
 package main
@@ -12,8 +12,8 @@ import (
 )
 
 func main() {
-	// The same program, started anew, moves files with a box's rights and
-	// unpacks layers for the shim.
+	// The same program, started anew, moves files with a box's rights, and
+	// unpacks and copies layers for the shim.
 	if len(os.Args) == 2 {
 		switch os.Args[1] {
 		case transfer.Argument:
@@ -21,6 +21,8 @@ func main() {
 			return
 		case "unpack":
 			os.Exit(layer.Child())
+		case "copy":
+			os.Exit(layer.CopyChild())
 		}
 	}
 	if err := guest.Main(); err != nil {

@@ -237,7 +237,12 @@ func (c *Client) Images() ([]core.ImageUse, error) {
 	}
 	var all []core.ImageUse
 	for _, b := range boxes {
-		all = append(all, core.ImageUse{Box: cmp.Or(b.Options.Name, b.ID), Image: b.Image})
+		img := b.Image
+		img.Layers = b.Layers()
+		if b.Returning != nil {
+			img.Layers = append(img.Layers, *b.Returning...)
+		}
+		all = append(all, core.ImageUse{Box: cmp.Or(b.Options.Name, b.ID), Image: img})
 	}
 	return all, nil
 }

@@ -100,10 +100,11 @@ func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) 
 }
 
 type suite struct {
-	newEngine func(t *testing.T) core.Engine
-	engine    core.Engine
-	runtime   *core.Runtime
-	rootfs    string
+	core.Images // its methods that no test of the suite needs
+	newEngine   func(t *testing.T) core.Engine
+	engine      core.Engine
+	runtime     *core.Runtime
+	rootfs      string
 }
 
 // fresh returns a suite with a new engine, which has no boxes.

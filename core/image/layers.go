@@ -25,7 +25,8 @@ const gone = layer.Temporary + "gone-" // collected layers that are to be delete
 
 // layerInfo is the record of a layer.
 type layerInfo struct {
-	Size int64 `json:"size"` // of the plain tar
+	Size     int64 `json:"size"`               // of the plain tar; of a snapshot's layer, what it occupies, 0 if that is not known
+	Snapshot bool  `json:"snapshot,omitempty"` // it was made of the disk of a box, and its key is no digest
 	// Packed is what the layer was when it last left the store.
 	Packed map[api.Compression]packedLayer `json:"packed,omitempty"`
 }

@@ -1,7 +1,8 @@
 // Package image keeps the images of a home, unpacked and ready to be mounted:
 //
 //	images/KEY.json    what is known of an image; KEY is derived from its name
-//	layers/HEX/        the files of a layer; HEX is the sha256 of its plain tar
+//	layers/HEX/        the files of a layer; HEX is the sha256 of its plain tar, or
+//	                   a random key if the layer was made of the disk of a box
 //	layers/HEX.json    the size of the layer
 //	layers/tmp-*       a layer that is being made, or was when its maker died
 //	blobs/partial-HEX  a compressed layer that was downloaded only in part

@@ -113,13 +113,13 @@ func (d *boxDocument) box() Box {
 func (d *boxMembers) fill(b *Box) {
 	b.CPUs = or(d.CPUs, b.CPUs)
 	b.MemoryMiB = or(d.MemoryMiB, b.MemoryMiB)
-	b.DiskSizeGB = or(d.DiskSizeGB, 0)
-	b.WorkingDir = or(d.WorkingDir, "")
-	b.Env = or(d.Env, nil)
+	b.DiskSizeGB = or(d.DiskSizeGB, b.DiskSizeGB)
+	b.WorkingDir = or(d.WorkingDir, b.WorkingDir)
+	b.Env = or(d.Env, b.Env)
 	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
-	b.AutoStart = or(d.AutoStart, false)
-	b.TTLSeconds, b.IdleSeconds, b.OnExpiry = or(d.TTLSeconds, 0), or(d.IdleSeconds, 0), or(d.OnExpiry, "")
+	b.AutoStart = or(d.AutoStart, b.AutoStart)
+	b.TTLSeconds, b.IdleSeconds, b.OnExpiry = or(d.TTLSeconds, b.TTLSeconds), or(d.IdleSeconds, b.IdleSeconds), or(d.OnExpiry, b.OnExpiry)
 	for _, v := range or(d.Volumes, nil) {
 		b.Volumes = append(b.Volumes, Volume{HostPath: or(v.HostPath, ""), GuestPath: or(v.GuestPath, ""), ReadOnly: or(v.ReadOnly, false)})
 	}

@@ -6,6 +6,7 @@ package record
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"sandbox/api"
@@ -19,11 +20,17 @@ import (
 // Box is the record of one box.
 type Box struct {
 	core.Record
-	Image   core.Image       `json:"image"`
-	UIDBase int              `json:"uid_base"`       // the first of the box's 65,536 ids on the host
-	Init    process.Identity `json:"init"`           // the box's init, while it runs
-	Link    string           `json:"link,omitempty"` // the host's end of the box's network link, while it runs
-	Owner   process.Identity `json:"owner"`          // the process with which the box ends; zero for none
+	Image core.Image `json:"image"`
+	// Taken are the directories of the layers that were made of the box's disk while it
+	// was stopped, lowest first. They lie between its image and its writable layer.
+	Taken   []string `json:"taken,omitempty"`
+	UIDBase int      `json:"uid_base"` // the first of the box's 65,536 ids on the host
+	// Returning are the directories that Taken will hold when a rollback of the box is
+	// done; nil for no rollback.
+	Returning *[]string        `json:"returning,omitempty"`
+	Init      process.Identity `json:"init"`           // the box's init, while it runs
+	Link      string           `json:"link,omitempty"` // the host's end of the box's network link, while it runs
+	Owner     process.Identity `json:"owner"`          // the process with which the box ends; zero for none
 	// Spare is the spare that the box was made of, while it runs; "" for none.
 	Spare string `json:"spare,omitempty"`
 	// Stopping says that a stop was requested. From then on, whatever ends init,
@@ -54,6 +61,9 @@ func OfDamaged(d store.Damaged) Box {
 // Slot returns the name that the box's cgroups and libcontainer's state of it have
 // while it runs: that of the spare it was made of, or else its id.
 func (b Box) Slot() string { return cmp.Or(b.Spare, b.ID) }
+
+// Layers returns the directories of the layers below the writable one, lowest first.
+func (b Box) Layers() []string { return slices.Concat(b.Image.Layers, b.Taken) }
 
 // Dir returns the directory of a box's files.
 func Dir(home, id string) string { return filepath.Join(home, "boxes", id) }
@@ -163,9 +173,10 @@ func (b *Box) PausedByIdleness() {
 	b.Reason, b.UpdatedAt = b.why(), time.Now().UTC()
 }
 
-// Passes reports whether nothing is kept of the box once it has ended.
+// Passes reports whether nothing is kept of the box once it has ended. A rollback ends it
+// only to start it again.
 func (b Box) Passes() bool {
-	return b.Options.AutoRemove || b.Expired && b.Options.OnExpiry == options.ExpiryRemove
+	return b.Returning == nil && (b.Options.AutoRemove || b.Expired && b.Options.OnExpiry == options.ExpiryRemove)
 }
 
 // Update changes options of the box. A time that was changed begins now.

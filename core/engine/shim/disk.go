@@ -8,10 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/core/engine/record"
 	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 )
 
 // mountDisk mounts the disk of a box whose writable layer has a size limit. The
@@ -20,12 +23,22 @@ import (
 // in use, so the kernel frees the device with the mount: however the box ends,
 // nothing is left to be detached.
 func (t *tree) mountDisk(dir string, sizeGB int) error {
-	image, made, err := openDisk(filepath.Join(dir, "disk"), sizeGB)
+	image, made, err := openDisk(filepath.Join(dir, layer.DiskFile), sizeGB)
 	if err != nil {
 		return err
 	}
 	defer image.Close()
-	device, err := loopDevice(image, made)
+	if err := mountDisk(image, made, t.root, 0); err != nil {
+		return err
+	}
+	t.mounts++
+	return nil
+}
+
+// mountDisk mounts the ext4 file system in a file, which may be mounted already. isNew says
+// that it is not. flags are added to the flags of the mount.
+func mountDisk(image *os.File, isNew bool, place string, flags uintptr) error {
+	device, err := loopDevice(image, isNew)
 	if err != nil {
 		return err
 	}
@@ -33,14 +46,124 @@ func (t *tree) mountDisk(dir string, sizeGB int) error {
 	// Without noinit_itable the kernel would write zeros into the empty inode
 	// tables, which read as zeros already, and so fill the host's disk.
 	const options = "discard,noinit_itable,errors=remount-ro"
-	if err := unix.Mount(device.Name(), t.root, "ext4", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOATIME, options); err != nil {
-		if errors.Is(err, unix.ENODEV) {
-			return fault.New(fault.Unsupported, "disk_size_gb: this kernel has no ext4: leave it out")
-		}
+	err = unix.Mount(device.Name(), place, "ext4", unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOATIME|flags, options)
+	if errors.Is(err, unix.ENODEV) {
+		return fault.New(fault.Unsupported, "disk_size_gb: this kernel has no ext4: leave it out")
+	}
+	if err != nil {
 		return fmt.Errorf("mount the box's disk: %w", err)
+	}
+	return nil
+}
+
+// layerDisks lets one mount at a time attach the disk of a layer, so that all boxes on it
+// share a loop device and a file system.
+var layerDisks sync.Mutex
+
+// mountLayerDisk mounts the disk that a layer is on the box's root, read-only.
+func (t *tree) mountLayerDisk(dir string) error {
+	if err := mountReadOnly(filepath.Join(dir, layer.DiskFile), t.root); err != nil {
+		return err
 	}
 	t.mounts++
 	return nil
+}
+
+// mountReadOnly mounts a disk, which may be mounted already, in the place root.
+func mountReadOnly(path, root string) error {
+	layerDisks.Lock()
+	defer layerDisks.Unlock()
+	return mountShared(path, root, unix.MS_RDONLY)
+}
+
+// mountShared mounts a disk beside other mounts of it, or alone. The file is opened for
+// writing also for a read-only mount, for which the kernel may have to repeat what is in
+// the disk's journal.
+func mountShared(path, place string, flags uintptr) error {
+	image, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fault.Disk(err, "open a disk")
+	}
+	defer image.Close()
+	return fault.Disk(mountDisk(image, false, place, flags), "mount a disk")
+}
+
+// withDisk mounts the disk of a box, which may be in use, calls do with its root
+// directory, and unmounts it.
+func (k *keeper) withDisk(id string, do func(root *os.File) error) error {
+	place := filepath.Join(stage, "disk-"+id)
+	if err := os.MkdirAll(place, 0o700); err != nil {
+		return err
+	}
+	defer os.Remove(place)
+	if err := mountShared(filepath.Join(record.Dir(k.home, id), layer.DiskFile), place, 0); err != nil {
+		return err
+	}
+	defer func() { _ = unix.Unmount(place, unix.MNT_DETACH) }()
+	root, err := os.Open(place)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return do(root)
+}
+
+// These have a mounted file system write all that it has to its device and stand still, and
+// go on. The numbers are FIFREEZE and FITHAW of linux/fs.h.
+const (
+	freezeDisk = 0xc0045877
+	thawDisk   = 0xc0045878
+)
+
+// copyDiskFile copies the disk of a box, whose processes stand still, to the directory to.
+// The disk's file system stands still meanwhile, with nothing left in its journal.
+func (k *keeper) copyDiskFile(id, to string) error {
+	if err := layer.MarkDisk(to); err != nil {
+		return err
+	}
+	return k.withDisk(id, func(root *os.File) error {
+		if err := unix.IoctlSetInt(int(root.Fd()), freezeDisk, 0); err != nil {
+			return fault.Disk(err, "have the disk of box %s stand still", id)
+		}
+		err := copyImage(filepath.Join(record.Dir(k.home, id), layer.DiskFile), filepath.Join(to, layer.DiskFile))
+		if thawed := unix.IoctlSetInt(int(root.Fd()), thawDisk, 0); err == nil {
+			err = fault.Disk(thawed, "let the disk of box %s go on", id)
+		}
+		return err
+	})
+}
+
+// releaseDisk lets the file system of a box's disk go on, which a shim that was killed has left
+// standing still.
+func (k *keeper) releaseDisk(id string) error {
+	if !exists(filepath.Join(record.Dir(k.home, id), layer.DiskFile)) {
+		return nil
+	}
+	return k.withDisk(id, func(root *os.File) error {
+		err := unix.IoctlSetInt(int(root.Fd()), thawDisk, 0)
+		if errors.Is(err, unix.EINVAL) { // it does not stand still
+			return nil
+		}
+		return err
+	})
+}
+
+func copyImage(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return fault.Disk(err, "open a disk")
+	}
+	defer source.Close()
+	st, err := source.Stat()
+	if err != nil {
+		return fault.Disk(err, "open a disk")
+	}
+	copied, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fault.Disk(err, "make a disk")
+	}
+	defer copied.Close()
+	return layer.CopyContent(source, copied, st.Size())
 }
 
 // openDisk opens a box's disk, and makes one if the box has none. made says

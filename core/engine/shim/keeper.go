@@ -244,6 +244,9 @@ func (k *keeper) start(id string) (core.Record, error) {
 	case len(rec.Image.Layers) == 0:
 		return core.Record{}, fault.New(fault.InvalidState, "the image of box %s is unknown, since the box's record was damaged: remove the box", id)
 	}
+	if err := errors.Join(k.settleRollback(b), k.settleTaken(b.record())); err != nil {
+		return core.Record{}, err
+	}
 	if err := k.bringUp(b); err != nil {
 		k.startFailed(b, err)
 		return core.Record{}, err

@@ -113,12 +113,8 @@ func (l launcher) prepare(b record.Box, tree *tree, net *network.Box, tell func(
 // mount makes the box's root file system, with everything that is mounted in it
 // from outside the box: /dev and the volumes.
 func (l launcher) mount(t *tree, b record.Box) error {
-	all := []idRange{{0, b.UIDBase, idsPerBox}}
-	ids, err := userNamespace(all, all)
-	if err != nil {
-		return fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")
-	}
-	defer ids.Close()
+	ids := newIDMaps(b.UIDBase)
+	defer ids.close()
 	if err := l.mountRoot(t, b, ids); err != nil {
 		return err
 	}
@@ -128,10 +124,10 @@ func (l launcher) mount(t *tree, b record.Box) error {
 	return mountVolumes(l.home, t.root, b.Options.Volumes, b.UIDBase)
 }
 
-// mountRoot makes the box's root file system, with nothing mounted in it. ids is a
-// user namespace that has the box's range.
-func (l launcher) mountRoot(t *tree, b record.Box, ids *os.File) error {
-	layers := b.Image.Layers
+// mountRoot makes the box's root file system, with nothing mounted in it.
+func (l launcher) mountRoot(t *tree, b record.Box, ids *idMaps) error {
+	layers := b.Layers()
+	ids.host = b.Options.RootfsPath != ""
 	if b.Options.RootfsWithin != "" { // opened again: its symbolic links may lead elsewhere by now
 		root, err := openRootfs(b.Options)
 		if err != nil {
@@ -140,7 +136,7 @@ func (l launcher) mountRoot(t *tree, b record.Box, ids *os.File) error {
 		defer root.Close()
 		layers = []string{fdPath(root)}
 	}
-	if err := t.mount(record.Dir(l.home, b.ID), layers, ids, b.UIDBase, b.Options.DiskSizeGB, b.Options.AutoRemove); err != nil {
+	if err := t.mount(record.Dir(l.home, b.ID), layers, ids, b.Options.DiskSizeGB, b.Options.AutoRemove); err != nil {
 		return fault.Disk(err, "make the box's root file system")
 	}
 	return checkMountPoints(t.root)

@@ -11,7 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 )
+
+// upperDir is the name of the writable directory of a box, in the box's directory or on
+// its disk.
+const upperDir = "upper"
 
 // stage is the directory where the shim mounts boxes' root file systems, in its
 // own mount namespace, for libcontainer to take over. It can't lie in the home:
@@ -43,8 +48,8 @@ func stagedTree(id string) tree { return tree{root: filepath.Join(stage, id)} }
 // but owned by ids of the box's range on disk, because the kernel mounts an
 // overlay with an id-mapped one read-only without an error. diskGB is the size
 // of the writable layer, 0 for no limit. passing says that the box is removed
-// when it ends. ids is a user namespace that has the box's range.
-func (t *tree) mount(dir string, layers []string, ids *os.File, base, diskGB int, passing bool) error {
+// when it ends.
+func (t *tree) mount(dir string, layers []string, ids *idMaps, diskGB int, passing bool) error {
 	if err := makeDirs(dir, t.root); err != nil {
 		return err
 	}
@@ -54,7 +59,7 @@ func (t *tree) mount(dir string, layers []string, ids *os.File, base, diskGB int
 		}
 		dir = t.root
 	}
-	upper, err := openDir(filepath.Join(dir, "upper"))
+	upper, err := openDir(filepath.Join(dir, upperDir))
 	if err != nil {
 		return err
 	}
@@ -66,15 +71,17 @@ func (t *tree) mount(dir string, layers []string, ids *os.File, base, diskGB int
 	defer work.Close()
 	var lower []string
 	for i := range layers {
-		layer, err := t.mapLayer(layers[len(layers)-1-i], ids)
+		f, err := t.mapLayer(layers[len(layers)-1-i], ids)
 		if err != nil {
 			return err
 		}
-		defer layer.Close()
-		lower = append(lower, fdPath(layer)) // overlayfs expects the topmost layer first
-	}
-	if err := copyRoot(layers[len(layers)-1], fdPath(upper), base); err != nil {
-		return err
+		defer f.Close()
+		if i == 0 {
+			if err := copyRoot(f, fdPath(upper), ids.base); err != nil {
+				return err
+			}
+		}
+		lower = append(lower, fdPath(f)) // overlayfs expects the topmost layer first
 	}
 	return t.overlay(lower, fdPath(upper), fdPath(work), passing)
 }
@@ -82,30 +89,57 @@ func (t *tree) mount(dir string, layers []string, ids *os.File, base, diskGB int
 // mapLayer mounts one layer, id-mapped and read-only, on the box's root, where
 // later mounts cover it. It returns a descriptor of the mount, which the caller
 // closes.
-func (t *tree) mapLayer(layer string, ids *os.File) (*os.File, error) {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, layer, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+func (t *tree) mapLayer(path string, ids *idMaps) (*os.File, error) {
+	f, err := t.openLayer(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.placeLayer(f, ids); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// openLayer returns a mount of a layer that is not in place yet.
+func (t *tree) openLayer(path string) (*os.File, error) {
+	files := path
+	if layer.IsDisk(path) {
+		if err := t.mountLayerDisk(path); err != nil {
+			return nil, err
+		}
+		files = filepath.Join(t.root, upperDir)
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, files, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if errors.Is(err, unix.ENOENT) {
-		return nil, fault.New(fault.Image, "layer %s of the box's image is missing, perhaps after a power cut: pull or import the image again", layer)
+		return nil, fault.New(fault.Image, "layer %s of the box's image is missing, perhaps after a power cut: pull or import the image again", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open layer %s: %w", layer, err)
+		return nil, fmt.Errorf("open layer %s: %w", path, err)
 	}
-	f := os.NewFile(uintptr(fd), layer)
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID, Userns_fd: uint64(ids.Fd())}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EINVAL) {
-			return nil, fault.New(fault.Unsupported, "%s is on %s, which has no id-mapped mounts: "+
-				"copy it to another file system, or import it as an image with SANDBOX_HOME on ext4, xfs or btrfs", layer, fileSystem(layer))
-		}
-		return nil, fmt.Errorf("map the owners of layer %s: %w", layer, err)
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// placeLayer mounts an opened layer, with its owners in the box's range of ids.
+func (t *tree) placeLayer(f *os.File, ids *idMaps) error {
+	userns, err := ids.of(f)
+	if err != nil {
+		return err
 	}
-	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, t.root, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("mount layer %s: %w", layer, err)
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID, Userns_fd: uint64(userns.Fd())}
+	err = unix.MountSetattr(int(f.Fd()), "", unix.AT_EMPTY_PATH, &attr)
+	if errors.Is(err, unix.EINVAL) {
+		return fault.New(fault.Unsupported, "%s is on %s, which has no id-mapped mounts: "+
+			"copy it to another file system, or import it as an image with SANDBOX_HOME on ext4, xfs or btrfs", f.Name(), fileSystem(f.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("map the owners of layer %s: %w", f.Name(), err)
+	}
+	if err := unix.MoveMount(int(f.Fd()), "", unix.AT_FDCWD, t.root, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount layer %s: %w", f.Name(), err)
 	}
 	t.mounts++
-	return f, nil
+	return nil
 }
 
 // overlay mounts the overlay file system of the layers and the writable
@@ -207,18 +241,24 @@ func makeDirs(paths ...string) error {
 	return nil
 }
 
-// copyRoot sets the mode and owner of the writable directory, which the box sees
-// as /. The mode is that of the topmost layer's root directory, and the owner is
-// that directory's, moved into the box's range of ids.
-func copyRoot(layer, upper string, base int) error {
+// copyRoot gives the writable directory, which the box sees as /, the mode and the
+// owner of the topmost layer's root directory. That layer is mounted, so the owner is
+// in the box's range of ids already; one that has no place there becomes the last id.
+func copyRoot(top *os.File, upper string, base int) error {
 	var st unix.Stat_t
-	if err := unix.Stat(layer, &st); err != nil {
-		return fmt.Errorf("layer %s: %w", layer, err)
+	if err := unix.Fstat(int(top.Fd()), &st); err != nil {
+		return fmt.Errorf("layer %s: %w", top.Name(), err)
 	}
 	if err := os.Chmod(upper, os.FileMode(st.Mode&0o777)); err != nil {
 		return err
 	}
-	return os.Chown(upper, base+int(min(st.Uid, idsPerBox-1)), base+int(min(st.Gid, idsPerBox-1)))
+	inRange := func(id uint32) int {
+		if int(id) < base || int(id) >= base+idsPerBox {
+			return base + idsPerBox - 1
+		}
+		return int(id)
+	}
+	return os.Chown(upper, inRange(st.Uid), inRange(st.Gid))
 }
 
 // openDir opens a directory, and makes it if it is missing. The caller closes it.

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -103,9 +104,9 @@ func (k *keeper) settlePause(id string) {
 	defer b.change.Unlock()
 	switch rec := b.record(); {
 	case rec.Status == api.Paused:
-		err = k.still(b)
+		err = errors.Join(k.releaseDisk(id), k.still(b))
 	case rec.Pausing:
-		err = k.wake(b)
+		err = errors.Join(k.releaseDisk(id), k.wake(b))
 	}
 	if err != nil {
 		k.log.Error("settle the pause of a box", "box", id, "error", err)

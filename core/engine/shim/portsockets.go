@@ -14,12 +14,10 @@ import (
 	"sandbox/core/fault"
 )
 
-// portSockets are TCP sockets in the network namespace of a box that are connected to
-// nothing yet: one of IPv4, and one of IPv6 where the kernel has that.
-type portSockets []int
-
-// answerSockets makes sockets for a client that connects to a port of a box.
-func (k *keeper) answerSockets(f wire.Frame) (portSockets, error) {
+// answerSockets makes sockets for a client that connects to a port of a box: TCP sockets in
+// the network namespace of the box that are connected to nothing yet, one of IPv4, and one
+// of IPv6 where the kernel has that.
+func (k *keeper) answerSockets(f wire.Frame) (descriptors, error) {
 	var r wire.BoxRequest
 	if err := f.Decode(&r); err != nil {
 		return nil, err
@@ -52,7 +50,7 @@ func (k *keeper) init(id string) (*process.Handle, error) {
 
 // socketsOf makes the sockets on a thread that joins the namespace for that, and ends
 // with it.
-func socketsOf(init *process.Handle) (made portSockets, err error) {
+func socketsOf(init *process.Handle) (made descriptors, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -66,8 +64,8 @@ func socketsOf(init *process.Handle) (made portSockets, err error) {
 }
 
 // newSockets makes sockets in the network namespace of the calling thread.
-func newSockets() (portSockets, error) {
-	var made portSockets
+func newSockets() (descriptors, error) {
+	var made descriptors
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 		if family == unix.AF_INET6 && errors.Is(err, unix.EAFNOSUPPORT) {
@@ -80,10 +78,4 @@ func newSockets() (portSockets, error) {
 		made = append(made, fd)
 	}
 	return made, nil
-}
-
-func (s portSockets) close() {
-	for _, fd := range s {
-		_ = unix.Close(fd)
-	}
 }

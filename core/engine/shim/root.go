@@ -75,7 +75,7 @@ func putAside(dir string) error {
 	if err := os.Mkdir(filepath.Join(dir, setAside), 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{"upper", "work", emptyLayer} {
+	for _, name := range []string{upperDir, "work", emptyLayer} {
 		err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, setAside, name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -112,11 +112,13 @@ func (l launcher) offer(f *life, slot string) error {
 // mountAgain mounts the root file system of b with its volumes, for an init that has
 // all other mounts of the box. Its ids are those of the user namespace of that init.
 func (l launcher) mountAgain(f *life, t *tree, b record.Box) error {
-	ids, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", f.init.PID))
+	userns, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", f.init.PID))
 	if err != nil {
 		return err
 	}
-	defer ids.Close()
+	ids := newIDMaps(b.UIDBase)
+	ids.from[0] = userns
+	defer ids.close()
 	if err := l.mountRoot(t, b, ids); err != nil {
 		return err
 	}

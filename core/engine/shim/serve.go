@@ -163,7 +163,7 @@ func (k *keeper) handle(conn *wire.Conn) {
 			t, reply = wire.TypeError, wire.Error{Kind: e.Kind, Message: e.Message}
 			k.log.Info("request failed", "type", f.Type, "error", err)
 		}
-		made, _ := reply.(portSockets)
+		made, _ := reply.(descriptors)
 		if made != nil {
 			reply = nil
 		}
@@ -172,6 +172,15 @@ func (k *keeper) handle(conn *wire.Conn) {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// descriptors are a reply that consists of open files.
+type descriptors []int
+
+func (d descriptors) close() {
+	for _, fd := range d {
+		_ = unix.Close(fd)
 	}
 }
 
@@ -197,6 +206,15 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 	case wire.TypeSockets:
 		made, err := k.answerSockets(f)
 		return wire.TypeDone, made, err
+	case wire.TypeOpenDisks:
+		opened, err := k.answerOpenDisks(f)
+		return wire.TypeDone, opened, err
+	case wire.TypeSnapshot:
+		taken, err := k.answerSnapshot(f)
+		return wire.TypeTaken, taken, err
+	case wire.TypeRollback:
+		rec, err := k.answerRollback(conn, f)
+		return wire.TypeRecord, rec, err
 	case wire.TypeStartBox, wire.TypeStopBox, wire.TypeRemoveBox, wire.TypePauseBox, wire.TypeResumeBox:
 		if err := f.Decode(&r); err != nil {
 			return 0, nil, err

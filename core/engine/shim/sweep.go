@@ -135,6 +135,8 @@ func (k *keeper) takeOver(b *box) error {
 			// init is no child of this shim; its present parent reaps it.
 			k.adopt(b, &life{slot: rec.Slot(), init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
 			switch {
+			case was.Returning != nil:
+				go k.finishRollback(was)
 			case was.Stopping:
 				go k.finishStop(was)
 			case was.Pausing, was.Status == api.Paused:
@@ -154,9 +156,29 @@ func (k *keeper) takeOver(b *box) error {
 	case rec.Status == api.Created, corrected && rec.Passes():
 		return k.forget(b)
 	case corrected:
-		return k.records.Put(rec.ID, *rec, true)
+		if err := k.records.Put(rec.ID, *rec, true); err != nil {
+			return err
+		}
 	}
-	return nil
+	return k.settleDisk(b)
+}
+
+// settleDisk finishes what an earlier shim had begun to do with the disk of a box that does
+// not run, and removes what it has left.
+func (k *keeper) settleDisk(b *box) error {
+	if err := errors.Join(k.settleRollback(b), k.settleTaken(b.record())); err != nil {
+		return err
+	}
+	dir := record.Dir(k.home, b.record().ID)
+	return fault.Disk(errors.Join(os.RemoveAll(filepath.Join(dir, taking)), os.RemoveAll(filepath.Join(dir, dropped))), "sweep the disk of box %s", b.record().ID)
+}
+
+// finishRollback rolls a box back that was up when an earlier shim had begun to.
+func (k *keeper) finishRollback(rec record.Box) {
+	_, err := k.rollback(wire.Rollback{ID: rec.ID, Layers: slices.Concat(rec.Image.Layers, *rec.Returning)})
+	if err != nil && !fault.Is(err, fault.BoxNotFound) {
+		k.log.Error("finish the rollback of a box", "box", rec.ID, "error", err)
+	}
 }
 
 // finishStop stops a box whose stop an earlier shim began and did not finish.

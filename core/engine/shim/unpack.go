@@ -2,7 +2,6 @@ package shim
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -26,10 +25,7 @@ func (k *keeper) unpack(f wire.Frame) error {
 	tar := os.NewFile(uintptr(f.FDs[0]), "tar")
 	f.FDs[0] = -1 // tar owns the descriptor now
 	defer tar.Close()
-	// The path is not one in /proc/self, because the child has other files
-	// under these numbers when it execs.
-	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), k.launcher.program.Fd())
-	return layer.Unpack(context.Background(), []string{program, "unpack"}, tar, r.Dir)
+	return layer.Unpack(context.Background(), k.child("unpack"), tar, r.Dir)
 }
 
 func (k *keeper) layers() string { return filepath.Join(k.home, "layers") }

@@ -51,6 +51,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 )
 
 // idsPerBox is how many user and group ids a box has: as many as there are on a
@@ -93,4 +96,42 @@ func userNamespace(uids, gids []idRange) (*os.File, error) {
 		}
 	}
 	return os.Open(fmt.Sprintf("/proc/%d/ns/user", pid))
+}
+
+// idMaps has the user namespaces that map the owners of layers into the range of ids of
+// one box.
+type idMaps struct {
+	base int              // the first id of the box's range
+	host bool             // the layers are directories of the host, whose owners are the host's
+	from map[int]*os.File // by the first id of the layers' range
+}
+
+// newIDMaps returns the maps for a box whose range begins at base. The caller closes
+// them.
+func newIDMaps(base int) *idMaps { return &idMaps{base: base, from: map[int]*os.File{}} }
+
+// of returns the user namespace for a layer that has been opened. It belongs to m.
+func (m *idMaps) of(f *os.File) (*os.File, error) {
+	from := 0
+	if !m.host {
+		var err error
+		if from, err = layer.Base(f); err != nil {
+			return nil, err
+		}
+	}
+	if m.from[from] == nil {
+		all := []idRange{{from, m.base, idsPerBox}}
+		userns, err := userNamespace(all, all)
+		if err != nil {
+			return nil, fault.Wrap(fault.Unsupported, err, "id-mapped layers need user namespaces")
+		}
+		m.from[from] = userns
+	}
+	return m.from[from], nil
+}
+
+func (m *idMaps) close() {
+	for _, userns := range m.from {
+		_ = userns.Close()
+	}
 }

@@ -30,6 +30,10 @@ const (
 	TypeResumeBox // BoxRequest
 	TypeUpdateBox // UpdateBox
 	TypeSockets   // BoxRequest; answered with TypeDone and sockets in the box's network: of IPv4, and of IPv6 where there is that
+	TypeSnapshot  // Snapshot; answered with TypeTaken
+	TypeTaken     // Taken
+	TypeRollback  // Rollback
+	TypeOpenDisks // OpenDisks; answered with TypeDone and a descriptor of each directory
 )
 
 // Ready is what a new shim writes to the process that started it, once it
@@ -59,6 +63,32 @@ type UpdateBox struct {
 	IdleSeconds *int    `json:"idle_seconds,omitempty"` // 0: none
 	OnExpiry    *string `json:"on_expiry,omitempty"`
 	AutoStart   *bool   `json:"auto_start,omitempty"`
+}
+
+// Snapshot requests that the disk of a box, as it is now, becomes the layer with a key.
+type Snapshot struct {
+	ID    string `json:"id"`
+	Layer string `json:"layer"` // the key: 64 hexadecimal digits
+}
+
+// Taken says what the box of a Snapshot stood on at that moment.
+type Taken struct {
+	Image    Image `json:"image"`     // the box's image, with the new layer as its topmost one
+	PausedUS int64 `json:"paused_us"` // for how long the box stood still, in microseconds
+}
+
+// Rollback requests that a box stands on other layers than its own, with an empty
+// writable one.
+type Rollback struct {
+	ID     string   `json:"id"`
+	Layers []string `json:"layers"` // directories, lowest first; they begin with those of the box's image
+}
+
+// OpenDisks requests descriptors of the directories in which the files of layers are,
+// and behind them of the writable layer of a box, unless that has none.
+type OpenDisks struct {
+	Layers []string `json:"layers,omitempty"`
+	Box    string   `json:"box,omitempty"` // "" for none
 }
 
 // Unpack requests a layer: the tar stream whose descriptor the frame has is

@@ -16,10 +16,12 @@ import (
 	"sandbox/core/fault"
 )
 
-// The file descriptors of a child, besides the tar on its standard input.
+// The file descriptors of a child, besides the tar, or the sign to begin, on its standard
+// input.
 const (
 	dirFD     = 3
 	failureFD = 4
+	sourceFD  = 5 // of a child that copies
 )
 
 // failure is the message that a child writes to failureFD when it fails.
@@ -53,12 +55,18 @@ func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err 
 	defer answer.Close()
 	defer tell.Close()
 
+	cmd := command(ctx, argv, root, tell)
+	cmd.Stdin = tar
+	return outcome(ctx, cmd.Run(), answer, tell)
+}
+
+// command returns the command of a child, which has files as its descriptors from 3 on.
+func command(ctx context.Context, argv []string, files ...*os.File) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = []string{} // nil would pass on our environment
-	cmd.Stdin = tar
-	cmd.ExtraFiles = []*os.File{root, tell}
+	cmd.ExtraFiles = files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWIPC, Setsid: true}
-	return outcome(ctx, cmd.Run(), answer, tell)
+	return cmd
 }
 
 // outcome returns the failure of a child that has ended.
@@ -76,17 +84,19 @@ func outcome(ctx context.Context, err error, answer io.Reader, tell io.Closer) e
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return fault.Wrap(fault.Engine, err, "the process that unpacks a layer died")
+		return fault.Wrap(fault.Engine, err, "the process that makes a layer died")
 	}
-	return fault.Wrap(fault.Engine, err, "unpack a layer") // the child did not start, or the tar could not be read
+	return fault.Wrap(fault.Engine, err, "make a layer") // the child did not start, or the tar could not be read
 }
 
 // Child is the body of the process that [Unpack] starts. It locks itself into
 // the layer's directory, gives up all rights except those over files, extracts
 // the tar, and returns the exit status. It must be the only thing that its
 // process does.
-func Child() int {
-	err := child()
+func Child() int { return exitOf(child()) }
+
+// exitOf tells why a child failed, and returns its exit status.
+func exitOf(err error) int {
 	if err == nil {
 		return 0
 	}
@@ -105,7 +115,7 @@ func child() error {
 	// of pipe memory may be used up.
 	_, _ = unix.FcntlInt(0, unix.F_SETPIPE_SZ, 1<<20)
 	if err := confine(dirFD); err != nil {
-		return fault.Wrap(fault.Engine, err, "lock in the process that unpacks a layer")
+		return fault.Wrap(fault.Engine, err, "lock in the process that makes a layer")
 	}
 	return Extract(os.Stdin, dir, DefaultLimits)
 }

@@ -22,6 +22,7 @@ import (
 const (
 	bootMark = "trusted.sandbox.boot"
 	onDisk   = "on disk"
+	boxDisk  = "disk of a box " // with the boot behind it
 )
 
 // Temporary is the prefix of the names of directory entries that are not
@@ -30,12 +31,19 @@ const Temporary = "tmp-"
 
 // MarkNew marks the layer in dir as one that was made in this boot. Errors:
 // Storage.
-func MarkNew(dir string) error {
+func MarkNew(dir string) error { return mark(dir, "") }
+
+// MarkBox marks the layer in dir as one that was made in this boot of the disk of a box,
+// which stands on it from then on. Such a layer is kept after a power cut, as the disk of
+// any box is, though an image no longer counts it as whole. Errors: Storage.
+func MarkBox(dir string) error { return mark(dir, boxDisk) }
+
+func mark(dir, kind string) error {
 	boot, err := bootID()
 	if err != nil {
 		return err
 	}
-	if err := unix.Setxattr(dir, bootMark, []byte(boot), 0); err != nil {
+	if err := unix.Setxattr(dir, bootMark, []byte(kind+boot), 0); err != nil {
 		return refusedAttribute(filepath.Base(dir), err)
 	}
 	return nil
@@ -51,9 +59,12 @@ func Whole(dir string) bool {
 		return false
 	default:
 		boot, err := bootID()
-		return err == nil && mark == boot
+		return err == nil && strings.TrimPrefix(mark, boxDisk) == boot
 	}
 }
+
+// keeps reports whether the layer in dir is kept after a power cut, whole or not.
+func keeps(dir string) bool { return strings.HasPrefix(readMark(dir), boxDisk) }
 
 // OnDisk reports whether the layer in dir is known to be on disk.
 func OnDisk(dir string) bool { return readMark(dir) == onDisk }
@@ -99,7 +110,7 @@ func Flush(dir string) error {
 // They then count as missing, and are made anew when they are needed. Errors:
 // Storage.
 func Sweep(dir string) error {
-	damaged, err := layers(dir, func(dir string) bool { return !Whole(dir) })
+	damaged, err := layers(dir, func(dir string) bool { return !Whole(dir) && !keeps(dir) })
 	if err != nil {
 		return err
 	}
@@ -131,7 +142,7 @@ func layers(dir string, ok func(dir string) bool) ([]string, error) {
 
 // readMark returns a layer's mark, or "" if it has none.
 func readMark(dir string) string {
-	var mark [64]byte
+	var mark [128]byte
 	n, err := unix.Getxattr(dir, bootMark, mark[:])
 	if err != nil {
 		return ""

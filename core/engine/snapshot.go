@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"time"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/image/layer"
+)
+
+// Snapshot makes a layer of the disk of a box; see [core.Boxes].
+func (c *Client) Snapshot(ctx context.Context, id, layer string) (core.Taken, error) {
+	if err := c.config.checkDisk(); err != nil {
+		return core.Taken{}, err
+	}
+	var taken wire.Taken
+	err := c.shim.ask(ctx, wire.TypeSnapshot, wire.Snapshot{ID: id, Layer: layer}, &taken)
+	return core.Taken{Image: core.Image(taken.Image), Paused: time.Duration(taken.PausedUS) * time.Microsecond}, err
+}
+
+// Rollback gives a box other layers and an empty disk; see [core.Boxes].
+func (c *Client) Rollback(ctx context.Context, id string, layers []string) (core.Record, error) {
+	if err := c.config.checkDisk(); err != nil {
+		return core.Record{}, err
+	}
+	var rec core.Record
+	err := c.shim.ask(ctx, wire.TypeRollback, wire.Rollback{ID: id, Layers: layers}, &rec)
+	return c.timed(rec, err)
+}
+
+// Diff returns a page of what has changed on the disk of a box; see [core.Boxes].
+func (c *Client) Diff(ctx context.Context, id string, d core.DiffRequest) ([]api.Change, bool, error) {
+	b, err := c.get(id)
+	if err != nil {
+		return nil, false, err
+	}
+	if b.Options.RootfsPath != "" {
+		return nil, false, fault.New(fault.Unsupported, "box %s stands on a directory of the host (rootfs_path) and not on an image", id)
+	}
+	layers, base := b.Layers(), d.Base
+	if base == nil {
+		base = b.Image.Layers
+	}
+	shared := 0
+	for shared < min(len(base), len(layers)) && base[shared] == layers[shared] {
+		shared++
+	}
+	if shared == 0 {
+		return nil, false, fault.New(fault.InvalidArgument, "box %s does not stand on the image of that snapshot", id)
+	}
+	opened, err := c.openDisks(ctx, wire.OpenDisks{Layers: slices.Concat(layers[:shared], base[shared:], layers[shared:]), Box: id})
+	if err != nil {
+		return nil, false, err
+	}
+	defer closeFiles(opened)
+	changes, more := []api.Change{}, false
+	err = layer.Diff(opened[:shared], opened[shared:len(base)], opened[len(base):], d.After, func(change api.Change) bool {
+		if more = len(changes) == d.Limit; !more {
+			changes = append(changes, change)
+		}
+		return !more && ctx.Err() == nil
+	})
+	return changes, more, cmp.Or(err, ctx.Err())
+}
+
+// openDisks opens the directories in which the files of layers and of a box are. The
+// caller closes them.
+func (c *Client) openDisks(ctx context.Context, r wire.OpenDisks) ([]*os.File, error) {
+	var fds []int
+	if err := c.shim.ask(ctx, wire.TypeOpenDisks, r, &fds); err != nil {
+		return nil, err
+	}
+	opened := make([]*os.File, len(fds))
+	for i, fd := range fds {
+		opened[i] = os.NewFile(uintptr(fd), "layer")
+	}
+	if len(opened) < len(r.Layers) {
+		closeFiles(opened)
+		return nil, fault.Wrap(fault.Engine, wire.ErrProtocol, "open the layers of a box")
+	}
+	return opened, nil
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}

@@ -1,0 +1,405 @@
+// Package snapshot_test tries snapshots of boxes, and what is made of them.
+package snapshot_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/local"
+	"sandbox/core/options"
+	"sandbox/test/boxes"
+	"sandbox/test/leak"
+	"sandbox/test/programs"
+	"sandbox/test/rootfs"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// home is a home with the image "base", a busybox.
+type home struct {
+	*local.Host
+	t testing.TB
+}
+
+func newHome(t testing.TB) home {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("needs root: boxes are made of namespaces, mounts and cgroups")
+	}
+	return openHome(t, t.TempDir(), true)
+}
+
+func openHome(t testing.TB, dir string, fresh bool) home {
+	t.Helper()
+	host, err := local.Open(local.Config{Home: dir, HelperDir: programs.Dir()})
+	must(t, err)
+	h := home{host, t}
+	t.Cleanup(func() { must(t, host.Close(context.Background())) })
+	if fresh {
+		_, err = host.Images.Import(t.Context(), "base", rootfs.Busybox(t), nil)
+		must(t, err)
+	}
+	return h
+}
+
+// box makes a box, which is removed with the test.
+func (h home) box(image string, change ...func(*options.Box)) *core.Box {
+	h.t.Helper()
+	o := options.Defaults()
+	o.Image, o.CPUs, o.MemoryMiB, o.Network, o.AutoRemove = image, 1, 64, options.NetworkNone, false
+	for _, c := range change {
+		c(&o)
+	}
+	b, _, err := h.Create(h.t.Context(), o)
+	must(h.t, err)
+	h.t.Cleanup(func() {
+		if err := b.Remove(context.Background(), true); err != nil && !fault.Is(err, fault.BoxNotFound) {
+			h.t.Error(err)
+		}
+	})
+	return b
+}
+
+// sh runs a script in a box and returns what it printed.
+func (h home) sh(b *core.Box, script string) string {
+	h.t.Helper()
+	out, _ := boxes.Output(h.t, h.Engine, b.ID(), options.Exec{Cmd: []string{"sh", "-c", script}})
+	return out
+}
+
+func (h home) stop(b *core.Box) {
+	h.t.Helper()
+	_, err := b.Stop(h.t.Context(), 0)
+	must(h.t, err)
+}
+
+func (h home) start(b *core.Box) {
+	h.t.Helper()
+	_, err := b.Start(h.t.Context())
+	must(h.t, err)
+}
+
+func (h home) snapshot(b *core.Box, name string) api.Snapshot {
+	h.t.Helper()
+	s, err := b.Snapshot(h.t.Context(), name)
+	must(h.t, err)
+	return s
+}
+
+// The files that a box makes, and how it tells of them. One is a file of the image that is
+// removed, one a directory of the image that is replaced.
+const (
+	fill = `mkdir -p /d/e && cd /d && echo one >one && ln one two && ln -s one link && mkfifo pipe &&
+		chown 1000:100 one && cp /bin/busybox suid && chown 7:8 suid && chmod 4755 suid && chmod 1777 e && chown 65534:65534 e &&
+		dd if=/dev/zero of=sparse bs=1 count=1 seek=10485759 2>/dev/null && touch -d '2001-02-03 04:05:06' one &&
+		rm /etc/group && rm -r /usr/bin && mkdir /usr/bin && echo new >/usr/bin/new`
+	tell = `cd /d && stat -c '%n %F %a %u:%g %h %s %Y' . e one two link suid sparse pipe | sed 's/^\. directory \(.*\) [0-9]*$/. \1/;s/^\(e directory.*\|pipe.*\|link.*\|suid.*\|sparse.*\) [0-9]*$/\1/' &&
+		cat one && readlink link && test $(du -k sparse | cut -f1) -lt 100 && ls /etc/group 2>&1; ls /usr/bin`
+)
+
+// kinds are the boxes whose disks are taken in different ways.
+var kinds = map[string]func(o *options.Box){
+	"a directory":      func(*options.Box) {},
+	"a disk of a size": func(o *options.Box) { o.DiskSizeGB = 1 },
+	"passing":          func(o *options.Box) { o.AutoRemove = true },
+}
+
+// A box that is made of a snapshot has the files of the first one, with all that belongs to
+// them; and the first one goes on as if nothing had happened.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	for kind, change := range kinds {
+		for state, prepare := range map[string]func(h home, b *core.Box){
+			"running": func(home, *core.Box) {},
+			"paused":  func(h home, b *core.Box) { _, err := b.Pause(t.Context(), false); must(h.t, err) },
+			"stopped": func(h home, b *core.Box) { h.stop(b) },
+		} {
+			if kind == "passing" && state == "stopped" {
+				continue // nothing is left of it
+			}
+			t.Run(kind+", "+state, func(t *testing.T) {
+				t.Parallel()
+				h := newHome(t)
+				b := h.box("base", change)
+				h.sh(b, fill)
+				want := h.sh(b, tell)
+				if !strings.Contains(want, "one regular file 644 1000:100 2 4 981173106") {
+					t.Fatalf("the box tells %q", want)
+				}
+				prepare(h, b)
+				taken := h.snapshot(b, "")
+				if (taken.PausedMS > 0) != (state == "running") || taken.Box != b.ID() || len(taken.Layers) != 2 {
+					t.Errorf("taken: %+v", taken)
+				}
+				first := h.box(taken.Name)
+				if got := h.sh(first, tell); got != want {
+					t.Errorf("a box of the snapshot tells\n%swant\n%s", got, want)
+				}
+				h.sh(first, "echo changed >/d/one; rm -r /d/e")
+				switch state {
+				case "stopped":
+					h.start(b)
+				case "paused":
+					_, err := b.Resume(t.Context())
+					must(t, err)
+				}
+				if got := h.sh(b, tell); got != want {
+					t.Errorf("the box itself tells\n%swant\n%s", got, want)
+				}
+				if got := h.sh(h.box(taken.Name, change), tell); got != want {
+					t.Errorf("a second box of the snapshot tells\n%swant\n%s", got, want)
+				}
+			})
+		}
+	}
+}
+
+// Snapshots of snapshots stand on each other, and what stands on something keeps it.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	b := h.box("base", func(o *options.Box) { o.Name = "worker" })
+	for i := range 3 {
+		h.sh(b, fmt.Sprintf("echo %d >/file%d", i, i))
+		h.stop(b)
+		h.snapshot(b, fmt.Sprintf("s%d", i))
+		h.start(b)
+	}
+	if got := h.sh(b, "cat /file*"); got != "0\n1\n2\n" {
+		t.Errorf("the box has %q", got)
+	}
+	child := h.box("s1")
+	if got := h.sh(child, "cat /file*"); got != "0\n1\n" {
+		t.Errorf("a box of the second snapshot has %q", got)
+	}
+	h.stop(child)
+	grandchild := h.snapshot(child, "grandchild")
+	tree, err := h.Snapshots(t.Context(), "")
+	must(t, err)
+	base, err := h.Images.Inspect("base")
+	must(t, err)
+	ids := map[string]string{base.ID: "base"}
+	var lines []string
+	for _, n := range tree {
+		ids[n.ID] = n.Name
+		lines = append(lines, fmt.Sprint(n.Name, "<", ids[n.Parent], len(n.Layers), n.AddedBytes > 0, n.Boxes))
+	}
+	want := fmt.Sprintf("s0:latest<base2 true [%[1]s worker] s1:latest<s0:latest3 true [%[1]s worker] s2:latest<s1:latest4 true [worker] grandchild:latest<s1:latest4 true [%[1]s]", child.ID())
+	if got := strings.Join(lines, " "); got != want {
+		t.Errorf("the tree is\n%s, want\n%s", got, want)
+	}
+	if err := h.Images.Remove(t.Context(), "s1", false); !fault.Is(err, fault.InvalidState) {
+		t.Errorf("a snapshot with a box on it is removed: %v", err)
+	}
+	must(t, h.Images.Remove(t.Context(), "s1", true))
+	must(t, h.Images.Remove(t.Context(), "base", true))
+	_, err = h.Images.Prune(t.Context(), true)
+	must(t, err)
+	h.start(child)
+	if got := h.sh(child, "cat /file*"); got != "0\n1\n" {
+		t.Errorf("after its snapshot was removed a box has %q", got)
+	}
+	if got := h.sh(h.box(grandchild.Name), "cat /file*"); got != "0\n1\n" {
+		t.Errorf("a box of the grandchild has %q", got)
+	}
+	_, err = b.Snapshot(t.Context(), "s2")
+	if !fault.Is(err, fault.AlreadyExists) {
+		t.Errorf("a name that is taken: %v", err)
+	}
+}
+
+// A rollback gives a box the disk of a snapshot, whatever it did since.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	for kind, change := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			b := h.box("base", change)
+			h.sh(b, "echo good >/file; mkdir /d")
+			h.snapshot(b, "good")
+			h.sh(b, "echo bad >/file; rm -r /d /bin/vi; nohup sleep 1000 >/dev/null 2>&1 &")
+			rec, err := b.Rollback(t.Context(), "good")
+			must(t, err)
+			if rec.Status != api.Running {
+				t.Errorf("after the rollback it is %s", rec.Status)
+			}
+			const look = "cat /file; ls -d /d /bin/vi; cat /proc/[0-9]*/comm | grep sleep; echo more >>/file"
+			if got := h.sh(b, look); got != "good\n/bin/vi\n/d\n" {
+				t.Errorf("after the rollback: %q", got)
+			}
+			if kind == "passing" {
+				return
+			}
+			h.stop(b)
+			rec, err = b.Rollback(t.Context(), "good")
+			must(t, err)
+			if rec.Status != api.Stopped {
+				t.Errorf("a box that was stopped is %s", rec.Status)
+			}
+			h.start(b)
+			if got := h.sh(b, look); got != "good\n/bin/vi\n/d\n" {
+				t.Errorf("after the second rollback: %q", got)
+			}
+		})
+	}
+}
+
+// Clones are boxes like the first one, but for what is asked for otherwise.
+func TestClone(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	b := h.box("base", func(o *options.Box) {
+		o.Name, o.Env, o.Labels, o.Network = "first", map[string]string{"A": "1"}, map[string]string{"k": "v"}, options.NetworkIsolated
+		o.Ports = []options.Port{{GuestPort: 80, Protocol: options.ProtocolTCP}}
+	})
+	h.sh(b, "echo cloned >/file")
+	recs, err := b.Clone(t.Context(), options.Clone{N: 3, NamePrefix: "copy", Options: []byte(`{"memory_mib":96,"env":{"B":"2"}}`)})
+	must(t, err)
+	ports := map[int]bool{}
+	for i, rec := range recs {
+		c := h.At(rec.ID)
+		if got := h.sh(c, "cat /file; echo $A$B"); got != "cloned\n2\n" {
+			t.Errorf("clone %d has %q", i, got)
+		}
+		o := rec.Options
+		if o.Name != fmt.Sprint("copy-", i+1) || o.MemoryMiB != 96 || o.CPUs != 1 || o.Labels["k"] != "v" || len(o.Ports) != 1 || o.Ports[0].HostPort == 0 || ports[o.Ports[0].HostPort] {
+			t.Errorf("clone %d is %+v", i, o)
+		}
+		ports[o.Ports[0].HostPort] = true
+	}
+	if _, err := b.Clone(t.Context(), options.Clone{N: 2, NamePrefix: "copy"}); !fault.Is(err, fault.AlreadyExists) {
+		t.Errorf("names that are taken: %v", err)
+	}
+	if _, err := b.Clone(t.Context(), options.Clone{Options: []byte(`{"memory_mib":1}`)}); !fault.Is(err, fault.InvalidArgument) {
+		t.Errorf("bad options: %v", err)
+	}
+	all, err := h.List(t.Context())
+	must(t, err)
+	if len(all) != 4 {
+		t.Errorf("there are %d boxes, and not 4", len(all))
+	}
+	for _, rec := range recs {
+		must(t, h.At(rec.ID).Remove(t.Context(), true))
+	}
+}
+
+// What is refused leaves the box as it was.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	b, other := h.box("base"), h.box("base")
+	h.snapshot(other, "others")
+	outside := h.box("", func(o *options.Box) { o.Image, o.RootfsPath = "", rootfs.Busybox(t) })
+	gone := h.At("box_aaaaaaaaaaaaaaaaaaaa")
+	for name, tt := range map[string]struct {
+		do   func() error
+		want fault.Kind
+	}{
+		"the snapshot of another box": {func() error { _, err := b.Rollback(t.Context(), "others"); return err }, fault.InvalidArgument},
+		"a rollback to an image":      {func() error { _, err := b.Rollback(t.Context(), "base"); return err }, fault.InvalidArgument},
+		"a rollback to nothing":       {func() error { _, err := b.Rollback(t.Context(), "nothing"); return err }, fault.ImageNotFound},
+		"a diff from another box's":   {func() error { _, err := b.Diff(t.Context(), options.Diff{From: "others"}); return err }, fault.InvalidArgument},
+		"a bad name":                  {func() error { _, err := b.Snapshot(t.Context(), "../x"); return err }, fault.InvalidArgument},
+		"a name that is taken":        {func() error { _, err := b.Snapshot(t.Context(), "base"); return err }, fault.AlreadyExists},
+		"a directory of the host":     {func() error { _, err := outside.Snapshot(t.Context(), ""); return err }, fault.Unsupported},
+		"no box":                      {func() error { _, err := gone.Snapshot(t.Context(), ""); return err }, fault.BoxNotFound},
+		"a rollback of no box":        {func() error { _, err := gone.Rollback(t.Context(), "others"); return err }, fault.InvalidArgument},
+	} {
+		if err := tt.do(); !fault.Is(err, tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := h.sh(b, "echo lives"); got != "lives\n" {
+		t.Errorf("the box says %q", got)
+	}
+}
+
+// A diff tells what was added, changed and removed, from the image or from a snapshot.
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	for kind, change := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			b := h.box("base", change)
+			h.sh(b, "mkdir -p /d/e && echo 1 >/d/e/f && rm /etc/group && echo x >>/etc/passwd && rm -r /usr/bin && mkdir /usr/bin && echo new >/usr/bin/new")
+			first := "changed /etc, removed /etc/group, changed /etc/passwd, added /d, added /d/e, added /d/e/f"
+			for _, line := range strings.Split(first, ", ") {
+				if got := diff(t, b, "", ""); !strings.Contains(got+", ", line+", ") {
+					t.Errorf("%s is missing in %s", line, got)
+				}
+			}
+			h.snapshot(b, "one")
+			if got := diff(t, b, "one", ""); got != "" {
+				t.Errorf("nothing was done since the snapshot, but %s", got)
+			}
+			h.sh(b, "rm /d/e/f; echo 2 >/d/e/g; chmod 600 /usr/bin/new; echo back >/etc/group")
+			if got := diff(t, b, "one", ""); got != "changed /d/e, removed /d/e/f, added /d/e/g, changed /etc, added /etc/group, changed /usr/bin/new" {
+				t.Errorf("since the snapshot: %s", got)
+			}
+			if got := diff(t, b, "one", options.FilePageToken("d/e/g")); got != "changed /etc, added /etc/group, changed /usr/bin/new" {
+				t.Errorf("the second page: %s", got)
+			}
+			page, err := b.Diff(t.Context(), options.Diff{From: "one", PageSize: 3})
+			must(t, err)
+			if len(page.Changes) != 3 || page.NextPageToken == nil || *page.NextPageToken != options.FilePageToken("d/e/g") {
+				t.Errorf("a page of 3: %v", page)
+			}
+			if kind == "passing" {
+				return
+			}
+			h.stop(b)
+			if got := diff(t, b, "one", options.FilePageToken("d/e/g")); got != "changed /etc, added /etc/group, changed /usr/bin/new" {
+				t.Errorf("of a box that is stopped: %s", got)
+			}
+		})
+	}
+}
+
+func diff(t *testing.T, b *core.Box, from, after string) string {
+	t.Helper()
+	page, err := b.Diff(t.Context(), options.Diff{From: from, PageToken: after})
+	must(t, err)
+	if page.NextPageToken != nil {
+		t.Errorf("there are more than %d changes", len(page.Changes))
+	}
+	var lines []string
+	for _, c := range page.Changes {
+		lines = append(lines, c.Kind+" "+c.Path)
+	}
+	return strings.Join(lines, ", ")
+}
+
+// A process of a box goes on after a snapshot, and a time limit of it stood still.
+func TestRunsOn(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	b := h.box("base")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	e, err := b.Exec(ctx, options.Exec{Cmd: []string{"sh", "-c", "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; echo $i >/count; done"}})
+	must(t, err)
+	defer e.Close()
+	h.snapshot(b, "mid")
+	lines := 0
+	status, err := e.Stream(ctx, make([]byte, core.OutputBuffer), func(_ bool, p []byte) error { lines += strings.Count(string(p), "\n"); return nil })
+	must(t, err)
+	if lines != 200 || status.ExitCode != 0 {
+		t.Errorf("%d lines, %+v", lines, status)
+	}
+}
