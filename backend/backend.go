@@ -34,6 +34,17 @@ type Boxes interface {
 	// UpdateBox changes options of a box, which have passed their Check.
 	UpdateBox(ctx context.Context, ref string, u options.Update) (api.Box, error)
 	RemoveBox(ctx context.Context, ref string, force bool) (id string, err error)
+
+	// SnapshotBox makes an image of the disk of a box; name is its name, or "".
+	SnapshotBox(ctx context.Context, ref, name string) (api.Snapshot, error)
+	// RollbackBox gives a box the disk of a snapshot of it.
+	RollbackBox(ctx context.Context, ref, snapshot string) (api.Box, error)
+	// CloneBox makes boxes that are like a box. If one can't be made, none is.
+	CloneBox(ctx context.Context, ref string, o options.Clone) ([]api.Box, error)
+	// DiffBox returns a page of what has changed on the disk of a box.
+	DiffBox(ctx context.Context, ref string, o options.Diff) (api.Changes, error)
+	// Snapshots returns the snapshots of a box, or of all boxes for "".
+	Snapshots(ctx context.Context, box string) ([]api.SnapshotNode, error)
 	GC(ctx context.Context, olderThan time.Duration) (api.Collected, error)
 
 	// ImageCommand returns the command that an image has of its own. It pulls

@@ -5,9 +5,8 @@ package cli
 var dockerWords = map[string]string{
 	"build":     "sandbox images import, of a tar that another tool has built",
 	"container": "sandbox ls, run, exec, rm: they need no noun in front",
-	"commit":    "sandbox cp BOX:PATH FILE: a box does not become an image",
+	"commit":    "sandbox snapshot BOX NAME",
 	"compose":   "sandbox create, once for each box",
-	"diff":      "sandbox exec BOX -- find / -xdev -newer FILE",
 	"history":   "sandbox images inspect IMAGE",
 	"image":     "sandbox images",
 	"load":      "sandbox import NAME FILE",

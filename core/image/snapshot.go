@@ -54,6 +54,9 @@ func (s *Store) Snapshot(ctx context.Context, r core.SnapshotRequest, take func(
 		return Info{}, err
 	}
 	info := s.describeSnapshot(full, r.Box, img)
+	if info.ID, err = identifySnapshot(info); err != nil {
+		return Info{}, err
+	}
 	return info, s.recordSnapshot(context.WithoutCancel(ctx), key, info)
 }
 
@@ -88,7 +91,6 @@ func (s *Store) describeSnapshot(full, box string, img core.Image) Info {
 	if earlier := s.taken(box, info.Layers[:len(info.Layers)-1]); earlier != "" {
 		info.Parent = earlier
 	}
-	info.ID = identifySnapshot(info)
 	return info
 }
 
@@ -115,13 +117,10 @@ func (s *Store) layerName(key string) string {
 }
 
 // identifySnapshot returns the id of a snapshot: the digest of its record without the id.
-func identifySnapshot(info Info) string {
+func identifySnapshot(info Info) (string, error) {
 	info.ID, info.Name = "", ""
 	data, err := json.Marshal(info)
-	if err != nil {
-		panic(err) // the record consists of strings
-	}
-	return digestOf(data).String()
+	return digestOf(data).String(), fault.Wrap(fault.Internal, err, "encode the record of a snapshot")
 }
 
 // recordSnapshot writes the record of a snapshot whose topmost layer has this key. Another

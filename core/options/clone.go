@@ -91,7 +91,7 @@ func (c Clone) Apply(b Box, host ...HostCheck) (Box, error) {
 	}
 	d.fill(&b)
 	b.User, b.Hostname, b.Labels = or(d.User, b.User), or(d.Hostname, b.Hostname), or(d.Labels, b.Labels)
-	d.boxMembers.check(b, &p)
+	d.check(b, &p)
 	err := p.host(&b, host)
 	if failed := p.Err(fault.InvalidArgument); failed != nil {
 		err = failed

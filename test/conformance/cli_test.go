@@ -60,6 +60,17 @@ func onCommandLine() map[string]func(*running, object) result {
 			return r.then(a, r.ask(append([]string{"pause", r.box(a)}, map[bool][]string{true: {"--reclaim"}}[a["reclaim"] == true]...)...))
 		},
 		"resume": func(r *running, a object) result { return r.then(a, r.ask("resume", r.box(a))) },
+		"snapshot": func(r *running, a object) result {
+			args := []string{"snapshot", r.box(a)}
+			if a["name"] != nil {
+				args = append(args, fmt.Sprint(a["name"]))
+			}
+			return r.ask(args...)
+		},
+		"rollback": func(r *running, a object) result { return r.ask("rollback", r.box(a), fmt.Sprint(a["snapshot"])) },
+		"diff": func(r *running, a object) result {
+			return r.ask(append([]string{"diff", r.box(a)}, flags(a, "from", "--from")...)...)
+		},
 		"update": func(r *running, a object) result {
 			args := append([]string{"update", r.box(a)}, flags(a, "ttl_seconds", "--ttl", "idle_seconds", "--idle", "on_expiry", "--on-expiry")...)
 			if ttl, said := a["ttl_seconds"]; said && ttl == nil {

@@ -107,6 +107,24 @@ func inCore() map[string]func(*running, object) result {
 			}
 			return withBox(r, a, func(b *core.Box) result { rec, err := b.Update(r.ctx, u); return given(rec.Info(), err) })
 		},
+		"snapshot": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				taken, err := b.Snapshot(r.ctx, text(a["name"], ""))
+				return given(taken, err)
+			})
+		},
+		"rollback": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				rec, err := b.Rollback(r.ctx, text(a["snapshot"], ""))
+				return given(rec.Info(), err)
+			})
+		},
+		"diff": func(r *running, a object) result {
+			return withBox(r, a, func(b *core.Box) result {
+				page, err := b.Diff(r.ctx, options.Diff{From: text(a["from"], "")})
+				return given(page, err)
+			})
+		},
 		"remove": func(r *running, a object) result {
 			return given(object{"ok": true}, r.core.Remove(r.ctx, r.box(a), a["force"] == true))
 		},

@@ -112,6 +112,15 @@ func overREST(tcp bool) map[string]func(*running, object) result {
 			return c.ask(r, "POST", r.path(a)+":pause", without(a, "box"))
 		}),
 		"resume": on(func(r *running, c client, a object) result { return c.ask(r, "POST", r.path(a)+":resume", nil) }),
+		"snapshot": on(func(r *running, c client, a object) result {
+			return c.ask(r, "POST", r.path(a)+":snapshot", without(a, "box"))
+		}),
+		"rollback": on(func(r *running, c client, a object) result {
+			return c.ask(r, "POST", r.path(a)+":rollback", without(a, "box"))
+		}),
+		"diff": on(func(r *running, c client, a object) result {
+			return c.ask(r, "GET", r.path(a)+"/diff"+query(without(a, "box")), nil)
+		}),
 		"update": on(func(r *running, c client, a object) result { return c.ask(r, "PATCH", r.path(a), without(a, "box")) }),
 		"remove": on(func(r *running, c client, a object) result {
 			return c.ask(r, "DELETE", r.path(a)+query(without(a, "box")), nil)

@@ -478,6 +478,7 @@ export interface Image {
   id: string;
   /** the digest by which its registry knows it */
   digest?: string;
+  /** lowest first: digests of plain tars, or keys of snapshots */
   layers: string[];
   /** bytes of its layers as plain tars */
   size: number;
@@ -491,6 +492,97 @@ export interface Image {
   cmd?: string[];
   /** when the image was made, or imported if it does not say */
   created_at: string;
+  /** of a snapshot: the id of the image below it */
+  parent?: string;
+  /** of a snapshot: the id of the box that it was taken of */
+  box?: string;
+}
+
+/** Snapshot is a snapshot of a box that was just taken. */
+export interface Snapshot {
+  /** includes the tag */
+  name: string;
+  /** sha256:..., the digest of its config */
+  id: string;
+  /** the digest by which its registry knows it */
+  digest?: string;
+  /** lowest first: digests of plain tars, or keys of snapshots */
+  layers: string[];
+  /** bytes of its layers as plain tars */
+  size: number;
+  architecture?: string;
+  env?: string[];
+  working_dir?: string;
+  user?: string;
+  /** begins the command that the image has of its own */
+  entrypoint?: string[];
+  /** the rest of that command */
+  cmd?: string[];
+  /** when the image was made, or imported if it does not say */
+  created_at: string;
+  /** of a snapshot: the id of the image below it */
+  parent?: string;
+  /** of a snapshot: the id of the box that it was taken of */
+  box?: string;
+  /** for how long the box stood still; 0 for one that did not run */
+  paused_ms: number;
+}
+
+/** SnapshotNode is a snapshot in the tree of all of them. */
+export interface SnapshotNode {
+  /** includes the tag */
+  name: string;
+  /** sha256:..., the digest of its config */
+  id: string;
+  /** the digest by which its registry knows it */
+  digest?: string;
+  /** lowest first: digests of plain tars, or keys of snapshots */
+  layers: string[];
+  /** bytes of its layers as plain tars */
+  size: number;
+  architecture?: string;
+  env?: string[];
+  working_dir?: string;
+  user?: string;
+  /** begins the command that the image has of its own */
+  entrypoint?: string[];
+  /** the rest of that command */
+  cmd?: string[];
+  /** when the image was made, or imported if it does not say */
+  created_at: string;
+  /** of a snapshot: the id of the image below it */
+  parent?: string;
+  /** of a snapshot: the id of the box that it was taken of */
+  box?: string;
+  /** what its own layer occupies on the disk */
+  added_bytes: number;
+  /** the names, or else the ids, of the boxes that stand on it */
+  boxes: string[];
+}
+
+/** Change is a difference between two states of a box's disk. */
+export interface Change {
+  /** absolute */
+  path: string;
+  /** added, changed or removed */
+  kind: string;
+}
+
+/** Changes is a page of changes, in the order of the paths. */
+export interface Changes {
+  changes: Change[];
+  /** nil on the last page */
+  next_page_token: string | null;
+}
+
+/** Snapshots are snapshots, each behind the one that it stands on. */
+export interface Snapshots {
+  snapshots: SnapshotNode[];
+}
+
+/** Clones are the boxes that a clone has made. */
+export interface Clones {
+  boxes: BoxInfo[];
 }
 
 /** ImageProgress is how far one layer has come. */

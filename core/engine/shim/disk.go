@@ -95,7 +95,7 @@ func (k *keeper) withDisk(id string, do func(root *os.File) error) error {
 	if err := os.MkdirAll(place, 0o700); err != nil {
 		return err
 	}
-	defer os.Remove(place)
+	defer func() { _ = os.Remove(place) }()
 	if err := mountShared(filepath.Join(record.Dir(k.home, id), layer.DiskFile), place, 0); err != nil {
 		return err
 	}

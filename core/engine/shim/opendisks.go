@@ -80,7 +80,7 @@ func openMounted(mount func(place string) error) (int, error) {
 	if err != nil {
 		return -1, fault.Disk(err, "make a directory to mount a disk in")
 	}
-	defer os.Remove(place)
+	defer func() { _ = os.Remove(place) }()
 	if err := mount(place); err != nil {
 		return -1, err
 	}

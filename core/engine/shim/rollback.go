@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,7 +118,7 @@ func dropDisk(dir string) error {
 	}
 	for _, name := range []string{upperDir, "work", layer.DiskFile} {
 		err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, dropped, name))
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

@@ -2,11 +2,12 @@ package shim
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
@@ -27,9 +28,6 @@ const maxLayers = 128
 // in this time is taken while the box is stopped, which needs no copy.
 const standStill = time.Minute
 
-// layerKey is how the directory of a layer is called.
-var layerKey = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
 // taking is the name, in the directory of a box, of a layer that is being made of its disk.
 const taking = "taking"
 
@@ -47,7 +45,7 @@ func (k *keeper) answerSnapshot(f wire.Frame) (wire.Taken, error) {
 }
 
 func (k *keeper) snapshot(r wire.Snapshot) (wire.Taken, error) {
-	if !layerKey.MatchString(r.Layer) {
+	if key, err := hex.DecodeString(r.Layer); err != nil || len(key) != sha256.Size {
 		return wire.Taken{}, fault.New(fault.Engine, "%q is not the key of a layer", r.Layer)
 	}
 	b, err := k.lock(r.ID)

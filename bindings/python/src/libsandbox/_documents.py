@@ -783,7 +783,7 @@ class Image:
     name: str  # includes the tag
     id: str  # sha256:..., the digest of its config
     digest: str | None  # the digest by which its registry knows it
-    layers: tuple[str, ...]
+    layers: tuple[str, ...]  # lowest first: digests of plain tars, or keys of snapshots
     size: int  # bytes of its layers as plain tars
     architecture: str | None
     env: tuple[str, ...]
@@ -792,6 +792,8 @@ class Image:
     entrypoint: tuple[str, ...]  # begins the command that the image has of its own
     cmd: tuple[str, ...]  # the rest of that command
     created_at: datetime  # when the image was made, or imported if it does not say
+    parent: str | None  # of a snapshot: the id of the image below it
+    box: str | None  # of a snapshot: the id of the box that it was taken of
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> Image:
@@ -809,6 +811,8 @@ class Image:
             entrypoint=tuple(document.get("entrypoint", ())),
             cmd=tuple(document.get("cmd", ())),
             created_at=time(document["created_at"]),
+            parent=document.get("parent"),
+            box=document.get("box"),
         )
 
 
