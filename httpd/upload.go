@@ -64,7 +64,8 @@ func (s *Server) running(r *request) (*core.Box, error) {
 	return box, err
 }
 
-// putFile streams the body into a file of a box, which the query names.
+// putFile streams the body into a file of a box, which the query names, or the files of
+// a tar into a directory.
 func (s *Server) putFile(w http.ResponseWriter, r *request) error {
 	query, err := r.query()
 	if err != nil {
@@ -73,6 +74,8 @@ func (s *Server) putFile(w http.ResponseWriter, r *request) error {
 	var p document.Problems
 	p.Required("path", query.Has("path"))
 	to := core.Upload{Dest: query.Get("path"), User: query.Get("user")}
+	to.Tar = query.Has("archive")
+	p.When(to.Tar && query.Get("archive") != "tar", "archive", "value", "must be tar")
 	if query.Has("mode") {
 		to.Mode, err = octal(query.Get("mode"))
 		p.When(err != nil, "mode", "value", notOctal)

@@ -113,6 +113,16 @@ func TestRawFiles(t *testing.T) {
 	if a.want(t, 200, ""); !bytes.Contains(a.body, []byte(content)) || a.header.Get("Content-Type") != "application/x-tar" {
 		t.Errorf("a tar of %d bytes, %v", len(a.body), a.header)
 	}
+	tree := string(a.body)
+	if m := put("?path=/put&archive=tar", tree).want(t, 200, ""); m["dest"] != "/put" || m["size"] != float64(len(content)) {
+		t.Errorf("a tree: %v", m)
+	}
+	a = p.ask("GET", box+"/files?path=/put/new/a%20b", nil)
+	if a.want(t, 200, ""); string(a.body) != content {
+		t.Errorf("%d bytes of a file of the tree back", len(a.body))
+	}
+	put("?path=/put&archive=zip", tree).want(t, 422, "invalid_argument")
+	put("?path=/put&archive=tar", "no tar").want(t, 422, "invalid_argument")
 	put("", "x").want(t, 400, "malformed")
 	put("?path=x", "x").want(t, 422, "invalid_argument")
 	put("?path=/x&mode=9", "x").want(t, 422, "invalid_argument")
