@@ -1,6 +1,6 @@
 # Benchmarks beside other tools. Debian packages of the peers, and the runc
 # whose figures the bars name, are only needed here.
-BENCH_PACKAGES := bubblewrap crun podman containernetworking-plugins iptables busybox-static docker-registry mmdebstrap e2fsprogs gcc libc6-dev linux-perf
+BENCH_PACKAGES := bubblewrap crun podman containernetworking-plugins iptables busybox-static docker-registry mmdebstrap e2fsprogs gcc libc6-dev linux-perf xfsprogs
 BENCH_RUNC     := v1.5.2
 BENCH_FLAGS    ?=
 

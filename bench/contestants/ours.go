@@ -25,7 +25,8 @@ type Ours struct {
 	Home   string
 	rootfs string // of its boxes, or image
 	image  string
-	images int // how many UnseenToOutput has imported
+	images int  // how many UnseenToOutput has imported
+	keeps  bool // its boxes outlive their end
 	Why    string
 	Shim   Shim // known once the first box is made
 }
@@ -91,7 +92,7 @@ func (o *Ours) Alone(unit string, n int, measure func(*harness.Row) error) []har
 func (o *Ours) Create(ctx context.Context) (*core.Box, error) {
 	opts := options.Defaults()
 	opts.RootfsPath, opts.Image = o.rootfs, o.image
-	opts.CPUs = 1
+	opts.CPUs, opts.AutoRemove = 1, !o.keeps
 	return o.CreateWith(ctx, opts)
 }
 

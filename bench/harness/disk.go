@@ -21,7 +21,20 @@ const diskSize = 64 << 30
 
 // NewDisk makes a disk in dir. The caller closes it even on failure.
 func NewDisk(dir string) (Disk, error) {
-	d := Disk{filepath.Join(dir, "disk.img"), filepath.Join(dir, "disk")}
+	// The file system is initialised completely here, so that the kernel
+	// does not do that in the background while contestants run.
+	return newDisk(dir, "disk", "mkfs.ext4", "-q", "-i", "65536", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0")
+}
+
+// NewSharingDisk makes a disk in dir whose files can share blocks (reflink). The caller
+// closes it even on failure.
+func NewSharingDisk(dir string) (Disk, error) {
+	return newDisk(dir, "sharing", "mkfs.xfs", "-q", "-m", "reflink=1")
+}
+
+// newDisk makes a disk with a command that gets the path of its image.
+func newDisk(dir, name string, format ...string) (Disk, error) {
+	d := Disk{filepath.Join(dir, name+".img"), filepath.Join(dir, name)}
 	if err := os.WriteFile(d.image, nil, 0o600); err != nil {
 		return d, err
 	}
@@ -29,9 +42,7 @@ func NewDisk(dir string) (Disk, error) {
 		return d, err
 	}
 	for _, args := range [][]string{
-		// The file system is initialised completely here, so that the kernel
-		// does not do that in the background while contestants run.
-		{"mkfs.ext4", "-q", "-i", "65536", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", d.image},
+		append(format, d.image),
 		{"mount", "-o", "loop", d.image, d.Dir},
 	} {
 		if said, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {

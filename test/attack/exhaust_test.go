@@ -111,6 +111,22 @@ func TestManyExecsLeaveNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	defer func() {
+		if t.Failed() { // which ones are left says why
+			dir := filepath.Join("/proc", strconv.Itoa(b.PID), "fd")
+			fds, _ := os.ReadDir(dir)
+			for _, fd := range fds {
+				to, _ := os.Readlink(filepath.Join(dir, fd.Name()))
+				t.Log(fd.Name(), to)
+			}
+			execs, err := b.Engine.Execs(t.Context(), b.ID)
+			for _, e := range execs[:min(len(execs), 210)] {
+				if e.FinishedAt == nil {
+					t.Logf("%+v %v", e, err)
+				}
+			}
+		}
+	}()
 	boxes.Await(t, "init's descriptors back", func() bool { return descriptors(t, b) <= before+4 })
 	b.Lives(t)
 }

@@ -1,0 +1,93 @@
+package measures
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sandbox/bench/contestants"
+	"sandbox/bench/harness"
+)
+
+// measureSnapshot takes snapshots of a box that has stopped, and of one that runs, which
+// stands still meanwhile.
+func measureSnapshot(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
+	onExt4, err := snapshots(ctx, b, harness.NewDisk, "ext4", harness.Bar{Contestant: "ours, stands still, ext4", Peer: "cp -a, ext4", Percentile: 50, Limit: 1.2})
+	if err != nil {
+		return nil, err
+	}
+	onXFS, err := snapshots(ctx, b, harness.NewSharingDisk, "xfs")
+	if err != nil { // mkfs.xfs is not installed
+		return append(onExt4, harness.Row{Contestant: "ours, stands still, xfs", Unit: "ms", DidNotRun: err.Error()}), nil
+	}
+	for i, row := range onXFS {
+		if row.Contestant == "ours, stands still, xfs" && row.DidNotRun == "" {
+			onXFS[i].Bars = append(row.Bars, harness.Most(40, "ms", row.P50))
+		}
+	}
+	return append(onExt4, onXFS...), nil
+}
+
+// snapshots takes them on a disk of its own.
+func snapshots(ctx context.Context, b *contestants.Field, make func(dir string) (harness.Disk, error), fs string, bars ...harness.Bar) (_ []harness.Row, err error) {
+	disk, err := make(b.Dir)
+	defer func() { err = errors.Join(err, disk.Close()) }()
+	if err != nil {
+		return nil, err
+	}
+	o, err := b.WithImage(ctx, disk.Dir+"/home")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.Close(context.WithoutCancel(ctx))) }()
+	box, err := o.Changed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.Remove(ctx, box)) }()
+	all := b.Interleave(ctx,
+		o.As("stopped, "+fs, o.SnapshotStopped),
+		o.As("stands still, "+fs, func(ctx context.Context) (time.Duration, error) { return o.SnapshotRunning(ctx, box) }),
+		harness.Contestant{Name: "cp -a, " + fs, Run: func(ctx context.Context) (time.Duration, error) { return o.CopyDisk(ctx, box) }},
+	)
+	rows := harness.Rows(harness.Millis, all, bars...)
+	if rows[0].DidNotRun == "" {
+		rows[0].Bars = append(rows[0].Bars, harness.Most(10, "ms", rows[0].P50))
+	}
+	return rows, nil
+}
+
+// measureClone makes boxes of a snapshot and of the image below it.
+func measureClone(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
+	o, err := b.WithImage(ctx, b.Dir+"/clones")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.Close(context.WithoutCancel(ctx))) }()
+	of, err := o.Snapshotted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pace := b.Pace
+	pace.Pause = max(pace.Pause, contestants.Refill)
+	all := pace.Interleave(ctx, of.As("of a snapshot", of.CreateToOutput), o.As("of an image", o.CreateToOutput))
+	return harness.Rows(harness.Millis, all, harness.Bar{Contestant: "ours, of a snapshot", Peer: "ours, of an image", Percentile: 50, Limit: 1.1}), nil
+}
+
+// measureCloneBatch makes many at once.
+func measureCloneBatch(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
+	o, err := b.WithImage(ctx, b.Dir+"/clones")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.Close(context.WithoutCancel(ctx))) }()
+	of, err := o.Snapshotted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	batch := func(o *contestants.Ours) func(context.Context) (time.Duration, error) {
+		return func(ctx context.Context) (time.Duration, error) { return o.Batch(ctx, batchSize) }
+	}
+	all := harness.Pace{Rounds: batchRounds}.Interleave(ctx, of.As("of a snapshot", batch(of)), o.As("of an image", batch(o)))
+	return harness.Rows(harness.Seconds, all, harness.Bar{Contestant: "ours, of a snapshot", Peer: "ours, of an image", Percentile: 50, Limit: 1.1}), nil
+}
