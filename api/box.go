@@ -84,6 +84,36 @@ type BoxMetrics struct {
 	CreateDuration *int64   `json:"total_create_duration_ms"`
 	NetSent        *int64   `json:"network_bytes_sent"` // since the start, headers included
 	NetReceived    *int64   `json:"network_bytes_received"`
+	CacheBytes     *int64   `json:"memory_cache_bytes"` // of memory_bytes, what files take up that are kept in memory
+	Processes      *int64   `json:"processes"`          // processes and threads of its commands
+	DiskBytes      *int64   `json:"disk_bytes"`         // that its own disk takes up on the host; nil for a box without one
+	DiskRead       *int64   `json:"disk_bytes_read"`    // from devices, since the start; nil where only cgroup v1 counts
+	DiskWritten    *int64   `json:"disk_bytes_written"`
+}
+
+// BoxSeries is what a box used over time (GET /v1/boxes/{id}/metrics with from, to or
+// step).
+type BoxSeries struct {
+	BoxID       string     `json:"box_id"`
+	From        time.Time  `json:"from"` // where the first step begins
+	To          time.Time  `json:"to"`
+	StepSeconds int64      `json:"step_seconds"`
+	Points      []BoxPoint `json:"points"` // oldest first, at most one a step
+}
+
+// BoxPoint is what a box used in one step. Of what goes up and down it has the largest
+// value; counts are since the start of the box. What is unknown is nil.
+type BoxPoint struct {
+	At          time.Time `json:"at"`          // of the last measurement in the step
+	CPUPercent  float64   `json:"cpu_percent"` // mean since the point before; 100 is one CPU
+	MemoryBytes int64     `json:"memory_bytes"`
+	CacheBytes  int64     `json:"memory_cache_bytes"` // see BoxMetrics
+	Processes   int64     `json:"processes"`
+	DiskBytes   *int64    `json:"disk_bytes"`
+	DiskRead    *int64    `json:"disk_bytes_read"`
+	DiskWritten *int64    `json:"disk_bytes_written"`
+	NetSent     *int64    `json:"network_bytes_sent"`
+	NetReceived *int64    `json:"network_bytes_received"`
 }
 
 // RuntimeMetrics is what a runtime has counted since it was made.

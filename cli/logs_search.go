@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"sandbox/client"
+	"sandbox/core/document"
 	"sandbox/core/fault"
 )
 
@@ -44,28 +43,11 @@ func (f *logFlags) filter() (client.LogFilter, error) {
 }
 
 func moment(flag, s string, now time.Time) (time.Time, error) {
-	if ago, ok := duration(s); ok {
-		return now.Add(-ago), nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
+	t, ok := document.Moment(s, now)
+	if !ok {
 		return t, fault.New(fault.InvalidArgument, "%s %s: want a time such as 2026-01-31T00:00:00Z, or how long ago, such as 90m or 2d", flag, s)
 	}
 	return t, nil
-}
-
-// duration reads how long ago a time is: as Go does, with days before.
-func duration(s string) (time.Duration, bool) {
-	days, rest, ok := strings.Cut(s, "d")
-	if !ok {
-		days, rest = "0", s
-	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	var d time.Duration
-	if err == nil && (!ok || rest != "") {
-		d, err = time.ParseDuration(rest)
-	}
-	return time.Duration(n)*24*time.Hour + d, err == nil && d >= 0
 }
 
 func (a *app) logsSearchCmd() *cobra.Command {

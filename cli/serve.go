@@ -77,7 +77,8 @@ func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.ClickHouseWriteDSN, "clickhouse-write-dsn", "", "`DSN` of the ClickHouse that logs are written to")
 	fs.StringVar(&c.LogsTable, "logs-table", "", "`NAME`, TABLE or DATABASE.TABLE, that means otel.otel_logs in statements, too")
 	fs.StringVar(&c.ChdbLib, "chdb-lib", os.Getenv("SANDBOX_CHDB_LIB"), "`PATH` of libchdb, the embedded engine (default SANDBOX_CHDB_LIB)")
-	fs.BoolVar(&c.LogOutput, "log-output", false, "with --clickhouse-dsn too, write events and output of boxes as logs")
+	fs.BoolVar(&c.LogOutput, "log-output", false, "with --clickhouse-dsn too, write events, output and metrics of boxes there")
+	fs.DurationVar(&c.MetricsInterval, "metrics-interval", daemon.DefaultMetricsInterval, "measure boxes every `DURATION`, from 1s to 1h, and keep the metrics; 0 keeps none")
 	fs.StringVar(file, "config", "", "TOML `FILE` with these flags, and aliases")
 	for _, name := range []string{"clickhouse-dsn", "chdb-lib"} { // --help must not show a password from the environment
 		fs.Lookup(name).DefValue = ""

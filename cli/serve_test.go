@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -46,12 +47,13 @@ clickhouse-dsn = "d"
 clickhouse-write-dsn = "w"
 chdb-lib = "l"
 log-output = true
+metrics-interval = "30s"
 [aliases]
 mine = "host/mine:1"
 `, "--listen", "none", "--host-root", "/c")
 	want := daemon.Config{
 		Listen: "none", Socket: "/s", Prefix: "p", Hosted: true, HostRoots: []string{"/c"}, Publish: []string{"192.0.2.1", "192.0.2.2"}, TLSCert: "c", TLSKey: "k",
-		Environment: "e", ClickHouseDSN: "d", ClickHouseWriteDSN: "w", ChdbLib: "l", LogOutput: true, Aliases: map[string]string{"mine": "host/mine:1"},
+		Environment: "e", ClickHouseDSN: "d", ClickHouseWriteDSN: "w", ChdbLib: "l", LogOutput: true, MetricsInterval: 30 * time.Second, Aliases: map[string]string{"mine": "host/mine:1"},
 	}
 	if err != nil || fmt.Sprint(c) != fmt.Sprint(want) {
 		t.Errorf("got %+v, %v, want %+v", c, err, want)
@@ -62,7 +64,7 @@ func TestServeConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
 		"listne = 1": "listne", "config = 'x'": "config", "help = true": "help", "host-root = '/a'": "a list", "listen = ['x']": "one value",
-		"hosted = 'maybe'": "hosted", "aliases = 1": "aliases", "[aliases]\na = 1": "aliases", "listen = ": "serve.toml", "[listen]\na = 1": "listen",
+		"hosted = 'maybe'": "hosted", "metrics-interval = 10": "metrics-interval", "aliases = 1": "aliases", "[aliases]\na = 1": "aliases", "listen = ": "serve.toml", "[listen]\na = 1": "listen",
 	} {
 		if _, err := config(t, text); !fault.Is(err, fault.Config) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: got %v, want config_error about %s", text, err, says)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,28 +21,32 @@ import (
 const statsEvery = 2 * time.Second
 
 func (a *app) statsCmd() *cobra.Command {
-	var once bool
+	var follow, once bool
 	cmd := &cobra.Command{
-		Use:   "stats [--no-stream] [BOX...]",
-		Short: "Show what boxes use of CPU, memory and network, again and again",
-		Long: `Show what boxes use of CPU, memory and network, every 2 seconds until Ctrl-C:
-the boxes that are named, or all that run. CPU% is 100 for one CPU, in the first
-table since the box was started and then since the table before. NET I/O is what
-the box has received and sent since its start, COMMANDS are those that were
-started in it.
+		Use:   "stats [-f] [BOX...]",
+		Short: "Show what boxes use of CPU, memory, network and disk",
+		Long: `Show what boxes use of CPU, memory, network and disk: the boxes that are named, or
+all that run; with -f again every 2 seconds until Ctrl-C. CPU% is 100 for one CPU,
+in the first table since the box was started and then since the table before. NET
+I/O is what the box has received and sent since its start, DISK I/O what it has read
+from devices and written to them ("-" where the host has cgroup v1, which does not
+count it), PIDS are the processes and threads of its commands.
 
 With -o json each measurement is a document on a line of its own.`,
-		Example: "  sandbox stats\n  sandbox stats --no-stream -o json web",
+		Example: "  sandbox stats\n  sandbox stats -f web\n  sandbox stats -o json web",
 	}
-	cmd.Flags().BoolVar(&once, "no-stream", false, "measure once")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "measure every 2 seconds")
+	cmd.Flags().BoolVar(&once, "no-stream", false, "measure once, as without; docker's word")
+	_ = cmd.Flags().MarkHidden("no-stream") // it is there
+	cmd.MarkFlagsMutuallyExclusive("follow", "no-stream")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.with(ctx, false, func(on backend.Boxes) error {
 			s := stats{on: on, refs: args, before: map[string]cpuTime{}}
-			if once {
-				return a.printStats(ctx, &s)
+			if follow {
+				return a.followStats(ctx, &s)
 			}
-			return a.followStats(ctx, &s)
+			return a.printStats(ctx, &s)
 		})
 	}
 	return a.completeBoxes(cmd, 0, api.Running)
@@ -75,7 +80,7 @@ func (a *app) printStats(ctx context.Context, s *stats) error {
 	if a.asJSON() {
 		return json.NewEncoder(a.Out).Encode(map[string]any{"boxes": all})
 	}
-	head := []any{"ID", "NAME", "CPU%", "MEMORY / LIMIT", "MEMORY%", "NET I/O", "COMMANDS"}
+	head := []any{"ID", "NAME", "CPU%", "MEMORY / LIMIT", "MEMORY%", "NET I/O", "DISK I/O", "PIDS"}
 	return writeTable(a.Out, append([][]any{head}, rows(all, stat.row)...)...)
 }
 
@@ -88,7 +93,7 @@ type stat struct {
 }
 
 func (s stat) row() []any {
-	cpu, memory, share, traffic := "-", "-", "-", "-"
+	cpu, memory, share, processes := "-", "-", "-", "-"
 	if s.CPUPercent != nil {
 		cpu = fmt.Sprintf("%.1f", *s.CPUPercent)
 	}
@@ -97,10 +102,18 @@ func (s stat) row() []any {
 		memory = size(*s.MemoryBytes) + " / " + size(limit)
 		share = fmt.Sprintf("%.1f", 100*float64(*s.MemoryBytes)/float64(limit))
 	}
-	if s.NetReceived != nil && s.NetSent != nil {
-		traffic = size(*s.NetReceived) + " / " + size(*s.NetSent)
+	if s.Processes != nil {
+		processes = strconv.FormatInt(*s.Processes, 10)
 	}
-	return []any{s.ID, cmp.Or(deref(s.Name), "-"), cpu, memory, share, traffic, s.Commands}
+	return []any{s.ID, cmp.Or(deref(s.Name), "-"), cpu, memory, share, bothWays(s.NetReceived, s.NetSent), bothWays(s.DiskRead, s.DiskWritten), processes}
+}
+
+// bothWays returns the bytes that came and those that went.
+func bothWays(in, out *int64) string {
+	if in == nil || out == nil {
+		return "-"
+	}
+	return size(*in) + " / " + size(*out)
 }
 
 // stats measures boxes, and remembers the CPU time that they had used before.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"syscall"
@@ -19,11 +20,12 @@ func TestStats(t *testing.T) {
 	h.create("-n", "two")
 	h.sandbox("stop", "two")
 	for args, want := range map[string][]string{
-		"":        {one},
-		"two":     {"two"},
-		"two one": {"two", "one"},
+		"":                {one},
+		"two":             {"two"},
+		"two one":         {"two", "one"},
+		"--no-stream one": {one},
 	} {
-		out, errs, code := h.sandbox(append([]string{"stats", "--no-stream"}, strings.Fields(args)...)...)
+		out, errs, code := h.sandbox(append([]string{"stats"}, strings.Fields(args)...)...)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		if code != 0 || len(lines) != 1+len(want) || !strings.HasPrefix(lines[0], "ID") {
 			t.Fatalf("stats %s: exit %d, %q, %q", args, code, out, errs)
@@ -34,8 +36,11 @@ func TestStats(t *testing.T) {
 			}
 		}
 	}
-	if out, _, _ := h.sandbox("stats", "--no-stream", "one"); !strings.Contains(out, "/ 64.0 MiB") {
+	if out, _, _ := h.sandbox("stats", "one"); !strings.Contains(out, "/ 64.0 MiB") {
 		t.Errorf("no limit in %q", out)
+	}
+	if _, _, code := h.sandbox("stats", "-f", "--no-stream"); code != 2 {
+		t.Errorf("once and again and again: exit %d", code)
 	}
 	if _, errs, code := h.sandbox("stats", "nope"); code != 5 || !strings.Contains(errs, "nope") {
 		t.Errorf("a box that is not there: exit %d, %q", code, errs)
@@ -62,7 +67,7 @@ func TestStatsUntilInterrupted(t *testing.T) {
 		end(Signal(syscall.SIGINT))
 		_, _ = io.Copy(io.Discard, out)
 	}()
-	if code := h.run(ctx, Stdio{strings.NewReader(""), into, io.Discard}, "stats", "-o", "json"); code != 130 {
+	if code := h.run(ctx, Stdio{strings.NewReader(""), into, io.Discard}, "stats", "-f", "-o", "json"); code != 130 {
 		t.Errorf("exit %d", code)
 	}
 	_ = into.Close()
@@ -88,4 +93,31 @@ func TestStatsOfTheTimeBetween(t *testing.T) {
 			t.Errorf("step %d: %v %%, want %v", i, got, step.shown)
 		}
 	}
+}
+
+// A table has docker's columns, and "-" for what is not known.
+func TestStatsRow(t *testing.T) {
+	t.Parallel()
+	n := func(n int64) *int64 { return &n }
+	percent, name := 12.34, "web"
+	full := stat{"box_a", &name, 64, api.BoxMetrics{
+		CPUPercent: &percent, MemoryBytes: n(16 << 20), Processes: n(3),
+		NetReceived: n(1 << 10), NetSent: n(2 << 10), DiskRead: n(3 << 20), DiskWritten: n(4 << 20),
+	}}
+	for want, s := range map[string]stat{
+		"box_a|web|12.3|16.0 MiB / 64.0 MiB|25.0|1.0 KiB / 2.0 KiB|3.0 MiB / 4.0 MiB|3": full,
+		"box_b|-|-|-|-|-|-|-": {ID: "box_b", MemoryMiB: 64},
+	} {
+		if got := strings.Join(texts(s.row()), "|"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func texts(cells []any) []string {
+	all := make([]string, len(cells))
+	for i, cell := range cells {
+		all[i] = fmt.Sprint(cell)
+	}
+	return all
 }

@@ -98,6 +98,36 @@ func (c *Client) BoxMetrics(ctx context.Context, ref string) (m api.BoxMetrics, 
 	return m, err
 }
 
+// Series says which part of what a box used over time is wanted. What is zero is chosen
+// by the server: the last hour, until now, and a step as short as it can be.
+type Series struct {
+	From, To time.Time
+	Step     time.Duration // whole seconds
+}
+
+// BoxSeries returns what a box used over time, as the server has measured it. Errors:
+// BoxNotFound, Ambiguous, InvalidArgument (From is not before To, or Step too short for
+// so long a time), Unavailable (the server keeps nothing, or its log engine is down).
+func (c *Client) BoxSeries(ctx context.Context, ref string, s Series) (b api.BoxSeries, err error) {
+	r := request{method: http.MethodGet, again: true, query: url.Values{}}
+	if s == (Series{}) {
+		r.query.Set("from", "1h") // one member at least asks for a series
+	}
+	if !s.From.IsZero() {
+		r.query.Set("from", s.From.Format(time.RFC3339Nano))
+	}
+	if !s.To.IsZero() {
+		r.query.Set("to", s.To.Format(time.RFC3339Nano))
+	}
+	if s.Step != 0 {
+		r.query.Set("step", s.Step.String())
+	}
+	if r.path, err = c.boxPath(ref, "", "metrics"); err == nil {
+		err = c.call(ctx, r, &b)
+	}
+	return b, err
+}
+
 // StartBox starts a stopped box. Errors: BoxNotFound, InvalidState.
 func (c *Client) StartBox(ctx context.Context, ref string) (api.Box, error) {
 	return c.box(ctx, request{method: http.MethodPost}, ref, ":start")

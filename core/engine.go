@@ -73,6 +73,9 @@ type Boxes interface {
 	Get(ctx context.Context, id string) (Record, error)
 	// Usage measures a box. Errors: BoxNotFound.
 	Usage(ctx context.Context, id string) (Usage, error)
+	// Measure measures all boxes that are up in one pass, as [Runtime.Measure]
+	// says.
+	Measure(ctx context.Context) ([]Measured, error)
 	// Sweep removes the boxes that have been stopped or failed for at least
 	// olderThan, and what a crash has left. It returns what it has removed also
 	// when it failed to remove something else.
@@ -264,7 +267,9 @@ type ImageUse struct {
 // Usage is what a box has used since it was started.
 type Usage struct {
 	CPU         time.Duration
-	MemoryBytes int64
+	MemoryBytes int64 // what it holds now
+	CacheBytes  int64 // of these, what files take up that are kept in memory
+	Processes   int64 // processes and threads of its commands now
 	Commands    int64 // execs that were asked for
 	ExecErrors  int64 // execs that could not be started
 	// StdinBytes and OutputBytes are what [Streams] counted for all execs. Of an
@@ -274,6 +279,23 @@ type Usage struct {
 	// Network counts what has passed the box's network interface. It is nil
 	// when that is unknown, as it is while the box is not running.
 	Network *Traffic
+	// DiskBytes is what the box's own disk takes up on the host now. It is nil for
+	// a box without a disk of a size, whose files nobody counts.
+	DiskBytes *int64
+	// Disk counts what has passed between the box and the devices of the host. It
+	// is nil when that is unknown: only pure cgroup2 counts it.
+	Disk *DiskTraffic
+}
+
+// DiskTraffic counts the bytes that a box has read from devices and written to them.
+type DiskTraffic struct{ Read, Written int64 }
+
+// Measured is what a box has used at a moment. The counts that a box's init keeps
+// (Commands, ExecErrors, StdinBytes, OutputBytes) are 0 in its Usage.
+type Measured struct {
+	Record
+	Usage
+	At time.Time
 }
 
 // Traffic counts the bytes that a box has sent and received, headers included.

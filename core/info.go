@@ -50,7 +50,12 @@ func (b *Box) Metrics(ctx context.Context) (api.BoxMetrics, error) {
 	if rec.Status.Up() && rec.StartedAt != nil {
 		percent := 100 * u.CPU.Seconds() / time.Since(*rec.StartedAt).Seconds()
 		m.CPUPercent, m.MemoryBytes = &percent, &u.MemoryBytes
+		m.CacheBytes, m.Processes = &u.CacheBytes, &u.Processes
 		m.BytesSent, m.BytesReceived = &u.StdinBytes, &u.OutputBytes
+	}
+	m.DiskBytes = u.DiskBytes
+	if u.Disk != nil {
+		m.DiskRead, m.DiskWritten = &u.Disk.Read, &u.Disk.Written
 	}
 	if u.Network != nil {
 		m.NetSent, m.NetReceived = &u.Network.Sent, &u.Network.Received

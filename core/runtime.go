@@ -214,6 +214,10 @@ func (r *Runtime) Metrics(ctx context.Context) (api.RuntimeMetrics, error) {
 	return m, nil
 }
 
+// Measure measures all boxes of the home that are up, paused ones too, in one pass
+// that asks none of them. One that ends meanwhile may be left out. Errors: Storage.
+func (r *Runtime) Measure(ctx context.Context) ([]Measured, error) { return r.engine.Measure(ctx) }
+
 // Shutdown stops the boxes that this runtime created, all at once, and makes
 // later creates and starts fail with Stopped. grace is the time that each box
 // has between SIGTERM and SIGKILL. A second call does nothing.

@@ -5,14 +5,19 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"sandbox/auth"
 	"sandbox/core/fault"
 	"sandbox/core/local"
+	"sandbox/metrics"
 )
 
 // NoListen is the Config.Listen of a daemon that listens on its Unix socket alone.
 const NoListen = "none"
+
+// DefaultMetricsInterval is the Config.MetricsInterval of `sandbox serve`.
+const DefaultMetricsInterval = metrics.DefaultInterval
 
 // Config holds the settings of a daemon: the flags of `sandbox serve`.
 type Config struct {
@@ -46,9 +51,13 @@ type Config struct {
 	ClickHouseWriteDSN string // engine that logs are written to
 	LogsTable          string // a name that means the log table in statements; "" for none beside those that always do
 	ChdbLib            string // path of libchdb, for the embedded engine
-	LogOutput          bool   // store boxes' events and output as logs also with a DSN
+	LogOutput          bool   // store boxes' events, output and metrics also with a DSN
 	Logs               Logs   // the table [logs] of the configuration file
 	MCP                MCP    // the table [mcp] of it
+
+	// MetricsInterval is how often boxes are measured, from [metrics.MinInterval] to
+	// [metrics.MaxInterval]; 0 keeps no metrics over time.
+	MetricsInterval time.Duration
 
 	// Aliases are short names of images. They win over those of the home.
 	Aliases map[string]string
@@ -97,6 +106,9 @@ func (c Config) check() (settings, error) {
 	}
 	if c.LogOutput && c.ClickHouseDSN != "" && c.ClickHouseWriteDSN == "" {
 		return s, fault.New(fault.Config, "--log-output with --clickhouse-dsn needs --clickhouse-write-dsn, to write to")
+	}
+	if m := c.MetricsInterval; m != 0 && (m < metrics.MinInterval || m > metrics.MaxInterval) {
+		return s, fault.New(fault.Config, "--metrics-interval %v: want %v to %v, or 0 for no metrics over time", m, metrics.MinInterval, metrics.MaxInterval)
 	}
 	s.tls, err = c.certificate()
 	return s, err

@@ -26,6 +26,7 @@ import (
 	"sandbox/httpd"
 	"sandbox/httpd/share"
 	"sandbox/mcp"
+	"sandbox/metrics"
 	"sandbox/spool"
 
 	"sandbox/core/filelock"
@@ -57,7 +58,8 @@ type Daemon struct {
 	// nil without a real engine.
 	watchSpace func(ctx context.Context, low func(freeMiB uint64, largest string, err error))
 	logs       logEngine
-	code       *code.Contexts // of all who run code in boxes
+	history    *metrics.History // nil if MetricsInterval is 0
+	code       *code.Contexts   // of all who run code in boxes
 	server     *httpd.Server
 	e2b        *dialect     // nil if E2B is ""
 	tcp        net.Listener // nil if Listen is NoListen
@@ -122,6 +124,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 	if d.logs, err = s.openLogs(ctx, runtime, streams.Log); err != nil {
 		return nil, err
 	}
+	d.history = s.openHistory(d.logs, runtime, streams.Log)
 	d.spool = spool.Open(spool.Config{Dir: filepath.Join(s.Home, "spool"), Log: streams.Log, Begun: d.logs.follow()})
 	d.sweep(ctx)
 	if err := d.spool.Adopt(ctx, spooled{runtime}); err != nil {
@@ -139,7 +142,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 		Shares: shares, PortDomain: s.PortDomain,
 		Console: sessions, Origin: d.origin,
 		Tools:   &mcp.Config{Boxes: newToolBoxes(host, d.logs), Limits: s.MCP.limits()},
-		Runtime: runtime, Code: d.code, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Images: host.Images, Logs: d.logs.service, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
+		Runtime: runtime, Code: d.code, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Images: host.Images, Logs: d.logs.service, History: d.history, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})
@@ -267,6 +270,7 @@ func (d *Daemon) Close(ctx context.Context) error {
 	if d.spool != nil {
 		d.spool.Close()
 	}
+	d.history.Close(ctx)
 	errs = append(errs, d.logs.Close(ctx))
 	if d.keys != nil {
 		errs = append(errs, d.keys.Close())

@@ -307,6 +307,8 @@ func TestStartRefuses(t *testing.T) {
 		"nowhere":               {func(c *Config) { c.Socket = dir + "/no/such" }, fault.Config, "--socket"},
 		"publish":               {func(c *Config) { c.Publish = []string{"127.0.0.1", "localhost"} }, fault.Config, "--publish"},
 		"environment":           {func(c *Config) { c.Environment = "a b" }, fault.Config, "--environment"},
+		"too often measured":    {func(c *Config) { c.MetricsInterval = time.Millisecond }, fault.Config, "--metrics-interval"},
+		"too seldom measured":   {func(c *Config) { c.MetricsInterval = 2 * time.Hour }, fault.Config, "--metrics-interval"},
 		"a domain of ports":     {func(c *Config) { c.PortDomain = "a_b.test" }, fault.Config, "--port-domain"},
 		"an address of ports":   {func(c *Config) { c.PortDomain = "127.0.0.1" }, fault.Config, "--port-domain"},
 		"half of TLS":           {func(c *Config) { c.TLSCert = file }, fault.Config, "--tls-key"},

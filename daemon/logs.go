@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
 	"sandbox/logs/ingest"
+	"sandbox/metrics"
 	"sandbox/spool"
 )
 
@@ -90,6 +92,7 @@ type logEngine struct {
 	inserter *clickhouse.Client // nil when rows are written through reader, or not at all
 	writer   *ingest.Writer     // nil when no logs are stored
 	boxes    *boxlog.Recorder   // nil when boxes' events and output are not stored
+	metrics  *clickhouse.Client // has the table of boxes' metrics; nil when these are not stored, as events are not
 }
 
 // openLogs opens the log service. It starts the embedded engine but does not wait
@@ -119,6 +122,7 @@ func (s settings) openLogs(ctx context.Context, runtime *core.Runtime, log *slog
 		return e, err
 	}
 	if e.writer != nil && (e.embedded != nil || s.LogOutput) {
+		e.metrics = cmp.Or(e.inserter, e.reader) // the user who reads logs needs no right to more
 		e.boxes = boxlog.New(boxlog.Config{Writer: e.writer, Log: log, Name: boxName(runtime)})
 	}
 	c.Engine = e.reader
@@ -154,6 +158,14 @@ func (s settings) startEngine(ctx context.Context, log *slog.Logger) (*embedded.
 		return nil, err
 	}
 	return e, nil
+}
+
+// openHistory begins to measure boxes, unless it is not wanted.
+func (s settings) openHistory(e logEngine, runtime *core.Runtime, log *slog.Logger) *metrics.History {
+	if s.MetricsInterval == 0 {
+		return nil
+	}
+	return metrics.Start(metrics.Config{Measure: runtime.Measure, Interval: s.MetricsInterval, Engine: e.metrics, Log: log})
 }
 
 // boxName returns a function that returns the name of a box by its id, or "".

@@ -90,11 +90,19 @@ func (s *Server) getBox(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, rec.Info())
 }
 
-// boxMetrics replies with the measured usage of a box.
+// boxMetrics replies with the measured usage of a box, or with a series of what was
+// measured.
 func (s *Server) boxMetrics(w http.ResponseWriter, r *request) error {
+	query, err := r.query()
+	if err != nil {
+		return err
+	}
 	box, err := s.box(r)
 	if err != nil {
 		return err
+	}
+	if asksForSeries(query) {
+		return s.boxSeries(w, r, box.ID(), query)
 	}
 	m, err := box.Metrics(r.Context())
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"sandbox/core"
 )
 
-// metrics counts requests, and serves the page that Prometheus reads.
-type metrics struct {
+// figures counts requests, and serves the page that Prometheus reads.
+type figures struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	page     http.Handler
 }
 
-func newMetrics(runtime *core.Runtime) *metrics {
-	m := &metrics{
+func newFigures(runtime *core.Runtime) *figures {
+	m := &figures{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sandbox_http_requests_total", Help: "Requests by route and status.",
 		}, []string{"route", "status"}),
@@ -39,7 +39,7 @@ func newMetrics(runtime *core.Runtime) *metrics {
 }
 
 // count counts a request; route is nil if it had none.
-func (m *metrics) count(route *Route, status int, took time.Duration) {
+func (m *figures) count(route *Route, status int, took time.Duration) {
 	name := "none"
 	if route != nil {
 		name = route.name
@@ -51,7 +51,7 @@ func (m *metrics) count(route *Route, status int, took time.Duration) {
 }
 
 func (s *Server) showMetrics(w http.ResponseWriter, r *request) error {
-	s.metrics.page.ServeHTTP(w, r.Request)
+	s.figures.page.ServeHTTP(w, r.Request)
 	return nil
 }
 

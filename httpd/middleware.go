@@ -144,7 +144,7 @@ func (s *Server) logged(next handle) handle {
 			if status == 0 { // a panic, which recovered will answer
 				status = http.StatusInternalServerError
 			}
-			s.metrics.count(r.route, status, took)
+			s.figures.count(r.route, status, took)
 			s.log(r, status, w.bytes, took)
 		}()
 		return next(w, r)

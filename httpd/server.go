@@ -29,6 +29,7 @@ import (
 	"sandbox/logs"
 	"sandbox/logs/ingest"
 	"sandbox/mcp"
+	"sandbox/metrics"
 	"sandbox/spool"
 )
 
@@ -42,9 +43,11 @@ type Config struct {
 	Images      *image.Store
 	// Code has the contexts that run code, which those share who work on the same
 	// boxes in this process; nil for contexts of the server's own.
-	Code   *code.Contexts
-	Logs   *logs.Service  // nil to answer every query with 503
-	Ingest *ingest.Writer // nil to store no logs
+	Code *code.Contexts
+	Logs *logs.Service // nil to answer every query with 503
+	// History has what boxes used over time; nil keeps nothing.
+	History *metrics.History
+	Ingest  *ingest.Writer // nil to store no logs
 	// Tools says what tools for language models work on, and their limits; nil
 	// for no tools.
 	Tools *mcp.Config
@@ -107,7 +110,7 @@ type Server struct {
 	Config
 	local     *auth.Principal
 	summaries summaries
-	metrics   *metrics
+	figures   *figures
 	mcp       *mcp.Server         // nil without tools
 	proxy     *proxy.Proxy        // to programs in boxes
 	exporting *semaphore.Weighted // bytes of requests to ingest
@@ -143,7 +146,7 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{Config: c, local: auth.Local(c.Environment), metrics: newMetrics(c.Runtime), exporting: semaphore.NewWeighted(4 * ingest.MaxBody)}
+	s := &Server{Config: c, local: auth.Local(c.Environment), figures: newFigures(c.Runtime), exporting: semaphore.NewWeighted(4 * ingest.MaxBody)}
 	s.proxy = proxy.New(func(ctx context.Context, box string, port int) (net.Conn, error) {
 		return s.Runtime.At(box).Connect(ctx, port)
 	})

@@ -480,7 +480,12 @@ SandboxErrorCode sandbox_box_info(CBoxHandle *box, char **out_json, CSandboxErro
  * exec_errors_total, bytes_sent_total (to the stdin of commands since the box
  * was started), bytes_received_total (of their output),
  * total_create_duration_ms, network_bytes_sent, network_bytes_received (by the
- * box's network since it was started, headers included; 0 with network None).
+ * box's network since it was started, headers included; 0 with network None),
+ * memory_cache_bytes (of memory_bytes, what files take up that are kept in
+ * memory), processes (processes and threads of its commands), disk_bytes (that
+ * its own disk takes up on the host; null without disk_size_gb),
+ * disk_bytes_read and disk_bytes_written (from and to devices since it was
+ * started; null where the host has cgroup v1).
  * Values that are unknown are null, as are most of a box that does not run.
  *
  * *out_json: release with sandbox_free_string. One thread a handle.

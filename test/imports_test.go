@@ -19,7 +19,7 @@ var allowed = map[string][]string{
 	"auth":             {"api", "core/document", "core/fault", "core/ids", "core/store"},
 	"backend":          {"api", "client", "core", "core/code", "core/local", "core/options", "core/fault", "core/ids", "core/image", "daemon/address", "profile"},
 	"capi":             {"api", "backend", "client", "core", "core/code", "core/local", "core/options", "core/fault", "core/feed", "hostcopy"},
-	"cli":              {"api", "backend", "client", "core", "core/code", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "mcp", "profile", "hostcopy"},
+	"cli":              {"api", "backend", "client", "core", "core/code", "core/document", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "mcp", "profile", "hostcopy"},
 	"client":           {"api", "core/feed", "core/options", "core/fault", "core/sockets"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"console":          {"core/fault", "core/store"},
@@ -42,13 +42,13 @@ var allowed = map[string][]string{
 	"core/store":       {"core/fault"},
 	"core/enginetest":  {"api", "core", "core/fault", "core/ids", "core/options", "test/members"},
 	"docs":             {},
-	"daemon":           {"api", "auth", "backend", "console", "core", "core/code", "core/fault", "core/filelock", "core/local", "core/options", "core/sockets", "core/store", "daemon/address", "httpd", "httpd/e2b", "httpd/share", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "mcp", "profile", "spool"},
+	"daemon":           {"api", "auth", "backend", "console", "core", "core/code", "core/fault", "core/filelock", "core/local", "core/options", "core/sockets", "core/store", "daemon/address", "httpd", "httpd/e2b", "httpd/share", "logs", "logs/clickhouse", "logs/boxlog", "logs/embedded", "logs/ingest", "mcp", "metrics", "profile", "spool"},
 	"daemon/address":   {"core/store"},
 	"examples_go":      {"core/local", "core/options"},
 	"hostcopy":         {"api", "core", "core/fault"},
-	"httpd":            {"api", "auth", "console", "core", "core/code", "core/document", "core/fault", "core/hostpath", "core/ids", "core/image", "core/options", "core/store", "docs", "httpd/cursor", "httpd/proxy", "httpd/reference", "httpd/share", "logs", "logs/ingest", "mcp", "spool"},
+	"httpd":            {"api", "auth", "console", "core", "core/code", "core/document", "core/fault", "core/hostpath", "core/ids", "core/image", "core/options", "core/store", "docs", "httpd/cursor", "httpd/proxy", "httpd/reference", "httpd/share", "logs", "logs/ingest", "mcp", "metrics", "spool"},
 	"httpd/cursor":     {},
-	"httpd/e2b":        {"api", "auth", "core", "core/code", "core/document", "core/fault", "core/ids", "core/options", "httpd/cursor", "httpd/e2b/protocol", "httpd/proxy", "spool"},
+	"httpd/e2b":        {"api", "auth", "core", "core/code", "core/document", "core/fault", "core/ids", "core/options", "httpd/cursor", "httpd/e2b/protocol", "httpd/proxy", "metrics", "spool"},
 	"httpd/proxy":      {"core/fault"},
 	"httpd/reference":  {},
 	"httpd/share":      {"core/fault", "core/ids", "core/options", "core/store"},
@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 	"logs/sql/parse":   {"logs/sql/ast"},
 	"logs/sql/print":   {"logs/sql/ast"},
 	"mcp":              {"api", "backend", "client", "core", "core/document", "core/fault", "core/options"},
+	"metrics":          {"api", "core", "core/document", "core/fault", "logs/clickhouse"},
 	"profile":          {"core/fault"},
 	"spool":            {"api", "core", "core/fault", "core/ids", "core/store"},
 	"test":             {"api", "core/..."},
@@ -112,7 +113,7 @@ var importers = map[string]struct {
 // unlinked says which modules and packages a package must not even link, through
 // whatever it imports. The library's half of the engine asks the shim for all that needs them.
 var unlinked = map[string][]string{
-	"./capi":             append(shimModules, "./httpd", "./logs", "./spool", "./auth"), // the daemon's parts: it talks to one
+	"./capi":             append(shimModules, "./httpd", "./logs", "./metrics", "./spool", "./auth"), // the daemon's parts: it talks to one
 	"./core/engine":      shimModules,
 	"./core/local":       shimModules,
 	"./cmd/sandbox":      {"github.com/opencontainers/runc", "github.com/opencontainers/cgroups", "github.com/vishvananda"}, // its doctor reads the host's rules

@@ -57,6 +57,21 @@ func (c *cache) get(id string) (record.Box, bool) {
 	return b.box, ok
 }
 
+// each calls f with each record of the cache. It returns false if the cache can't
+// be brought up to date.
+func (c *cache) each(f func(record.Box)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refresh(); err != nil {
+		c.forget()
+		return false
+	}
+	for _, b := range c.boxes {
+		f(b.box)
+	}
+	return true
+}
+
 func (c *cache) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandbox/core"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 	"sandbox/core/options"
 )
 
@@ -24,8 +26,7 @@ func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
 	if err != nil {
 		return core.Usage{}, err
 	}
-	u := groupUsage(b.Slot())
-	u.Network = traffic(b)
+	u, _ := c.measure(b)
 	s, err := c.stats(ctx, id)
 	if err != nil && !fault.Is(err, fault.InvalidState) { // a stopped box has no counts
 		return u, err
@@ -33,6 +34,64 @@ func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
 	u.Commands, u.ExecErrors = s.Execs, s.ExecErrors
 	u.StdinBytes, u.OutputBytes = s.Streams.Stdin, s.Streams.Output
 	return u, nil
+}
+
+// Measure measures all boxes that are up; see [core.Boxes]. It asks neither the shim
+// nor a box, so that a thousand boxes take a fraction of a second.
+func (c *Client) Measure(ctx context.Context) ([]core.Measured, error) {
+	boxes, err := c.up()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]core.Measured, 0, len(boxes))
+	for _, b := range boxes {
+		if err := ctx.Err(); err != nil {
+			return nil, fault.Of(err)
+		}
+		now := time.Now()
+		if u, up := c.measure(b); up {
+			all = append(all, core.Measured{Record: b.Record, Usage: u, At: now})
+		}
+	}
+	return all, nil
+}
+
+// up returns the boxes that are up.
+func (c *Client) up() ([]record.Box, error) {
+	var boxes []record.Box
+	if c.cache == nil || !c.cache.each(func(b record.Box) { boxes = append(boxes, b) }) {
+		var err error
+		if boxes, _, err = c.records.List(); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(boxes, func(b record.Box) bool { return !b.Status.Up() }), nil
+}
+
+// measure returns what the host knows of a box's use, and whether the box was up when
+// all of it had been read.
+func (c *Client) measure(b record.Box) (u core.Usage, up bool) {
+	u = groupUsage(b.Slot())
+	u.DiskBytes = c.diskBytes(b)
+	if !b.Status.Up() {
+		return u, false
+	}
+	network := traffic(b)
+	if b.Init.Ended() { // the PID may be another process's by now
+		return u, false
+	}
+	u.Network = network
+	return u, true
+}
+
+// diskBytes returns what the disk of a box takes up, or nil if it has none.
+func (c *Client) diskBytes(b record.Box) *int64 {
+	var st unix.Stat_t
+	if b.Options.DiskSizeGB == 0 || unix.Lstat(filepath.Join(record.Dir(c.home, b.ID), layer.DiskFile), &st) != nil {
+		return nil
+	}
+	bytes := st.Blocks * 512
+	return &bytes
 }
 
 // stats returns what a box's init has counted. Errors: InvalidState (the box does
@@ -52,63 +111,22 @@ func (c *Client) stats(ctx context.Context, id string) (s wire.Stats, err error)
 	return s, nil
 }
 
-// groupUsage returns the CPU time and memory that the box of a slot uses, from its cgroups
-// on the host (cgroup2 or v1). A value that can't be read counts as 0.
-func groupUsage(slot string) core.Usage {
-	group := func(controller, file string) string {
-		b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", controller, "sandbox", slot, file))
-		if err != nil {
-			return ""
-		}
-		return string(b)
-	}
-	if stat := group("", "cpu.stat"); stat != "" { // cgroup2
-		return core.Usage{
-			CPU:         time.Duration(field(stat, "usage_usec")) * time.Microsecond,
-			MemoryBytes: number(group("", "memory.current")),
-		}
-	}
-	return core.Usage{
-		CPU:         time.Duration(number(group("cpuacct", "cpuacct.usage"))),
-		MemoryBytes: number(group("memory", "memory.usage_in_bytes")),
-	}
-}
-
-func number(s string) int64 {
-	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64) // an empty s counts as 0
-	return n
-}
-
-// field returns the number after a name that begins a line, or 0 if there is
-// none.
-func field(s, name string) int64 {
-	for line := range strings.Lines(s) {
-		if v, ok := strings.CutPrefix(line, name+" "); ok {
-			return number(v)
-		}
-	}
-	return 0
-}
-
 // boxInterface is the name of a box's network interface inside the box; see
 // shim/network.
 const boxInterface = "eth0"
 
-// traffic returns the counters of a box's network interface, or nil if they are
-// unknown. They are read as the box's init sees them, since this process may be
-// in another network namespace than the shim.
+// traffic returns the counters of the network interface of a box that is up, or nil if
+// they are unknown. They are read as the box's init sees them, since this process may
+// be in another network namespace than the shim.
 func traffic(b record.Box) *core.Traffic {
-	if !b.Status.Up() {
-		return nil
-	}
 	if b.Options.Network == options.NetworkNone {
 		return &core.Traffic{}
 	}
-	devices, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", b.Init.PID))
-	if err != nil || b.Init.Ended() { // the PID may be another process's by now
+	devices, ok := lines(fmt.Sprintf("/proc/%d/net/dev", b.Init.PID))
+	if !ok {
 		return nil
 	}
-	return parseTraffic(string(devices), boxInterface)
+	return parseTraffic(devices, boxInterface)
 }
 
 // parseTraffic returns the counters of one interface in /proc/net/dev, or nil.

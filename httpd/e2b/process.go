@@ -98,13 +98,6 @@ func (s *Server) connectProcess(ctx context.Context, q *connect.Request[protocol
 	return follow.run(ctx, v, [2]int64{orZero(rec.StdoutBytes), orZero(rec.StderrBytes)})
 }
 
-func orZero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
-
 // selected returns the record of the running command that a call selects. Errors:
 // ExecNotFound, Unsupported.
 func selected(ctx context.Context, box *core.Box, which *protocol.ProcessSelector) (api.Exec, error) {

@@ -22,6 +22,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/code"
 	"sandbox/httpd/proxy"
+	"sandbox/metrics"
 	"sandbox/spool"
 )
 
@@ -32,6 +33,7 @@ type Config struct {
 	Keys    *auth.Store
 	Spool   *spool.Store
 	Code    *code.Contexts
+	History *metrics.History // nil keeps nothing
 	Log     *slog.Logger
 	// Secret is what the tokens of boxes are made with. It is the same after a
 	// restart, or clients lose the boxes that they are connected to.

@@ -40,6 +40,13 @@ func UnknownColumn(err error) bool {
 	return false
 }
 
+// UnknownTable reports whether err, an error of this package, says that there is no
+// table, or no database, of a name.
+func UnknownTable(err error) bool {
+	var ex *clickhouse.Exception
+	return errors.As(err, &ex) && (ex.Code == 60 || ex.Code == 81) // UNKNOWN_TABLE, UNKNOWN_DATABASE
+}
+
 // kinds classifies those of the engine's codes that do not say that the
 // statement is wrong. All other codes say that, including LOGICAL_ERROR and the
 // exceptions of the libraries that the engine is made of, because those come

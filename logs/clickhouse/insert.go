@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"strings"
@@ -9,8 +10,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Insertion holds rows to be stored in the log table.
+// Insertion holds rows to be stored in a table.
 type Insertion struct {
+	Table    string            // of the database otel; "" for the log table
 	Columns  []string          // of the rows; empty for all columns, in the table's order
 	Format   string            // of Body, such as JSONEachRow, RowBinary or Native
 	Body     io.Reader         // read to its end. When a read fails, nothing of its last block is stored. The context does not end a read that blocks
@@ -25,7 +27,7 @@ func (c *Client) Insert(ctx context.Context, i Insertion) error {
 		settings[name] = value
 	}
 	with := clickhouse.Context(endless{ctx}, clickhouse.WithQueryID(uuid.NewString()), clickhouse.WithSettings(settings))
-	err := c.conn.InsertFormat(with, i.Format, "INSERT INTO otel.otel_logs"+list(i.Columns), i.Body)
+	err := c.conn.InsertFormat(with, i.Format, "INSERT INTO otel."+cmp.Or(i.Table, "otel_logs")+list(i.Columns), i.Body)
 	if err == nil {
 		return nil
 	}

@@ -82,8 +82,8 @@ func (e *Engine) run(ctx context.Context) (answered bool, err error) {
 			}
 		case reason = <-said:
 			if answered = reason == handover.Ready; answered {
-				if err := e.copyDefinition(); err != nil {
-					e.options.Logger.Warn("the definition of the log table has no copy", "error", err)
+				if err := e.copyDefinitions(); err != nil {
+					e.options.Logger.Warn("the definition of a table has no copy", "error", err)
 				}
 				e.set(nil)
 				e.options.Logger.Info("the log engine answers", "pid", cmd.Process.Pid)
@@ -131,8 +131,8 @@ func (e *Engine) start(ctx context.Context) (cmd *exec.Cmd, ready, lifeline *os.
 		return nil, nil, nil, fmt.Errorf("lock the engine's directory: %w", err)
 	}
 	defer lock.File.Close() // the child keeps the lock
-	if err := e.mendDefinition(); err != nil {
-		return nil, nil, nil, fmt.Errorf("mend the definition of the log table: %w", err)
+	if err := e.mendDefinitions(); err != nil {
+		return nil, nil, nil, fmt.Errorf("mend the definition of a table: %w", err)
 	}
 	// The socket is made anew, so that clients that wait on the socket of a
 	// dead engine get an error.

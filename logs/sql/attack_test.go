@@ -99,6 +99,8 @@ func TestPlace(t *testing.T) {
 		"EXPLAIN SELECT 1":                          "the statistics of a result say how much was read",
 		"SELECT * FROM system . one":                "line 1, column 15: the table system.one is not allowed: a SELECT without FROM has one row",
 		"SELECT * FROM system.columns":              "the columns of the log table are at GET /v1/observability/schema",
+		"SELECT * FROM otel.sandbox_metrics":        "line 1, column 15: the table otel.sandbox_metrics is not allowed: statements read the table otel.otel_logs",
+		"SELECT * FROM sandbox_metrics":             "line 1, column 15: the table sandbox_metrics is not allowed: statements read the table otel.otel_logs",
 		"SELECT * FROM other.otel_logs":             "line 1, column 15: the table other.otel_logs is not allowed: statements read the table otel.otel_logs",
 		"SELECT * FROM view(SELECT 1)":              "",
 		"SELECT * FROM view((SELECT 1))":            "line 1, column 15: the table function view is not allowed: write FROM (SELECT ...)",

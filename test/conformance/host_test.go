@@ -23,6 +23,7 @@ import (
 
 	"sandbox/core/local"
 	"sandbox/daemon"
+	"sandbox/metrics"
 	"sandbox/test/openapi"
 	"sandbox/test/registry"
 	"sandbox/test/rootfs"
@@ -67,7 +68,7 @@ func newHost(t *testing.T) *host {
 		must(t, err)
 	}
 	roots := []string{h.share, filepath.Dir(h.rootfs)}
-	h.server = serve(t, h.document, home, daemon.Config{HostRoots: roots, Logs: generous})
+	h.server = serve(t, h.document, home, daemon.Config{HostRoots: roots, Logs: generous, MetricsInterval: metrics.MinInterval})
 	h.others = map[string]func() *server{
 		"hosted": sync.OnceValue(func() *server { return serve(t, h.document, short(t), daemon.Config{Hosted: true}) }),
 		"prefix": sync.OnceValue(func() *server { return serve(t, h.document, short(t), daemon.Config{Prefix: "lab", HostRoots: roots}) }),

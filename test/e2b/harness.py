@@ -23,7 +23,10 @@ class Daemon:
 
     def start(self):
         self.process = subprocess.Popen(
-            [SANDBOX, "serve", "--listen", "none", "--e2b", "127.0.0.1:0"], env=self.env, stderr=subprocess.PIPE, text=True
+            [SANDBOX, "serve", "--listen", "none", "--e2b", "127.0.0.1:0", "--metrics-interval", "1s"],
+            env=self.env,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for line in self.process.stderr:
             if line.startswith("sandbox: ready on "):

@@ -145,9 +145,27 @@ class Boxes(unittest.TestCase):
             box.update_network({"deny_out": ["0.0.0.0/0"]})
 
     def test_metrics(self):
-        (now,) = self.sandbox().get_metrics()
+        now = self.sandbox().get_metrics()[-1]
         self.assertEqual((now.cpu_count, now.mem_total), (2, 512 << 20))
         self.assertGreater(now.mem_used, 0)
+
+    def test_series_of_metrics(self):
+        """What a sandbox used over time: the daemon measures each second here."""
+        sandbox = self.sandbox()
+        begin = datetime.datetime.now(datetime.timezone.utc)
+        sandbox.commands.run("while :; do :; done", background=True)
+        series = until(lambda: (found := sandbox.get_metrics()) and len(found) > 4 and found)
+        times = [one.timestamp for one in series]
+        self.assertEqual(times, sorted(times))
+        self.assertGreater(max(one.cpu_used_pct for one in series), 1)
+        self.assertTrue(all(one.mem_used > 0 and one.mem_total == 512 << 20 for one in series))
+        end = series[1].timestamp
+        part = sandbox.get_metrics(start=begin, end=end)
+        self.assertTrue(part)
+        self.assertTrue(all(one.timestamp <= end + datetime.timedelta(seconds=1) for one in part), part)
+        self.assertEqual(Sandbox.get_metrics(sandbox.sandbox_id, start=begin + datetime.timedelta(days=1)), [])
+        with self.assertRaises(e2b.SandboxException):
+            sandbox.get_metrics(start=end, end=begin - datetime.timedelta(days=1))
 
     def test_idempotency_key(self):
         first, second = (self.sandbox(idempotency_key="one-and-the-same") for _ in range(2))

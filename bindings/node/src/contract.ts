@@ -206,6 +206,43 @@ export interface BoxMetrics {
   /** since the start, headers included */
   network_bytes_sent: number | null;
   network_bytes_received: number | null;
+  /** of memory_bytes, what files take up that are kept in memory */
+  memory_cache_bytes: number | null;
+  /** processes and threads of its commands */
+  processes: number | null;
+  /** that its own disk takes up on the host; nil for a box without one */
+  disk_bytes: number | null;
+  /** from devices, since the start; nil where only cgroup v1 counts */
+  disk_bytes_read: number | null;
+  disk_bytes_written: number | null;
+}
+
+/** BoxSeries is what a box used over time (GET /v1/boxes/{id}/metrics with from, to or step). */
+export interface BoxSeries {
+  box_id: string;
+  /** where the first step begins */
+  from: string;
+  to: string;
+  step_seconds: number;
+  /** oldest first, at most one a step */
+  points: BoxPoint[];
+}
+
+/** BoxPoint is what a box used in one step. Of what goes up and down it has the largest value; counts are since the start of the box. What is unknown is nil. */
+export interface BoxPoint {
+  /** of the last measurement in the step */
+  at: string;
+  /** mean since the point before; 100 is one CPU */
+  cpu_percent: number;
+  memory_bytes: number;
+  /** see BoxMetrics */
+  memory_cache_bytes: number;
+  processes: number;
+  disk_bytes: number | null;
+  disk_bytes_read: number | null;
+  disk_bytes_written: number | null;
+  network_bytes_sent: number | null;
+  network_bytes_received: number | null;
 }
 
 /** RuntimeMetrics is what a runtime has counted since it was made. */

@@ -415,6 +415,11 @@ class BoxMetrics:
     total_create_duration_ms: int | None
     network_bytes_sent: int | None  # since the start, headers included
     network_bytes_received: int | None
+    memory_cache_bytes: int | None  # of memory_bytes, what files take up that are kept in memory
+    processes: int | None  # processes and threads of its commands
+    disk_bytes: int | None  # that its own disk takes up on the host; None for a box without one
+    disk_bytes_read: int | None  # from devices, since the start; None where only cgroup v1 counts
+    disk_bytes_written: int | None
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> BoxMetrics:
@@ -429,6 +434,11 @@ class BoxMetrics:
             total_create_duration_ms=document.get("total_create_duration_ms"),
             network_bytes_sent=document.get("network_bytes_sent"),
             network_bytes_received=document.get("network_bytes_received"),
+            memory_cache_bytes=document.get("memory_cache_bytes"),
+            processes=document.get("processes"),
+            disk_bytes=document.get("disk_bytes"),
+            disk_bytes_read=document.get("disk_bytes_read"),
+            disk_bytes_written=document.get("disk_bytes_written"),
         )
 
 
