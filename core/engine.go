@@ -76,6 +76,9 @@ type Boxes interface {
 	// Measure measures all boxes that are up in one pass, as [Runtime.Measure]
 	// says.
 	Measure(ctx context.Context) ([]Measured, error)
+	// Expiries returns how many boxes of the home came to the end of their time.
+	// It asks no shim. Errors: Storage.
+	Expiries(ctx context.Context) (Expiries, error)
 	// Sweep removes the boxes that have been stopped or failed for at least
 	// olderThan, and what a crash has left. It returns what it has removed also
 	// when it failed to remove something else.
@@ -296,6 +299,36 @@ type Measured struct {
 	Record
 	Usage
 	At time.Time
+}
+
+// Expiries counts the boxes whose time has come, since the home was made, by the
+// reason that they then have.
+type Expiries struct {
+	Expired Endings `json:"expired"` // ttl_seconds was over
+	Idle    Endings `json:"idle"`    // nobody used it for idle_seconds
+}
+
+// Endings counts what became of boxes.
+type Endings struct {
+	Stop   int64 `json:"stop"`
+	Pause  int64 `json:"pause"`
+	Remove int64 `json:"remove"` // also by a stop, of boxes with auto_remove
+}
+
+// Add counts a box whose time has come: with idle, since nobody used it.
+func (e *Expiries) Add(o options.Box, idle bool) {
+	ends := &e.Expired
+	if idle {
+		ends = &e.Idle
+	}
+	switch {
+	case o.OnExpiry == options.ExpiryPause:
+		ends.Pause++
+	case o.OnExpiry == options.ExpiryRemove || o.AutoRemove:
+		ends.Remove++
+	default:
+		ends.Stop++
+	}
 }
 
 // Traffic counts the bytes that a box has sent and received, headers included.

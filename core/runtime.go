@@ -218,6 +218,10 @@ func (r *Runtime) Metrics(ctx context.Context) (api.RuntimeMetrics, error) {
 // that asks none of them. One that ends meanwhile may be left out. Errors: Storage.
 func (r *Runtime) Measure(ctx context.Context) ([]Measured, error) { return r.engine.Measure(ctx) }
 
+// Expiries returns how many boxes of the home came to the end of their time, whoever
+// made them. Errors: Storage.
+func (r *Runtime) Expiries(ctx context.Context) (Expiries, error) { return r.engine.Expiries(ctx) }
+
 // Shutdown stops the boxes that this runtime created, all at once, and makes
 // later creates and starts fail with Stopped. grace is the time that each box
 // has between SIGTERM and SIGKILL. A second call does nothing.

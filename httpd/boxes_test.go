@@ -478,7 +478,7 @@ func TestMetrics(t *testing.T) {
 	text := s.ask("GET", "/metrics", "").want(t, 200, "").text
 	for _, line := range []string{
 		`sandbox_http_requests_total{route="POST /v1/boxes",status="201"} 1`, `sandbox_http_requests_total{route="none",status="404"} 1`,
-		"sandbox_boxes_running 1", "sandbox_boxes_created_total 1", "go_goroutines ", "process_resident_memory_bytes ",
+		"sandbox_boxes_running 1", "sandbox_boxes_created_total 1", `sandbox_boxes_expired_total{action="pause",reason="idle"} 0`, "go_goroutines ", "process_resident_memory_bytes ",
 	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %s in %s", line, text)

@@ -12,6 +12,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/options"
 )
 
 // figures counts requests, and serves the page that Prometheus reads.
@@ -79,8 +80,17 @@ func runtimeMetrics() []runtimeMetric {
 	}
 }
 
+// expiredDesc describes the counter of boxes whose time has come, of which there is one
+// for each reason and action.
+func expiredDesc() *prometheus.Desc {
+	return prometheus.NewDesc("sandbox_boxes_expired_total",
+		"Boxes of the home that came to the end of their time (reason expired) or that nobody used (idle), by what became of them.",
+		[]string{"reason", "action"}, nil)
+}
+
 // Describe implements [prometheus.Collector].
 func (c boxCollector) Describe(all chan<- *prometheus.Desc) {
+	all <- expiredDesc()
 	for _, m := range runtimeMetrics() {
 		all <- m.desc
 	}
@@ -95,5 +105,19 @@ func (c boxCollector) Collect(all chan<- prometheus.Metric) {
 			continue
 		}
 		all <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.value(now)))
+	}
+	c.collectExpiries(all)
+}
+
+func (c boxCollector) collectExpiries(all chan<- prometheus.Metric) {
+	n, err := c.runtime.Expiries(context.Background())
+	if err != nil {
+		all <- prometheus.NewInvalidMetric(expiredDesc(), err)
+		return
+	}
+	for reason, ends := range map[string]core.Endings{"expired": n.Expired, "idle": n.Idle} {
+		for action, count := range map[string]int64{options.ExpiryStop: ends.Stop, options.ExpiryPause: ends.Pause, options.ExpiryRemove: ends.Remove} {
+			all <- prometheus.MustNewConstMetric(expiredDesc(), prometheus.CounterValue, float64(count), reason, action)
+		}
 	}
 }

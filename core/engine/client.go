@@ -165,6 +165,11 @@ func (c *Client) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept
 	return done, nil
 }
 
+// Expiries returns what the shims of the home have counted; see [core.Boxes].
+func (c *Client) Expiries(context.Context) (core.Expiries, error) {
+	return record.OpenExpiries(c.home).Get()
+}
+
 // List returns the records of the home. It needs no shim. A box whose record
 // is damaged is listed as failed.
 func (c *Client) List(context.Context) ([]core.Record, error) {

@@ -56,6 +56,7 @@ var tests = map[string]func(*testing.T, *suite){
 	"paused ends":          pausedEnds,
 	"paused upload":        pausedUpload,
 	"expiry":               expiry,
+	"expiries":             expiries,
 	"idle":                 idle,
 	"update":               update,
 	"auto start":           autoStart,

@@ -124,3 +124,33 @@ func update(t *testing.T, s *suite) {
 	_, err = box.Update(ctx, seconds(1))
 	want(t, err, fault.BoxNotFound)
 }
+
+// expiries tests that the boxes whose time has come are counted, by the reason and by
+// what became of them. Other tests add to the counts meanwhile.
+func expiries(t *testing.T, s *suite) {
+	ctx := s.context(t)
+	before := must(s.engine.Expiries(ctx))(t)
+	for _, change := range []func(*options.Box){
+		func(o *options.Box) { o.TTLSeconds = 1 },
+		func(o *options.Box) { o.TTLSeconds, o.OnExpiry = 1, options.ExpiryPause },
+		func(o *options.Box) { o.TTLSeconds, o.OnExpiry = 1, options.ExpiryRemove },
+		func(o *options.Box) { o.TTLSeconds, o.AutoRemove = 1, true },
+		func(o *options.Box) { o.IdleSeconds = 1 },
+		func(o *options.Box) { o.IdleSeconds, o.OnExpiry = 1, options.ExpiryPause },
+		func(o *options.Box) { o.IdleSeconds, o.OnExpiry = 1, options.ExpiryRemove },
+	} {
+		s.box(t, change)
+	}
+	for {
+		now, err := s.engine.Expiries(ctx)
+		if err != nil {
+			t.Fatalf("%+v, %v, before %+v", now, err, before)
+		}
+		of, idle := now.Expired, now.Idle
+		if of.Stop > before.Expired.Stop && of.Pause > before.Expired.Pause && of.Remove >= before.Expired.Remove+2 &&
+			idle.Stop > before.Idle.Stop && idle.Pause > before.Idle.Pause && idle.Remove > before.Idle.Remove {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

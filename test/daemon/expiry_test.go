@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/engine/wire"
+	"sandbox/test/boxes"
 )
 
 // TestLifeTimes makes boxes that live for some seconds, and kills their shim and the
@@ -120,4 +122,42 @@ func (p *program) killShim(t *testing.T) {
 	if err := syscall.Kill(int(cred.Pid), syscall.SIGKILL); err != nil && err != syscall.ESRCH {
 		t.Error("kill shim "+strconv.Itoa(int(cred.Pid))+": ", err)
 	}
+}
+
+// TestExpiriesCounted wants the boxes whose time has come among the figures of the
+// server, and these to go on when the shim and the server are killed.
+func TestExpiriesCounted(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	counts := func(want map[string]int) {
+		t.Helper()
+		boxes.Await(t, "the counts of boxes whose time has come", func() bool {
+			page := string(p.ask("GET", "/metrics", nil).body)
+			for labels, n := range want {
+				if !strings.Contains(page, fmt.Sprintf("sandbox_boxes_expired_total{%s} %d\n", labels, n)) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	counts(map[string]int{`action="stop",reason="expired"`: 0, `action="remove",reason="idle"`: 0})
+	for range 2 {
+		for _, end := range []string{"stop", "pause", "remove"} {
+			p.live(1, end)
+		}
+	}
+	p.ask("POST", "/v1/boxes", map[string]any{"rootfs_path": p.rootfs, "network": "None", "idle_seconds": 1, "on_expiry": "pause"}).want(t, 201, "")
+	all := map[string]int{
+		`action="stop",reason="expired"`: 2, `action="pause",reason="expired"`: 2, `action="remove",reason="expired"`: 2,
+		`action="stop",reason="idle"`: 0, `action="pause",reason="idle"`: 1, `action="remove",reason="idle"`: 0,
+	}
+	counts(all)
+	p.killShim(t)
+	p.kill()
+	p.start()
+	counts(all)
+	p.live(1, "stop")
+	all[`action="stop",reason="expired"`] = 3
+	counts(all)
 }

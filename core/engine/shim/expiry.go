@@ -59,6 +59,9 @@ func (k *keeper) expire(id string) {
 	} else {
 		err = k.expireStopped(b, false)
 	}
+	if err == nil {
+		k.expiries.count(rec.Options, false)
+	}
 	if err == nil || fault.Is(err, fault.InvalidState) { // it has ended by itself
 		return
 	}

@@ -36,6 +36,7 @@ type keeper struct {
 	flushes  atomic.Int64 // how many were requested and are not done
 	queue    queue
 	pool     *pool
+	expiries *expiries
 
 	mu     sync.Mutex
 	boxes  map[string]*box

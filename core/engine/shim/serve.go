@@ -88,7 +88,7 @@ func serve(home string, ready *os.File) error {
 	k := &keeper{
 		home: home, log: log,
 		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), network: &network.Host{}, cpus: &cpuUse{}, unclean: &sync.Map{}, log: log},
-		records:  record.Open(home), idle: newIdle(lingering), queue: newQueue(),
+		records:  record.Open(home), idle: newIdle(lingering), queue: newQueue(), expiries: newExpiries(home, log),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
 	}
 	k.pool = newPool(k.fill)

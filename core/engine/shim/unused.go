@@ -76,6 +76,9 @@ func (k *keeper) look(id string) {
 	}
 	if err == nil && left <= 0 {
 		left, err = time.Second, k.endUnused(b)
+		if err == nil {
+			k.expiries.count(rec.Options, true)
+		}
 		if err == nil || fault.Is(err, fault.InvalidState) { // it has ended by itself
 			return
 		}

@@ -23,6 +23,7 @@ type Engine struct {
 	mu    sync.Mutex
 	boxes map[string]*box
 	order []string // ids, oldest first
+	ends  core.Expiries
 }
 
 var _ core.Engine = (*Engine)(nil)
@@ -348,6 +349,13 @@ func (e *Engine) Measure(context.Context) (all []core.Measured, _ error) {
 		}
 	}
 	return all, nil
+}
+
+// Expiries returns how many boxes came to the end of their time.
+func (e *Engine) Expiries(context.Context) (core.Expiries, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ends, nil
 }
 
 // Close does nothing, because boxes go on running.

@@ -92,15 +92,17 @@ func (e *Engine) end(id, reason string) {
 	}
 	switch rec.Options.OnExpiry {
 	case options.ExpiryRemove:
-		_ = e.Remove(context.Background(), id, true)
-		return
+		err = e.Remove(context.Background(), id, true)
 	case options.ExpiryPause:
-		_, _ = e.Pause(context.Background(), id, false)
+		_, err = e.Pause(context.Background(), id, false)
 	default:
-		_, _ = e.Stop(context.Background(), id, time.Second)
+		_, err = e.Stop(context.Background(), id, time.Second)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err == nil {
+		e.ends.Add(rec.Options, reason == "idle")
+	}
 	if b := e.boxes[id]; b != nil && b.record.Status != api.Running {
 		b.record.Reason, b.record.ExpiresAt = reason, nil
 	}
