@@ -74,7 +74,7 @@ var allowed = map[string][]string{
 	"bench/harness":     {},
 	"bench/logs":        {},
 	"bench/profile":     {"bench/contestants", "bench/harness"},
-	"bench/measures":    {"bench/contestants", "bench/harness", "client", "core", "core/local", "core/options", "hostcopy", "test/registry"},
+	"bench/measures":    {"bench/contestants", "bench/harness", "client", "core", "core/image", "core/local", "core/options", "hostcopy", "test/registry"},
 
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.

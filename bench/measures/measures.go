@@ -29,6 +29,7 @@ var All = []Measurement{
 	{"thousand", "1,000 idle boxes, each used once: memory, what is done among them, and their removal, 4 at once", measureThousand},
 	{"files", "copies by `sandbox cp` into a box and out of it, beside tar through a pipe on the host: wall time", measureFiles},
 	{"unpack", "import + unpack of Debian as one gzip layer of 69 MiB, into an empty store: wall time", measureUnpack},
+	{"export", "export of an image of 500 MiB and import of it into an empty store, of one digest: wall time", measureExport},
 	{"pull", "pull of an image of 1 GiB in 8 layers from a registry on loopback: peak memory of all processes of ours, above idle", measurePull},
 	{"batch", "100 creates, 8 at once, each to its first output: wall time", measureBatch},
 	{"network", "create + start + first output: image of 5 layers, network with a way out, one volume, one port", measureNetwork},
