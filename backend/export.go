@@ -11,11 +11,17 @@ import (
 	"sandbox/core/image"
 )
 
+// ExportOptions are those of the image store.
+type ExportOptions = image.ExportOptions
+
+// PushOptions are those of the image store.
+type PushOptions = image.PushOptions
+
 // ExportImageTo exports an image of on into a file of this host. A regular file of
 // that name is replaced once the new one is whole; a failure leaves what was
 // there. Errors: those of [Boxes.ExportImage], InvalidArgument (the path can't be
 // written to).
-func ExportImageTo(ctx context.Context, on Boxes, ref, path string, o image.ExportOptions) error {
+func ExportImageTo(ctx context.Context, on Boxes, ref, path string, o ExportOptions) error {
 	st, err := os.Stat(path)
 	if err == nil && !st.Mode().IsRegular() && !st.IsDir() { // a FIFO or a device takes it as it comes
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)

@@ -51,6 +51,21 @@ SandboxErrorCode sandbox_image_import(CSandboxRuntime *runtime, const char *name
   return image_import(runtime, name, source, &to, out_json, err);
 }
 
+SandboxErrorCode sandbox_image_export(CSandboxRuntime *runtime, const char *reference,
+                                      const char *path, const char *compression,
+                                      SandboxProgressCallback callback, void *user_data,
+                                      CSandboxError *err) {
+  progress to = {callback, user_data};
+  return image_export(runtime, reference, path, compression, &to, err);
+}
+
+SandboxErrorCode sandbox_image_push(CSandboxRuntime *runtime, const char *reference, const char *as,
+                                    const char *compression, SandboxProgressCallback callback,
+                                    void *user_data, char **out_json, CSandboxError *err) {
+  progress to = {callback, user_data};
+  return image_push(runtime, reference, as, compression, &to, out_json, err);
+}
+
 void call_progress(const progress *to, const SandboxProgress *step) {
   to->callback(step, to->user_data);
 }

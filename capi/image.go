@@ -52,24 +52,62 @@ func image_import(rt *C.CSandboxRuntime, name, source *C.cchar, to *C.progress, 
 	})
 }
 
-// giveImage runs a call that adds an image to the store of the runtime's home,
-// and stores the image's document in out unless that is NULL.
-func giveImage(rt *C.CSandboxRuntime, to *C.progress, out **C.char, cerr *C.CSandboxError, add func(backend.Boxes, func(api.ImageProgress)) (api.Image, error)) C.SandboxErrorCode {
+// image_export implements sandbox_image_export; see callbacks.c.
+//
+//export image_export
+func image_export(rt *C.CSandboxRuntime, ref, path, compression *C.cchar, to *C.progress, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return guard(cerr, func() error {
+		on, err := runtimeOf(rt)
+		if err != nil {
+			return err
+		}
+		name, err := required(ref, "reference")
+		if err != nil {
+			return err
+		}
+		file, err := required(path, "path")
+		if err != nil {
+			return err
+		}
+		return reported(to, func(report func(step)) error {
+			o := backend.ExportOptions{Compression: api.Compression(optional(compression)), Progress: layersDone(report)}
+			return backend.ExportImageTo(context.Background(), on, name, file, o)
+		})
+	})
+}
+
+// image_push implements sandbox_image_push; see callbacks.c.
+//
+//export image_push
+func image_push(rt *C.CSandboxRuntime, ref, as, compression *C.cchar, to *C.progress, out **C.char, cerr *C.CSandboxError) C.SandboxErrorCode {
+	return giveImage(rt, to, out, cerr, func(on backend.Boxes, progress func(api.ImageProgress)) (api.Pushed, error) {
+		name, err := required(ref, "reference")
+		if err != nil {
+			return api.Pushed{}, err
+		}
+		o := backend.PushOptions{As: optional(as), Compression: api.Compression(optional(compression)), Progress: progress}
+		return on.PushImage(context.Background(), name, o)
+	})
+}
+
+// giveImage runs a call that pulls, imports or pushes an image, and stores the
+// document of what it has made in out unless that is NULL.
+func giveImage[T any](rt *C.CSandboxRuntime, to *C.progress, out **C.char, cerr *C.CSandboxError, work func(backend.Boxes, func(api.ImageProgress)) (T, error)) C.SandboxErrorCode {
 	var unwanted *C.char
 	if out == nil {
 		out = &unwanted
 		defer func() { sandbox_free_string(unwanted) }()
 	}
-	return giveJSON(out, cerr, func() (info api.Image, err error) {
+	return giveJSON(out, cerr, func() (made T, err error) {
 		on, err := runtimeOf(rt)
 		if err != nil {
-			return info, err
+			return made, err
 		}
 		err = reported(to, func(report func(step)) error {
-			info, err = add(on, layersDone(report))
+			made, err = work(on, layersDone(report))
 			return err
 		})
-		return info, err
+		return made, err
 	})
 }
 

@@ -1072,6 +1072,41 @@ SandboxErrorCode sandbox_image_import(CSandboxRuntime *runtime, const char *name
                                       void *user_data, char **out_json, CSandboxError *err);
 
 /*
+ * Writes an image to a file: an OCI archive, for sandbox_image_import, podman and
+ * docker. The same image always gives the same bytes.
+ *
+ * reference: as of sandbox_image_pull; the image must be there already.
+ * path: of the host. A file is replaced once the new one is whole.
+ * compression: of the layers: "zstd", "gzip" or "none"; NULL is "zstd".
+ * callback: as of sandbox_image_pull. A server tells no progress.
+ *
+ * Any thread. Errors: SANDBOX_NOT_FOUND (reference), SANDBOX_INVALID_ARGUMENT,
+ * SANDBOX_IMAGE (it has what no image can have, or lacks a layer),
+ * SANDBOX_STORAGE.
+ */
+SandboxErrorCode sandbox_image_export(CSandboxRuntime *runtime, const char *reference,
+                                      const char *path, const char *compression,
+                                      SandboxProgressCallback callback, void *user_data,
+                                      CSandboxError *err);
+
+/*
+ * Sends an image to a registry. What the registry has is not sent.
+ *
+ * reference: as of sandbox_image_export.
+ * as: where to, with the registry, such as "registry.example/team/app:1"; NULL is
+ *   the image's own name.
+ * compression, callback: as of sandbox_image_export.
+ * *out_json: {"reference","digest"}; release with sandbox_free_string. out_json
+ *   may be NULL.
+ *
+ * Any thread. Errors: those of sandbox_image_export, SANDBOX_NETWORK (the registry
+ * can't be reached, or refuses it).
+ */
+SandboxErrorCode sandbox_image_push(CSandboxRuntime *runtime, const char *reference, const char *as,
+                                    const char *compression, SandboxProgressCallback callback,
+                                    void *user_data, char **out_json, CSandboxError *err);
+
+/*
  * Removes an image and the layers that nothing else needs. Boxes keep their
  * files.
  *

@@ -108,6 +108,26 @@ class runtime {
     return document.str();
   }
 
+  /* Writes an image to a file of the host, as an OCI archive; compression is "zstd", "gzip" or "none". */
+  void export_image(const std::string &reference, const std::string &path, const std::string &compression = "zstd",
+                    const on_progress &told = {}) {
+    detail::relayed(told, [&](SandboxProgressCallback callback, void *data, CSandboxError *err) {
+      return sandbox_image_export(raw(), detail::c_text(reference, "reference"), detail::c_text(path, "path"),
+                                  detail::c_text(compression, "compression"), callback, data, err);
+    });
+  }
+
+  /* Sends an image to the registry that as names, or its own name if that is empty. Returns what was pushed. */
+  std::string push_image(const std::string &reference, const std::string &as = {}, const std::string &compression = "zstd",
+                         const on_progress &told = {}) {
+    detail::owned_text document;
+    detail::relayed(told, [&](SandboxProgressCallback callback, void *data, CSandboxError *err) {
+      return sandbox_image_push(raw(), detail::c_text(reference, "reference"), detail::c_text(as, "as"),
+                                detail::c_text(compression, "compression"), callback, data, document.out(), err);
+    });
+    return document.str();
+  }
+
   /* Removes an image; one in use only with force. */
   void remove_image(const std::string &reference, bool force = false) {
     detail::check([&](CSandboxError *err) { return sandbox_image_remove(raw(), detail::c_text(reference, "reference"), force, err); });

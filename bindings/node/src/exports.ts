@@ -7,4 +7,4 @@ export { Execution, maxResult, type Exit, type Input, type Output, type Result }
 export { CodeRun, type CodeOptions, type CodeOutcome, type ContextOptions, type Contexts } from "./code.js";
 export { Feed, type Source } from "./feed.js";
 export { Watch, type ByUser, type Files } from "./files.js";
-export type { Images } from "./runtime.js";
+export type { Images, PushOptions } from "./runtime.js";

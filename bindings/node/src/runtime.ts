@@ -1,6 +1,14 @@
 import type { Box } from "./box.js";
-import type { BoxInfo, Image, RuntimeMetrics } from "./contract.js";
+import type { BoxInfo, Compression, Image, Pushed, RuntimeMetrics } from "./contract.js";
 import type { CreateOptions, Progress } from "./options.js";
+
+/** How an image is pushed. */
+export interface PushOptions {
+  /** With the registry: `registry.example/team/app:1`. */
+  as?: string;
+  compression?: Compression;
+  progress?: (p: Progress) => void;
+}
 
 /** The images that boxes are made from. */
 export interface Images {
@@ -12,6 +20,10 @@ export interface Images {
    * is a path of this host on Node.js, which may be a directory in process, or the content everywhere else.
    */
   import(name: string, source: string | Blob): Promise<Image>;
+  /** Writes an image to a file of this host, as an OCI archive. Where there are no files of a host it fails. */
+  export(reference: string, file: string, options?: { compression?: Compression }): Promise<void>;
+  /** Sends an image to the registry that `as` names, or its own name. What the registry has is not sent. */
+  push(reference: string, options?: PushOptions): Promise<Pushed>;
   /** Removes an image; one that boxes were made from only with `force`. */
   remove(reference: string, options?: { force?: boolean }): Promise<void>;
 }

@@ -290,6 +290,13 @@ for (const [name, open] of surfaces) {
       assert.match(image.name, /mine:1/);
       assert.ok((await runtime.images.list()).some((i) => i.id === image.id));
       await assert.rejects(runtime.images.pull("127.0.0.1:1/none:1", () => {}), failsAs("NetworkError"));
+      const file = join(host.directory, "mine.tar");
+      await runtime.images.export("mine:1", file, { compression: "gzip" });
+      assert.equal((await runtime.images.import("mine:2", file)).layers.length, image.layers.length);
+      await assert.rejects(runtime.images.export("nobody:1", file), failsAs("NotFoundError"));
+      await assert.rejects(runtime.images.push("mine:1"), failsAs("InvalidArgumentError"));
+      await assert.rejects(runtime.images.push("mine:1", { as: "127.0.0.1:1/x:1", progress: () => {} }), failsAs("NetworkError"));
+      await runtime.images.remove("mine:2");
       await runtime.images.remove("mine:1");
       await assert.rejects(runtime.images.remove("mine:1"), failsAs("NotFoundError"));
     });

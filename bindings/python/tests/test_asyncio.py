@@ -177,6 +177,10 @@ def test_life(home: Path) -> None:
             assert [image.name for image in await runtime.images.list()]
             with pytest.raises(NotFoundError):
                 await runtime.images.remove("nobody:1")
+            with pytest.raises(NotFoundError):
+                await runtime.images.export("nobody:1", home / "nobody.tar")
+            with pytest.raises(NotFoundError):
+                await runtime.images.push("nobody:1", "127.0.0.1:1/nobody:1")
             assert (await runtime.metrics()).boxes_created_total == 1
             await runtime.shutdown()
 

@@ -13,7 +13,9 @@ from libsandbox import (
     ExecStatus,
     Execution,
     ExecutionError,
+    InvalidArgumentError,
     InvalidStateError,
+    NetworkError,
     NotFoundError,
     Port,
     Progress,
@@ -162,6 +164,17 @@ def test_images(runtime: Runtime, tmp_path: Path) -> None:
     image = runtime.images.import_("mine:1", tmp_path / "root", seen.append)
     assert image.name.endswith("mine:1") and all(progress.stage == "done" for progress in seen[-1:])
     assert image.id in [listed.id for listed in runtime.images.list()]
+    runtime.images.export("mine:1", tmp_path / "mine.tar")
+    again = runtime.images.import_("again:1", tmp_path / "mine.tar")
+    runtime.images.export("again:1", tmp_path / "again.tar", "gzip", seen.append)
+    assert len(again.layers) == 1 and (tmp_path / "again.tar").stat().st_size > 0
+    with pytest.raises(InvalidArgumentError):
+        runtime.images.export("mine:1", tmp_path / "x.tar", "xz")
+    with pytest.raises(InvalidArgumentError, match="names no registry"):
+        runtime.images.push("mine:1")
+    with pytest.raises(NetworkError):
+        runtime.images.push("mine:1", "127.0.0.1:1/mine:1")
+    runtime.images.remove("again:1")
     runtime.images.remove("mine:1")
     with pytest.raises(NotFoundError):
         runtime.images.remove("mine:1")

@@ -172,6 +172,23 @@ static void images(CSandboxRuntime *runtime) {
   CHECK(strstr(list, "\"mine:1\"") && strstr(list, "\"mine:2\""));
   sandbox_free_string(list);
 
+  told.calls = 0;
+  WORKS(sandbox_image_export(runtime, "mine:1", "mine.tar", NULL, tell, &told, &err));
+  CHECK((told.calls > 0 || server()) && told.bad == 0);
+  WORKS(sandbox_image_import(runtime, "mine:3", "mine.tar", NULL, NULL, NULL, &err));
+  WORKS(sandbox_image_export(runtime, "mine:3", "mine.tar", "gzip", NULL, NULL, &err));
+  WORKS(sandbox_image_remove(runtime, "mine:3", 0, &err));
+  FAILS(SANDBOX_NOT_FOUND, sandbox_image_export(runtime, "mine:3", "mine.tar", NULL, NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_export(runtime, "mine:1", "mine.tar", "xz", NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_export(runtime, "mine:1", NULL, NULL, NULL, NULL, &err));
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_export(runtime, NULL, "mine.tar", NULL, NULL, NULL, &err));
+  FAILS(SANDBOX_NETWORK, sandbox_image_push(runtime, "mine:1", "127.0.0.1:1/mine:1", NULL, tell, &told, &made, &err));
+  CHECK(made == NULL);
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_push(runtime, "mine:1", NULL, NULL, NULL, NULL, NULL, &err));
+  SAYS("names no registry");
+  FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_image_push(runtime, NULL, NULL, NULL, NULL, NULL, NULL, &err));
+  CHECK(unlink("mine.tar") == 0);
+
   WORKS(sandbox_image_remove(runtime, "mine:1", 0, &err));
   FAILS(SANDBOX_NOT_FOUND, sandbox_image_remove(runtime, "mine:1", 0, &err));
   SAYS("mine:1");

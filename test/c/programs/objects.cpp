@@ -234,6 +234,11 @@ static void images(sandbox::runtime &runtime) {
   sandbox::box box = runtime.create(o);
   CHECK(has(box.info(), "objects:1"));
   box.stop();
+  runtime.export_image("objects:1", "objects.tar");
+  CHECK(has(runtime.import_image("objects:3", "objects.tar"), "objects:3") && unlink("objects.tar") == 0);
+  runtime.remove_image("objects:3");
+  THROWS(invalid_argument_error, runtime.push_image("objects:1"));
+  THROWS(network_error, runtime.push_image("objects:1", "127.0.0.1:1/x:1"));
   runtime.remove_image("objects:1");
   runtime.remove_image("objects:2", true);
 }

@@ -10,7 +10,7 @@ import type { Copies, Files } from "../files.js";
 import type { CreateOptions, RemoteOptions } from "../options.js";
 import { Client, type Sockets } from "../remote/client.js";
 import { RemoteRuntime } from "../remote/runtime.js";
-import { boxOf, type Runtime as AnyRuntime } from "../runtime.js";
+import { boxOf, type Images, type Runtime as AnyRuntime } from "../runtime.js";
 import { NativeRuntime } from "./runtime.js";
 
 export * from "../exports.js";
@@ -39,7 +39,12 @@ export const Runtime = {
   /** A server by its address; the C library talks to one at unix:///PATH. Nothing is sent yet. */
   async remote(options: RemoteOptions): Promise<Runtime> {
     if (String(options.url).startsWith("unix:")) return NativeRuntime.server(options);
-    return new RemoteRuntime(new Client(options, sockets), { open: openAsBlob, copies: (box) => copies(options, box), connect: (box, port) => connect(options, box, port) });
+    return new RemoteRuntime(new Client(options, sockets), {
+      open: openAsBlob,
+      exported: (...args) => exported(options, ...args),
+      copies: (box) => copies(options, box),
+      connect: (box, port) => connect(options, box, port),
+    });
   },
 };
 
@@ -47,6 +52,12 @@ export const Sandbox = {
   /** Makes a box where the environment says, in a runtime of its own, which ends with the box. */
   create: async (image: string | null, options?: CreateOptions) => boxOf(await Runtime.open(), image, options),
 };
+
+/** exported writes the file with the C library, which replaces one that is there once the new one is whole. */
+async function exported(options: RemoteOptions, ...args: Parameters<Images["export"]>): Promise<void> {
+  await using runtime = await NativeRuntime.server(options);
+  await runtime.images.export(...args);
+}
 
 /** copies copies with the C library, which knows how to walk trees. */
 function copies(options: RemoteOptions, id: string): Copies {

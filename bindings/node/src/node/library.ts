@@ -76,6 +76,8 @@ int sandbox_context_remove(void *box, str id, void *err)
 int sandbox_image_list(void *runtime, void *out, void *err)
 int sandbox_image_pull(void *runtime, str reference, SandboxProgressCallback *callback, void *data, void *out, void *err)
 int sandbox_image_import(void *runtime, str name, str source, SandboxProgressCallback *callback, void *data, void *out, void *err)
+int sandbox_image_export(void *runtime, str reference, str path, str compression, SandboxProgressCallback *callback, void *data, void *err)
+int sandbox_image_push(void *runtime, str reference, str as, str compression, SandboxProgressCallback *callback, void *data, void *out, void *err)
 int sandbox_image_remove(void *runtime, str reference, int force, void *err)
 void sandbox_free_string(void *text)
 void sandbox_error_free(void *err)`.trim().split("\n");

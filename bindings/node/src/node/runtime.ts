@@ -1,7 +1,7 @@
 import { creation, text, whole } from "../check.js";
 import { ClosedError } from "../own.js";
 import { InvalidArgumentError } from "../contract.js";
-import type { BoxInfo, Image, RuntimeMetrics } from "../contract.js";
+import type { BoxInfo, Image, Pushed, RuntimeMetrics } from "../contract.js";
 import type { CreateOptions, RemoteOptions } from "../options.js";
 import { Runtime, type Images } from "../runtime.js";
 import { NativeBox } from "./box.js";
@@ -55,6 +55,10 @@ export class NativeRuntime extends Runtime {
       if (typeof source !== "string") throw new InvalidArgumentError("source must be a path of this host");
       return this.library.json<Image>("wait", "sandbox_image_import", this.handle, text("name", name), text("source", source), null, null);
     },
+    export: async (reference, file, { compression = "zstd" } = {}) =>
+      this.library.wait("sandbox_image_export", this.handle, text("reference", reference), text("file", file), text("compression", compression), null, null),
+    push: async (reference, { as = "", compression = "zstd", progress } = {}) => this.library.told(told(progress), async (callback) =>
+      this.library.json<Pushed>("wait", "sandbox_image_push", this.handle, text("reference", reference), text("as", as), text("compression", compression), callback, null)),
     remove: async (reference, { force = false } = {}) =>
       this.library.wait("sandbox_image_remove", this.handle, text("reference", reference), Number(force)),
   };

@@ -3,7 +3,7 @@ import { creation, text, whole } from "../check.js";
 import { ClosedError } from "../own.js";
 import { InvalidArgumentError, InvalidStateError, NetworkError, NotFoundError, StoppedError, UnavailableError } from "../contract.js";
 import type { Connection } from "../box.js";
-import type { BoxInfo, Image, ImageProgress, RuntimeMetrics, ServerInfo } from "../contract.js";
+import type { BoxInfo, Image, ImageProgress, Pushed, RuntimeMetrics, ServerInfo } from "../contract.js";
 import type { CreateOptions, Progress } from "../options.js";
 import { Runtime, type Images } from "../runtime.js";
 import { RemoteBox } from "./box.js";
@@ -13,6 +13,8 @@ import { Messages } from "./sse.js";
 /** The files and sockets of the host that this program runs on. */
 export interface Host {
   open(path: string): Promise<Blob>;
+  /** exported writes an image of the server to a file. */
+  exported: Images["export"];
   copies(box: string): Copies;
   connect(box: string, port: number): Promise<Connection>;
 }
@@ -39,11 +41,18 @@ export class RemoteRuntime extends Runtime {
 
   readonly images: Images = {
     list: async () => this.use().all<Image>("/v1/images", "images"),
-    pull: async (reference, progress) => this.#pull(text("reference", reference), progress),
+    pull: async (reference, progress) => this.#told<Image>("/v1/images:pull", { reference: text("reference", reference) }, "image", progress),
     import: async (name, source) => {
       const query = { name: text("name", name) };
       return this.use().call<Image>("/v1/images:import", { method: "POST", query, body: await this.#archive(source), headers: { "Content-Type": "application/x-tar" } });
     },
+    export: async (reference, file, options) => {
+      this.use();
+      if (!this.host) throw new InvalidArgumentError("an image is exported to a file: there are no files of a host here");
+      await this.host.exported(reference, file, options);
+    },
+    push: async (reference, { as, compression, progress } = {}) =>
+      this.#told<Pushed>("/v1/images:push", { reference: text("reference", reference), as, compression }, "pushed", progress),
     remove: async (reference, { force = false } = {}) => {
       await this.use().call(imagePath(text("reference", reference)), { method: "DELETE", query: { force }, again: true });
     },
@@ -132,12 +141,13 @@ export class RemoteRuntime extends Runtime {
     this.#counts.total_exec_errors++;
   }
 
-  async #pull(reference: string, progress: (p: Progress) => void = () => {}): Promise<Image> {
+  /** told asks for work on an image that is told of by events, and returns the document of the event `last`. */
+  async #told<T>(where: string, json: object, last: string, progress: (p: Progress) => void = () => {}): Promise<T> {
     const headers = { Accept: "text/event-stream" };
-    const reply = await this.use().send("/v1/images:pull", { method: "POST", json: { reference }, headers, again: true });
+    const reply = await this.use().send(where, { method: "POST", json, headers, again: true });
     try {
       for await (const { kind, data } of new Messages(reply.body!)) {
-        if (kind === "image") return JSON.parse(data) as Image;
+        if (kind === last) return JSON.parse(data) as T;
         if (kind === "error") throw failureOf(data, "the server reported a failure");
         if (kind !== "progress") continue;
         const { layer, layers, stage, done, total } = JSON.parse(data) as ImageProgress;
@@ -146,7 +156,7 @@ export class RemoteRuntime extends Runtime {
     } catch (failure) {
       throw failure instanceof TypeError ? this.client.lost(failure) : failure;
     }
-    throw new NetworkError(`${this.client.url} broke the pull off`);
+    throw new NetworkError(`${this.client.url} broke the work on the image off`);
   }
 
   async #archive(source: string | Blob): Promise<Blob> {

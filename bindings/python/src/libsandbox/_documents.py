@@ -827,6 +827,22 @@ class Image:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pushed:
+    """Pushed is an image that was sent to a registry."""
+
+    reference: str  # includes the registry and the tag
+    digest: str  # by which the registry knows it
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> Pushed:
+        """Reads the document, as JSON has it."""
+        return cls(
+            reference=document["reference"],
+            digest=document["digest"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Share:
     """Share is a link that lets people without a key reach a port of a box."""
 

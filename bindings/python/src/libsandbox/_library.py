@@ -112,6 +112,8 @@ FALLIBLE: dict[str, tuple[Any, ...]] = {
     "image_list": (_HANDLE, _OUT_HANDLE),
     "image_pull": (_HANDLE, _TEXT, *_PROGRESS, _OUT_HANDLE),
     "image_import": (_HANDLE, _TEXT, _TEXT, *_PROGRESS, _OUT_HANDLE),
+    "image_export": (_HANDLE, _TEXT, _TEXT, _TEXT, *_PROGRESS),
+    "image_push": (_HANDLE, _TEXT, _TEXT, _TEXT, *_PROGRESS, _OUT_HANDLE),
     "image_remove": (_HANDLE, _TEXT, _INT),
 }
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ._calls import acall
 from ._closing import Closing
-from ._documents import BoxInfo, BoxMetrics, ExecInfo, Image, Port, RuntimeMetrics, Share
+from ._documents import BoxInfo, BoxMetrics, ExecInfo, Image, Port, Pushed, RuntimeMetrics, Share
 from ._support import SandboxError
 from .aio_code import AsyncBoxCode
 from .aio_files import AsyncBoxFiles
@@ -305,6 +305,22 @@ class AsyncImages:
     ) -> Image:
         """See Images.import_."""
         return await acall(lambda: self._sync.import_(name, source, progress))
+
+    async def export(
+        self,
+        reference: str,
+        path: str | os.PathLike[str],
+        compression: str = "zstd",
+        progress: ProgressFunction | None = None,
+    ) -> None:
+        """See Images.export."""
+        await acall(lambda: self._sync.export(reference, path, compression, progress))
+
+    async def push(
+        self, reference: str, as_: str = "", compression: str = "zstd", progress: ProgressFunction | None = None
+    ) -> Pushed:
+        """See Images.push."""
+        return await acall(lambda: self._sync.push(reference, as_, compression, progress))
 
     async def remove(self, reference: str, force: bool = False) -> None:
         """See Images.remove."""

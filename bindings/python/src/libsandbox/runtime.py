@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._calls import call
-from ._documents import BoxInfo, Image, NotFoundError, RuntimeMetrics
+from ._documents import BoxInfo, Image, NotFoundError, Pushed, RuntimeMetrics
 from ._library import Handle, library
 from ._progress import reporting
 from ._support import SandboxError
@@ -160,6 +160,35 @@ class Images:
     def import_(self, name: str, source: str | os.PathLike[str], progress: ProgressFunction | None = None) -> Image:
         """Makes an image of a directory, a tar, a docker-archive or an OCI layout of this host."""
         return self._get("image_import", progress, _check.text("name", name), _check.path("source", source))
+
+    def export(
+        self,
+        reference: str,
+        path: str | os.PathLike[str],
+        compression: str = "zstd",
+        progress: ProgressFunction | None = None,
+    ) -> None:
+        """Writes an image to a file of this host, as an OCI archive. compression is zstd, gzip or none."""
+        arguments = (
+            _check.text("reference", reference),
+            _check.path("path", path),
+            _check.text("compression", compression),
+        )
+        with reporting(progress) as callback:
+            call(lambda: library().call("image_export", self._pointer(), *arguments, callback, None))
+
+    def push(
+        self, reference: str, as_: str = "", compression: str = "zstd", progress: ProgressFunction | None = None
+    ) -> Pushed:
+        """Sends an image to the registry that as_ names, or its own name. What the registry has is not sent."""
+        arguments = (
+            _check.text("reference", reference),
+            _check.text("as_", as_),
+            _check.text("compression", compression),
+        )
+        pointer = self._pointer()
+        with reporting(progress) as callback:
+            return Pushed.parse(call(lambda: library().json("image_push", pointer, *arguments, callback, None)))
 
     def _get(self, function: str, progress: ProgressFunction | None, *arguments: bytes) -> Image:
         pointer = self._pointer()
