@@ -69,6 +69,19 @@ func (c *Client) Diff(ctx context.Context, id string, d core.DiffRequest) ([]api
 	return changes, more, cmp.Or(err, ctx.Err())
 }
 
+// OpenLayer opens the directory in which the files of a layer are; see [image.Unpacker].
+func (c *Client) OpenLayer(ctx context.Context, dir string) (*os.File, error) {
+	if !layer.IsDisk(dir) {
+		f, err := os.Open(dir)
+		return f, fault.Disk(err, "open a layer")
+	}
+	opened, err := c.openDisks(ctx, wire.OpenDisks{Layers: []string{dir}})
+	if err != nil {
+		return nil, err
+	}
+	return opened[0], nil
+}
+
 // openDisks opens the directories in which the files of layers and of a box are. The
 // caller closes them.
 func (c *Client) openDisks(ctx context.Context, r wire.OpenDisks) ([]*os.File, error) {

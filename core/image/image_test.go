@@ -58,6 +58,8 @@ func (u *unpacker) Unpack(ctx context.Context, tar io.Reader, dir string) error 
 }
 
 // Flush does nothing: a test flushes itself, or cuts the power before.
+func (u *unpacker) OpenLayer(_ context.Context, dir string) (*os.File, error) { return os.Open(dir) }
+
 func (u *unpacker) Flush(context.Context) error {
 	u.flushes.Add(1)
 	return nil
@@ -828,6 +830,10 @@ func (refuser) Unpack(context.Context, io.Reader, string) error {
 }
 
 func (refuser) Flush(context.Context) error { return nil }
+
+func (refuser) OpenLayer(context.Context, string) (*os.File, error) {
+	return nil, errors.ErrUnsupported
+}
 
 func TestPrune(t *testing.T) {
 	t.Parallel()

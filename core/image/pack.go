@@ -94,7 +94,7 @@ func (s *Store) pack(ctx context.Context, name string, how api.Compression, pack
 	if err != nil {
 		return nil, packedLayer{}, err
 	}
-	p, err := packInto(ctx, f, s.layer(name), how, packed)
+	p, err := s.packInto(ctx, f, s.layer(name), how, packed)
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
@@ -107,10 +107,10 @@ func (s *Store) pack(ctx context.Context, name string, how api.Compression, pack
 }
 
 // packInto packs the layer in a directory into f.
-func packInto(ctx context.Context, f io.Writer, dir string, how api.Compression, packed func(int64)) (p packedLayer, err error) {
-	root, err := os.Open(dir)
+func (s *Store) packInto(ctx context.Context, f io.Writer, dir string, how api.Compression, packed func(int64)) (p packedLayer, err error) {
+	root, err := s.c.Unpacker.OpenLayer(ctx, dir)
 	if err != nil {
-		return p, fault.Disk(err, "open a layer")
+		return p, err
 	}
 	defer root.Close()
 	buffer := bufio.NewWriterSize(f, pieceSize)

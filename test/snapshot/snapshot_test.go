@@ -2,6 +2,7 @@
 package snapshot_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/image"
 	"sandbox/core/local"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
@@ -383,6 +385,34 @@ func diff(t *testing.T, b *core.Box, from, after string) string {
 		lines = append(lines, c.Kind+" "+c.Path)
 	}
 	return strings.Join(lines, ", ")
+}
+
+// A snapshot goes out as an archive and comes in again with all that its files have, and
+// with the same digest each time.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	for kind, change := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			b := h.box("base", change)
+			h.sh(b, fill)
+			want := h.sh(b, tell)
+			taken := h.snapshot(b, "out")
+			var archives [2]bytes.Buffer
+			for i := range archives {
+				must(t, h.Images.Export(t.Context(), taken.Name, &archives[i], image.ExportOptions{}))
+			}
+			if !bytes.Equal(archives[0].Bytes(), archives[1].Bytes()) {
+				t.Error("two exports differ")
+			}
+			_, err := h.Images.ImportTar(t.Context(), "in", &archives[0], nil)
+			must(t, err)
+			if got := h.sh(h.box("in"), tell); got != want {
+				t.Errorf("a box of the import tells\n%swant\n%s", got, want)
+			}
+		})
+	}
 }
 
 // A process of a box goes on after a snapshot, and a time limit of it stood still.
