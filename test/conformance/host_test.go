@@ -67,7 +67,7 @@ func newHost(t *testing.T) *host {
 		_, err = h.core.Images.Import(t.Context(), ref, file, nil)
 		must(t, err)
 	}
-	roots := []string{h.share, filepath.Dir(h.rootfs)}
+	roots := []string{h.share, filepath.Dir(h.rootfs), "/usr"} // with the languages of this host
 	h.server = serve(t, h.document, home, daemon.Config{HostRoots: roots, Logs: generous, MetricsInterval: metrics.MinInterval})
 	h.others = map[string]func() *server{
 		"hosted": sync.OnceValue(func() *server { return serve(t, h.document, short(t), daemon.Config{Hosted: true}) }),

@@ -160,6 +160,30 @@ json watch(state &s, const json &a) {
   return {{"watch", s.watches.size() - 1}};
 }
 
+// code runs code and answers with all of its events.
+json code(state &s, const json &a) {
+  sandbox::code c(text(a, "code"));
+  c.language = text(a, "language");
+  c.context = text(a, "context");
+  const auto env = get<std::map<std::string, std::string>>(a, "env");
+  c.env.assign(env.begin(), env.end());
+  c.timeout = std::chrono::milliseconds(get(a, "timeout_ms", 0));
+  json events = json::array();
+  sandbox::code_run run = box(s, a).start_code(c);
+  for (const std::string &event : run.events()) events.push_back(json::parse(event));
+  return events;
+}
+
+std::string create_context(state &s, const json &a) {
+  sandbox::context_options o;
+  o.language = text(a, "language");
+  o.working_dir = text(a, "working_dir");
+  o.user = text(a, "user");
+  const auto env = get<std::map<std::string, std::string>>(a, "env");
+  o.env.assign(env.begin(), env.end());
+  return box(s, a).create_context(o);
+}
+
 const std::map<std::string, operation> operations = {
     {"open", open},
     {"close", done([](state &s, const json &) { s.runtime.close(); })},
@@ -191,6 +215,12 @@ const std::map<std::string, operation> operations = {
     {"remove_file", shown([](state &s, const json &a) { return box(s, a).remove_file(text(a, "path"), flag(a, "recursive"), text(a, "user")); })},
     {"watch_start", watch},
     {"watch_read", shown([](state &s, const json &a) { return s.watches.at(a.at("watch")).read_for(std::chrono::seconds(30)).value_or("null"); })},
+    {"code", code},
+    {"context_create", shown(create_context)},
+    {"context_list", shown([](state &s, const json &a) { return box(s, a).contexts(); })},
+    {"context_interrupt", shown([](state &s, const json &a) { return box(s, a).interrupt_context(text(a, "context")); })},
+    {"context_restart", shown([](state &s, const json &a) { return box(s, a).restart_context(text(a, "context")); })},
+    {"context_remove", done([](state &s, const json &a) { box(s, a).remove_context(text(a, "context")); })},
     {"image_list", shown([](state &s, const json &) { return s.runtime.images(); })},
     {"image_import", shown([](state &s, const json &a) { return s.runtime.import_image(text(a, "name"), text(a, "source")); })},
     {"image_remove", done([](state &s, const json &a) { s.runtime.remove_image(text(a, "reference"), get(a, "force", false)); })},

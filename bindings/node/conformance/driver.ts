@@ -89,6 +89,17 @@ const operations: Record<string, (asked: Asked) => Promise<unknown>> = {
     return { watch: watches.push(begun) - 1 };
   },
   watch_read: (asked) => watches[asked["watch"]]!.read(),
+  async code({ op: _, box: where, code, ...options }) {
+    const events: unknown[] = [];
+    await using run = await (await box({ box: where })).startCode(code, given(options));
+    for await (const event of run) events.push(event);
+    return events;
+  },
+  context_create: async ({ op: _, box: where, ...options }) => (await box({ box: where })).contexts.create(given(options)),
+  context_list: async (asked) => (await box(asked)).contexts.list(),
+  context_interrupt: async (asked) => (await box(asked)).contexts.interrupt(asked["context"]),
+  context_restart: async (asked) => (await box(asked)).contexts.restart(asked["context"]),
+  context_remove: async (asked) => (await box(asked)).contexts.remove(asked["context"]),
   image_list: () => runtime!.images.list(),
   image_import: (asked) => runtime!.images.import(asked["name"], asked["source"]),
   image_remove: (asked) => runtime!.images.remove(asked["reference"], given({ force: asked["force"] })),

@@ -28,6 +28,12 @@ from libsandbox import (
 
 # Members that a document leaves out where it has nothing to say. The records have None or () there.
 ABSENT = {
+    "CodeEvent": {
+        *("context_id", "execution_count", "fresh", "text", "result", "error", "status", "duration_ms", "restarted"),
+    },
+    "CodeResult": {
+        *("text", "html", "markdown", "svg", "png", "jpeg", "pdf", "latex", "json", "javascript", "table", "extra"),
+    },
     "BoxInfo": {"env"},
     "FileEvent": {"path", "path_base64", "from_", "from_base64", "directory", "reason", "message"},
     "FileInfo": {"path_base64", "target_base64", "unreadable"},
@@ -139,6 +145,7 @@ class Driver:
             "exec_signal": lambda: self.executions[asked["exec"]].signal(asked["signal"]),
             "exec_list": lambda: self.box(asked).execs(),
             **self.on_files(asked),
+            **self.on_code(asked),
             "copy_in": lambda: self.box(asked).copy_in(asked["host_path"], asked["box_path"], user=a("user")),
             "copy_out": lambda: self.box(asked).copy_out(asked["box_path"], asked["host_path"], user=a("user")),
             "image_list": runtime.images.list,
@@ -158,6 +165,21 @@ class Driver:
             "remove_file": lambda: self.box(asked).remove_file(asked["path"], a("recursive") or False, user),
             "watch_start": lambda: self.watch_start(asked),
             "watch_read": lambda: self.watches[asked["watch"]].read(30),
+        }
+
+    def on_code(self, asked: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+        """The operations on code and contexts of a box."""
+        names = {"language": "language", "context": "context", "working_dir": "cwd", "user": "user", "env": "env"}
+        options = {option: asked[name] for name, option in names.items() if asked.get(name) is not None}
+        if asked.get("timeout_ms"):
+            options["timeout"] = asked["timeout_ms"] / 1000
+        return {
+            "code": lambda: list(self.box(asked).start_code(asked["code"], **options)),
+            "context_create": lambda: self.box(asked).create_context(**options),
+            "context_list": lambda: self.box(asked).contexts(),
+            "context_interrupt": lambda: self.box(asked).interrupt_context(asked["context"]),
+            "context_restart": lambda: self.box(asked).restart_context(asked["context"]),
+            "context_remove": lambda: self.box(asked).remove_context(asked["context"]),
         }
 
     def watch_start(self, asked: dict[str, Any]) -> Any:

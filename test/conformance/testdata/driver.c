@@ -81,6 +81,41 @@ static void file_call(const char *f, int argc, char **a) {
   tell(code, out);
 }
 
+/* code runs code and tells all of its events, in an array. */
+static void code(const char *document) {
+  CSandboxCodeRun *run = NULL;
+  SandboxErrorCode code = sandbox_code_start(box, document, &run, &err);
+  if (code != SANDBOX_OK) {
+    tell(code, NULL);
+    return;
+  }
+  printf("0\x1f[");
+  char *event = NULL;
+  for (int n = 0; (code = sandbox_code_read(run, 60, &event, &err)) == SANDBOX_OK; n++) {
+    printf("%s%s", n ? "," : "", event);
+    sandbox_free_string(event);
+  }
+  printf("]\x1e");
+  sandbox_error_free(&err);
+  sandbox_code_free(run);
+}
+
+static void context_call(const char *f, int argc, char **a) {
+  char *out = NULL;
+  SandboxErrorCode code = SANDBOX_INTERNAL;
+  if (!strcmp(f, "create") && argc == 1)
+    code = sandbox_context_create(box, a[0], &out, &err);
+  else if (!strcmp(f, "list") && argc == 0)
+    code = sandbox_context_list(box, &out, &err);
+  else if (!strcmp(f, "interrupt") && argc == 1)
+    code = sandbox_context_interrupt(box, a[0], &out, &err);
+  else if (!strcmp(f, "restart") && argc == 1)
+    code = sandbox_context_restart(box, a[0], &out, &err);
+  else if (!strcmp(f, "remove") && argc == 1)
+    code = sandbox_context_remove(box, a[0], &err);
+  tell(code, out);
+}
+
 static int call(const char *f, int argc, char **a) {
   char *out = NULL;
   if (!strcmp(f, "version")) {
@@ -126,6 +161,10 @@ static int call(const char *f, int argc, char **a) {
   } else if (!strcmp(f, "watch_read") && argc == 1) {
     SandboxErrorCode code = sandbox_watch_read(watch, atof(a[0]), &out, &err);
     tell(code, out);
+  } else if (!strcmp(f, "code") && argc == 1) {
+    code(a[0]);
+  } else if (!strncmp(f, "context_", 8)) {
+    context_call(f + 8, argc, a);
   } else if (!strncmp(f, "file_", 5)) {
     file_call(f + 5, argc, a);
   } else if (!strcmp(f, "metrics")) {
