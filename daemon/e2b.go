@@ -37,7 +37,7 @@ func (d *Daemon) openDialect(ctx context.Context, host *local.Host) (*dialect, e
 	_, port, _ := net.SplitHostPort(l.Addr().String()) // it is the address of a listener
 	server := e2b.New(e2b.Config{
 		Runtime: d.runtime, Keys: d.keys, Spool: d.spool, Code: d.code, History: d.history, Log: d.Log,
-		Secret: secret, Domain: "localhost:" + port, Aliases: host.Images.Aliases,
+		Secret: secret, Domain: "localhost:" + port, PortDomain: d.PortDomain, Aliases: host.Images.Aliases,
 	})
 	scheme := "http://"
 	if d.tls != nil {

@@ -69,7 +69,7 @@ func (s *Server) createBox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusCreated, s.reached(rec))
+	return writeJSON(w, http.StatusCreated, s.reached(r, rec))
 }
 
 // refuseAbsent refuses what this server can't do, rather than to leave it out

@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"time"
 
@@ -28,11 +29,24 @@ type sandbox struct {
 }
 
 // reached returns what a client needs to reach a box.
-func (s *Server) reached(rec core.Record) sandbox {
+func (s *Server) reached(r *http.Request, rec core.Record) sandbox {
 	return sandbox{
 		TemplateID: rec.Options.Image, SandboxID: rec.ID, ClientID: clientID, Version: version,
-		AccessToken: s.token("access", rec.ID), TrafficToken: s.token("traffic", rec.ID), Domain: s.Domain,
+		AccessToken: s.token("access", rec.ID), TrafficToken: s.token("traffic", rec.ID), Domain: s.domain(r),
 	}
+}
+
+// domain returns what the client of a request puts behind the number of a port and the
+// id of a box to name its host. The domain of ports has the port that the request came
+// to, if that is not the one of its scheme: a proxy in front of us has its own.
+func (s *Server) domain(r *http.Request) string {
+	if s.PortDomain == "" {
+		return s.Domain
+	}
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return net.JoinHostPort(s.PortDomain, port)
+	}
+	return s.PortDomain
 }
 
 // clientID is what E2B has for the host of a box, of which there is one here.
@@ -92,7 +106,7 @@ func (s *Server) showBox(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d := detail{
-		described: describe(rec), AccessToken: s.token("access", rec.ID), Domain: s.Domain,
+		described: describe(rec), AccessToken: s.token("access", rec.ID), Domain: s.domain(r),
 		Internet: rec.Options.Network != options.NetworkNone, Lifecycle: lifecycle{OnTimeout: "kill", AutoResume: rec.Options.AutoStart},
 	}
 	if rec.Options.OnExpiry == options.ExpiryPause {
@@ -155,7 +169,7 @@ func (s *Server) connectBox(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return writeJSON(w, status, s.reached(rec))
+	return writeJSON(w, status, s.reached(r, rec))
 }
 
 // resume resumes a box, unless somebody else did so just now.
@@ -193,7 +207,7 @@ func (s *Server) resumeBox(w http.ResponseWriter, r *http.Request) error {
 	if err := s.update(r.Context(), rec.ID, u); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusCreated, s.reached(rec))
+	return writeJSON(w, http.StatusCreated, s.reached(r, rec))
 }
 
 func (s *Server) pauseBox(w http.ResponseWriter, r *http.Request) error {

@@ -41,6 +41,9 @@ type Config struct {
 	// Domain is what SDKs put behind the number of a port and the id of a box to
 	// name the host where the port is, as in "localhost:3000".
 	Domain string
+	// PortDomain is a domain whose hosts lead here, which takes the place of Domain; ""
+	// for none.
+	PortDomain string
 	// Aliases returns the short names that images have.
 	Aliases func() map[string]string
 }

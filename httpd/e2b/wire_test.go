@@ -288,6 +288,22 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// The hosts that get_host names have the domain of ports, and the port that the client uses.
+func TestDomain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ ports, host, want string }{
+		{"", "127.0.0.1:3000", "localhost:1"},
+		{"ports.test", "127.0.0.1:3000", "ports.test:3000"},
+		{"ports.test", "[::1]:3000", "ports.test:3000"},
+		{"ports.test", "e2b.ports.test", "ports.test"},
+	} {
+		s := &Server{Config: Config{Domain: "localhost:1", PortDomain: c.ports}}
+		if got := s.domain(&http.Request{Host: c.host}); got != c.want {
+			t.Errorf("at %s with %q: %s, want %s", c.host, c.ports, got, c.want)
+		}
+	}
+}
+
 // TestHosts finds a box by its host name too.
 func TestHosts(t *testing.T) {
 	t.Parallel()
