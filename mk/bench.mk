@@ -27,9 +27,10 @@ profile: bench-programs ## profile creates with perf: a flame graph and a pprof 
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-extldflags=-static' -o $(BUILD)/profile/sandbox-shim ./cmd/sandbox-shim
 	$(GO) run ./bench/profile -build $(BUILD)/profile -out $(BUILD)/profile
 
-bench-peers: ## install what `make bench` compares with: bubblewrap, crun, podman and more from Debian; build runc into build/peers
+bench-peers: ## install what `make bench` compares with: bubblewrap, crun, podman and more from Debian; build runc into build/peers, and get E2B's SDK from PyPI
 	@echo "runc $(BENCH_RUNC) goes into $(BUILD)/peers; nothing else is installed but these Debian packages: $(BENCH_PACKAGES)"
 	@$(MAKE) deps PACKAGES='$(BENCH_PACKAGES)'
+	@$(MAKE) $(E2B_VENV)/ready
 	GOBIN=$(CURDIR)/$(BUILD)/peers $(GO) install github.com/opencontainers/runc@$(BENCH_RUNC)
 
 # A layer of 69 MiB: the image of the tests with perl and git.

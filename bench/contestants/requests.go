@@ -20,22 +20,28 @@ const readConnections = 4
 // Exec starts a command and reads its events to the exit, through the socket.
 func (s *Service) Exec(ctx context.Context, box string) (time.Duration, error) {
 	start := time.Now()
-	e, err := s.Unix.StartExec(ctx, box, options.Exec{Cmd: Hello})
+	err := said(ctx, s.Unix, box, Hello)
+	return time.Since(start), err
+}
+
+// said runs a command in a box: POST, and events to the exit. It must say something.
+func said(ctx context.Context, c *client.Client, box string, cmd []string) error {
+	e, err := c.StartExec(ctx, box, options.Exec{Cmd: cmd})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	bytes := 0
-	for event, err := range s.Unix.Events(ctx, box, e.ID, 0) {
+	for event, err := range c.Events(ctx, box, e.ID, 0) {
 		switch {
 		case err != nil:
-			return 0, err
+			return err
 		case event.Log != nil:
 			bytes += len(event.Log.Data)
 		case event.Exit != nil && (bytes == 0 || event.Exit.ExitCode == nil || *event.Exit.ExitCode != 0):
-			return 0, fmt.Errorf("%v in %s: %+v after %d bytes", Hello, box, *event.Exit, bytes)
+			return fmt.Errorf("%v in %s: %+v after %d bytes", cmd, box, *event.Exit, bytes)
 		}
 	}
-	return time.Since(start), nil
+	return nil
 }
 
 // Options returns the options of a box of the cached image.

@@ -35,7 +35,8 @@ type Service struct {
 	http   *http.Client   // for what is compared with net/http
 	Ours   *Ours          // the library
 	Bare   *Bare
-	failed error // why there is none
+	log    string // the file of the daemon's log
+	failed error  // why there is none
 }
 
 // Service returns the daemon and what is beside it. The first call starts them.
@@ -83,14 +84,14 @@ func (s *Service) serve(b *Field, dir, home string) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(filepath.Join(b.Tools, "sandbox"), "serve", "--listen", "127.0.0.1:0")
+	cmd := exec.Command(filepath.Join(b.Tools, "sandbox"), "serve", "--listen", "127.0.0.1:0", "--e2b", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+home, "SANDBOX_HELPER_DIR="+b.Tools, "HOME="+dir) // the daemon writes the key below HOME
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	s.cmd = cmd
+	s.cmd, s.log = cmd, log.Name()
 	// The daemon's log is a file, as in normal use. With a pipe this process
 	// would have to read along with every request. So there is nothing that
 	// this process could wait for, and it looks again and again.

@@ -39,6 +39,7 @@ var All = []Measurement{
 	{"neighbour", "exec `echo hi` in a default box while another runs a fork bomb, a memory bomb and a write loop", measureNeighbour},
 	{"rest-exec", "exec `echo hi` over REST in a running box: POST, events to the exit, through the Unix socket", measureRestExec},
 	{"rest-run", "`POST /v1/run` of `echo hi` with a cached image of 5 layers, and the same life in process: create, exec, removal", measureRestRun},
+	{"rest-e2b", "create + `echo hi` in the box, with a key: by E2B's own SDK for Python, unmodified, and by our own routes", measureE2B},
 	{"rest-reads", "GET /v1/boxes with 50 boxes, and GET /v1/boxes/{id}: 4 connections over TCP, with a key", measureRestReads},
 	{"rest-list", "GET files:list of 10,000 files over TCP, with a key, and the same of each file from `find` and `stat` of the box", measureRestList},
 	{"rest-stream", "512 MiB out of a box and into one over TCP, with a key, read 64 KiB at a time", measureRestStream},
