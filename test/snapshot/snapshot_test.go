@@ -170,6 +170,36 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// A box that is stopped can be taken again and again, up to the most layers that a box
+// stands on.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	for kind, change := range map[string]func(o *options.Box){"a directory": kinds["a directory"], "a disk of a size": kinds["a disk of a size"]} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			b := h.box("base", change)
+			h.sh(b, "echo deep >/file; chmod 751 /; chown 5 /")
+			h.stop(b)
+			const most = 128
+			for n := 2; n <= most; n++ {
+				if taken := h.snapshot(b, fmt.Sprint("s", n)); len(taken.Layers) != n {
+					t.Fatalf("snapshot %d has %d layers", n, len(taken.Layers))
+				}
+			}
+			if _, err := b.Snapshot(t.Context(), ""); !fault.Is(err, fault.ResourceExhausted) {
+				t.Errorf("one layer more: %v", err)
+			}
+			h.start(b)
+			for name, deep := range map[string]*core.Box{"the box": b, "a box of the last snapshot": h.box(fmt.Sprint("s", most))} {
+				if got := h.sh(deep, "cat /file; stat -c '%a %u' /"); got != "deep\n751 5\n" {
+					t.Errorf("%s has %q", name, got)
+				}
+			}
+		})
+	}
+}
+
 // Snapshots of snapshots stand on each other, and what stands on something keeps it.
 func TestTree(t *testing.T) {
 	t.Parallel()

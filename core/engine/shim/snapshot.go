@@ -90,6 +90,9 @@ func checkSnapshot(rec record.Box) error {
 // holds b.change.
 func (k *keeper) takeDisk(b *box, to string) error {
 	was := b.record()
+	if err := k.needUpper(was); err != nil {
+		return fault.Disk(err, "make a layer of the disk of box %s", was.ID)
+	}
 	rec := was
 	rec.Taken = append(slices.Clone(was.Taken), to)
 	if err := k.records.Put(rec.ID, rec, true); err != nil {
@@ -105,6 +108,34 @@ func (k *keeper) takeDisk(b *box, to string) error {
 	}
 	b.set(was)
 	return err
+}
+
+// needUpper makes an empty writable layer for a box that has none, as after a snapshot
+// behind which it was not started. It looks like the layer below it.
+func (k *keeper) needUpper(rec record.Box) error {
+	dir := record.Dir(k.home, rec.ID)
+	upper := filepath.Join(dir, upperDir)
+	if exists(upper) || exists(filepath.Join(dir, layer.DiskFile)) {
+		return nil
+	}
+	layers := rec.Layers()
+	top, err := k.openLayer(layers[len(layers)-1])
+	if err != nil {
+		return err
+	}
+	defer unix.Close(top)
+	var st unix.Stat_t
+	if err := unix.Fstat(top, &st); err != nil {
+		return err
+	}
+	made := upper + ".new" // until it is complete
+	if err := makeDirs(made); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Chmod(made, os.FileMode(st.Mode&0o777)), os.Chown(made, int(st.Uid), int(st.Gid))); err != nil {
+		return err
+	}
+	return os.Rename(made, upper)
 }
 
 // settleTaken moves the disk of a box that does not run to the place that the box's record
