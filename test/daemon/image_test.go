@@ -256,7 +256,7 @@ func TestBadPulls(t *testing.T) {
 	p.ask("GET", "/v1/images/"+r.Host+"/nothing:v1", nil).want(t, 404, "image_not_found")
 	p.ask("GET", "/v1/images/a%2Fb", nil).want(t, 404, "image_not_found")
 	p.ask("GET", "/v1/images/", nil).want(t, 422, "invalid_argument")
-	p.ask("POST", "/v1/images:push", nil).want(t, 404, "not_found")
+	p.ask("POST", "/v1/images:burn", nil).want(t, 404, "not_found")
 	p.ask("PUT", "/v1/images:pull", nil).want(t, 405, "method_not_allowed")
 	must(t, os.WriteFile(filepath.Join(p.home, "config.toml"), []byte("pull = \"never\"\n"), 0o600))
 	p.kill()
