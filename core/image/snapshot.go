@@ -164,6 +164,7 @@ func (s *Store) Snapshots(context.Context) ([]api.SnapshotNode, error) {
 				node.Boxes = append(node.Boxes, u.Box)
 			}
 		}
+		slices.Sort(node.Boxes)
 		nodes = append(nodes, node)
 	}
 	return nodes, nil

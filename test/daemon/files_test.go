@@ -121,7 +121,7 @@ func TestRawFiles(t *testing.T) {
 	if a.want(t, 200, ""); string(a.body) != content {
 		t.Errorf("%d bytes of a file of the tree back", len(a.body))
 	}
-	put("?path=/put&archive=zip", tree).want(t, 422, "invalid_argument")
+	put("?path=/put&archive=zip", "x").want(t, 422, "invalid_argument")
 	put("?path=/put&archive=tar", "no tar").want(t, 422, "invalid_argument")
 	put("", "x").want(t, 400, "malformed")
 	put("?path=x", "x").want(t, 422, "invalid_argument")

@@ -288,7 +288,7 @@ func (k *keeper) answerCreate(conn *wire.Conn, f wire.Frame) (core.Record, error
 		}
 	}
 	req := record.FromWire(asked)
-	if k.pool.resize(asked.Pool) {
+	if k.pool.resize(asked.Pool) && k.find(req.ID) == nil { // a create that is repeated needs no spare
 		k.makeFor(req)
 	}
 	rec, err := k.create(req, owner, conn.HungUp)
