@@ -19,6 +19,7 @@ import (
 const (
 	crowdReaders   = 500
 	crowdTerminals = 200
+	terminalBoxes  = 4         // a box may have 64 terminals
 	crowdText      = 256 << 10 // bytes that each of them gets
 	mostCrowd      = 256 << 20
 	crowdGreeting  = "here\n" // tells a reader that it is connected
@@ -29,7 +30,7 @@ const (
 // until all are served, then all get the same text.
 type crowd struct {
 	s     *contestants.Service
-	box   string
+	boxes []string // the first has the command, and all share the terminals
 	text  []byte
 	there sync.WaitGroup
 	start chan struct{}
@@ -47,8 +48,8 @@ func measureRestCrowd(ctx context.Context, b *contestants.Field) ([]harness.Row,
 		return nil, err
 	}
 	r := s.Alone("daemon", "MiB", crowdReaders+crowdTerminals)
-	err = s.WithBox(ctx, func(box string) error {
-		c := &crowd{s: s, box: box, text: text, start: make(chan struct{})}
+	c := &crowd{s: s, text: text, start: make(chan struct{})}
+	err = c.withBoxes(ctx, terminalBoxes, func() error {
 		var failed []error
 		_, peak, err := s.Growth(func() (err error) {
 			failed, err = c.gather(ctx)
@@ -61,25 +62,37 @@ func measureRestCrowd(ctx context.Context, b *contestants.Field) ([]harness.Row,
 	return []harness.Row{r}, err
 }
 
+// withBoxes makes n boxes, and keeps them as long as use runs.
+func (c *crowd) withBoxes(ctx context.Context, n int, use func() error) error {
+	if n == 0 {
+		return use()
+	}
+	return c.s.WithBox(ctx, func(box string) error {
+		c.boxes = append(c.boxes, box)
+		return c.withBoxes(ctx, n-1, use)
+	})
+}
+
 // gather connects the crowd, starts the text and waits until all clients have
 // ended. It returns what went wrong with each client.
 func (c *crowd) gather(ctx context.Context) (failed []error, err error) {
 	line := fmt.Sprintf("echo %s; read line; exec %s %d", crowdGreeting[:len(crowdGreeting)-1], contestants.Producer, crowdText)
-	e, err := c.s.Unix.StartExec(ctx, c.box, options.Exec{Cmd: []string{"/bin/sh", "-c", line}, Stdin: true})
+	e, err := c.s.Unix.StartExec(ctx, c.boxes[0], options.Exec{Cmd: []string{"/bin/sh", "-c", line}, Stdin: true})
 	if err != nil {
 		return nil, err
 	}
 	ended := make(chan error)
 	c.there.Add(crowdReaders + crowdTerminals)
 	for i := range crowdReaders + crowdTerminals {
-		client := c.watch
+		client := func(ctx context.Context, there func()) error { return c.watch(ctx, c.boxes[i%terminalBoxes], there) }
 		if i < crowdReaders {
 			client = func(ctx context.Context, there func()) error { return c.read(ctx, e.ID, there) }
 		}
 		go func() {
 			there := sync.OnceFunc(c.there.Done)
-			defer there() // so that nobody waits for a client that has failed
-			ended <- client(ctx, there)
+			err := client(ctx, there)
+			there() // so that nobody waits for a client that has failed
+			ended <- err
 		}()
 	}
 	c.there.Wait()
@@ -95,7 +108,7 @@ func (c *crowd) gather(ctx context.Context) (failed []error, err error) {
 
 // say sends the command the line for which it waits.
 func (c *crowd) say(ctx context.Context, id string) error {
-	session, err := c.s.Unix.Attach(ctx, c.box, id, client.AttachOptions{})
+	session, err := c.s.Unix.Attach(ctx, c.boxes[0], id, client.AttachOptions{})
 	if err != nil {
 		return err
 	}
@@ -107,7 +120,7 @@ func (c *crowd) say(ctx context.Context, id string) error {
 // read reads the command's events.
 func (c *crowd) read(ctx context.Context, id string, there func()) error {
 	var got []byte
-	for event, err := range c.s.Unix.Events(ctx, c.box, id, 0) {
+	for event, err := range c.s.Unix.Events(ctx, c.boxes[0], id, 0) {
 		switch {
 		case err != nil:
 			return err
@@ -121,9 +134,9 @@ func (c *crowd) read(ctx context.Context, id string, there func()) error {
 	return same(got, append([]byte(crowdGreeting), c.text...))
 }
 
-// watch opens a terminal of its own, has the text shown on it, and reads it.
-func (c *crowd) watch(ctx context.Context, there func()) error {
-	session, err := c.s.Unix.Terminal(ctx, c.box, client.TerminalOptions{Shell: "/bin/sh"})
+// watch opens a terminal of its own in a box, has the text shown on it, and reads it.
+func (c *crowd) watch(ctx context.Context, box string, there func()) error {
+	session, err := c.s.Unix.Terminal(ctx, box, client.TerminalOptions{Shell: "/bin/sh"})
 	if err != nil {
 		return err
 	}
