@@ -28,6 +28,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"sandbox/api"
@@ -43,10 +44,13 @@ const MaxContexts = 64
 
 // Contexts are the contexts of boxes, as one program uses them. Runs in one context wait
 // for each other. It is safe for concurrent use.
-type Contexts struct{ turns turns }
+type Contexts struct {
+	turns   turns
+	runners sync.Map // by what turns are taken for, the runs that have begun
+}
 
 // New returns the contexts. They hold nothing that must be closed.
-func New() *Contexts { return &Contexts{turns{of: map[string]*turn{}}} }
+func New() *Contexts { return &Contexts{turns: turns{of: map[string]*turn{}}} }
 
 // Run is a run of code: its events, behind the last of which Next returns io.EOF. Close
 // ends it, and interrupts the code if it still runs. Code that does not end then is
@@ -70,7 +74,7 @@ func (c *Contexts) Run(ctx context.Context, box *core.Box, o options.Code) (*Run
 	if _, err := box.Awake(ctx); err != nil {
 		return nil, err
 	}
-	leave, err := c.turns.take(ctx, box.ID()+"/"+id)
+	leave, err := c.turns.take(ctx, place(box, id))
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +83,18 @@ func (c *Contexts) Run(ctx context.Context, box *core.Box, o options.Code) (*Run
 		leave()
 		return nil, err
 	}
+	c.runners.Store(place(box, id), r)
 	stop := context.AfterFunc(ctx, r.leave)
 	return feed.New(unread, r.next, r.leave, func() {
 		stop()
 		r.close()
+		c.runners.Delete(place(box, id))
 		leave()
 	}), nil
 }
+
+// place names a context among those of all boxes.
+func place(box *core.Box, id string) string { return box.ID() + "/" + id }
 
 // begin has a context begin to run code. A context that turns out to have ended just now
 // is looked for once more.
@@ -201,14 +210,19 @@ func find(all []api.CodeContext, box, id string) (api.CodeContext, error) {
 }
 
 // Interrupt sends SIGINT to the process of a context and to its children, which
-// interrupts the code that it runs. It does nothing between two runs. Errors: those of
-// Get.
+// interrupts the code that it runs. It does nothing between two runs. A language that
+// loses a signal now and then gets it once more after a second, where the code is one of a
+// Run of c that has not ended. Errors: those of Get.
 func (c *Contexts) Interrupt(ctx context.Context, box *core.Box, id string) (api.CodeContext, error) {
 	about, err := c.Get(ctx, box, id)
 	if err != nil {
 		return api.CodeContext{}, err
 	}
 	_, err = box.Interrupt(ctx, about.ExecID)
+	if r, ok := c.runners.Load(place(box, id)); ok && programs[about.Language].deaf {
+		r := r.(*runner)
+		r.after(grace/2, r.again)
+	}
 	return about, gone(err, box, id)
 }
 

@@ -19,6 +19,7 @@ type program struct {
 	argv   [3]string // how the language's program is started
 	source string    // of the kernel, with what ends it
 	each   string    // what each request begins with
+	deaf   bool      // it loses a SIGINT that comes in a bad moment
 }
 
 // The sources of the kernels.
@@ -33,9 +34,11 @@ var (
 
 var programs = map[api.Language]program{
 	api.Python:     {argv: [3]string{"python3", "-c", loadPython}, source: pythonKernel + "\x00"},
-	api.JavaScript: {argv: [3]string{"node", "-e", loadJavaScript}, source: javascriptKernel + "\x00"},
-	// Bash reads a script on standard input a line at a time.
-	api.Bash: {argv: [3]string{"bash", "-s", "--"}, source: bashKernel, each: eachBash},
+	api.JavaScript: {argv: [3]string{"node", "-e", loadJavaScript}, source: javascriptKernel + "\x00", deaf: true},
+	// Bash reads a script on standard input a line at a time. It hears of a signal once the
+	// program that it waits for has ended: one that it has just begun to start does not get
+	// the signal.
+	api.Bash: {argv: [3]string{"bash", "-s", "--"}, source: bashKernel, each: eachBash, deaf: true},
 }
 
 // These read the source of a kernel up to a NUL, and run it.
@@ -65,9 +68,10 @@ require("vm").runInThisContext("(function (require, rest) {" + rest.subarray(0, 
 
 // eachBash runs the code of a request in the shell itself. It stands in no function, in
 // which the code could declare nothing for later runs, and in no loop, which the code
-// could break.
+// could break. Nor is it in a function that the run ends: an interrupt has functions
+// return, whatever they do.
 const eachBash = `__sandbox_request; __sandbox_begin; source <(printf '%s\n' "$__sandbox_code") </dev/null; ` +
-	"__sandbox_status=$?; trap - DEBUG; shopt -u extdebug; __sandbox_end\n"
+	"__sandbox_status=$?; __sandbox_ended=$__sandbox_running; __sandbox_running=; trap - DEBUG; shopt -u extdebug; __sandbox_end\n"
 
 // label stands before the id of a context in the last argument of its process. The number
 // is that of the protocol between us and the kernel.

@@ -65,7 +65,7 @@ __sandbox_restore() {
 # __sandbox_interrupt ends the code that runs: from here on each command returns from
 # the function or the file that it stands in, instead of being run.
 __sandbox_interrupt() {
-	[[ $__sandbox_running ]] || return 0
+	[[ $__sandbox_running == yes ]] || return 0 # between two runs, or once more
 	__sandbox_running=interrupted
 	shopt -s extdebug
 	trap '__sandbox_return' DEBUG
@@ -89,17 +89,18 @@ __sandbox_begin() {
 	__sandbox_frame "{\"kind\":\"begin\",\"count\":$count}"
 }
 
-# __sandbox_end ends a run, whose code has ended with the exit code __sandbox_status.
+# __sandbox_end ends a run, whose code has ended with the exit code __sandbox_status. No run
+# is under way any more, so that a late interrupt has no effect: it would have this function
+# return in its middle. What the run was is in __sandbox_ended.
 __sandbox_end() {
 	local status=succeeded
-	if [[ $__sandbox_running == interrupted ]]; then
+	if [[ $__sandbox_ended == interrupted ]]; then
 		status=interrupted
 		__sandbox_frame '{"kind":"error","error":{"name":"Interrupted","value":"the code was interrupted","traceback":"Interrupted: the code was interrupted\n"}}'
 	elif ((__sandbox_status != 0)); then
 		status=failed
 		__sandbox_frame "{\"kind\":\"error\",\"error\":{\"name\":\"ExitCode\",\"value\":\"$__sandbox_status\",\"traceback\":\"exit code $__sandbox_status\\n\"}}"
 	fi
-	__sandbox_running=
 	__sandbox_restore
 	__sandbox_mark
 	__sandbox_frame "{\"kind\":\"end\",\"status\":\"$status\"}"
