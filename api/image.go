@@ -4,20 +4,22 @@ import "time"
 
 // Image is what is known of an image of the store.
 type Image struct {
-	Name         string    `json:"name"`             // includes the tag
-	ID           string    `json:"id"`               // sha256:..., the digest of its config
-	Digest       string    `json:"digest,omitempty"` // the digest by which its registry knows it
-	Layers       []string  `json:"layers"`           // lowest first: digests of plain tars, or keys of snapshots
-	Size         int64     `json:"size"`             // bytes of its layers as plain tars
-	Architecture string    `json:"architecture,omitempty"`
-	Env          []string  `json:"env,omitempty"`
-	WorkingDir   string    `json:"working_dir,omitempty"`
-	User         string    `json:"user,omitempty"`
-	Entrypoint   []string  `json:"entrypoint,omitempty"` // begins the command that the image has of its own
-	Cmd          []string  `json:"cmd,omitempty"`        // the rest of that command
-	CreatedAt    time.Time `json:"created_at"`           // when the image was made, or imported if it does not say
-	Parent       string    `json:"parent,omitempty"`     // of a snapshot: the id of the image below it
-	Box          string    `json:"box,omitempty"`        // of a snapshot: the id of the box that it was taken of
+	Name         string       `json:"name"`             // includes the tag
+	ID           string       `json:"id"`               // sha256:..., the digest of its config
+	Digest       string       `json:"digest,omitempty"` // the digest by which its registry knows it
+	Layers       []string     `json:"layers"`           // lowest first: digests of plain tars, or keys of snapshots
+	Size         int64        `json:"size"`             // bytes of its layers as plain tars
+	Architecture string       `json:"architecture,omitempty"`
+	Env          []string     `json:"env,omitempty"`
+	WorkingDir   string       `json:"working_dir,omitempty"`
+	User         string       `json:"user,omitempty"`
+	Entrypoint   []string     `json:"entrypoint,omitempty"`  // begins the command that the image has of its own
+	Cmd          []string     `json:"cmd,omitempty"`         // the rest of that command
+	HealthCheck  *HealthCheck `json:"healthcheck,omitempty"` // of its main command
+	StopSignal   string       `json:"stop_signal,omitempty"` // ends its main command: a name or a number; "" for SIGTERM
+	CreatedAt    time.Time    `json:"created_at"`            // when the image was made, or imported if it does not say
+	Parent       string       `json:"parent,omitempty"`      // of a snapshot: the id of the image below it
+	Box          string       `json:"box,omitempty"`         // of a snapshot: the id of the box that it was taken of
 }
 
 // Snapshot is a snapshot of a box that was just taken.

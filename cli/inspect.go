@@ -31,6 +31,10 @@ func describeImage(i api.Image) [][]any {
 		{"name", i.Name}, {"id", i.ID}, {"digest", i.Digest}, {"size", size(i.Size)}, {"architecture", i.Architecture},
 		{"created", when(&i.CreatedAt)}, {"user", i.User}, {"working dir", i.WorkingDir},
 		{"entrypoint", strings.Join(i.Entrypoint, " ")}, {"cmd", strings.Join(i.Cmd, " ")},
+		{"stop signal", i.StopSignal},
+	}
+	if i.HealthCheck != nil {
+		table = append(table, []any{"health check", strings.Join(i.HealthCheck.Test, " ")})
 	}
 	for _, env := range i.Env {
 		table = append(table, []any{"env", env})

@@ -259,6 +259,10 @@ type Image struct {
 	Env        []string `json:"env,omitempty"`
 	WorkingDir string   `json:"working_dir,omitempty"`
 	User       string   `json:"user,omitempty"`
+	// Command is its Entrypoint with its Cmd behind it.
+	Command     []string         `json:"command,omitempty"`
+	HealthCheck *api.HealthCheck `json:"healthcheck,omitempty"` // of the command; nil for none
+	StopSignal  string           `json:"stop_signal,omitempty"` // ends the command; "" for SIGTERM
 }
 
 // ImageUse says which image a box was made from.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -139,7 +140,10 @@ func TestExportDocuments(t *testing.T) {
 		delete(files, name)
 	}
 	g := newFixture(t)
-	g.imported(t, "x", source(t, pack(t, files)))
+	again := g.imported(t, "x", source(t, pack(t, files)))
+	if !reflect.DeepEqual(again.HealthCheck, twoLayersHealth) || again.StopSignal != "SIGQUIT" {
+		t.Errorf("health check %+v, stop signal %q", again.HealthCheck, again.StopSignal)
+	}
 	if got := g.read(t, "x", "both"); got != "upper" {
 		t.Errorf("both = %q", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -192,6 +193,9 @@ type built struct {
 	platform      map[string]any
 }
 
+// twoLayersHealth is the health check of twoLayers.
+var twoLayersHealth = &api.HealthCheck{Test: []string{"CMD", "/check"}, IntervalMS: 5000, TimeoutMS: 4000, StartPeriodMS: 3000, Retries: 2}
+
 func twoLayers(t testing.TB) *built {
 	t.Helper()
 	a, b := pack(t, map[string]string{"a": "lower", "both": "lower"}), pack(t, map[string]string{"both": "upper", ".wh.a": ""})
@@ -200,6 +204,8 @@ func twoLayers(t testing.TB) *built {
 			"architecture": runtime.GOARCH, "os": "linux", "created": "2020-01-02T03:04:05Z",
 			"config": map[string]any{
 				"Env": []string{"A=b"}, "WorkingDir": "/w", "User": "1000", "Entrypoint": []string{"/e"}, "Cmd": []string{"c"},
+				"Healthcheck": map[string]any{"Test": []string{"CMD", "/check"}, "Interval": 5e9, "Timeout": 4e9, "StartPeriod": 3e9, "Retries": 2},
+				"StopSignal":  "SIGQUIT",
 			},
 			"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(a), "sha256:" + digest(b)}},
 		},
@@ -352,6 +358,9 @@ func TestImportImages(t *testing.T) {
 			got := fmt.Sprintln(info.Env, info.WorkingDir, info.User, info.Entrypoint, info.Cmd, info.CreatedAt, info.Size)
 			if want := fmt.Sprintln([]string{"A=b"}, "/w", "1000", []string{"/e"}, []string{"c"}, "2020-01-02 03:04:05 +0000 UTC", len(b.plain[0])+len(b.plain[1])); got != want {
 				t.Errorf("config %s, want %s", got, want)
+			}
+			if !reflect.DeepEqual(info.HealthCheck, twoLayersHealth) || info.StopSignal != "SIGQUIT" {
+				t.Errorf("health check %+v, stop signal %q", info.HealthCheck, info.StopSignal)
 			}
 			if cmd, err := f.Command(t.Context(), info.Name); err != nil || !slices.Equal(cmd, []string{"/e", "c"}) {
 				t.Errorf("command %q, %v", cmd, err)

@@ -172,6 +172,7 @@ func describe(i *Info, c content) {
 	set := c.config.Config
 	i.ID, i.Architecture, i.CreatedAt = c.id, c.config.Architecture, c.config.Created.UTC()
 	i.Env, i.WorkingDir, i.User, i.Entrypoint, i.Cmd = set.Env, set.WorkingDir, set.User, set.Entrypoint, set.Cmd
+	i.HealthCheck, i.StopSignal = healthOf(set.Healthcheck), set.StopSignal
 	if i.CreatedAt.Unix() <= 0 { // the date is missing, or was zeroed for a reproducible build
 		i.CreatedAt = time.Now().UTC()
 	}

@@ -163,7 +163,10 @@ func manifestOf(info Info, layers []packedLayer, how api.Compression) (config, m
 	c := v1.ConfigFile{
 		Architecture: info.Architecture, OS: "linux", Created: v1.Time{Time: info.CreatedAt.UTC()},
 		RootFS: v1.RootFS{Type: "layers"},
-		Config: v1.Config{Env: info.Env, WorkingDir: info.WorkingDir, User: info.User, Entrypoint: info.Entrypoint, Cmd: info.Cmd},
+		Config: v1.Config{
+			Env: info.Env, WorkingDir: info.WorkingDir, User: info.User, Entrypoint: info.Entrypoint, Cmd: info.Cmd,
+			Healthcheck: healthConfig(info.HealthCheck), StopSignal: info.StopSignal,
+		},
 	}
 	if c.Architecture == "" {
 		c.Architecture = runtime.GOARCH

@@ -84,6 +84,10 @@ func (s *Store) describeSnapshot(full, box string, img core.Image) Info {
 	}
 	info.Name, info.Digest, info.Parent, info.Box = full, "", img.ID, box
 	info.Env, info.WorkingDir, info.User, info.CreatedAt = img.Env, img.WorkingDir, img.User, time.Now().UTC()
+	info.HealthCheck, info.StopSignal = img.HealthCheck, img.StopSignal
+	if len(info.Entrypoint)+len(info.Cmd) == 0 {
+		info.Cmd = img.Command
+	}
 	info.Layers = nil
 	for _, dir := range img.Layers {
 		info.Layers = append(info.Layers, s.layerName(filepath.Base(dir)))

@@ -123,7 +123,10 @@ func (s *Store) Resolve(ctx context.Context, ref string) (core.Image, error) {
 		return core.Image{}, err
 	}
 	layers, err := s.stack(info)
-	return core.Image{Ref: info.Name, ID: info.ID, Layers: layers, Env: info.Env, WorkingDir: info.WorkingDir, User: info.User}, err
+	return core.Image{
+		Ref: info.Name, ID: info.ID, Layers: layers, Env: info.Env, WorkingDir: info.WorkingDir, User: info.User,
+		Command: slices.Concat(info.Entrypoint, info.Cmd), HealthCheck: info.HealthCheck, StopSignal: info.StopSignal,
+	}, err
 }
 
 // Command implements [core.Images]. Errors: as Resolve.

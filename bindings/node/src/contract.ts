@@ -507,6 +507,22 @@ export interface FileEvent {
   message?: string;
 }
 
+/** HealthCheck says how it is found out whether the main command of a box works: a command is run in the box again and again. 0 and an empty Test mean that a member is not set. */
+export interface HealthCheck {
+  /** Test is [HealthCommand] and a command, [HealthShell] and a line for /bin/sh -c, or [HealthNone] alone. */
+  test: string[];
+  /** between the end of a check and the next one */
+  interval_ms?: number;
+  /** of one check; then it has failed */
+  timeout_ms?: number;
+  /** from the start of the command; until then no failure counts */
+  start_period_ms?: number;
+  /** as IntervalMS, within the start period */
+  start_interval_ms?: number;
+  /** how many checks fail one after another until the command is unhealthy */
+  retries?: number;
+}
+
 /** Image is what is known of an image of the store. */
 export interface Image {
   /** includes the tag */
@@ -527,6 +543,10 @@ export interface Image {
   entrypoint?: string[];
   /** the rest of that command */
   cmd?: string[];
+  /** of its main command */
+  healthcheck?: HealthCheck | null;
+  /** ends its main command: a name or a number; "" for SIGTERM */
+  stop_signal?: string;
   /** when the image was made, or imported if it does not say */
   created_at: string;
   /** of a snapshot: the id of the image below it */
@@ -555,6 +575,10 @@ export interface Snapshot {
   entrypoint?: string[];
   /** the rest of that command */
   cmd?: string[];
+  /** of its main command */
+  healthcheck?: HealthCheck | null;
+  /** ends its main command: a name or a number; "" for SIGTERM */
+  stop_signal?: string;
   /** when the image was made, or imported if it does not say */
   created_at: string;
   /** of a snapshot: the id of the image below it */
@@ -585,6 +609,10 @@ export interface SnapshotNode {
   entrypoint?: string[];
   /** the rest of that command */
   cmd?: string[];
+  /** of its main command */
+  healthcheck?: HealthCheck | null;
+  /** ends its main command: a name or a number; "" for SIGTERM */
+  stop_signal?: string;
   /** when the image was made, or imported if it does not say */
   created_at: string;
   /** of a snapshot: the id of the image below it */

@@ -40,7 +40,7 @@ ABSENT = {
     "MadeDirectory": {"path_base64", "target_base64", "unreadable"},
     "BoxState": {"reason"},
     "ExecInfo": {"env"},
-    "Image": {"digest", "architecture", "env", "working_dir", "user", "entrypoint", "cmd"},
+    "Image": {"digest", "architecture", "env", "working_dir", "user", "entrypoint", "cmd", "healthcheck", "stop_signal"},
     "Port": {"host_ip"},
 }
 

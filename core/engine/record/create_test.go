@@ -43,6 +43,9 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 		for _, field := range v.Fields() {
 			fill(t, field, n)
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem(), n)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		fill(t, v.Index(0), n)
@@ -54,7 +57,7 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 		v.SetMapIndex(value, value)
 	case reflect.String:
 		v.SetString(strings.Repeat("x", *n))
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(*n))
 	case reflect.Bool:
 		v.SetBool(true)

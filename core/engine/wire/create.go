@@ -53,4 +53,8 @@ type Image struct {
 	Env        []string `json:"env,omitempty"`
 	WorkingDir string   `json:"working_dir,omitempty"`
 	User       string   `json:"user,omitempty"`
+
+	Command     []string         `json:"command,omitempty"`
+	HealthCheck *api.HealthCheck `json:"healthcheck,omitempty"`
+	StopSignal  string           `json:"stop_signal,omitempty"`
 }

@@ -787,6 +787,30 @@ class FileEvent:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HealthCheck:
+    """HealthCheck says how it is found out whether the main command of a box works: a command is run in the box again and again. 0 and an empty Test mean that a member is not set."""
+
+    test: tuple[str, ...]  # Test is [HealthCommand] and a command, [HealthShell] and a line for /bin/sh -c, or [HealthNone] alone.
+    interval_ms: int | None  # between the end of a check and the next one
+    timeout_ms: int | None  # of one check; then it has failed
+    start_period_ms: int | None  # from the start of the command; until then no failure counts
+    start_interval_ms: int | None  # as IntervalMS, within the start period
+    retries: int | None  # how many checks fail one after another until the command is unhealthy
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> HealthCheck:
+        """Reads the document, as JSON has it."""
+        return cls(
+            test=tuple(document["test"]),
+            interval_ms=document.get("interval_ms"),
+            timeout_ms=document.get("timeout_ms"),
+            start_period_ms=document.get("start_period_ms"),
+            start_interval_ms=document.get("start_interval_ms"),
+            retries=document.get("retries"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Image:
     """Image is what is known of an image of the store."""
 
@@ -801,6 +825,8 @@ class Image:
     user: str | None
     entrypoint: tuple[str, ...]  # begins the command that the image has of its own
     cmd: tuple[str, ...]  # the rest of that command
+    healthcheck: HealthCheck | None  # of its main command
+    stop_signal: str | None  # ends its main command: a name or a number; "" for SIGTERM
     created_at: datetime  # when the image was made, or imported if it does not say
     parent: str | None  # of a snapshot: the id of the image below it
     box: str | None  # of a snapshot: the id of the box that it was taken of
@@ -820,6 +846,8 @@ class Image:
             user=document.get("user"),
             entrypoint=tuple(document.get("entrypoint", ())),
             cmd=tuple(document.get("cmd", ())),
+            healthcheck=maybe(HealthCheck.parse, document.get("healthcheck")),
+            stop_signal=document.get("stop_signal"),
             created_at=time(document["created_at"]),
             parent=document.get("parent"),
             box=document.get("box"),
