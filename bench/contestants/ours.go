@@ -88,11 +88,14 @@ func (o *Ours) Alone(unit string, n int, measure func(*harness.Row) error) []har
 	return []harness.Row{r}
 }
 
-// Create makes a box with all isolation on.
-func (o *Ours) Create(ctx context.Context) (*core.Box, error) {
+// Create makes a box with all isolation on. more may change its options.
+func (o *Ours) Create(ctx context.Context, more ...func(*options.Box)) (*core.Box, error) {
 	opts := options.Defaults()
 	opts.RootfsPath, opts.Image = o.rootfs, o.image
 	opts.CPUs, opts.AutoRemove = 1, !o.keeps
+	for _, change := range more {
+		change(&opts)
+	}
 	return o.CreateWith(ctx, opts)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"sandbox/bench/harness"
 	"sandbox/client"
+	"sandbox/core/options"
 	"sandbox/profile"
 )
 
@@ -127,9 +128,10 @@ func (s *Service) As(what string, run func(context.Context) (time.Duration, erro
 	return s.Ours.As(what, run)
 }
 
-// WithBox makes a box through the library, and keeps it as long as use runs.
-func (s *Service) WithBox(ctx context.Context, use func(box string) error) error {
-	box, err := s.Ours.Create(ctx)
+// WithBox makes a box through the library, and keeps it as long as use runs. more may
+// change its options.
+func (s *Service) WithBox(ctx context.Context, use func(box string) error, more ...func(*options.Box)) error {
+	box, err := s.Ours.Create(ctx, more...)
 	if err != nil {
 		return err
 	}
