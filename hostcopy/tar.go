@@ -31,6 +31,9 @@ func hostFailure(err error) error {
 // the other side each time.
 const tarBuffer = 256 << 10
 
+// fileBuffer is how many bytes of a file are written at once.
+const fileBuffer = 64 << 10
+
 // pack writes what is in a directory as a tar.
 func pack(w io.Writer, dir string) error {
 	buf := bufio.NewWriterSize(w, tarBuffer)
@@ -64,7 +67,7 @@ func unpack(r io.Reader, dest string) (string, error) {
 		return "", hostFailure(err)
 	}
 	defer root.Close()
-	x := extraction{root: root, modes: map[string]fs.FileMode{}, umask: umask()}
+	x := extraction{root: root, modes: map[string]fs.FileMode{}, umask: umask(), buf: make([]byte, fileBuffer)}
 	if first.Typeflag == tar.TypeDir {
 		err = x.tree(name, top, first, t)
 	} else {
@@ -91,6 +94,7 @@ type extraction struct {
 	root  *os.Root
 	modes map[string]fs.FileMode // of directories; set at the end, since they may forbid writing
 	umask fs.FileMode
+	buf   []byte
 }
 
 // single makes the only entry of a tar.
@@ -215,17 +219,27 @@ func (x *extraction) dir(name string, mode fs.FileMode) error {
 
 // file makes a file, in place of one that is there.
 func (x *extraction) file(name string, mode fs.FileMode, content io.Reader) error {
-	if err := x.clear(name); err != nil {
-		return err
+	f, err := x.newFile(name, mode)
+	if errors.Is(err, fs.ErrExist) {
+		if err := x.clear(name); err != nil {
+			return err
+		}
+		f, err = x.newFile(name, mode)
 	}
-	f, err := x.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(f, content); err != nil {
+	// Without the file's ReadFrom, which would allocate a buffer for each file.
+	if _, err := io.CopyBuffer(struct{ io.Writer }{f}, content, x.buf); err != nil {
 		return fmt.Errorf("write %s: %w", name, errors.Join(err, f.Close()))
 	}
-	return errors.Join(f.Chmod(mode), f.Close())
+	return f.Close()
+}
+
+// newFile makes a file where none is. The umask takes nothing from mode, since
+// permissions has taken it.
+func (x *extraction) newFile(name string, mode fs.FileMode) (*os.File, error) {
+	return x.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 }
 
 // link makes a link, in place of a file that is there.
