@@ -26,6 +26,8 @@ type Boxes interface {
 	Boxes(ctx context.Context, f client.Filter) ([]api.Box, error)
 	Box(ctx context.Context, ref string) (api.Box, error)
 	BoxMetrics(ctx context.Context, ref string) (api.BoxMetrics, error)
+	// BoxSeries returns what a box used over time. Errors: Unsupported (in process).
+	BoxSeries(ctx context.Context, ref string, s client.Series) (api.BoxSeries, error)
 	StartBox(ctx context.Context, ref string) (api.Box, error)
 	StopBox(ctx context.Context, ref string, grace time.Duration) (api.Box, error)
 	// PauseBox has the processes of a box stand still, until ResumeBox.

@@ -69,6 +69,11 @@ func (h hostBoxes) BoxMetrics(ctx context.Context, ref string) (api.BoxMetrics, 
 	return b.Metrics(ctx)
 }
 
+// BoxSeries fails: who measures over time lives for longer than a program.
+func (h hostBoxes) BoxSeries(context.Context, string, client.Series) (api.BoxSeries, error) {
+	return api.BoxSeries{}, fault.New(fault.Unsupported, "only a server measures boxes over time: run 'sandbox serve', and use its address")
+}
+
 func (h hostBoxes) StartBox(ctx context.Context, ref string) (api.Box, error) {
 	return h.with(ctx, ref, (*core.Box).Start)
 }

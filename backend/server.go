@@ -74,6 +74,35 @@ func (s *serverBoxes) StartBox(ctx context.Context, ref string) (api.Box, error)
 	return s.Client.StartBox(ctx, ref)
 }
 
+// RollbackBox gives a box the disk of a snapshot of it.
+func (s *serverBoxes) RollbackBox(ctx context.Context, ref, snapshot string) (api.Box, error) {
+	if err := s.refuseAfterShutdown(); err != nil {
+		return api.Box{}, err
+	}
+	return s.Client.RollbackBox(ctx, ref, snapshot)
+}
+
+// CloneBox makes boxes that are like a box.
+func (s *serverBoxes) CloneBox(ctx context.Context, ref string, o options.Clone) ([]api.Box, error) {
+	if err := s.refuseAfterShutdown(); err != nil {
+		return nil, err
+	}
+	clones, err := s.Client.CloneBox(ctx, ref, o)
+	for _, b := range clones {
+		err = errors.Join(err, s.remember(b.ID, b.AutoRemove))
+	}
+	if err == nil {
+		s.created.Add(int64(len(clones)))
+		return clones, nil
+	}
+	s.failed.Add(1)
+	for _, b := range clones {
+		_, left := s.Client.RemoveBox(context.WithoutCancel(ctx), b.ID, true)
+		err = errors.Join(err, left)
+	}
+	return nil, err
+}
+
 // StopBox stops a box.
 func (s *serverBoxes) StopBox(ctx context.Context, ref string, grace time.Duration) (api.Box, error) {
 	b, err := s.Client.StopBox(ctx, ref, grace)

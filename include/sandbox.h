@@ -494,6 +494,26 @@ SandboxErrorCode sandbox_box_info(CBoxHandle *box, char **out_json, CSandboxErro
 SandboxErrorCode sandbox_box_metrics(CBoxHandle *box, char **out_json, CSandboxError *err);
 
 /*
+ * What the box used over time, as its server has measured it: an object with box_id,
+ * from, to, step_seconds and points, oldest first. Each has at, cpu_percent (the mean
+ * since the point before; 100 is one CPU) and the largest memory_bytes,
+ * memory_cache_bytes, processes and disk_bytes of its step; disk_bytes_read,
+ * disk_bytes_written, network_bytes_sent and network_bytes_received count from the
+ * box's start. What is unknown is null.
+ *
+ * from, to: RFC 3339, or how long ago, such as "90m" or "2d"; NULL is an hour ago,
+ *   and now.
+ * step_seconds: 0 is as short as the server has it for so long a time.
+ * *out_json: release with sandbox_free_string.
+ *
+ * One thread a handle. Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_ARGUMENT,
+ * SANDBOX_UNSUPPORTED (a home in this process keeps nothing), SANDBOX_UNAVAILABLE (the
+ * server keeps nothing, or its log engine is down).
+ */
+SandboxErrorCode sandbox_box_metrics_series(CBoxHandle *box, const char *from, const char *to,
+                                            int step_seconds, char **out_json, CSandboxError *err);
+
+/*
  * The id of the box, or NULL if the handle is NULL or was released.
  *
  * Release with sandbox_free_string. One thread a handle.
@@ -505,6 +525,90 @@ char *sandbox_box_id(CBoxHandle *box);
  * nothing. A call that is running on the handle goes on.
  */
 void sandbox_box_free(CBoxHandle *box);
+
+/* ---- Snapshots ---- */
+
+/*
+ * Makes an image of the disk of a box as it is now: the box's image with one more
+ * layer. Boxes are made of it as of any image, and sandbox_image_remove removes it.
+ * Of a box that is stopped it takes milliseconds, whatever the size of its disk; one
+ * that runs stands still while its disk is copied.
+ *
+ * name: of the image; one that exists is SANDBOX_ALREADY_EXISTS. NULL is "snapshot:"
+ *   and 12 digits.
+ * *out_json: the image's document with parent (the id of the image below), box (the
+ *   id of the box) and paused_ms (for how long the box stood still); release with
+ *   sandbox_free_string.
+ *
+ * One thread a handle. Errors: SANDBOX_NOT_FOUND, SANDBOX_INVALID_ARGUMENT,
+ * SANDBOX_UNSUPPORTED (a box of RootfsPath), SANDBOX_RESOURCE_EXHAUSTED (too many
+ * layers), SANDBOX_TIMEOUT (the copy takes over a minute: stop the box first),
+ * SANDBOX_STORAGE. The box is as it was then.
+ */
+SandboxErrorCode sandbox_box_snapshot(CBoxHandle *box, const char *name, char **out_json,
+                                      CSandboxError *err);
+
+/*
+ * Makes boxes that are like a box, with the files of a snapshot of it. Ports of the
+ * host are chosen anew. If one can't be made, none is. Those with auto_remove end as
+ * if sandbox_create_box had made them.
+ *
+ * clone_json: NULL, or an object with some of these members.
+ *   n: how many, 1 (the default) to 100.
+ *   name_prefix: the names are this with -1, -2 and so on behind it; else they have
+ *     none.
+ *   snapshot: a snapshot of the box; else one is taken now.
+ *   options: an object with members of the box options document that are otherwise,
+ *     but for rootfs; env may be an object, and user, hostname and labels may stand
+ *     there too.
+ * *out_json: the documents of the boxes in an array; release with
+ *   sandbox_free_string. sandbox_get gives handles.
+ *
+ * One thread a handle. Errors: those of sandbox_box_snapshot and sandbox_create_box.
+ */
+SandboxErrorCode sandbox_box_clone(CBoxHandle *box, const char *clone_json, char **out_json,
+                                   CSandboxError *err);
+
+/*
+ * Gives a box the disk that it had when a snapshot of it was taken. The commands of a
+ * box that is up end (SANDBOX_CANCELED), and it is started again; a stopped one stays
+ * stopped. What was written since is gone, unless another snapshot has it.
+ *
+ * One thread a handle. Errors: SANDBOX_NOT_FOUND (the box, the snapshot),
+ * SANDBOX_INVALID_ARGUMENT (it is no snapshot of this box), SANDBOX_IMAGE (a layer of
+ * it is missing), SANDBOX_STORAGE.
+ */
+SandboxErrorCode sandbox_box_rollback(CBoxHandle *box, const char *snapshot, CSandboxError *err);
+
+/*
+ * Tells what has changed on the disk of a box: a page of it, in the order of the
+ * paths. A directory that was removed is one change; of a new one each file is.
+ *
+ * from: a snapshot of the box; NULL is what the box was made of.
+ * page_size: at most so many changes, up to 10000; 0 is 10000.
+ * page_token: NULL, or next_page_token of the page before.
+ * *out_json: {"changes": [{"path", "kind"}], "next_page_token"}; kind is "added",
+ *   "changed" or "removed". next_page_token is null on the last page. Release with
+ *   sandbox_free_string.
+ *
+ * One thread a handle. Errors: SANDBOX_NOT_FOUND (the box, the snapshot),
+ * SANDBOX_INVALID_ARGUMENT (it is no snapshot of this box), SANDBOX_UNSUPPORTED (a box
+ * of RootfsPath), SANDBOX_STORAGE.
+ */
+SandboxErrorCode sandbox_box_diff(CBoxHandle *box, const char *from, int page_size,
+                                  const char *page_token, char **out_json, CSandboxError *err);
+
+/*
+ * The snapshots of a box, or of all boxes, as a JSON array: documents of images with
+ * parent and box (see sandbox_box_snapshot), added_bytes (what its own layer occupies
+ * on the disk) and boxes (the names, or else the ids, of those that stand on it). Each
+ * stands behind the one below it.
+ *
+ * box: an id or a name, also the id of a box that is gone; NULL for all.
+ * *out_json: release with sandbox_free_string. Any thread. Errors: SANDBOX_STORAGE.
+ */
+SandboxErrorCode sandbox_snapshots(CSandboxRuntime *runtime, const char *box, char **out_json,
+                                   CSandboxError *err);
 
 /* ---- Commands ---- */
 

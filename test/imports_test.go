@@ -18,7 +18,7 @@ var allowed = map[string][]string{
 	"api":              {"core/fault"},
 	"auth":             {"api", "core/document", "core/fault", "core/ids", "core/store"},
 	"backend":          {"api", "client", "core", "core/code", "core/local", "core/options", "core/fault", "core/ids", "core/image", "daemon/address", "profile"},
-	"capi":             {"api", "backend", "client", "core", "core/code", "core/local", "core/options", "core/fault", "core/feed", "hostcopy"},
+	"capi":             {"api", "backend", "client", "core", "core/code", "core/document", "core/local", "core/options", "core/fault", "core/feed", "hostcopy"},
 	"cli":              {"api", "backend", "client", "core", "core/code", "core/document", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "mcp", "profile", "hostcopy"},
 	"client":           {"api", "core/feed", "core/options", "core/fault", "core/sockets"},
 	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},

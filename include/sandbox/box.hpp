@@ -35,6 +35,18 @@ class box {
     return detail::document([&](char **out, CSandboxError *err) { return sandbox_box_metrics(raw(), out, err); });
   }
 
+  /*
+   * A document of what the box of a server used over time. from and to are RFC 3339,
+   * or how long ago, such as "90m"; empty they are an hour ago, and now. A step of 0
+   * is as short as the server has it.
+   */
+  std::string metrics_series(const std::string &from = {}, const std::string &to = {}, std::chrono::seconds step = std::chrono::seconds(0)) const {
+    if (step.count() < 0 || step.count() > INT_MAX) throw invalid_argument_error("a step can't be so long");
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_box_metrics_series(raw(), detail::optional_text(from, "from"), detail::optional_text(to, "to"), static_cast<int>(step.count()), out, err);
+    });
+  }
+
   /* Starts the box again after a stop. */
   void start() {
     detail::check([&](CSandboxError *err) { return sandbox_start_box(raw(), err); });
@@ -61,6 +73,40 @@ class box {
   /* Changes how long the box lives; changes is the document of sandbox_update_box. */
   void update(const std::string &changes) {
     detail::check([&](CSandboxError *err) { return sandbox_update_box(raw(), detail::c_text(changes, "changes"), err); });
+  }
+
+  /*
+   * Makes an image of the disk of the box as it is now, and returns its document. The
+   * name must be free; one is made up if it is empty. A box that runs stands still
+   * meanwhile.
+   */
+  std::string snapshot(const std::string &name = {}) {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_box_snapshot(raw(), detail::optional_text(name, "name"), out, err);
+    });
+  }
+
+  /*
+   * Makes boxes that are like this one, with the files of a snapshot of it, and returns
+   * their documents in an array; what says how many and what is otherwise, and is the
+   * document of sandbox_box_clone.
+   */
+  std::string clone(const std::string &what = {}) {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_box_clone(raw(), detail::optional_text(what, "what"), out, err);
+    });
+  }
+
+  /* Gives the box the disk that it had when a snapshot of it was taken. Its commands end, and it is started again if it was up. */
+  void rollback(const std::string &snapshot) {
+    detail::check([&](CSandboxError *err) { return sandbox_box_rollback(raw(), detail::c_text(snapshot, "snapshot"), err); });
+  }
+
+  /* A page of what has changed on the disk since the box was made, or since a snapshot of it. */
+  std::string diff(const std::string &from = {}, int page_size = 0, const std::string &page_token = {}) const {
+    return detail::document([&](char **out, CSandboxError *err) {
+      return sandbox_box_diff(raw(), detail::optional_text(from, "from"), page_size, detail::optional_text(page_token, "page_token"), out, err);
+    });
   }
 
   /* Starts a command and returns at once. */

@@ -85,6 +85,11 @@ class runtime {
     return detail::document([&](char **out, CSandboxError *err) { return sandbox_runtime_metrics(raw(), out, err); });
   }
 
+  /* The documents of the snapshots of a box, or of all boxes, in an array: each behind the one that it stands on. */
+  std::string snapshots(const std::string &box = {}) const {
+    return detail::document([&](char **out, CSandboxError *err) { return sandbox_snapshots(raw(), detail::optional_text(box, "box"), out, err); });
+  }
+
   /* The documents of all images in an array. */
   std::string images() const {
     return detail::document([&](char **out, CSandboxError *err) { return sandbox_image_list(raw(), out, err); });

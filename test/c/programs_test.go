@@ -20,6 +20,7 @@ func TestPrograms(t *testing.T) {
 		{"files", false},
 		{"code", false},
 		{"ports", false},
+		{"snapshots", false},
 		{"text", false},
 		{"callback", false},
 		{"threads", false},

@@ -33,6 +33,13 @@ func inBinding() map[string]func(*running, object) result {
 		"update": func(r *running, a object) result {
 			return r.thenGet(a, r.do("update", object{"box": r.box(a), "changes": without(a, "box")}))
 		},
+		"snapshot": func(r *running, a object) result { return r.do("snapshot", r.about(a)) },
+		"clone":    func(r *running, a object) result { return r.do("clone", r.about(a)).called("boxes") },
+		"rollback": func(r *running, a object) result { return r.do("rollback", r.about(a)) },
+		"diff":     func(r *running, a object) result { return r.do("diff", r.about(a)).called("changes") },
+		"snapshots": func(r *running, a object) result {
+			return r.do("snapshots", a).called("snapshots")
+		},
 		"remove": func(r *running, a object) result { return r.do("remove", r.about(a)) },
 		"exec":   func(r *running, a object) result { return r.executes(a) },
 		"start_exec": func(r *running, a object) result {

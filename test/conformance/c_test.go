@@ -117,6 +117,19 @@ func inC() map[string]func(*running, object) result {
 		"update": func(r *running, a object) result {
 			return last(r.library([]string{"get", r.box(a)}, []string{"update", word(without(a, "box"))}, []string{"box_info"}), document)
 		},
+		"snapshot": func(r *running, a object) result { return onBox(r, a, "snapshot_take", word(a["name"])) },
+		"clone":    func(r *running, a object) result { return onBox(r, a, "snapshot_clone", word(without(a, "box"))) },
+		"rollback": func(r *running, a object) result { return onBox(r, a, "snapshot_rollback", word(a["snapshot"])) },
+		"diff": func(r *running, a object) result {
+			return onBox(r, a, "snapshot_diff", word(a["from"]), word(a["page_size"]), word(a["page_token"]))
+		},
+		"snapshots": func(r *running, a object) result {
+			got := last(r.library([]string{"snapshot_list", word(a["box"])}), document)
+			if got.fail == nil { // document calls an array so
+				got.value = object{"snapshots": got.value["boxes"]}
+			}
+			return got
+		},
 		"remove": func(r *running, a object) result {
 			force := "0"
 			if a["force"] == true {

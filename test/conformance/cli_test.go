@@ -68,6 +68,19 @@ func onCommandLine() map[string]func(*running, object) result {
 			return r.ask(args...)
 		},
 		"rollback": func(r *running, a object) result { return r.ask("rollback", r.box(a), fmt.Sprint(a["snapshot"])) },
+		"clone": func(r *running, a object) result {
+			args := append([]string{"clone", r.box(a)}, flags(a, "n", "-n", "name_prefix", "--name-prefix", "snapshot", "--snapshot")...)
+			if a["options"] != nil {
+				args = append(args, "--options", word(a["options"]))
+			}
+			return r.ask(args...)
+		},
+		"snapshots": func(r *running, a object) result {
+			if a["box"] == nil {
+				return r.ask("snapshots")
+			}
+			return r.ask("snapshots", fmt.Sprint(a["box"]))
+		},
 		"diff": func(r *running, a object) result {
 			return r.ask(append([]string{"diff", r.box(a)}, flags(a, "from", "--from")...)...)
 		},

@@ -119,6 +119,24 @@ func inCore() map[string]func(*running, object) result {
 				return given(rec.Info(), err)
 			})
 		},
+		"clone": func(r *running, a object) result {
+			c, err := options.DecodeClone([]byte(word(without(a, "box"))))
+			if err != nil {
+				return given(nil, err)
+			}
+			return withBox(r, a, func(b *core.Box) result {
+				made, err := b.Clone(r.ctx, c)
+				clones := api.Clones{}
+				for _, rec := range made {
+					clones.Boxes = append(clones.Boxes, rec.Info())
+				}
+				return given(clones, err)
+			})
+		},
+		"snapshots": func(r *running, a object) result {
+			all, err := r.core.Snapshots(r.ctx, text(a["box"], ""))
+			return given(api.Snapshots{Snapshots: all}, err)
+		},
 		"diff": func(r *running, a object) result {
 			return withBox(r, a, func(b *core.Box) result {
 				page, err := b.Diff(r.ctx, options.Diff{From: text(a["from"], "")})

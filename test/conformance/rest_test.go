@@ -118,6 +118,10 @@ func overREST(tcp bool) map[string]func(*running, object) result {
 		"rollback": on(func(r *running, c client, a object) result {
 			return c.ask(r, "POST", r.path(a)+":rollback", without(a, "box"))
 		}),
+		"clone": on(func(r *running, c client, a object) result {
+			return c.ask(r, "POST", r.path(a)+":clone", without(a, "box"))
+		}),
+		"snapshots": on(func(r *running, c client, a object) result { return c.ask(r, "GET", "/v1/snapshots"+query(a), nil) }),
 		"diff": on(func(r *running, c client, a object) result {
 			return c.ask(r, "GET", r.path(a)+"/diff"+query(without(a, "box")), nil)
 		}),

@@ -199,6 +199,16 @@ const std::map<std::string, operation> operations = {
     {"pause", done([](state &s, const json &a) { box(s, a).pause(get(a, "reclaim", false)); })},
     {"update", done([](state &s, const json &a) { box(s, a).update(a.at("changes").dump()); })},
     {"resume", done([](state &s, const json &a) { box(s, a).resume(); })},
+    {"snapshot", shown([](state &s, const json &a) { return box(s, a).snapshot(text(a, "name")); })},
+    {"clone", shown([](state &s, const json &a) {
+       json what = a;
+       what.erase("op");
+       what.erase("box");
+       return box(s, a).clone(what.dump());
+     })},
+    {"rollback", done([](state &s, const json &a) { box(s, a).rollback(text(a, "snapshot")); })},
+    {"diff", [](state &s, const json &a) { return json::parse(box(s, a).diff(text(a, "from"))).at("changes"); }},
+    {"snapshots", shown([](state &s, const json &a) { return s.runtime.snapshots(text(a, "box")); })},
     {"remove", done([](state &s, const json &a) { s.runtime.remove(text(a, "box"), get(a, "force", false)); })},
     {"exec_start", start},
     {"exec_wait", [](state &s, const json &a) { return wait(execution(s, a)); }},

@@ -1,6 +1,6 @@
 /** The driver of the conformance suite: test/conformance/DRIVERS.md. */
 import { createInterface } from "node:readline";
-import { InternalError, Runtime, SandboxError, version, type Box, type CreateOptions, type Execution, type FileInfo, type Watch } from "libsandbox";
+import { InternalError, Runtime, SandboxError, version, type Box, type Change, type CreateOptions, type Execution, type FileInfo, type Watch } from "libsandbox";
 
 // What comes in is for the package to judge, so it has no types here.
 type Asked = Record<string, any>;
@@ -52,6 +52,18 @@ const operations: Record<string, (asked: Asked) => Promise<unknown>> = {
   pause: async (asked) => (await box(asked)).pause({ reclaim: asked["reclaim"] ?? false }),
   update: async (asked) => (await box(asked)).update(asked["changes"]),
   resume: async (asked) => (await box(asked)).resume(),
+  snapshot: async (asked) => (await box(asked)).snapshot(asked["name"] ?? undefined),
+  async clone({ op: _, box: where, ...options }) {
+    const clones = await (await box({ box: where })).clone(given(options));
+    return Promise.all(clones.map((clone) => clone.info()));
+  },
+  rollback: async (asked) => (await box(asked)).rollback(asked["snapshot"]),
+  async diff(asked) {
+    const changes: Change[] = [];
+    for await (const change of (await box(asked)).diff(asked["from"] ?? undefined)) changes.push(change);
+    return changes;
+  },
+  snapshots: (asked) => runtime!.snapshots(asked["box"] ?? undefined),
   remove: (asked) => runtime!.remove(asked["box"], given({ force: asked["force"] })),
   async exec_start({ op: _, box: __, cmd, env, stdin, ...options }) {
     const where = await box({ box: __ });

@@ -1,9 +1,9 @@
 import { codeOptions, command, text } from "./check.js";
 import type { CodeOptions, CodeOutcome, CodeRun, Contexts } from "./code.js";
-import type { BoxInfo, BoxMetrics, ExecInfo, Share } from "./contract.js";
+import type { BoxInfo, BoxMetrics, BoxSeries, Change, ExecInfo, Share, Snapshot } from "./contract.js";
 import type { Execution, Result } from "./execution.js";
 import type { Files } from "./files.js";
-import type { BoxChanges, Command, ExecOptions } from "./options.js";
+import type { BoxChanges, CloneOptions, Command, ExecOptions, SeriesOptions } from "./options.js";
 
 /** A connection to a port of a box: a `net.Socket` of Node.js. */
 export interface Connection {}
@@ -24,6 +24,8 @@ export abstract class Box implements AsyncDisposable {
   abstract readonly contexts: Contexts;
   abstract info(): Promise<BoxInfo>;
   abstract metrics(): Promise<BoxMetrics>;
+  /** What the box of a server used over time: of the last hour if nothing else is said. */
+  abstract metricsSeries(options?: SeriesOptions): Promise<BoxSeries>;
   /** Starts a stopped box again. Its disk is as it was. */
   abstract start(): Promise<void>;
   /** Stops the box: SIGTERM to all its processes, SIGKILL 10 s later. It is gone then if it has auto_remove. */
@@ -34,6 +36,23 @@ export abstract class Box implements AsyncDisposable {
   abstract resume(): Promise<void>;
   /** Changes how long the box lives. */
   abstract update(changes: BoxChanges): Promise<void>;
+  /**
+   * Makes an image of the disk as it is now. The name must be free; without one it is made up. A box that runs stands
+   * still while its disk is copied, and `paused_ms` says for how long.
+   */
+  abstract snapshot(name?: string): Promise<Snapshot>;
+  /**
+   * Makes boxes that are like this one, with the files of a snapshot of it, or with those that it has now. Ports of the
+   * host are chosen anew. If one can't be made, none is.
+   */
+  abstract clone(options?: CloneOptions): Promise<Box[]>;
+  /** Gives the box the disk of a snapshot of it. The commands of one that is up end, and it is started again. */
+  abstract rollback(snapshot: string): Promise<void>;
+  /**
+   * What has changed on the disk since the box was made, or since a snapshot of it, in the order of the paths. A directory
+   * that was removed is one change; of a new one each file is. They are asked for when they are needed, up to 10,000 at once.
+   */
+  abstract diff(since?: string): AsyncIterable<Change>;
   /** Removes the box and its disk; a running one, too, unless `force` is false. */
   abstract remove(options?: { force?: boolean }): Promise<void>;
   /** The last 1,024 commands, newest first. */

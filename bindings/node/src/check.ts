@@ -1,14 +1,16 @@
 import type { CodeOptions, ContextOptions } from "./code.js";
 import { InvalidArgumentError } from "./contract.js";
-import type { Command, CreateOptions, ExecOptions } from "./options.js";
+import type { CloneOptions, Command, CreateOptions, ExecOptions, SeriesOptions } from "./options.js";
 
 /** The types that members of options have, as `typeof` or a check says them. */
-type Kind = "string" | "number" | "boolean" | "strings" | "bytes" | "array";
+type Kind = "string" | "number" | "boolean" | "strings" | "bytes" | "array" | "object" | "time";
 
 const createKinds: Record<keyof CreateOptions, Kind> = {
   name: "string", rootfs_path: "string", cpus: "number", memory_mib: "number", disk_size_gb: "number", working_dir: "string",
   env: "strings", volumes: "array", ports: "array", network: "string", auto_remove: "boolean", ttl_seconds: "number", idle_seconds: "number", on_expiry: "string", auto_start: "boolean",
 };
+const cloneKinds: Record<keyof CloneOptions, Kind> = { n: "number", name_prefix: "string", snapshot: "string", options: "object" };
+const seriesKinds: Record<keyof SeriesOptions, Kind> = { from: "time", to: "time", step_seconds: "number" };
 const execKinds: Record<keyof ExecOptions, Kind> = {
   env: "strings", working_dir: "string", user: "string", timeout_ms: "number", stdin: "bytes",
   stdin_open: "boolean", tty: "boolean", cols: "number", rows: "number",
@@ -17,7 +19,8 @@ const codeKinds: Record<keyof CodeOptions, Kind> = { language: "string", context
 const contextKinds: Record<keyof ContextOptions, Kind> = { language: "string", working_dir: "string", user: "string", env: "strings" };
 const wanted: Record<Kind, string> = {
   string: "text without NUL", number: "a finite number", boolean: "true or false",
-  strings: "an object of texts", bytes: "text or a Uint8Array", array: "an array",
+  strings: "an object of texts", bytes: "text or a Uint8Array", array: "an array", object: "an object",
+  time: "a Date, or text as RFC 3339 or 90m",
 };
 
 /** text returns a value that must be text which C can take. */
@@ -47,6 +50,20 @@ export function creation(image: string | null, options: CreateOptions = {}): Cre
   const checked = members("the box's options", options, createKinds);
   if ((image === null) !== (checked.rootfs_path !== undefined)) throw new InvalidArgumentError("a box is made from an image, or from a rootfs_path with null as image");
   return checked;
+}
+
+/** cloning checks the types of what clones are; the values are the library's or the server's to judge. */
+export function cloning(options: CloneOptions = {}): CloneOptions {
+  const { name: _, rootfs_path: __, ...kinds } = createKinds;
+  const checked = members("the options of clones", options, cloneKinds);
+  return checked.options === undefined ? checked : { ...checked, options: members("what clones have otherwise", checked.options, kinds) };
+}
+
+/** series returns which part of what a box used is wanted, as text and seconds; null is the default. */
+export function series(options: SeriesOptions = {}): { from: string | null; to: string | null; step: number | null } {
+  const { from = null, to = null, step_seconds } = members("the options of a series", options, seriesKinds);
+  const written = (time: Date | string | null) => time instanceof Date ? time.toISOString() : time;
+  return { from: written(from), to: written(to), step: step_seconds === undefined ? null : whole("step_seconds", step_seconds, 1, 2 ** 31 - 1) };
 }
 
 /** command returns a command's arguments, itself first, and its options. */
@@ -96,6 +113,8 @@ function is(kind: Kind, value: unknown): boolean {
     case "strings": return typeof value === "object" && value !== null && !Array.isArray(value) && Object.entries(value).flat().every((v) => is("string", v));
     case "bytes": return typeof value === "string" || value instanceof Uint8Array;
     case "array": return Array.isArray(value);
+    case "object": return typeof value === "object" && value !== null && !Array.isArray(value);
+    case "time": return is("string", value) || value instanceof Date && !Number.isNaN(value.getTime());
     case "boolean": return typeof value === "boolean";
   }
 }

@@ -32,6 +32,28 @@ export interface CreateOptions {
   auto_start?: boolean;
 }
 
+/** What clones of a box are, and in what they differ from it. */
+export interface CloneOptions {
+  /** How many, 1 to 100; 1 if left out. */
+  n?: number;
+  /** The names are this with -1, -2 and so on behind it; without it they have none. */
+  name_prefix?: string;
+  /** A snapshot of the box; one is taken now if it is left out. */
+  snapshot?: string;
+  /** What they have otherwise. */
+  options?: Omit<CreateOptions, "name" | "rootfs_path">;
+}
+
+/** Which part of what a box used over time is wanted. */
+export interface SeriesOptions {
+  /** A Date, RFC 3339, or how long ago, such as "90m"; an hour ago if left out. */
+  from?: Date | string;
+  /** Now if left out. */
+  to?: Date | string;
+  /** As short as the server has it if left out. */
+  step_seconds?: number;
+}
+
 /** What can be changed of a box. What is left out stays as it is; null asks for the default. */
 export interface BoxChanges {
   /** Counts from now, and from each start and resume; null for no end. */

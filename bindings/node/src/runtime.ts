@@ -1,5 +1,5 @@
 import type { Box } from "./box.js";
-import type { BoxInfo, Compression, Image, Pushed, RuntimeMetrics } from "./contract.js";
+import type { BoxInfo, Compression, Image, Pushed, RuntimeMetrics, SnapshotNode } from "./contract.js";
 import type { CreateOptions, Progress } from "./options.js";
 
 /** How an image is pushed. */
@@ -39,6 +39,8 @@ export abstract class Runtime implements AsyncDisposable {
   abstract list(): Promise<BoxInfo[]>;
   /** Removes a box and its disk; a running one with `force` only. */
   abstract remove(idOrName: string, options?: { force?: boolean }): Promise<void>;
+  /** The snapshots of a box, which may be gone, or of all boxes: each behind the one that it stands on. */
+  abstract snapshots(box?: string): Promise<SnapshotNode[]>;
   /** What this runtime has counted since it was opened. */
   abstract metrics(): Promise<RuntimeMetrics>;
   /** Stops the boxes that it made, and refuses to make others. */

@@ -246,6 +246,41 @@ for (const [name, open] of surfaces) {
       await assert.rejects(box.share(8081, { expires_in_seconds: 0 }), failsAs("InvalidArgumentError", /expires/));
     });
 
+    test("a snapshot keeps the disk, and clones and rollbacks have it", async () => {
+      await using own = await runtime.create("default", { network: "None", memory_mib: 64, cpus: 1 });
+      await own.run("sh", "-c", "echo good >/file; mkdir /d");
+      const good = `good-${name.length}:1`;
+      const taken = await own.snapshot(good);
+      assert.deepEqual([taken.name, taken.box, taken.layers.length], [good, own.id, 2]);
+      await own.run("sh", "-c", "echo bad >/file; rmdir /d");
+      assert.deepEqual((await listed(own.diff(good))).map(({ kind, path }) => `${kind} ${path}`), ["removed /d", "changed /file"]);
+      await own.rollback(good);
+      assert.equal((await own.run("cat", "/file")).stdout, "good\n");
+      const clones = await own.clone({ n: 2, name_prefix: `copy-${name.length}`, snapshot: good, options: { memory_mib: 96, env: { A: "1" } } });
+      assert.equal((await clones[1]!.run("sh", "-c", "cat /file; echo $A")).stdout, "good\n1\n");
+      assert.equal((await clones[0]!.info()).memory_mib, 96);
+      const [node] = await runtime.snapshots(own.id);
+      assert.equal(node!.name, good);
+      assert.ok(node!.boxes.length >= 2 && node!.added_bytes > 0);
+      await Promise.all(clones.map((clone) => clone.close()));
+      assert.ok(!(await runtime.list()).some(({ id }) => clones.some((clone) => clone.id === id)));
+      await assert.rejects(own.snapshot("default"), failsAs("AlreadyExistsError"));
+      await assert.rejects(own.rollback("default"), failsAs("InvalidArgumentError", /no snapshot/));
+      await assert.rejects(own.clone({ n: 101 }), failsAs("InvalidArgumentError"));
+      await assert.rejects(own.clone({ options: { name: "x" } as never }), failsAs("InvalidArgumentError", /name/));
+      await assert.rejects(listed(own.diff("nobody:1")), failsAs("NotFoundError"));
+      await runtime.images.remove(good, { force: true });
+    });
+
+    test("a server keeps what a box used over time", async () => {
+      if (name === "in process") return assert.rejects(box.metricsSeries(), failsAs("UnsupportedError", /server/));
+      const series = await box.metricsSeries({ from: new Date(Date.now() - 600_000), step_seconds: 60 });
+      assert.deepEqual([series.box_id, series.step_seconds], [box.id, 60]);
+      assert.ok(Array.isArray((await box.metricsSeries({ from: "90m" })).points));
+      await assert.rejects(box.metricsSeries({ from: "yesterday" }), failsAs("InvalidArgumentError", /from/));
+      await assert.rejects(box.metricsSeries({ from: 7 as never }), failsAs("InvalidArgumentError", /from/));
+    });
+
     test("a watch tells what changes, and how it ends", async () => {
       await box.files.makeDirectory("/watched/below");
       await using watch = await box.files.watch("/watched", { recursive: true });

@@ -26,6 +26,8 @@ from libsandbox import (
     Watch,
 )
 
+IMAGE = {"digest", "architecture", "env", "working_dir", "user", "entrypoint", "cmd", "healthcheck", "stop_signal"}
+
 # Members that a document leaves out where it has nothing to say. The records have None or () there.
 ABSENT = {
     "CodeEvent": {
@@ -40,8 +42,10 @@ ABSENT = {
     "MadeDirectory": {"path_base64", "target_base64", "unreadable"},
     "BoxState": {"reason"},
     "ExecInfo": {"env"},
-    "Image": {"digest", "architecture", "env", "working_dir", "user", "entrypoint", "cmd", "healthcheck", "stop_signal"},
+    "Image": {*IMAGE, "parent", "box"},
     "Port": {"host_ip"},
+    "Snapshot": {*IMAGE, "parent"},
+    "SnapshotNode": {*IMAGE, "parent"},
 }
 
 
@@ -94,6 +98,13 @@ class Driver:
             options["env"] = dict(options["env"])
         return self.runtime.create(asked.get("image"), **options).info()
 
+    def clone(self, asked: dict[str, Any]) -> Any:
+        """Makes boxes like one, and answers with what is known of them."""
+        options: dict[str, Any] = asked.get("options") or {}
+        prefix, snapshot = asked.get("name_prefix"), asked.get("snapshot")
+        clones = self.box(asked).clone(asked.get("n") or 1, name_prefix=prefix, snapshot=snapshot, **options)
+        return [clone.info() for clone in clones]
+
     def exec_start(self, asked: dict[str, Any]) -> Any:
         """Starts a command and writes its input."""
         options: dict[str, Any] = {
@@ -139,6 +150,11 @@ class Driver:
             "pause": lambda: self.box(asked).pause(a("reclaim") or False),
             "update": lambda: self.box(asked).update(**asked["changes"]),
             "resume": lambda: self.box(asked).resume(),
+            "snapshot": lambda: self.box(asked).snapshot(a("name")),
+            "clone": lambda: self.clone(asked),
+            "rollback": lambda: self.box(asked).rollback(asked["snapshot"]),
+            "diff": lambda: list(self.box(asked).diff(a("from"))),
+            "snapshots": lambda: runtime.snapshots(a("box")),
             "remove": lambda: runtime.remove(asked["box"], a("force") or False),
             "exec_info": lambda: self.executions[asked["exec"]].info(),
             "exec_kill": lambda: self.executions[asked["exec"]].kill(asked.get("grace_ms", 2000) / 1000),

@@ -216,6 +216,30 @@ static void ports(sandbox::box &box) {
   if (!on_server()) THROWS(unsupported_error, box.share(8080));
 }
 
+// Snapshots of a box of the image "objects:1".
+static void snapshots(sandbox::runtime &runtime) {
+  sandbox::box_options o("objects:1");
+  o.network = sandbox::network::none;
+  sandbox::box box = runtime.create(o);
+  CHECK(has(box.snapshot("objects-good:1"), "\"paused_ms\":"));
+  box.run({"touch", "/new", "/newer"});
+  CHECK(has(box.diff("objects-good:1"), "{\"path\":\"/new\",\"kind\":\"added\"}"));
+  CHECK(has(box.diff({}, 1), "\"next_page_token\":\""));
+  box.rollback("objects-good:1");
+  CHECK(box.run({"ls", "/new"}).exit_code != 0);
+  CHECK(has(box.clone("{\"snapshot\":\"objects-good:1\",\"options\":{\"memory_mib\":96}}"), "\"memory_mib\":96"));
+  CHECK(has(runtime.snapshots(box.id()), "objects-good:1"));
+  THROWS(already_exists_error, box.snapshot("objects:1"));
+  THROWS(not_found_error, box.rollback("nobody:1"));
+  THROWS(invalid_argument_error, box.metrics_series("yesterday"));
+  if (on_server())
+    CHECK(has(box.metrics_series({}, {}, 60s), "\"step_seconds\":60"));
+  else
+    THROWS(unsupported_error, box.metrics_series());
+  runtime.remove_image("objects-good:1", true);
+  box.stop();
+}
+
 static void images(sandbox::runtime &runtime) {
   bool unpacked = false;
   const std::string image = runtime.import_image("objects:1", variable("ROOTFS"), [&](const sandbox::progress &p) {
@@ -234,6 +258,7 @@ static void images(sandbox::runtime &runtime) {
   sandbox::box box = runtime.create(o);
   CHECK(has(box.info(), "objects:1"));
   box.stop();
+  snapshots(runtime);
   runtime.export_image("objects:1", "objects.tar");
   CHECK(has(runtime.import_image("objects:3", "objects.tar"), "objects:3") && unlink("objects.tar") == 0);
   runtime.remove_image("objects:3");

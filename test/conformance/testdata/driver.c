@@ -116,6 +116,22 @@ static void context_call(const char *f, int argc, char **a) {
   tell(code, out);
 }
 
+static void snapshot_call(const char *f, int argc, char **a) {
+  char *out = NULL;
+  SandboxErrorCode code = SANDBOX_INTERNAL;
+  if (!strcmp(f, "take") && argc == 1)
+    code = sandbox_box_snapshot(box, a[0], &out, &err);
+  else if (!strcmp(f, "clone") && argc == 1)
+    code = sandbox_box_clone(box, a[0], &out, &err);
+  else if (!strcmp(f, "rollback") && argc == 1)
+    code = sandbox_box_rollback(box, a[0], &err);
+  else if (!strcmp(f, "diff") && argc == 3)
+    code = sandbox_box_diff(box, a[0], a[1] ? atoi(a[1]) : 0, a[2], &out, &err);
+  else if (!strcmp(f, "list") && argc == 1)
+    code = sandbox_snapshots(runtime, a[0], &out, &err);
+  tell(code, out);
+}
+
 static int call(const char *f, int argc, char **a) {
   char *out = NULL;
   if (!strcmp(f, "version")) {
@@ -165,6 +181,8 @@ static int call(const char *f, int argc, char **a) {
     code(a[0]);
   } else if (!strncmp(f, "context_", 8)) {
     context_call(f + 8, argc, a);
+  } else if (!strncmp(f, "snapshot_", 9)) {
+    snapshot_call(f + 9, argc, a);
   } else if (!strncmp(f, "file_", 5)) {
     file_call(f + 5, argc, a);
   } else if (!strcmp(f, "metrics")) {

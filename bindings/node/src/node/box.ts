@@ -1,13 +1,13 @@
 import { Socket } from "node:net";
 import { Box, type Connection } from "../box.js";
-import { text, whole } from "../check.js";
+import { cloning, series, text, whole } from "../check.js";
 import { CodeRun, type CodeOptions, type Contexts } from "../code.js";
 import { ClosedError } from "../own.js";
 import { NotFoundError } from "../contract.js";
-import type { BoxInfo, BoxMetrics, ExecInfo, Share } from "../contract.js";
+import type { BoxInfo, BoxMetrics, BoxSeries, Change, Changes, ExecInfo, Share, Snapshot } from "../contract.js";
 import type { Execution } from "../execution.js";
 import type { Files } from "../files.js";
-import type { BoxChanges, ExecOptions } from "../options.js";
+import type { BoxChanges, CloneOptions, ExecOptions, SeriesOptions } from "../options.js";
 import { contexts } from "./contexts.js";
 import { Held, NativeExecution } from "./execution.js";
 import { files } from "./files.js";
@@ -49,6 +49,11 @@ export class NativeBox extends Box {
     return this.use((handle) => this.runtime.library.json("call", "sandbox_box_metrics", handle));
   }
 
+  async metricsSeries(options?: SeriesOptions): Promise<BoxSeries> {
+    const { from, to, step } = series(options);
+    return this.use((handle) => this.runtime.library.json("call", "sandbox_box_metrics_series", handle, from, to, step ?? 0));
+  }
+
   async start(): Promise<void> {
     await this.use((handle) => this.runtime.library.wait("sandbox_start_box", handle));
   }
@@ -67,6 +72,31 @@ export class NativeBox extends Box {
 
   async update(changes: BoxChanges): Promise<void> {
     await this.use((handle) => this.runtime.library.wait("sandbox_update_box", handle, JSON.stringify(changes)));
+  }
+
+  async snapshot(name?: string): Promise<Snapshot> {
+    const given = name === undefined ? null : text("name", name);
+    return this.use((handle) => this.runtime.library.json("wait", "sandbox_box_snapshot", handle, given));
+  }
+
+  async clone(options?: CloneOptions): Promise<Box[]> {
+    const document = JSON.stringify(cloning(options));
+    const made = await this.use((handle) => this.runtime.library.json<BoxInfo[]>("wait", "sandbox_box_clone", handle, document));
+    return Promise.all(made.map(({ id, auto_remove }) => this.runtime.made(id, auto_remove)));
+  }
+
+  async rollback(snapshot: string): Promise<void> {
+    const given = text("snapshot", snapshot);
+    await this.use((handle) => this.runtime.library.wait("sandbox_box_rollback", handle, given));
+  }
+
+  async *diff(since?: string): AsyncGenerator<Change, void, void> {
+    const from = since === undefined ? null : text("since", since);
+    for (let token: string | null = null;;) {
+      const page: Changes = await this.use((handle) => this.runtime.library.json<Changes>("wait", "sandbox_box_diff", handle, from, 0, token));
+      yield* page.changes;
+      if ((token = page.next_page_token) === null) return;
+    }
   }
 
   async remove({ force = true }: { force?: boolean } = {}): Promise<void> {

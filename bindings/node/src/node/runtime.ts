@@ -1,7 +1,7 @@
 import { creation, text, whole } from "../check.js";
 import { ClosedError } from "../own.js";
 import { InvalidArgumentError } from "../contract.js";
-import type { BoxInfo, Image, Pushed, RuntimeMetrics } from "../contract.js";
+import type { BoxInfo, Image, Pushed, RuntimeMetrics, SnapshotNode } from "../contract.js";
 import type { CreateOptions, RemoteOptions } from "../options.js";
 import { Runtime, type Images } from "../runtime.js";
 import { NativeBox } from "./box.js";
@@ -77,6 +77,11 @@ export class NativeRuntime extends Runtime {
     return this.#box(await this.library.handle("call", "sandbox_get", this.handle, text("idOrName", idOrName)), false);
   }
 
+  /** made returns a box that was made here, by its id; `owned` says that it is to be removed. */
+  async made(id: string, owned: boolean): Promise<NativeBox> {
+    return this.#box(await this.library.handle("call", "sandbox_get", this.handle, id), owned);
+  }
+
   #box(handle: bigint, owned: boolean): NativeBox {
     return new NativeBox(this, this.library.id("sandbox_box_id", handle), handle, owned);
   }
@@ -87,6 +92,10 @@ export class NativeRuntime extends Runtime {
 
   async remove(idOrName: string, { force = false }: { force?: boolean } = {}): Promise<void> {
     await this.library.call("sandbox_remove", this.handle, text("idOrName", idOrName), Number(force));
+  }
+
+  async snapshots(box?: string): Promise<SnapshotNode[]> {
+    return this.library.json("call", "sandbox_snapshots", this.handle, box === undefined ? null : text("box", box));
   }
 
   async metrics(): Promise<RuntimeMetrics> {

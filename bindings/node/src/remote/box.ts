@@ -1,12 +1,12 @@
-import { text, whole } from "../check.js";
+import { cloning, series, text, whole } from "../check.js";
 import { Box, type Connection } from "../box.js";
 import { CodeRun, type CodeOptions, type Contexts } from "../code.js";
 import { ClosedError } from "../own.js";
 import { UnsupportedError } from "../contract.js";
-import type { BoxInfo, BoxMetrics, ExecInfo, Share } from "../contract.js";
+import type { BoxInfo, BoxMetrics, BoxSeries, Change, Changes, ExecInfo, Share, Snapshot } from "../contract.js";
 import type { Execution } from "../execution.js";
 import type { Copies, Files } from "../files.js";
-import type { BoxChanges, ExecOptions } from "../options.js";
+import type { BoxChanges, CloneOptions, ExecOptions, SeriesOptions } from "../options.js";
 import { path } from "./client.js";
 import { contexts } from "./contexts.js";
 import { RemoteExecution } from "./execution.js";
@@ -48,6 +48,12 @@ export class RemoteBox extends Box {
     return this.#client.call(`${this.#path}/metrics`, { again: true });
   }
 
+  async metricsSeries(options?: SeriesOptions): Promise<BoxSeries> {
+    const { from, to, step } = series(options);
+    const query = { from: from ?? "1h", ...(to === null ? {} : { to }), ...(step === null ? {} : { step: `${step}s` }) };
+    return this.#client.call(`${this.#path}/metrics`, { query, again: true });
+  }
+
   async start(): Promise<void> {
     await this.#client.call(`${this.#path}:start`, { method: "POST" });
   }
@@ -66,6 +72,28 @@ export class RemoteBox extends Box {
 
   async update(changes: BoxChanges): Promise<void> {
     await this.#client.call(this.#path, { method: "PATCH", json: changes });
+  }
+
+  async snapshot(name?: string): Promise<Snapshot> {
+    const json = name === undefined ? {} : { name: text("name", name) };
+    return this.#client.call(`${this.#path}:snapshot`, { method: "POST", json });
+  }
+
+  async clone(options?: CloneOptions): Promise<Box[]> {
+    return this.runtime.clone(this.#path, cloning(options));
+  }
+
+  async rollback(snapshot: string): Promise<void> {
+    await this.#client.call(`${this.#path}:rollback`, { method: "POST", json: { snapshot: text("snapshot", snapshot) } });
+  }
+
+  async *diff(since?: string): AsyncGenerator<Change, void, void> {
+    const query = since === undefined ? {} : { from: text("since", since) };
+    for (let token: string | null | undefined; token !== null;) {
+      const page: Changes = await this.#client.call(`${this.#path}/diff`, { query: { ...query, page_token: token }, again: true });
+      yield* page.changes;
+      token = page.next_page_token;
+    }
   }
 
   async remove({ force = true }: { force?: boolean } = {}): Promise<void> {

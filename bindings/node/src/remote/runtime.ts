@@ -3,8 +3,8 @@ import { creation, text, whole } from "../check.js";
 import { ClosedError } from "../own.js";
 import { InvalidArgumentError, InvalidStateError, NetworkError, NotFoundError, StoppedError, UnavailableError } from "../contract.js";
 import type { Connection } from "../box.js";
-import type { BoxInfo, Image, ImageProgress, Pushed, RuntimeMetrics, ServerInfo } from "../contract.js";
-import type { CreateOptions, Progress } from "../options.js";
+import type { BoxInfo, Clones, Image, ImageProgress, Pushed, RuntimeMetrics, ServerInfo, SnapshotNode, Snapshots } from "../contract.js";
+import type { CloneOptions, CreateOptions, Progress } from "../options.js";
 import { Runtime, type Images } from "../runtime.js";
 import { RemoteBox } from "./box.js";
 import { failureOf, path, type Client } from "./client.js";
@@ -64,15 +64,32 @@ export class RemoteRuntime extends Runtime {
     const client = this.use();
     if (this.#shutDown) throw new StoppedError("the runtime was shut down");
     try {
-      const { id, auto_remove } = await client.call<BoxInfo>(client.boxes, { method: "POST", json, headers, again: true });
-      this.#counts.boxes_created_total++;
-      this.#made.add(id);
-      if (auto_remove) this.owned.add(id);
-      return new RemoteBox(this, id, auto_remove);
+      return this.#remember(await client.call<BoxInfo>(client.boxes, { method: "POST", json, headers, again: true }));
     } catch (failure) {
       this.#counts.boxes_failed_total++;
       throw failure;
     }
+  }
+
+  /** clone makes boxes that are like the one with this path. */
+  async clone(box: string, json: CloneOptions): Promise<RemoteBox[]> {
+    const client = this.use();
+    if (this.#shutDown) throw new StoppedError("the runtime was shut down");
+    try {
+      const { boxes } = await client.call<Clones>(`${box}:clone`, { method: "POST", json });
+      return boxes.map((made) => this.#remember(made));
+    } catch (failure) {
+      this.#counts.boxes_failed_total++;
+      throw failure;
+    }
+  }
+
+  /** remember notes a box that was made here. */
+  #remember({ id, auto_remove }: BoxInfo): RemoteBox {
+    this.#counts.boxes_created_total++;
+    this.#made.add(id);
+    if (auto_remove) this.owned.add(id);
+    return new RemoteBox(this, id, auto_remove);
   }
 
   async get(idOrName: string): Promise<RemoteBox> {
@@ -102,6 +119,11 @@ export class RemoteRuntime extends Runtime {
   #forget(id: string): boolean {
     this.#made.delete(id);
     return this.owned.delete(id);
+  }
+
+  async snapshots(box?: string): Promise<SnapshotNode[]> {
+    const query = box === undefined ? {} : { box: text("box", box) };
+    return (await this.use().call<Snapshots>("/v1/snapshots", { query, again: true })).snapshots;
   }
 
   async metrics(): Promise<RuntimeMetrics> {

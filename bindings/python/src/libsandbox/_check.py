@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 from ._documents import InvalidArgumentError
@@ -33,6 +34,13 @@ def text(name: str, value: object) -> bytes:
 def optional(name: str, value: object) -> bytes | None:
     """A str, or None."""
     return None if value is None else text(name, value)
+
+
+def moment(name: str, value: object) -> bytes | None:
+    """A time as C takes it: a datetime (without a zone it is local), a text, or None."""
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc).isoformat().encode()
+    return optional(name, value)
 
 
 def path(name: str, value: object) -> bytes:

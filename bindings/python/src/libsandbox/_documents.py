@@ -443,6 +443,60 @@ class BoxMetrics:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BoxSeries:
+    """BoxSeries is what a box used over time (GET /v1/boxes/{id}/metrics with from, to or step)."""
+
+    box_id: str
+    from_: datetime  # where the first step begins
+    to: datetime
+    step_seconds: int
+    points: tuple[BoxPoint, ...]  # oldest first, at most one a step
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> BoxSeries:
+        """Reads the document, as JSON has it."""
+        return cls(
+            box_id=document["box_id"],
+            from_=time(document["from"]),
+            to=time(document["to"]),
+            step_seconds=document["step_seconds"],
+            points=(lambda values: tuple(map(BoxPoint.parse, values)))(document["points"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxPoint:
+    """BoxPoint is what a box used in one step. Of what goes up and down it has the largest value; counts are since the start of the box. What is unknown is None."""
+
+    at: datetime  # of the last measurement in the step
+    cpu_percent: float  # mean since the point before; 100 is one CPU
+    memory_bytes: int
+    memory_cache_bytes: int  # see BoxMetrics
+    processes: int
+    disk_bytes: int | None
+    disk_bytes_read: int | None
+    disk_bytes_written: int | None
+    network_bytes_sent: int | None
+    network_bytes_received: int | None
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> BoxPoint:
+        """Reads the document, as JSON has it."""
+        return cls(
+            at=time(document["at"]),
+            cpu_percent=float(document["cpu_percent"]),
+            memory_bytes=document["memory_bytes"],
+            memory_cache_bytes=document["memory_cache_bytes"],
+            processes=document["processes"],
+            disk_bytes=document.get("disk_bytes"),
+            disk_bytes_read=document.get("disk_bytes_read"),
+            disk_bytes_written=document.get("disk_bytes_written"),
+            network_bytes_sent=document.get("network_bytes_sent"),
+            network_bytes_received=document.get("network_bytes_received"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RuntimeMetrics:
     """RuntimeMetrics is what a runtime has counted since it was made."""
 
@@ -851,6 +905,116 @@ class Image:
             created_at=time(document["created_at"]),
             parent=document.get("parent"),
             box=document.get("box"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Snapshot is a snapshot of a box that was just taken."""
+
+    name: str  # includes the tag
+    id: str  # sha256:..., the digest of its config
+    digest: str | None  # the digest by which its registry knows it
+    layers: tuple[str, ...]  # lowest first: digests of plain tars, or keys of snapshots
+    size: int  # bytes of its layers as plain tars
+    architecture: str | None
+    env: tuple[str, ...]
+    working_dir: str | None
+    user: str | None
+    entrypoint: tuple[str, ...]  # begins the command that the image has of its own
+    cmd: tuple[str, ...]  # the rest of that command
+    healthcheck: HealthCheck | None  # of its main command
+    stop_signal: str | None  # ends its main command: a name or a number; "" for SIGTERM
+    created_at: datetime  # when the image was made, or imported if it does not say
+    parent: str | None  # of a snapshot: the id of the image below it
+    box: str | None  # of a snapshot: the id of the box that it was taken of
+    paused_ms: float  # for how long the box stood still; 0 for one that did not run
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> Snapshot:
+        """Reads the document, as JSON has it."""
+        return cls(
+            name=document["name"],
+            id=document["id"],
+            digest=document.get("digest"),
+            layers=tuple(document["layers"]),
+            size=document["size"],
+            architecture=document.get("architecture"),
+            env=tuple(document.get("env", ())),
+            working_dir=document.get("working_dir"),
+            user=document.get("user"),
+            entrypoint=tuple(document.get("entrypoint", ())),
+            cmd=tuple(document.get("cmd", ())),
+            healthcheck=maybe(HealthCheck.parse, document.get("healthcheck")),
+            stop_signal=document.get("stop_signal"),
+            created_at=time(document["created_at"]),
+            parent=document.get("parent"),
+            box=document.get("box"),
+            paused_ms=float(document["paused_ms"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotNode:
+    """SnapshotNode is a snapshot in the tree of all of them."""
+
+    name: str  # includes the tag
+    id: str  # sha256:..., the digest of its config
+    digest: str | None  # the digest by which its registry knows it
+    layers: tuple[str, ...]  # lowest first: digests of plain tars, or keys of snapshots
+    size: int  # bytes of its layers as plain tars
+    architecture: str | None
+    env: tuple[str, ...]
+    working_dir: str | None
+    user: str | None
+    entrypoint: tuple[str, ...]  # begins the command that the image has of its own
+    cmd: tuple[str, ...]  # the rest of that command
+    healthcheck: HealthCheck | None  # of its main command
+    stop_signal: str | None  # ends its main command: a name or a number; "" for SIGTERM
+    created_at: datetime  # when the image was made, or imported if it does not say
+    parent: str | None  # of a snapshot: the id of the image below it
+    box: str | None  # of a snapshot: the id of the box that it was taken of
+    added_bytes: int  # what its own layer occupies on the disk
+    boxes: tuple[str, ...]  # the names, or else the ids, of the boxes that stand on it
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> SnapshotNode:
+        """Reads the document, as JSON has it."""
+        return cls(
+            name=document["name"],
+            id=document["id"],
+            digest=document.get("digest"),
+            layers=tuple(document["layers"]),
+            size=document["size"],
+            architecture=document.get("architecture"),
+            env=tuple(document.get("env", ())),
+            working_dir=document.get("working_dir"),
+            user=document.get("user"),
+            entrypoint=tuple(document.get("entrypoint", ())),
+            cmd=tuple(document.get("cmd", ())),
+            healthcheck=maybe(HealthCheck.parse, document.get("healthcheck")),
+            stop_signal=document.get("stop_signal"),
+            created_at=time(document["created_at"]),
+            parent=document.get("parent"),
+            box=document.get("box"),
+            added_bytes=document["added_bytes"],
+            boxes=tuple(document["boxes"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """Change is a difference between two states of a box's disk."""
+
+    path: str  # absolute
+    kind: str  # added, changed or removed
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> Change:
+        """Reads the document, as JSON has it."""
+        return cls(
+            path=document["path"],
+            kind=document["kind"],
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ._documents import FAILURES, VERSION, InternalError
+from ._documents import FAILURES, VERSION, InternalError, ResourceExhaustedError
 from .errors import ClosedError, ForkedError, LibraryError
 
 STDIN, STDOUT, STDERR, EXIT = range(4)  # SandboxStream
@@ -78,6 +78,12 @@ FALLIBLE: dict[str, tuple[Any, ...]] = {
     "get_info": (_HANDLE, _TEXT, _OUT_HANDLE),
     "box_info": (_HANDLE, _OUT_HANDLE),
     "box_metrics": (_HANDLE, _OUT_HANDLE),
+    "box_metrics_series": (_HANDLE, _TEXT, _TEXT, _INT, _OUT_HANDLE),
+    "box_snapshot": (_HANDLE, _TEXT, _OUT_HANDLE),
+    "box_clone": (_HANDLE, _TEXT, _OUT_HANDLE),
+    "box_rollback": (_HANDLE, _TEXT),
+    "box_diff": (_HANDLE, _TEXT, _INT, _TEXT, _OUT_HANDLE),
+    "snapshots": (_HANDLE, _TEXT, _OUT_HANDLE),
     "exec_start": (_HANDLE, ctypes.POINTER(Command), _INT, ctypes.POINTER(TerminalSize), _OUT_HANDLE),
     "exec_list": (_HANDLE, _OUT_HANDLE),
     "exec_attach": (_HANDLE, _TEXT, _OUT_HANDLE),
@@ -186,8 +192,15 @@ class Library:
         return out.value
 
     def json(self, name: str, *arguments: Any) -> Any:
-        """Calls a function whose last parameter is a document that it gives."""
-        return json.loads(self._take(self.handle(name, *arguments)))
+        """Calls a function whose last parameter is a document that it gives.
+
+        Raises ResourceExhaustedError for one that Python can't read: what a box says may be nested as deep as it likes.
+        """
+        text = self._take(self.handle(name, *arguments))
+        try:
+            return json.loads(text)
+        except RecursionError:
+            raise ResourceExhaustedError(f"what sandbox_{name} gave is nested deeper than Python reads JSON") from None
 
     def text(self, name: str, handle: int) -> str:
         """Calls a function that returns a text."""

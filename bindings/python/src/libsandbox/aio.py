@@ -12,23 +12,50 @@ import os
 import socket
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ._calls import acall
 from ._closing import Closing
-from ._documents import BoxInfo, BoxMetrics, ExecInfo, Image, Port, Pushed, RuntimeMetrics, Share
+from ._documents import (
+    BoxInfo,
+    BoxMetrics,
+    BoxSeries,
+    ExecInfo,
+    Image,
+    Port,
+    Pushed,
+    RuntimeMetrics,
+    Share,
+    SnapshotNode,
+)
 from ._support import SandboxError
 from .aio_code import AsyncBoxCode
 from .aio_files import AsyncBoxFiles
+from .aio_snapshots import AsyncBoxSnapshots
 from .box import Box
 from .execution import MAX_OUTPUT, Captured, Execution, Piece, Result, payload
-from .options import BoxChanges, BoxOptions, ClientOptions, ExecOptions, ProgressFunction, Registry, Terminal
+from .options import (
+    BoxChanges,
+    BoxOptions,
+    ClientOptions,
+    CloneOptions,
+    ExecOptions,
+    ProgressFunction,
+    Registry,
+    Terminal,
+)
 from .runtime import Runtime, Sandbox
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
+
+
+def _remove_all(boxes: list[Box]) -> None:
+    for box in boxes:
+        box.remove()
 
 
 def _wake(ready: asyncio.Future[None]) -> None:
@@ -146,7 +173,7 @@ class AsyncExecution(Closing):
         await acall(self._sync.end)
 
 
-class AsyncBox(AsyncBoxFiles, AsyncBoxCode, Closing):
+class AsyncBox(AsyncBoxFiles, AsyncBoxCode, AsyncBoxSnapshots, Closing):
     """The twin of Box."""
 
     _sync: Box
@@ -162,6 +189,24 @@ class AsyncBox(AsyncBoxFiles, AsyncBoxCode, Closing):
     async def metrics(self) -> BoxMetrics:
         """See Box.metrics."""
         return await acall(self._sync.metrics)
+
+    async def metrics_series(
+        self, since: datetime | str | None = None, until: datetime | str | None = None, step: int | None = None
+    ) -> BoxSeries:
+        """See Box.metrics_series."""
+        return await acall(lambda: self._sync.metrics_series(since, until, step))
+
+    async def clone(
+        self,
+        n: int = 1,
+        *,
+        name_prefix: str | None = None,
+        snapshot: str | None = None,
+        **options: Unpack[CloneOptions],
+    ) -> list[AsyncBox]:
+        """See Box.clone."""
+        make = partial(self._sync.clone, n, name_prefix=name_prefix, snapshot=snapshot, **options)
+        return [AsyncBox(box) for box in await acall(make, _remove_all)]
 
     async def ports(self) -> tuple[Port, ...]:
         """See Box.ports."""
@@ -272,6 +317,10 @@ class AsyncRuntime(Closing):
     async def remove(self, id_or_name: str, force: bool = False) -> None:
         """See Runtime.remove."""
         await acall(lambda: self._sync.remove(id_or_name, force))
+
+    async def snapshots(self, box: str | None = None) -> list[SnapshotNode]:
+        """See Runtime.snapshots."""
+        return await acall(lambda: self._sync.snapshots(box))
 
     async def metrics(self) -> RuntimeMetrics:
         """See Runtime.metrics."""

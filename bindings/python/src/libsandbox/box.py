@@ -8,12 +8,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._calls import call
-from ._documents import BoxInfo, BoxMetrics, ExecInfo, InvalidArgumentError, Port
+from ._documents import BoxInfo, BoxMetrics, BoxSeries, ExecInfo, InvalidArgumentError, Port
 from ._library import Command, Handle, TerminalSize, library
 from ._support import SandboxError
 from .code import BoxCode
@@ -21,6 +22,7 @@ from .execution import MAX_OUTPUT, Execution, Result, payload
 from .files import BoxFiles
 from .options import BoxChanges, ExecOptions, Terminal, changes_document, known
 from .ports import BoxPorts
+from .snapshots import BoxSnapshots
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from .runtime import Runtime
 
 
-class Box(BoxFiles, BoxPorts, BoxCode):
+class Box(BoxFiles, BoxPorts, BoxCode, BoxSnapshots):
     """A box of a runtime. Threads may share it.
 
     Leaving a with block closes it, which leaves the box as it is; a Sandbox removes its box.
@@ -47,6 +49,18 @@ class Box(BoxFiles, BoxPorts, BoxCode):
     def metrics(self) -> BoxMetrics:
         """What is measured of the box."""
         return BoxMetrics.parse(self._json("box_metrics"))
+
+    def metrics_series(
+        self, since: datetime | str | None = None, until: datetime | str | None = None, step: int | None = None
+    ) -> BoxSeries:
+        """What the box of a daemon used over time, from an hour ago until now if nothing is said.
+
+        A time is a datetime, RFC 3339, or how long ago, such as "90m". step is in seconds; None is as short as the
+        daemon has it. Raises UnsupportedError (a box of this process), UnavailableError (the daemon keeps nothing).
+        """
+        times = _check.moment("since", since), _check.moment("until", until)
+        seconds = 0 if step is None else _check.integer("step", step, low=1)
+        return BoxSeries.parse(self._document("box_metrics_series", *times, seconds))
 
     @property
     def ports(self) -> tuple[Port, ...]:

@@ -91,12 +91,8 @@ class Progress:
 ProgressFunction = Callable[[Progress], object]
 
 
-class BoxOptions(TypedDict, total=False):
-    """What a box can be made with besides an image. All may be left out."""
-
-    name: str
-    rootfs_path: str
-    """A directory of the host in place of an image. It is used read-only."""
+class CloneOptions(TypedDict, total=False):
+    """In what a clone can differ from its box. What is left out is as the box has it."""
 
     env: Mapping[str, str]
     volumes: Iterable[Volume]
@@ -122,6 +118,14 @@ class BoxOptions(TypedDict, total=False):
 
     auto_start: bool
     """What needs the box to run starts it where it is stopped, and resumes it where it is paused: False."""
+
+
+class BoxOptions(CloneOptions, total=False):
+    """What a box can be made with besides an image. All may be left out."""
+
+    name: str
+    rootfs_path: str
+    """A directory of the host in place of an image. It is used read-only."""
 
 
 class BoxChanges(TypedDict, total=False):
@@ -214,16 +218,34 @@ def box_document(image: str | None, options: BoxOptions) -> tuple[bytes | None, 
     if (image is None) == (rootfs_path is None):
         raise InvalidArgumentError("give an image or rootfs_path")
     rootfs = {"RootfsPath": _text("rootfs_path", rootfs_path)} if image is None else {"Image": _text("image", image)}
-    document = {
-        "rootfs": rootfs,
-        "env": _check.pairs("env", given.pop("env", {})),
-        "volumes": _check.records("volumes", given.pop("volumes", ()), Volume),
-        "network": _text("network", given.pop("network", "Isolated")),
-        "ports": _check.records("ports", given.pop("ports", ()), Port),
-    }
-    for option, value in given.items():
-        document[option] = _check.typed(option, value, _BOX_TYPES.get(option, int))
+    document = {"rootfs": rootfs, "env": [], "volumes": [], "network": "Isolated", "ports": [], **_members(given)}
     return _check.optional("name", name), json.dumps(document).encode()
+
+
+def clone_document(n: int, name_prefix: str | None, snapshot: str | None, options: CloneOptions) -> bytes:
+    """The document that clones a box, as C takes it."""
+    document: dict[str, Any] = {"n": _check.integer("n", n)}
+    for name, value in (("name_prefix", name_prefix), ("snapshot", snapshot)):
+        if value is not None:
+            document[name] = _text(name, value)
+    changed = _members(known(options, CloneOptions, "clones"))
+    return json.dumps(document | ({"options": changed} if changed else {})).encode()
+
+
+def _members(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a box as documents have them."""
+    readers: dict[str, Callable[[Any], Any]] = {
+        "env": lambda value: _check.pairs("env", value),
+        "volumes": lambda value: _check.records("volumes", value, Volume),
+        "network": lambda value: _text("network", value),
+        "ports": lambda value: _check.records("ports", value, Port),
+    }
+    return {
+        option: readers[option](value)
+        if option in readers
+        else _check.typed(option, value, _BOX_TYPES.get(option, int))
+        for option, value in given.items()
+    }
 
 
 def code_document(code: str, options: CodeOptions) -> bytes:

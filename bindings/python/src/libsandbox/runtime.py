@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._calls import call
-from ._documents import BoxInfo, Image, NotFoundError, Pushed, RuntimeMetrics
+from ._documents import BoxInfo, Image, NotFoundError, Pushed, RuntimeMetrics, SnapshotNode
 from ._library import Handle, library
 from ._progress import reporting
 from ._support import SandboxError
@@ -108,6 +108,12 @@ class Runtime:
         """Removes a box and its disk. One that runs is removed only with force."""
         arguments = _check.text("id_or_name", id_or_name), int(_check.typed("force", force, bool))
         call(lambda: library().call("remove", self.pointer, *arguments))
+
+    def snapshots(self, box: str | None = None) -> list[SnapshotNode]:
+        """The snapshots of a box, which may be gone, or of all boxes: each behind the one that it stands on."""
+        reference = _check.optional("box", box)
+        found = call(lambda: library().json("snapshots", self.pointer, reference))
+        return [SnapshotNode.parse(document) for document in found]
 
     def metrics(self) -> RuntimeMetrics:
         """What the runtime has counted."""
