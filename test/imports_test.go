@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 	"core/engine/account":      {},
 	"core/engine/guest":        {"api", "core/engine/account", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/seccomp"},
 	"core/engine/process":      {},
-	"core/engine/record":       {"api", "core", "core/engine/process", "core/engine/wire", "core/fault", "core/options", "core/store"},
+	"core/engine/record":       {"api", "core", "core/engine/process", "core/engine/wire", "core/fault", "core/image/layer", "core/options", "core/store"},
 	"core/engine/shim":         {"api", "core", "core/engine/process", "core/engine/record", "core/engine/shim/network", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/hostpath", "core/image/layer", "core/options", "core/sockets", "core/store"},
 	"core/engine/shim/network": {"core/fault", "core/filelock", "core/options"},
 	"core/engine/transfer":     {"api", "core/engine/account", "core/engine/wire", "core/fault"},

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"sandbox/core/engine/record"
+	"sandbox/core/image/layer"
 )
 
 // Growth is what one box takes up on the home's disk.
 type Growth struct {
-	record.Use
+	layer.Use
 	Box string // its name, or its id without one
 }
 
@@ -42,7 +43,7 @@ func (c Config) Largest(ctx context.Context, n int) ([]Growth, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		all = append(all, Growth{record.DiskUse(record.Dir(c.Home, b.ID), mostFiles), cmp.Or(b.Options.Name, b.ID)})
+		all = append(all, Growth{layer.DiskUse(record.Dir(c.Home, b.ID), mostFiles), cmp.Or(b.Options.Name, b.ID)})
 	}
 	slices.SortFunc(all, func(a, b Growth) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return all[:min(n, len(all))], nil

@@ -60,7 +60,8 @@ func (c *Client) Diff(ctx context.Context, id string, d core.DiffRequest) ([]api
 	}
 	defer closeFiles(opened)
 	changes, more := []api.Change{}, false
-	err = layer.Diff(opened[:shared], opened[shared:len(base)], opened[len(base):], d.After, func(change api.Change) bool {
+	states := layer.States{Common: opened[:shared], Old: opened[shared:len(base)], Now: opened[len(base):], Ours: b.Made}
+	err = layer.Diff(states, d.After, func(change api.Change) bool {
 		if more = len(changes) == d.Limit; !more {
 			changes = append(changes, change)
 		}

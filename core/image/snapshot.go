@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -180,7 +181,7 @@ func (s *Store) added(name string) int64 {
 	key := filepath.Base(s.layer(name))
 	info, err := s.layers.Get(key)
 	if err == nil && info.Size == 0 {
-		info.Size = layer.Use(s.layer(name))
+		info.Size = layer.DiskUse(s.layer(name), math.MaxInt).Bytes
 		_ = s.layers.Put(key, info, false) // it is measured again otherwise
 	}
 	return info.Size

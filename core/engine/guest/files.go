@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,7 +14,8 @@ import (
 // the image, as resolv.conf often is, is replaced: such a link leads to a file
 // of a service that runs only on a whole machine. A file that is a volume of the
 // user's is left alone, and so is everything if dir is a volume or no directory.
-// Nothing of the box runs yet.
+// The directory keeps its time, as what the box did in it is told by that. Nothing of
+// the box runs yet.
 func writeFiles(dir string, files map[string]string) error {
 	if len(files) == 0 {
 		return nil
@@ -23,9 +25,11 @@ func writeFiles(dir string, files map[string]string) error {
 		return err
 	}
 	defer root.Close()
-	if st, err := root.Lstat(dir[1:]); !ours(dir) || err == nil && !st.IsDir() {
+	st, err := root.Lstat(dir[1:])
+	if !ours(dir) || err == nil && !st.IsDir() {
 		return nil
 	}
+	there := err == nil
 	for name, text := range files {
 		if !ours(filepath.Join(dir, name)) {
 			continue
@@ -33,6 +37,9 @@ func writeFiles(dir string, files map[string]string) error {
 		if err := writeFile(root, filepath.Join(dir, name)[1:], text); err != nil {
 			return fmt.Errorf("write %s/%s: %w", dir, name, err)
 		}
+	}
+	if there {
+		return root.Chtimes(dir[1:], time.Time{}, st.ModTime())
 	}
 	return nil
 }

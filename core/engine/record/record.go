@@ -25,6 +25,9 @@ type Box struct {
 	// was stopped, lowest first. They lie between its image and its writable layer.
 	Taken   []string `json:"taken,omitempty"`
 	UIDBase int      `json:"uid_base"` // the first of the box's 65,536 ids on the host
+	// Etc are the digests of the files that were written into the box's /etc when it was
+	// started last, or, of those that only its first start writes, then.
+	Etc map[string]string `json:"etc,omitempty"`
 	// Returning are the directories that Taken will hold when a rollback of the box is
 	// done; nil for no rollback.
 	Returning *[]string        `json:"returning,omitempty"`

@@ -88,6 +88,7 @@ func (k *keeper) bringUp(b *box) error {
 	if life.net != nil {
 		rec.Link, rec.Options.Ports = life.net.Link, life.net.Ports
 	}
+	rec.Wrote(life.etc)
 	// A power cut ends the box. Only what outlives that has to be on the disk.
 	if err := k.records.Put(rec.ID, rec, !rec.Options.AutoRemove); err != nil {
 		k.launcher.end(life)

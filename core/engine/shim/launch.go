@@ -46,9 +46,10 @@ type life struct {
 	slot    string // see record.Box.Slot
 	init    process.Identity
 	handle  *process.Handle
-	reap    func()       // collects init once it has ended
-	net     *network.Box // nil for network None
-	control *wire.Conn   // leads to init until the life is settled, then nil
+	reap    func()            // collects init once it has ended
+	net     *network.Box      // nil for network None
+	etc     map[string]string // the files that it was told to write into /etc, by name
+	control *wire.Conn        // leads to init until the life is settled, then nil
 }
 
 // launch starts a box. On failure nothing of it is left in the kernel.
@@ -266,6 +267,7 @@ func (l launcher) configure(f *life, b record.Box) error {
 	if err != nil {
 		return err
 	}
+	f.etc = config.Files
 	return f.control.Send(wire.TypeConfig, config)
 }
 

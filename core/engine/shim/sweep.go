@@ -319,7 +319,7 @@ func (k *keeper) sweepBox(id string, before time.Time) (size int64, err error) {
 	if !b.record().OverSince(before) {
 		return 0, fault.New(fault.InvalidState, "box %s was started", id)
 	}
-	size = record.DiskUse(record.Dir(k.home, id), math.MaxInt).Bytes
+	size = layer.DiskUse(record.Dir(k.home, id), math.MaxInt).Bytes
 	return size, k.forget(b)
 }
 

@@ -58,7 +58,7 @@ import (
 
 // idsPerBox is how many user and group ids a box has: as many as there are on a
 // Unix with ids of 16 bits.
-const idsPerBox = 65536
+const idsPerBox = layer.IDsPerBox
 
 // holderStack is the stack size in bytes of the process that holds a user
 // namespace. It is enough for a process that only makes system calls.

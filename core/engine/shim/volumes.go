@@ -265,9 +265,14 @@ func (r guestRoot) step(parent int, name string, dir bool) (int, error) {
 }
 
 // make makes a mount point, a directory or an empty file. In another volume it
-// can't make one and must not: the error says to make it there.
+// can't make one and must not: the error says to make it there. The directory parent
+// keeps its time, as what the box did in it is told by that.
 func (r guestRoot) make(parent int, name string, dir bool) (err error) {
 	base := path.Base(name)
+	var was unix.Stat_t
+	if err := unix.Fstat(parent, &was); err != nil {
+		return err
+	}
 	if dir {
 		err = unix.Mkdirat(parent, base, 0o755)
 	} else {
@@ -279,7 +284,10 @@ func (r guestRoot) make(parent int, name string, dir bool) (err error) {
 	if err != nil {
 		return err
 	}
-	return unix.Fchownat(parent, base, r.base, r.base, unix.AT_SYMLINK_NOFOLLOW)
+	if err := unix.Fchownat(parent, base, r.base, r.base, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(parent, "", []unix.Timespec{{Nsec: unix.UTIME_OMIT}, was.Mtim}, unix.AT_EMPTY_PATH)
 }
 
 // check refuses a name that leads to the box's root directory, or to where the

@@ -9,8 +9,8 @@ import (
 	"sandbox/core/fault"
 )
 
-// idsPerBox is how many ids a box has. The ranges of boxes begin at multiples of it.
-const idsPerBox = 1 << 16
+// IDsPerBox is how many user and group ids a box has. The ranges of boxes begin at multiples of it.
+const IDsPerBox = 1 << 16
 
 // Base returns the first of the 65,536 ids in which the owners of an opened layer lie: 0
 // for a layer of an image that was unpacked, and the first id of the box for one that was
@@ -21,7 +21,7 @@ func Base(dir *os.File) (int, error) {
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
 		return 0, fmt.Errorf("layer %s: %w", dir.Name(), err)
 	}
-	return int(st.Uid) / idsPerBox * idsPerBox, nil
+	return int(st.Uid) / IDsPerBox * IDsPerBox, nil
 }
 
 // diskMark is the attribute of a layer that is the disk of a box with a size: an ext4

@@ -18,16 +18,24 @@ import (
 // memory together.
 const maxNames = 1 << 20
 
-// Diff compares two states of the files of a box. Each state is a stack of opened
-// directories as overlayfs shows it, lowest first: the first ones, common, are those of both
-// states, and on top of them lie those of old and of now. It calls each with the changes in
+// States are two states of the files of a box. Each is a stack of opened directories as
+// overlayfs shows it, lowest first: those of both states, and on top of them those of its
+// own.
+type States struct {
+	Common, Old, Now []*os.File
+	// Ours reports whether a file of the later state, in an opened directory, is no work of
+	// the box; nil for none. added says that the earlier state has no such file.
+	Ours func(path string, added bool, in *os.File) bool
+}
+
+// Diff compares two states of the files of a box. It calls each with the changes in
 // the order of the paths, those behind the path after, until it returns false. A directory
 // that was removed is one change; of a new one, each file is. A file is changed if its
 // owner, mode, size or time is another. The box may be running: what changes meanwhile may
 // be shown or not. Errors: Storage, ResourceExhausted (a directory has too many names).
-func Diff(common, old, now []*os.File, after string, each func(api.Change) bool) error {
-	d := differ{after: after, each: each}
-	err := d.directory("", topFirst(common), directories{topFirst(old), true}, directories{topFirst(now), true})
+func Diff(s States, after string, each func(api.Change) bool) error {
+	d := differ{after: after, each: each, ours: s.Ours}
+	err := d.directory("", topFirst(s.Common), directories{topFirst(s.Old), true}, directories{topFirst(s.Now), true})
 	if errors.Is(err, errEnough) {
 		return nil
 	}
@@ -46,6 +54,7 @@ func topFirst(dirs []*os.File) []*os.File {
 type differ struct {
 	after string
 	each  func(api.Change) bool
+	ours  func(path string, added bool, in *os.File) bool
 }
 
 // directories are the parts that the layers of one state alone have of a directory, topmost
@@ -93,6 +102,9 @@ func (d *differ) name(path, name string, was, is state) error {
 		kind = api.DiffAdded
 	case before.there() && before.differs(after, name):
 		kind = api.DiffChanged
+	}
+	if kind != "" && after.there() && d.ours != nil && d.ours(path, kind == api.DiffAdded, after.in) {
+		kind = ""
 	}
 	if err := d.tell(path, kind); err != nil || after.kind != isDir || d.past(path) {
 		return err
@@ -176,7 +188,7 @@ func (f found) differs(later found, name string) bool {
 		return true // it changes now
 	}
 	size := a.Size != b.Size && f.kind != isDir // that of a directory depends on its past
-	return size || a.Mode != b.Mode || a.Uid%idsPerBox != b.Uid%idsPerBox || a.Gid%idsPerBox != b.Gid%idsPerBox || a.Mtim != b.Mtim
+	return size || a.Mode != b.Mode || a.Uid%IDsPerBox != b.Uid%IDsPerBox || a.Gid%IDsPerBox != b.Gid%IDsPerBox || a.Mtim != b.Mtim
 }
 
 // state is a directory as one state of the disk shows it.

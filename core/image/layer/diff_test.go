@@ -46,7 +46,7 @@ func TestDiff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			err := Diff(stack(t, tt.common), stack(t, tt.old), stack(t, tt.now), tt.after, func(c api.Change) bool {
+			err := Diff(States{Common: stack(t, tt.common), Old: stack(t, tt.old), Now: stack(t, tt.now)}, tt.after, func(c api.Change) bool {
 				got = append(got, map[string]string{api.DiffAdded: "+", api.DiffChanged: "*", api.DiffRemoved: "-"}[c.Kind]+c.Path)
 				return true
 			})
