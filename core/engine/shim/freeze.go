@@ -49,7 +49,13 @@ func (g groups) thaw() {
 	}
 }
 
-// freeze freezes a cgroup2 group. The kernel tells when the last process stands still.
+// asking is how long the first wait for the kernel's word on a group is. Each further one
+// is twice as long.
+const asking = 100 * time.Microsecond
+
+// freeze freezes a cgroup2 group. The kernel tells when the last process stands still, but
+// it tells of a group once in 10 ms at most, and so late of one that was thawed just now.
+// Until then it is asked, too.
 func freeze(dir string, bound time.Duration) error {
 	events, err := os.Open(filepath.Join(dir, "cgroup.events"))
 	if err != nil {
@@ -59,7 +65,8 @@ func freeze(dir string, bound time.Duration) error {
 	if err := write(dir, "cgroup.freeze", "1"); err != nil {
 		return fmt.Errorf("freeze a box: %w", err)
 	}
-	for deadline := time.Now().Add(bound); ; {
+	wait := asking
+	for deadline := time.Now().Add(bound); ; wait *= 2 {
 		frozen, err := isFrozen(events)
 		left := time.Until(deadline)
 		switch {
@@ -69,7 +76,8 @@ func freeze(dir string, bound time.Duration) error {
 			return errMoving
 		}
 		told := []unix.PollFd{{Fd: int32(events.Fd()), Events: unix.POLLPRI}}
-		if _, err := unix.Poll(told, int(left.Milliseconds())+1); err != nil && !errors.Is(err, unix.EINTR) {
+		timeout := unix.NsecToTimespec(int64(min(wait, left)))
+		if _, err := unix.Ppoll(told, &timeout, nil); err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("wait until a box stands still: %w", err)
 		}
 	}
