@@ -44,15 +44,19 @@ func (p *program) series(box, query string) (all []point) {
 func TestSeriesOfABusyBox(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		flags []string
+		flags func(*testing.T) []string
 		keeps bool
 	}{
-		"in memory":     {[]string{"--metrics-interval", "1s", "--chdb-lib", "/none"}, false},
-		"in the engine": {[]string{"--metrics-interval", "1s"}, true},
+		"in memory":     {func(*testing.T) []string { return []string{"--chdb-lib", "/none"} }, false},
+		"in the engine": {func(*testing.T) []string { return nil }, true},
+		"on a server": {func(t *testing.T) []string {
+			dsn := clickHouse(t)
+			return []string{"--clickhouse-dsn", dsn, "--clickhouse-write-dsn", dsn, "--log-output"}
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := serve(t, c.flags...)
+			p := serve(t, append(c.flags(t), "--metrics-interval", "1s")...)
 			busy, still := p.box(), p.box()
 			p.sh(busy, "while :; do :; done")
 			boxes.Await(t, "points of a busy box", func() bool {
