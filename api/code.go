@@ -90,6 +90,7 @@ type CodeResult struct {
 	JSON       json.RawMessage            `json:"json,omitzero"`
 	JavaScript *string                    `json:"javascript,omitzero"`
 	Table      *CodeTable                 `json:"table,omitzero"`
+	Chart      json.RawMessage            `json:"chart,omitzero"` // what a figure of matplotlib shows, as data
 	Extra      map[string]json.RawMessage `json:"extra,omitzero"` // other media types
 }
 

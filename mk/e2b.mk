@@ -22,5 +22,16 @@ $(E2B_NODE)/ready: $(E2B_DIR)/node/package-lock.json
 	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 
-test-e2b: root deps build node-version $(BUILD)/debian.tar $(E2B_VENV)/ready $(E2B_NODE)/ready ## run the tests of E2B's SDKs (needs root)
+# The image of the tests with IPython, matplotlib and pandas of PyPI, where Debian's Python
+# looks for what is not Debian's.
+$(BUILD)/e2b/science.tar: $(BUILD)/debian.tar $(E2B_DIR)/science.txt $(E2B_VENV)/ready
+	@rm -rf $(BUILD)/e2b/science $@
+	@python=$$(tar -tf $< | sed -n 's,^\./usr/lib/\(python3\.[0-9]*\)/$$,\1,p') && \
+	$(E2B_VENV)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: --python-version $${python#python} \
+	  --target $(BUILD)/e2b/science -r $(E2B_DIR)/science.txt && \
+	cp $< $@.part && \
+	tar --append --file $@.part --owner root:0 --group root:0 --transform "s,^\.,./usr/local/lib/$$python/dist-packages," -C $(BUILD)/e2b/science .
+	@mv $@.part $@
+
+test-e2b: root deps build node-version $(BUILD)/debian.tar $(BUILD)/e2b/science.tar $(E2B_VENV)/ready $(E2B_NODE)/ready ## run the tests of E2B's SDKs (needs root)
 	PYTHONDONTWRITEBYTECODE=1 $(GO) run ./test/leak/around $(E2B_VENV)/bin/python -m unittest discover -s $(E2B_DIR) $(E2BTESTS)

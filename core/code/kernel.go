@@ -26,6 +26,10 @@ type program struct {
 var (
 	//go:embed kernels/python.py
 	pythonKernel string
+	//go:embed kernels/ipython.py
+	ipythonPart string
+	//go:embed kernels/charts.py
+	chartsPart string
 	//go:embed kernels/javascript.js
 	javascriptKernel string
 	//go:embed kernels/bash.sh
@@ -33,7 +37,7 @@ var (
 )
 
 var programs = map[api.Language]program{
-	api.Python:     {argv: [3]string{"python3", "-c", loadPython}, source: pythonKernel + "\x00"},
+	api.Python:     {argv: [3]string{"python3", "-c", loadPython}, source: pythonKernel + "\x00" + ipythonPart + "\x00" + chartsPart + "\x00"},
 	api.JavaScript: {argv: [3]string{"node", "-e", loadJavaScript}, source: javascriptKernel + "\x00", deaf: true},
 	// Bash reads a script on standard input a line at a time. It hears of a signal once the
 	// program that it waits for has ended: one that it has just begun to start does not get

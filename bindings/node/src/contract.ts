@@ -313,6 +313,8 @@ export interface CodeResult {
   json?: unknown;
   javascript?: string | null;
   table?: CodeTable | null;
+  /** what a figure of matplotlib shows, as data */
+  chart?: unknown;
   /** other media types */
   extra?: Record<string, unknown>;
 }

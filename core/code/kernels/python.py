@@ -3,7 +3,9 @@
 # It reads requests from its standard input and answers with frames on its standard
 # output and standard error, in between what the code prints; package code says how
 # both look. It needs nothing but Python 3.8 or later and its standard library. What
-# matplotlib and pandas add is used where the code imports them.
+# matplotlib and pandas add is used where the code imports them. Code runs in IPython
+# where the image has it. Two parts of the kernel stand in files of their own, which are
+# compiled when they are needed: ipython.py and charts.py.
 
 import ast
 import base64
@@ -36,6 +38,12 @@ MAX_ERROR = 256 << 10
 
 # The flag of code that awaits something, as in inspect.CO_COROUTINE.
 CO_COROUTINE = 0x80
+
+
+# What a bundle has of a value beside its media types. These are no texts, so that no
+# bundle of the code's own has them.
+TABLE = object()
+CHART = object()
 
 
 class Host:
@@ -115,8 +123,9 @@ class Host:
 def encode(frame):
     """Return a frame as JSON. Raise ValueError if it is too large."""
     text = dump(frame)
-    if len(text) > MAX_FRAME and frame.get("result", {}).pop("table", None):
-        text = dump(frame)
+    for form in ("table", "chart"):
+        if len(text) > MAX_FRAME and frame.get("result", {}).pop(form, None):
+            text = dump(frame)
     if len(text) > MAX_FRAME:
         raise ValueError("a result of %d bytes is too large to be shown: it may have %d" % (len(text), MAX_FRAME))
     return text
@@ -151,6 +160,8 @@ MEMBERS = {
     "text/latex": "latex",
     "application/json": "json",
     "application/javascript": "javascript",
+    TABLE: "table",
+    CHART: "chart",
 }
 
 # The methods by which an object shows itself, as IPython names them.
@@ -179,10 +190,24 @@ def bundle_of(value):
         more = more[0] if isinstance(more, tuple) and more else more
         for kind, data in more.items() if isinstance(more, dict) else ():
             put(bundle, kind, data)
-        if is_figure(value) and "image/png" not in bundle:
-            bundle["image/png"] = picture(value)
-            close(value)
     bundle.setdefault("text/plain", text_of(value))
+    return add_own(bundle, value)
+
+
+def add_own(bundle, value):
+    """Add to a bundle what only this kernel knows of a value, and return it."""
+    table = table_of(value)
+    if table is not None:
+        bundle[TABLE] = table
+    if is_figure(value):
+        try:
+            if not bundle.keys() & {"image/png", "image/svg+xml", "image/jpeg", "application/pdf"}:
+                bundle["image/png"] = picture(value)
+            chart = chart_of(value)
+            if chart is not None:
+                bundle[CHART] = chart
+        finally:
+            close(value)
     return bundle
 
 
@@ -215,8 +240,8 @@ def text_of(value):
         return "<%s whose text can't be made: %s>" % (type(value).__name__, type(error).__name__)
 
 
-def result_of(bundle, value=None):
-    """Return the result that shows a bundle, and the table that value is."""
+def result_of(bundle):
+    """Return the result that shows a bundle."""
     result = {}
     for kind, data in bundle.items():
         if isinstance(data, (bytes, bytearray)):
@@ -224,7 +249,7 @@ def result_of(bundle, value=None):
         member = MEMBERS.get(kind)
         if member is None:
             result.setdefault("extra", {})[kind] = data
-        elif member == "json":
+        elif member in ("json", "table", "chart"):
             result[member] = data
         elif member in ("png", "jpeg", "pdf"):
             data = "".join(str(data).split())
@@ -235,9 +260,6 @@ def result_of(bundle, value=None):
             result[member] = data
         else:
             result[member] = str(data)
-    table = table_of(value)
-    if table is not None:
-        result["table"] = table
     return result
 
 
@@ -266,6 +288,15 @@ def picture(figure):
     return buffer.getvalue()
 
 
+def chart_of(figure):
+    """Return what a figure of matplotlib shows, as data, or None if that can't be told."""
+    try:
+        part("charts")
+        return figure_chart(figure)
+    except Exception:
+        return None  # its picture shows it
+
+
 def close(figure):
     """Close a figure that was shown, so that the end of the run does not show it again."""
     pyplot = sys.modules.get("matplotlib.pyplot")
@@ -273,11 +304,19 @@ def close(figure):
         pyplot.close(figure)
 
 
+def part(name):
+    """Run a part of the kernel, which has the same names, when it is first needed."""
+    source = PARTS.pop(name, None)
+    if source is not None:
+        exec(compile(source, "<kernel>", "exec"), globals())
+
+
 class Figures:
     """Finds matplotlib.pyplot when the code imports it, and has it show figures here."""
 
-    def __init__(self, host):
+    def __init__(self, host, shell):
         self.host = host
+        self.shell = shell
         os.environ.setdefault("MPLBACKEND", "agg")
         sys.meta_path.insert(0, self)
 
@@ -292,6 +331,8 @@ class Figures:
 
         def exec_module(module):
             load(module)
+            part("charts")
+            remember_boxes(sys.modules["matplotlib.axes"].Axes)
             module.show = lambda *_, **__: self.show()  # a function, which pyplot gives attributes
 
         spec.loader.exec_module = exec_module
@@ -301,9 +342,7 @@ class Figures:
         """Show all open figures and close them."""
         pyplot = sys.modules.get("matplotlib.pyplot")
         for number in getattr(pyplot, "get_fignums", list)():
-            figure = pyplot.figure(number)
-            bundle = {"image/png": picture(figure), "text/plain": repr(figure)}
-            pyplot.close(figure)
+            bundle = self.shell.forms(pyplot.figure(number))
             self.host.send(kind="result", result=result_of(bundle))
 
 
@@ -314,6 +353,7 @@ class Shell:
         self.host = host
         self.count = 0
         self.loop = None
+        self.notice = ""  # what the first run tells on standard error
         module = types.ModuleType("__main__")
         sys.modules["__main__"] = module
         self.names = module.__dict__
@@ -323,8 +363,12 @@ class Shell:
     def display(self, *values, raw=False, **_):
         """Show values, each as a result."""
         for value in values:
-            result = result_of(value) if raw else result_of(bundle_of(value), value)
-            self.host.send(kind="result", result=result)
+            bundle = value if raw else self.forms(value)
+            self.host.send(kind="result", result=result_of(bundle))
+
+    def forms(self, value):
+        """Return the bundle that shows a value."""
+        return bundle_of(value)
 
     def run(self, code):
         """Run code, and show the value of its last expression."""
@@ -336,7 +380,7 @@ class Shell:
         value = None if last is None else self.execute(last)
         if value is not None:
             self.names["_"] = value
-            self.host.send(kind="result", result=dict(result_of(bundle_of(value), value), is_main=True))
+            self.host.send(kind="result", result=dict(result_of(self.forms(value)), is_main=True))
 
     def compile(self, code, name):
         """Return the compiled code without its last expression, and that, if it ends in one."""
@@ -378,6 +422,19 @@ class Shell:
         return "".join(told.format())
 
 
+def shell_for(host):
+    """Return the shell that runs the code: that of IPython where it can be had."""
+    try:
+        if os.environ.get("SANDBOX_IPYTHON") != "off" and importlib.util.find_spec("IPython"):
+            part("ipython")
+            return Notebook(host)
+    except Exception as error:
+        shell = Shell(host)
+        shell.notice = "IPython can't be used: %s: %s\n" % (type(error).__name__, error)
+        return shell
+    return Shell(host)
+
+
 class Kernel:
     """Serves the requests of the host, one after another."""
 
@@ -387,8 +444,8 @@ class Kernel:
         self.running = False  # its code runs
         self.interrupted = False
         signal.signal(signal.SIGINT, self.interrupt)
-        self.figures = Figures(host)
-        self.shell = Shell(host)
+        self.shell = shell_for(host)
+        self.figures = Figures(host, self.shell)
 
     def interrupt(self, *_):
         """Interrupt the code. Between two runs nothing happens."""
@@ -432,6 +489,7 @@ class Kernel:
                 if self.interrupted:
                     raise KeyboardInterrupt
                 if code:  # a run without code is not counted
+                    self.notify()
                     self.shell.run(code)
                 self.figures.show()
             finally:
@@ -441,6 +499,10 @@ class Kernel:
             self.leave()
             return error
         return None
+
+    def notify(self):
+        notice, self.shell.notice = self.shell.notice, ""
+        sys.stderr.write(notice)
 
     def leave(self):
         """Show what code that failed has drawn, lest the next run shows it."""
@@ -470,4 +532,6 @@ class Kernel:
 
 for stream in (sys.stdout, sys.stderr):
     stream.reconfigure(line_buffering=True, errors="backslashreplace")
-Kernel(Host(buffer)).serve()
+host = Host(buffer)
+PARTS = {name: host.field().decode() for name in ("ipython", "charts")}
+Kernel(host).serve()

@@ -592,6 +592,7 @@ class CodeResult:
     json: object | None
     javascript: str | None
     table: CodeTable | None
+    chart: object | None  # what a figure of matplotlib shows, as data
     extra: Mapping[str, object] | None  # other media types
 
     @classmethod
@@ -610,6 +611,7 @@ class CodeResult:
             json=document.get("json"),
             javascript=document.get("javascript"),
             table=maybe(CodeTable.parse, document.get("table")),
+            chart=document.get("chart"),
             extra=maybe(dict, document.get("extra")),
         )
 
