@@ -73,7 +73,7 @@ func (s *Server) listFiles(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return writeDocument(w, http.StatusOK, encodeFiles(page))
 }
 
 // makeDirectory makes a directory in a box.

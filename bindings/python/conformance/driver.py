@@ -34,7 +34,8 @@ ABSENT = {
         *("context_id", "execution_count", "fresh", "text", "result", "error", "status", "duration_ms", "restarted"),
     },
     "CodeResult": {
-        *("text", "html", "markdown", "svg", "png", "jpeg", "pdf", "latex", "json", "javascript", "table", "chart", "extra"),
+        *("text", "html", "markdown", "svg", "png", "jpeg", "pdf", "latex", "json", "javascript"),
+        *("table", "chart", "extra"),
     },
     "BoxInfo": {"env"},
     "FileEvent": {"path", "path_base64", "from_", "from_base64", "directory", "reason", "message"},
