@@ -17,9 +17,13 @@ type Image struct {
 	Cmd          []string     `json:"cmd,omitempty"`         // the rest of that command
 	HealthCheck  *HealthCheck `json:"healthcheck,omitempty"` // of its main command
 	StopSignal   string       `json:"stop_signal,omitempty"` // ends its main command: a name or a number; "" for SIGTERM
-	CreatedAt    time.Time    `json:"created_at"`            // when the image was made, or imported if it does not say
-	Parent       string       `json:"parent,omitempty"`      // of a snapshot: the id of the image below it
-	Box          string       `json:"box,omitempty"`         // of a snapshot: the id of the box that it was taken of
+	// Labels and ExposedPorts are kept for whoever runs the image elsewhere: boxes have
+	// labels and published ports of their own. A port is as 80/tcp.
+	Labels       map[string]string `json:"labels,omitempty"`
+	ExposedPorts []string          `json:"exposed_ports,omitempty"`
+	CreatedAt    time.Time         `json:"created_at"`       // when the image was made, or imported if it does not say
+	Parent       string            `json:"parent,omitempty"` // of a snapshot: the id of the image below it
+	Box          string            `json:"box,omitempty"`    // of a snapshot: the id of the box that it was taken of
 }
 
 // Snapshot is a snapshot of a box that was just taken.
@@ -112,4 +116,43 @@ const (
 	PullImage    = "image"    // the Image that was pulled
 	PushDone     = "pushed"   // what was Pushed
 	PullError    = "error"    // the document of the failure
+)
+
+// BuildStage is how far a step of a build has come.
+type BuildStage string
+
+// The stages of a step.
+const (
+	StepBegun  BuildStage = "begun"
+	StepCached BuildStage = "cached" // what it had made before is used
+	StepDone   BuildStage = "done"
+)
+
+// BuildStep tells of one step of a build: an instruction of the recipe.
+type BuildStep struct {
+	Step  int        `json:"step"`  // counts from 1
+	Steps int        `json:"steps"` // that the build has
+	Line  int        `json:"line"`  // of the recipe
+	Text  string     `json:"text"`  // the instruction, on one line; a long one is cut off
+	Stage BuildStage `json:"stage"`
+	MS    int64      `json:"ms"` // that it took, once it is done; in milliseconds
+}
+
+// BuildOutput is output of the command of a step.
+type BuildOutput struct {
+	Step     int    `json:"step"`
+	Stream   string `json:"stream"` // Stdout or Stderr
+	Data     string `json:"data"`
+	Encoding string `json:"encoding,omitempty"` // of Data: Base64, or "" for text
+}
+
+// Bytes returns the output as the command wrote it; it fails where Data is not what
+// Encoding says.
+func (o BuildOutput) Bytes() ([]byte, error) { return Bytes(o.Data, o.Encoding) }
+
+// The events of a build that streams, beside [PullProgress] of the images that it pulls.
+// The last one is [PullImage] or [PullError].
+const (
+	BuildStepEvent   = "step"   // a BuildStep
+	BuildOutputEvent = "output" // a BuildOutput
 )

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +37,12 @@ func describeImage(i api.Image) [][]any {
 	}
 	if i.HealthCheck != nil {
 		table = append(table, []any{"health check", strings.Join(i.HealthCheck.Test, " ")})
+	}
+	for _, port := range i.ExposedPorts {
+		table = append(table, []any{"exposes", port})
+	}
+	for _, key := range slices.Sorted(maps.Keys(i.Labels)) {
+		table = append(table, []any{"label", key + "=" + i.Labels[key]})
 	}
 	for _, env := range i.Env {
 		table = append(table, []any{"env", env})

@@ -14,7 +14,8 @@ func (a *app) imagesPruneCmd() *cobra.Command {
 		Use:   "prune [--all]",
 		Short: "Remove layers that nothing needs",
 		Long: `Remove layers that no image and no box needs, and layers that were fetched in
-part; with --all also the images that no box was made from.`,
+part. What the steps of builds have made goes too, unless an image has it: it is made
+again when it is next needed. With --all also the images that no box was made from.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVarP(&unused, "all", "a", false, "also images that no box was made from")

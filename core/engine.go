@@ -58,6 +58,9 @@ type Boxes interface {
 	// names it. Errors: BoxNotFound, InvalidState, Unsupported, ResourceExhausted,
 	// Timeout, Storage.
 	Snapshot(ctx context.Context, id, layer string) (Taken, error)
+	// Finish ends a box, whose disk becomes the layer with a key, and removes it; see
+	// [Box.Finish]. Errors: as Snapshot.
+	Finish(ctx context.Context, id, layer string) (Image, error)
 	// Rollback gives a box layers that begin with those of its image, and an empty
 	// disk on top of them; see [Box.Rollback]. Errors: BoxNotFound, InvalidArgument
 	// (other layers), Image (a layer is missing), and those of Start.
@@ -190,14 +193,17 @@ type Upload struct {
 	// tar.
 	LateMode func() *int `json:"-"`
 	// Tar says that the content is a tar, whose entries are written into the
-	// directory Dest. The owners that the tar names are ignored: all files
-	// belong to User. A file that was not there appears as it is written.
+	// directory Dest. A file that was not there appears as it is written.
 	Tar bool `json:"tar,omitempty"`
+	// Owners says that the entries of a tar belong to whom it names, by number. It
+	// needs the box's root as User, and no Owner. Without it the owners in a tar are
+	// ignored.
+	Owners bool `json:"-"`
 	// User is the user whose rights count and who owns what is made, as in
 	// [options.Exec]; "" for the box's root.
 	User string `json:"user,omitempty"`
-	// Owner is the name of a user who owns what is made where User is the box's
-	// root, which can give files away; "" for User. It has no effect on a tar.
+	// Owner is who owns what is made where User is the box's root, which can give
+	// files away: USER[:GROUP], names or numbers; "" for User.
 	Owner string `json:"owner,omitempty"`
 }
 

@@ -111,17 +111,30 @@ func (r *Runtime) counted(rec Record, err error) (*Box, Record, error) {
 	return r.box(rec), rec, nil
 }
 
-func (r *Runtime) create(ctx context.Context, id string, o options.Box, owned bool) (Record, error) {
+// CreateOn does what CreateOwned does with an image that needs no name in the store,
+// whose layers are there. The image of o is only told of in the box's record.
+func (r *Runtime) CreateOn(ctx context.Context, img Image, o options.Box) (*Box, Record, error) {
+	if err := r.check(o); err != nil {
+		return r.counted(Record{}, err)
+	}
+	return r.counted(r.createOn(ctx, ids.Box.New(), img, o, true))
+}
+
+// check refuses what can't be made, or not any more.
+func (r *Runtime) check(o options.Box) error {
 	if err := r.refuseAfterShutdown(); err != nil {
-		return Record{}, err
+		return err
 	}
 	if err := checkPorts(o); err != nil {
+		return err
+	}
+	return checkHost(o)
+}
+
+func (r *Runtime) create(ctx context.Context, id string, o options.Box, owned bool) (Record, error) {
+	if err := r.check(o); err != nil {
 		return Record{}, err
 	}
-	if err := checkHost(o); err != nil {
-		return Record{}, err
-	}
-	o.DiskSizeGB, o.Processes = cmp.Or(o.DiskSizeGB, r.diskGB), r.tasks
 	img := Image{Layers: []string{o.RootfsPath}}
 	if o.RootfsPath == "" {
 		var err error
@@ -129,6 +142,11 @@ func (r *Runtime) create(ctx context.Context, id string, o options.Box, owned bo
 			return Record{}, err
 		}
 	}
+	return r.createOn(ctx, id, img, o, owned)
+}
+
+func (r *Runtime) createOn(ctx context.Context, id string, img Image, o options.Box, owned bool) (Record, error) {
+	o.DiskSizeGB, o.Processes = cmp.Or(o.DiskSizeGB, r.diskGB), r.tasks
 	start := time.Now()
 	rec, err := r.engine.Create(ctx, CreateRequest{
 		ID: id, Options: o, Image: img, Owned: owned && o.AutoRemove,

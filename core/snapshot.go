@@ -43,6 +43,19 @@ func (b *Box) Snapshot(ctx context.Context, name string) (api.Snapshot, error) {
 	return api.Snapshot{Image: img, PausedMS: float64(still.Microseconds()) / 1000}, err
 }
 
+// Finish ends the box and removes it, and makes the layer with a key, 64 hexadecimal
+// digits, of its disk: that is not copied, whatever its size. It returns the image of the
+// box, with this layer as its topmost one. Nobody stands on the layer until an image or a
+// box does. Errors: BoxNotFound, Unsupported (a box of rootfs_path), ResourceExhausted
+// (too many layers), Storage, Engine, and those of ctx.
+func (b *Box) Finish(ctx context.Context, layer string) (Image, error) {
+	img, err := b.r.engine.Finish(ctx, b.id, layer)
+	if err == nil {
+		b.r.forget(b.id)
+	}
+	return img, err
+}
+
 // Rollback gives the box the disk that it had when a snapshot was taken. The commands of a
 // box that is up end, and it is started again; what was on its disk since is gone. Errors:
 // BoxNotFound, ImageNotFound, InvalidArgument (no snapshot of this box), Image, Storage,

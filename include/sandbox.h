@@ -1138,7 +1138,7 @@ SandboxErrorCode sandbox_context_remove(CBoxHandle *box, const char *context_id,
 /*
  * The images of the home as a JSON array: name, id, digest, layers, size,
  * architecture, env, working_dir, user, entrypoint, cmd, healthcheck, stop_signal,
- * created_at.
+ * labels, exposed_ports, created_at.
  *
  * *out_json: release with sandbox_free_string. Any thread.
  */

@@ -76,6 +76,11 @@ var allowed = map[string][]string{
 	"bench/profile":     {"bench/contestants", "bench/harness"},
 	"bench/measures":    {"bench/contestants", "bench/harness", "client", "core", "core/image", "core/local", "core/options", "hostcopy", "test/registry"},
 
+	// What makes images of recipes.
+	"core/build":        {"api", "core", "core/build/recipe", "core/build/tree", "core/fault", "core/image", "core/options"},
+	"core/build/recipe": {"api", "core/document", "core/fault"},
+	"core/build/tree":   {"core/fault"},
+
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.
 	"core/engine":              {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/feed", "core/filelock", "core/ids", "core/image/layer", "core/options", "core/programs", "core/sockets", "core/store"},
@@ -108,6 +113,8 @@ var importers = map[string]struct {
 		"it loads a library at run time, which a static program can't"},
 	"github.com/ClickHouse/clickhouse-go/v2": {[]string{"logs/clickhouse"},
 		"queries go one way, with the settings that make an answer complete or an error"},
+	"github.com/moby/buildkit": {[]string{"core/build/recipe"},
+		"recipes are read in one place, and everything else of it is a builder"},
 }
 
 // unlinked says which modules and packages a package must not even link, through

@@ -28,7 +28,7 @@ func (c *Client) Upload(ctx context.Context, id string, u core.Upload, content i
 	if err := checkUpload(u); err != nil {
 		return api.Uploaded{}, err
 	}
-	t, err := c.transfer(ctx, id, wire.Files{In: true, User: u.User}, wire.Move{Path: u.Dest, Tar: u.Tar, Name: u.Name, Mode: u.Mode, Owner: u.Owner})
+	t, err := c.transfer(ctx, id, wire.Files{In: true, User: u.User}, wire.Move{Path: u.Dest, Tar: u.Tar, Name: u.Name, Mode: u.Mode, Owner: u.Owner, Owners: u.Owners})
 	if err != nil {
 		return api.Uploaded{}, err
 	}

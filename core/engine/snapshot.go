@@ -24,6 +24,22 @@ func (c *Client) Snapshot(ctx context.Context, id, layer string) (core.Taken, er
 	return core.Taken{Image: core.Image(taken.Image), Paused: time.Duration(taken.PausedUS) * time.Microsecond}, err
 }
 
+// Finish makes a layer of the disk of a box that is not needed any more; see
+// [core.Boxes].
+func (c *Client) Finish(ctx context.Context, id, layer string) (core.Image, error) {
+	if err := c.config.checkDisk(); err != nil {
+		return core.Image{}, err
+	}
+	var taken wire.Taken
+	err := c.shim.ask(ctx, wire.TypeSnapshot, wire.Snapshot{ID: id, Layer: layer, Last: true}, &taken)
+	if err == nil {
+		if err = c.Remove(ctx, id, true); fault.Is(err, fault.BoxNotFound) { // an old shim has left it
+			err = nil
+		}
+	}
+	return core.Image(taken.Image), err
+}
+
 // Rollback gives a box other layers and an empty disk; see [core.Boxes].
 func (c *Client) Rollback(ctx context.Context, id string, layers []string) (core.Record, error) {
 	if err := c.config.checkDisk(); err != nil {

@@ -144,6 +144,9 @@ func TestExportDocuments(t *testing.T) {
 	if !reflect.DeepEqual(again.HealthCheck, twoLayersHealth) || again.StopSignal != "SIGQUIT" {
 		t.Errorf("health check %+v, stop signal %q", again.HealthCheck, again.StopSignal)
 	}
+	if again.Labels["a"] != "b" || !slices.Equal(again.ExposedPorts, []string{"80/tcp"}) {
+		t.Errorf("labels %v, exposed ports %v", again.Labels, again.ExposedPorts)
+	}
 	if got := g.read(t, "x", "both"); got != "upper" {
 		t.Errorf("both = %q", got)
 	}

@@ -205,7 +205,7 @@ func twoLayers(t testing.TB) *built {
 			"config": map[string]any{
 				"Env": []string{"A=b"}, "WorkingDir": "/w", "User": "1000", "Entrypoint": []string{"/e"}, "Cmd": []string{"c"},
 				"Healthcheck": map[string]any{"Test": []string{"CMD", "/check"}, "Interval": 5e9, "Timeout": 4e9, "StartPeriod": 3e9, "Retries": 2},
-				"StopSignal":  "SIGQUIT",
+				"StopSignal":  "SIGQUIT", "Labels": map[string]string{"a": "b"}, "ExposedPorts": map[string]any{"80/tcp": map[string]any{}},
 			},
 			"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(a), "sha256:" + digest(b)}},
 		},
@@ -361,6 +361,9 @@ func TestImportImages(t *testing.T) {
 			}
 			if !reflect.DeepEqual(info.HealthCheck, twoLayersHealth) || info.StopSignal != "SIGQUIT" {
 				t.Errorf("health check %+v, stop signal %q", info.HealthCheck, info.StopSignal)
+			}
+			if info.Labels["a"] != "b" || !slices.Equal(info.ExposedPorts, []string{"80/tcp"}) {
+				t.Errorf("labels %v, exposed ports %v", info.Labels, info.ExposedPorts)
 			}
 			if cmd, err := f.Command(t.Context(), info.Name); err != nil || !slices.Equal(cmd, []string{"/e", "c"}) {
 				t.Errorf("command %q, %v", cmd, err)

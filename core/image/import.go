@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -173,6 +174,7 @@ func describe(i *Info, c content) {
 	i.ID, i.Architecture, i.CreatedAt = c.id, c.config.Architecture, c.config.Created.UTC()
 	i.Env, i.WorkingDir, i.User, i.Entrypoint, i.Cmd = set.Env, set.WorkingDir, set.User, set.Entrypoint, set.Cmd
 	i.HealthCheck, i.StopSignal = healthOf(set.Healthcheck), set.StopSignal
+	i.Labels, i.ExposedPorts = set.Labels, slices.Sorted(maps.Keys(set.ExposedPorts))
 	if i.CreatedAt.Unix() <= 0 { // the date is missing, or was zeroed for a reproducible build
 		i.CreatedAt = time.Now().UTC()
 	}

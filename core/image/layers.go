@@ -145,7 +145,7 @@ func (s *Store) sweep(ctx context.Context) error {
 		return err
 	}
 	defer held.Close()
-	if err := errors.Join(s.images.Sweep(), s.layers.Sweep(), layer.Sweep(s.layers.Path)); err != nil {
+	if err := errors.Join(s.images.Sweep(), s.layers.Sweep(), s.steps.Sweep(), layer.Sweep(s.layers.Path)); err != nil {
 		return err
 	}
 	left, err := os.ReadDir(s.layers.Path)
@@ -281,6 +281,15 @@ func (s *Store) orphans() ([]string, error) {
 	for _, info := range images {
 		for _, digest := range info.Layers {
 			needed = append(needed, s.layer(digest))
+		}
+	}
+	steps, _, err := s.steps.List() // a damaged record is a step that has to be carried out again
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range steps {
+		for _, name := range step.Layers {
+			needed = append(needed, s.layer(name))
 		}
 	}
 	all, err := os.ReadDir(s.layers.Path)

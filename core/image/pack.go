@@ -157,6 +157,18 @@ func (s *Store) remember(ctx context.Context, name string, how api.Compression, 
 	_ = s.layers.Put(key, info, false)
 }
 
+// portSet returns exposed ports as the config of an image has them.
+func portSet(ports []string) map[string]struct{} {
+	if len(ports) == 0 {
+		return nil
+	}
+	set := map[string]struct{}{}
+	for _, port := range ports {
+		set[port] = struct{}{}
+	}
+	return set
+}
+
 // manifestOf returns the config of an image whose layers are packed, and its
 // manifest. They follow from the arguments alone.
 func manifestOf(info Info, layers []packedLayer, how api.Compression) (config, manifest []byte, err error) {
@@ -166,6 +178,7 @@ func manifestOf(info Info, layers []packedLayer, how api.Compression) (config, m
 		Config: v1.Config{
 			Env: info.Env, WorkingDir: info.WorkingDir, User: info.User, Entrypoint: info.Entrypoint, Cmd: info.Cmd,
 			Healthcheck: healthConfig(info.HealthCheck), StopSignal: info.StopSignal,
+			Labels: info.Labels, ExposedPorts: portSet(info.ExposedPorts),
 		},
 	}
 	if c.Architecture == "" {

@@ -14,12 +14,13 @@ import (
 // Pruned is what [Store.Prune] has removed.
 type Pruned struct {
 	Images []string `json:"images"` // the names of the images
+	Steps  int      `json:"steps"`  // of builds: they are carried out again when they are next needed
 	Layers int      `json:"layers"`
 	Bytes  int64    `json:"bytes"` // the sizes of layers as plain tars, and of partly downloaded layers
 }
 
-// Prune removes what nobody needs: layers without an image or a box, and partly
-// downloaded layers; if unused is set, also the images that no box runs on.
+// Prune removes what nobody needs: steps of builds whose layers no image has, layers
+// without an image or a box, and partly downloaded layers; if unused is set, also the images that no box runs on.
 // Layers are kept while an image is being made. Errors: Storage, and what ended
 // ctx.
 func (s *Store) Prune(ctx context.Context, unused bool) (Pruned, error) {
@@ -36,6 +37,9 @@ func (s *Store) Prune(ctx context.Context, unused bool) (Pruned, error) {
 		if done.Images, err = s.forgetUnused(); err != nil {
 			return done, err
 		}
+	}
+	if done.Steps, err = s.forgetSteps(); err != nil {
+		return done, err
 	}
 	if done.Bytes, err = s.dropPartials(0); err != nil {
 		return done, err

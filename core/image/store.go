@@ -5,6 +5,8 @@
 //	                   a random key if the layer was made of the disk of a box
 //	layers/HEX.json    the size of the layer
 //	layers/tmp-*       a layer that is being made, or was when its maker died
+//	steps/KEY.json     what a step of a build has made; KEY is the digest of what the
+//	                   step was, and of what it stood on
 //	blobs/partial-HEX  a compressed layer that was downloaded only in part
 //
 // A layer gets its name by a rename once it is complete and its digest was
@@ -70,6 +72,7 @@ type Store struct {
 	c      Config
 	images store.Dir[Info]
 	layers store.Dir[layerInfo]
+	steps  store.Dir[Step]
 
 	mu    sync.Mutex
 	pulls map[string]*pull // by the full name of the image
@@ -85,6 +88,7 @@ func Open(c Config) (*Store, error) {
 		c:      c,
 		images: store.Dir[Info]{Path: filepath.Join(c.Home, "images")},
 		layers: store.Dir[layerInfo]{Path: filepath.Join(c.Home, "layers")},
+		steps:  store.Dir[Step]{Path: filepath.Join(c.Home, "steps")},
 		pulls:  map[string]*pull{},
 	}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"sandbox/core"
+	"sandbox/core/build"
 	"sandbox/core/engine"
 	"sandbox/core/fault"
 	"sandbox/core/image"
@@ -109,3 +110,6 @@ func Home(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	return abs, fault.Wrap(fault.Config, err, "home %q", dir)
 }
+
+// Builder returns what makes images of recipes.
+func (h *Host) Builder() *build.Builder { return &build.Builder{Runtime: h.Runtime, Images: h.Images} }

@@ -311,6 +311,13 @@ inline constexpr std::string_view pushed = "pushed"; /* what was Pushed */
 inline constexpr std::string_view error = "error"; /* the document of the failure */
 }  // namespace pull_event
 
+/* BuildStage is how far a step of a build has come. */
+namespace build_stage {
+inline constexpr std::string_view begun = "begun";
+inline constexpr std::string_view cached = "cached"; /* what it had made before is used */
+inline constexpr std::string_view done = "done";
+}  // namespace build_stage
+
 /* The permissions that a key can have. */
 namespace permission {
 inline constexpr std::string_view boxes = "Boxes"; /* make and use boxes */

@@ -105,6 +105,12 @@ export type PullEvent =
   | "pushed" // what was Pushed
   | "error"; // the document of the failure
 
+/** BuildStage is how far a step of a build has come. */
+export type BuildStage =
+  | "begun"
+  | "cached" // what it had made before is used
+  | "done";
+
 /** The permissions that a key can have. */
 export type Permission =
   | "Boxes" // make and use boxes
@@ -549,6 +555,9 @@ export interface Image {
   healthcheck?: HealthCheck | null;
   /** ends its main command: a name or a number; "" for SIGTERM */
   stop_signal?: string;
+  /** Labels and ExposedPorts are kept for whoever runs the image elsewhere: boxes have labels and published ports of their own. A port is as 80/tcp. */
+  labels?: Record<string, string>;
+  exposed_ports?: string[];
   /** when the image was made, or imported if it does not say */
   created_at: string;
   /** of a snapshot: the id of the image below it */
@@ -581,6 +590,9 @@ export interface Snapshot {
   healthcheck?: HealthCheck | null;
   /** ends its main command: a name or a number; "" for SIGTERM */
   stop_signal?: string;
+  /** Labels and ExposedPorts are kept for whoever runs the image elsewhere: boxes have labels and published ports of their own. A port is as 80/tcp. */
+  labels?: Record<string, string>;
+  exposed_ports?: string[];
   /** when the image was made, or imported if it does not say */
   created_at: string;
   /** of a snapshot: the id of the image below it */
@@ -615,6 +627,9 @@ export interface SnapshotNode {
   healthcheck?: HealthCheck | null;
   /** ends its main command: a name or a number; "" for SIGTERM */
   stop_signal?: string;
+  /** Labels and ExposedPorts are kept for whoever runs the image elsewhere: boxes have labels and published ports of their own. A port is as 80/tcp. */
+  labels?: Record<string, string>;
+  exposed_ports?: string[];
   /** when the image was made, or imported if it does not say */
   created_at: string;
   /** of a snapshot: the id of the image below it */
@@ -670,6 +685,31 @@ export interface Pushed {
   reference: string;
   /** by which the registry knows it */
   digest: string;
+}
+
+/** BuildStep tells of one step of a build: an instruction of the recipe. */
+export interface BuildStep {
+  /** counts from 1 */
+  step: number;
+  /** that the build has */
+  steps: number;
+  /** of the recipe */
+  line: number;
+  /** the instruction, on one line; a long one is cut off */
+  text: string;
+  stage: BuildStage;
+  /** that it took, once it is done; in milliseconds */
+  ms: number;
+}
+
+/** BuildOutput is output of the command of a step. */
+export interface BuildOutput {
+  step: number;
+  /** Stdout or Stderr */
+  stream: string;
+  data: string;
+  /** of Data: Base64, or "" for text */
+  encoding?: string;
 }
 
 /** Key is an API key. */

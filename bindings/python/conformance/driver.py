@@ -26,7 +26,19 @@ from libsandbox import (
     Watch,
 )
 
-IMAGE = {"digest", "architecture", "env", "working_dir", "user", "entrypoint", "cmd", "healthcheck", "stop_signal"}
+IMAGE = {
+    "digest",
+    "architecture",
+    "env",
+    "working_dir",
+    "user",
+    "entrypoint",
+    "cmd",
+    "healthcheck",
+    "stop_signal",
+    "labels",
+    "exposed_ports",
+}
 
 # Members that a document leaves out where it has nothing to say. The records have None or () there.
 ABSENT = {

@@ -56,6 +56,8 @@ type box struct {
 	unused unused
 	stale  bool // the record on disk says that the box runs, and it has ended
 	going  bool // the box is removed when its present life has ended
+	// becomes is the layer that its disk becomes before it is removed; "" for none.
+	becomes string
 }
 
 // ending tells when the end of a box's life has been noted, and how that went.
@@ -144,8 +146,11 @@ func (k *keeper) noteEnd(b *box, f *life) {
 // of one that is being removed is not written, as that waits for the disk.
 func (k *keeper) writeEnd(b *box) (err error) {
 	b.mu.Lock()
-	rec, going := b.rec, b.going
+	rec, going, becomes := b.rec, b.going, b.becomes
 	b.mu.Unlock()
+	if becomes != "" {
+		k.giveDisk(rec, becomes)
+	}
 	if rec.Passes() || going {
 		err = k.forget(b)
 	} else {
@@ -376,11 +381,16 @@ func (k *keeper) remove(id string, force bool) error {
 	if status := b.record().Status; status.Up() && !force {
 		return fault.New(fault.InvalidState, "box %s is %s: stop it first, or use force", id, status)
 	}
+	return k.removeBox(b)
+}
+
+// removeBox ends a box and removes it. The caller holds b.change.
+func (k *keeper) removeBox(b *box) error {
 	b.mu.Lock()
 	b.going = true
 	b.mu.Unlock()
 	if life, ended := k.stopping(b); life != nil {
-		if conn, err := k.dialInit(id); err == nil {
+		if conn, err := k.dialInit(b.record().ID); err == nil {
 			_ = askToStop(conn, 0) // so that commands in it end as stopped, not as lost
 			_ = conn.Close()
 		}

@@ -64,12 +64,43 @@ func (k *keeper) snapshot(r wire.Snapshot) (wire.Taken, error) {
 	if exists(to) { // an earlier shim has died before it could answer
 		return taken, nil
 	}
+	if r.Last {
+		return taken, k.finish(b, to)
+	}
 	if rec.Status.Up() {
 		still, err := k.copyDisk(b, to)
 		taken.PausedUS = still.Microseconds()
 		return taken, err
 	}
 	return taken, k.takeDisk(b, to)
+}
+
+// finish ends a box, makes its disk the layer to, and removes the box. The caller holds
+// b.change.
+func (k *keeper) finish(b *box, to string) error {
+	b.mu.Lock()
+	b.becomes = to
+	rec := b.rec
+	b.mu.Unlock()
+	if !rec.Status.Up() {
+		k.giveDisk(rec, to)
+	}
+	if err := k.removeBox(b); err != nil {
+		return err
+	}
+	if !exists(to) {
+		return fault.New(fault.Storage, "the disk of box %s could not become a layer: the shim's log says why", rec.ID)
+	}
+	return nil
+}
+
+// giveDisk makes the disk of a box that has ended a layer. What stood on the box before
+// goes, whether that works or not.
+func (k *keeper) giveDisk(rec record.Box, to string) {
+	rec.Taken = append(slices.Clone(rec.Taken), to)
+	if err := k.settleTaken(rec); err != nil {
+		k.log.Error("make a layer of the disk of a box that has ended", "box", rec.ID, "error", err)
+	}
 }
 
 // checkSnapshot refuses boxes that no layer can be made of.

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -15,11 +16,23 @@ type owner struct {
 	other    bool
 }
 
-// ownerOf returns the user of a name; "" is the zero value. Errors: InvalidArgument.
-func ownerOf(name string) (o owner, err error) {
-	if name == "" {
-		return o, nil
+// ownerOf returns the owner for "USER[:GROUP]", by the box's own accounts; "" is the zero
+// value. A number needs no account. A user without a group has that of its account, or
+// else the one of its own number. Errors: InvalidArgument.
+func ownerOf(spec string) (owner, error) {
+	if spec == "" {
+		return owner{}, nil
 	}
+	user, group, grouped := strings.Cut(spec, ":")
+	o, err := userOf(user)
+	if err == nil && grouped {
+		o.gid, err = groupOf(group)
+	}
+	return o, err
+}
+
+// userOf returns the user of a name or number.
+func userOf(name string) (o owner, err error) {
 	account.Each(account.Users, func(f []string) bool {
 		uid, ok1 := account.ID(f[2])
 		gid, ok2 := account.ID(f[3])
@@ -29,9 +42,29 @@ func ownerOf(name string) (o owner, err error) {
 		return !o.other
 	})
 	if !o.other {
+		if id, ok := account.ID(name); ok {
+			return owner{id, id, true}, nil
+		}
 		err = fault.New(fault.InvalidArgument, "the box has no user %.300q", name)
 	}
 	return o, err
+}
+
+// groupOf returns the group of a name or number.
+func groupOf(name string) (gid uint32, err error) {
+	if id, ok := account.ID(name); ok {
+		return id, nil
+	}
+	err = fault.New(fault.InvalidArgument, "the box has no group %.300q", name)
+	account.Each(account.Groups, func(f []string) bool {
+		id, ok := account.ID(f[2])
+		if f[0] != name || !ok {
+			return true
+		}
+		gid, err = id, nil
+		return false
+	})
+	return gid, err
 }
 
 // ids returns the ids of the owner.

@@ -19,8 +19,8 @@ import (
 
 // unpack extracts a tar into a directory, which it makes if it is missing. No
 // entry is written outside the directory, neither by its name nor by a link.
-// Modes and times of files are kept, but owners are not: everything belongs to
-// the box's root. Each existing file is replaced in one step, and a new one appears
+// Modes and times of files are kept. Owners are kept only if that was asked for: else
+// everything belongs to m.Owner, or to who unpacks. Each existing file is replaced in one step, and a new one appears
 // as it is written. Files that were extracted before a failure stay.
 func unpack(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wire.Moved, error) {
 	at, err := find(namesOf(m.Path))
@@ -28,6 +28,9 @@ func unpack(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wi
 		return wire.Moved{}, err
 	}
 	defer at.close()
+	if at.owner, err = ownerOf(m.Owner); err != nil {
+		return wire.Moved{}, err
+	}
 	dir, err := at.make()
 	if err != nil {
 		return wire.Moved{}, err
@@ -39,7 +42,7 @@ func unpack(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wi
 	}
 	defer root.Close()
 	r := bufio.NewReaderSize(in, tarBuffer)
-	u := unpacker{root: root, buf: make([]byte, tarBuffer)}
+	u := unpacker{root: root, owner: at.owner, keep: m.Owners && !at.owner.other, buf: make([]byte, tarBuffer)}
 	defer u.leave()
 	if err := u.entries(tar.NewReader(r)); err != nil {
 		return wire.Moved{}, err
@@ -54,11 +57,21 @@ func unpack(m wire.Move, in *os.File, committed func() (wire.Commit, error)) (wi
 }
 
 type unpacker struct {
-	root *os.Root
-	dir  string   // the directory of the entry before
-	at   *os.Root // that directory; nil if it is not open
-	buf  []byte
-	size int64
+	root  *os.Root
+	dir   string   // the directory of the entry before
+	at    *os.Root // that directory; nil if it is not open
+	owner owner    // of what is made
+	keep  bool     // what is made belongs to whom the tar names
+	buf   []byte
+	size  int64
+}
+
+// ownerOf returns the owner of an entry.
+func (u *unpacker) ownerOf(h *tar.Header) owner {
+	if u.keep {
+		return owner{uint32(h.Uid), uint32(h.Gid), true} // the kernel refuses ids that are none
+	}
+	return u.owner
 }
 
 // enter opens the directory of an entry, which is made if it is missing. It stays open
@@ -121,7 +134,7 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	case tar.TypeReg:
 		return u.file(h, base, content)
 	case tar.TypeSymlink:
-		return u.instead(base, func() error { return u.at.Symlink(h.Linkname, base) })
+		return u.instead(base, func() error { return u.symlink(h, base) })
 	case tar.TypeLink:
 		return u.instead(base, func() error { return u.root.Link(path.Clean(h.Linkname), name) })
 	}
@@ -139,7 +152,20 @@ func (u *unpacker) directory(h *tar.Header, name string) error {
 			return err
 		}
 	}
+	if o := u.ownerOf(h); o.other {
+		if err := u.at.Chown(name, int(o.uid), int(o.gid)); err != nil {
+			return err
+		}
+	}
 	return u.at.Chmod(name, mode(h))
+}
+
+func (u *unpacker) symlink(h *tar.Header, name string) error {
+	err := u.at.Symlink(h.Linkname, name)
+	if o := u.ownerOf(h); err == nil && o.other {
+		err = u.at.Lchown(name, int(o.uid), int(o.gid))
+	}
+	return err
 }
 
 // file makes a file: in its place if nothing is there, because that takes half of the
@@ -171,6 +197,9 @@ func (u *unpacker) write(h *tar.Header, name string, content io.Reader) error {
 	}
 	n, err := io.CopyBuffer(struct{ io.Writer }{f}, onlyReader{content}, u.buf)
 	u.size += n
+	if o := u.ownerOf(h); err == nil && o.other { // before the mode, as a change of owner clears the set-id bits
+		err = f.Chown(int(o.uid), int(o.gid))
+	}
 	err = errors.Join(err, f.Chmod(mode(h)), f.Close())
 	if err == nil {
 		err = u.at.Chtimes(name, h.ModTime, h.ModTime)

@@ -31,9 +31,12 @@ type (
 		Tar  bool   `json:"tar,omitempty"`
 		Name string `json:"name,omitempty"` // the file's name, for an upload into a directory; for User the user's
 		Mode *int   `json:"mode,omitempty"` // the file's mode, for an upload
-		// Owner is the name of who owns what an upload of a file or MakeDirectory
-		// makes; "" for who makes it. Old children know none.
+		// Owner is who owns what an upload or MakeDirectory makes, as USER[:GROUP], names
+		// or numbers; "" for who makes it. Old children know none, or names of users alone.
 		Owner string `json:"owner,omitempty"`
+		// Owners says of the upload of a tar without an Owner that its entries belong to
+		// whom they name. Old children know it not.
+		Owners bool `json:"owners,omitempty"`
 
 		Operation Operation `json:"operation,omitempty"` // "" moves the file
 		To        string    `json:"to,omitempty"`        // for Rename

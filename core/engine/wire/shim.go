@@ -69,6 +69,10 @@ type UpdateBox struct {
 type Snapshot struct {
 	ID    string `json:"id"`
 	Layer string `json:"layer"` // the key: 64 hexadecimal digits
+	// Last says that the box is not needed any more: it is ended, its disk becomes the
+	// layer without a copy, and it is removed. Old shims know it not: they copy, and
+	// leave the box alone.
+	Last bool `json:"last,omitempty"`
 }
 
 // Taken says what the box of a Snapshot stood on at that moment.

@@ -15,6 +15,11 @@ func (e *Engine) Snapshot(context.Context, string, string) (core.Taken, error) {
 	return core.Taken{}, errNoDisk
 }
 
+// Finish fails: these boxes have no disks.
+func (e *Engine) Finish(context.Context, string, string) (core.Image, error) {
+	return core.Image{}, errNoDisk
+}
+
 // Rollback fails: these boxes have no disks.
 func (e *Engine) Rollback(context.Context, string, []string) (core.Record, error) {
 	return core.Record{}, errNoDisk

@@ -883,6 +883,8 @@ class Image:
     cmd: tuple[str, ...]  # the rest of that command
     healthcheck: HealthCheck | None  # of its main command
     stop_signal: str | None  # ends its main command: a name or a number; "" for SIGTERM
+    labels: Mapping[str, str] | None  # Labels and ExposedPorts are kept for whoever runs the image elsewhere: boxes have labels and published ports of their own. A port is as 80/tcp.
+    exposed_ports: tuple[str, ...]
     created_at: datetime  # when the image was made, or imported if it does not say
     parent: str | None  # of a snapshot: the id of the image below it
     box: str | None  # of a snapshot: the id of the box that it was taken of
@@ -904,6 +906,8 @@ class Image:
             cmd=tuple(document.get("cmd", ())),
             healthcheck=maybe(HealthCheck.parse, document.get("healthcheck")),
             stop_signal=document.get("stop_signal"),
+            labels=maybe(dict, document.get("labels")),
+            exposed_ports=tuple(document.get("exposed_ports", ())),
             created_at=time(document["created_at"]),
             parent=document.get("parent"),
             box=document.get("box"),
@@ -927,6 +931,8 @@ class Snapshot:
     cmd: tuple[str, ...]  # the rest of that command
     healthcheck: HealthCheck | None  # of its main command
     stop_signal: str | None  # ends its main command: a name or a number; "" for SIGTERM
+    labels: Mapping[str, str] | None  # Labels and ExposedPorts are kept for whoever runs the image elsewhere: boxes have labels and published ports of their own. A port is as 80/tcp.
+    exposed_ports: tuple[str, ...]
     created_at: datetime  # when the image was made, or imported if it does not say
     parent: str | None  # of a snapshot: the id of the image below it
     box: str | None  # of a snapshot: the id of the box that it was taken of
@@ -949,6 +955,8 @@ class Snapshot:
             cmd=tuple(document.get("cmd", ())),
             healthcheck=maybe(HealthCheck.parse, document.get("healthcheck")),
             stop_signal=document.get("stop_signal"),
+            labels=maybe(dict, document.get("labels")),
+            exposed_ports=tuple(document.get("exposed_ports", ())),
             created_at=time(document["created_at"]),
             parent=document.get("parent"),
             box=document.get("box"),
@@ -973,6 +981,8 @@ class SnapshotNode:
     cmd: tuple[str, ...]  # the rest of that command
     healthcheck: HealthCheck | None  # of its main command
     stop_signal: str | None  # ends its main command: a name or a number; "" for SIGTERM
+    labels: Mapping[str, str] | None  # Labels and ExposedPorts are kept for whoever runs the image elsewhere: boxes have labels and published ports of their own. A port is as 80/tcp.
+    exposed_ports: tuple[str, ...]
     created_at: datetime  # when the image was made, or imported if it does not say
     parent: str | None  # of a snapshot: the id of the image below it
     box: str | None  # of a snapshot: the id of the box that it was taken of
@@ -996,6 +1006,8 @@ class SnapshotNode:
             cmd=tuple(document.get("cmd", ())),
             healthcheck=maybe(HealthCheck.parse, document.get("healthcheck")),
             stop_signal=document.get("stop_signal"),
+            labels=maybe(dict, document.get("labels")),
+            exposed_ports=tuple(document.get("exposed_ports", ())),
             created_at=time(document["created_at"]),
             parent=document.get("parent"),
             box=document.get("box"),
