@@ -10,18 +10,16 @@ import (
 	"time"
 )
 
+// TestMoment wants a time that can't be read to be named with its flag; package document
+// tests which can.
 func TestMoment(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
-	for s, want := range map[string]string{
-		"2d": "2026-03-08T12:00:00Z", "1d12h": "2026-03-09T00:00:00Z", "90m": "2026-03-10T10:30:00Z", "0s": "2026-03-10T12:00:00Z",
-		"2026-01-31T00:00:00+01:00": "2026-01-31T00:00:00+01:00",
-		"-1h":                       "", "-2d": "", "d": "", "2d-1h": "", "1.5d": "", "2days": "", "99999d": "", "": "", "yesterday": "",
-	} {
-		got, err := moment("--from", s, now)
-		if (err == nil) != (want != "") || err == nil && got.Format(time.RFC3339) != want {
-			t.Errorf("%q is %v, %v; want %q", s, got, err, want)
-		}
+	if got, err := moment("--from", "1d12h", now); err != nil || !got.Equal(now.Add(-36*time.Hour)) {
+		t.Errorf("1d12h is %v, %v", got, err)
+	}
+	if _, err := moment("--from", "yesterday", now); err == nil || !strings.Contains(err.Error(), "--from") {
+		t.Errorf("yesterday is %v, which does not name the flag", err)
 	}
 }
 
