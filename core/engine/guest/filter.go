@@ -21,8 +21,12 @@ var filter = seccomp.Filter{Checked: map[int][]bpf.Instruction{
 	// Rare protocols are refused because that is where the kernel's holes are.
 	// AF_PACKET is refused because it sends frames with any sender address to
 	// the host's end of the network. ping needs only a raw socket of AF_INET.
+	// The kernel takes AF_INET with SOCK_PACKET for AF_PACKET, as in old programs.
 	unix.SYS_SOCKET: seccomp.Both(
-		seccomp.OneOf(0, unix.EAFNOSUPPORT, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK),
+		seccomp.Both(
+			seccomp.OneOf(0, unix.EAFNOSUPPORT, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK),
+			seccomp.NoneOf(1, unix.EAFNOSUPPORT, unix.SOCK_PACKET, unix.SOCK_PACKET|unix.SOCK_CLOEXEC,
+				unix.SOCK_PACKET|unix.SOCK_NONBLOCK, unix.SOCK_PACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)),
 		seccomp.NoneOf(2, unix.EPROTONOSUPPORT,
 			unix.IPPROTO_MPTCP, unix.IPPROTO_SCTP, unix.IPPROTO_DCCP, unix.IPPROTO_L2TP, unix.IPPROTO_UDPLITE, ipprotoSMC)),
 	unix.SYS_SOCKETPAIR: seccomp.OneOf(0, unix.EAFNOSUPPORT, unix.AF_UNIX),

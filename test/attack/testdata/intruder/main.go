@@ -77,6 +77,8 @@ func calls() []call {
 		{"socket vsock", unix.SYS_SOCKET, [6]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM}},
 		{"socket packet", unix.SYS_SOCKET, [6]uintptr{unix.AF_PACKET, unix.SOCK_RAW}},
 		{"socket packet, cooked", unix.SYS_SOCKET, [6]uintptr{unix.AF_PACKET, unix.SOCK_DGRAM}},
+		{"socket packet, of old", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, unix.SOCK_PACKET, 0x0300}},
+		{"socket packet, of old, closed on exec", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, unix.SOCK_PACKET | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK, 0x0300}},
 		{"socket mptcp", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}},
 		{"socket mptcp 6", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}},
 		{"socket sctp", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, unix.SOCK_SEQPACKET, unix.IPPROTO_SCTP}},
