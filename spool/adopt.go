@@ -39,19 +39,27 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 		return fault.Disk(err, "read the directory of outputs")
 	}
 	for _, entry := range entries {
-		box := entry.Name()
-		if err := s.records(box).Sweep(); err != nil {
-			s.log.Warn("files of removed records can't be removed", "box_id", box, "error", err)
+		if err := s.AdoptBox(ctx, boxes, entry.Name()); err != nil {
+			return err
 		}
-		recs, err := s.load(box)
-		for _, rec := range recs {
-			if rec.Status == api.ExecRunning && err == nil {
-				err = s.adopt(ctx, boxes, rec)
-			}
+	}
+	return nil
+}
+
+// AdoptBox does for the execs of one box what Adopt does for those of all. Errors:
+// ResourceExhausted.
+func (s *Store) AdoptBox(ctx context.Context, boxes Boxes, box string) error {
+	if err := s.records(box).Sweep(); err != nil {
+		s.log.Warn("files of removed records can't be removed", "box_id", box, "error", err)
+	}
+	recs, err := s.load(box)
+	for _, rec := range recs {
+		if rec.Status == api.ExecRunning && err == nil {
+			err = s.adopt(ctx, boxes, rec)
 		}
-		if fault.Is(err, fault.ResourceExhausted) {
-			return fmt.Errorf("take over the execs of box %s: %w", box, err)
-		}
+	}
+	if fault.Is(err, fault.ResourceExhausted) {
+		return fmt.Errorf("take over the execs of box %s: %w", box, err)
 	}
 	return nil
 }
@@ -114,7 +122,7 @@ func (s *Store) keep(e *Exec) {
 func endUnseen(ctx context.Context, boxes Boxes, box, id string) api.ExitStatus {
 	known, err := boxes.Exec(ctx, box, id)
 	if err == nil && known.FinishedAt != nil && known.ExitCode != nil {
-		return exitOf(known)
+		return known.Exit()
 	}
 	look := boxes.Status
 	if fault.Is(err, fault.InvalidState) { // the box ends, and its record will say how
@@ -139,18 +147,6 @@ func settled(ctx context.Context, boxes Boxes, box string) (api.BoxStatus, error
 			return status, err
 		}
 	}
-}
-
-// exitOf returns the end that a record of the box's init describes.
-func exitOf(rec api.Exec) api.ExitStatus {
-	end := api.ExitStatus{Status: rec.Status, ExitCode: *rec.ExitCode, FinishedAt: *rec.FinishedAt}
-	if rec.Reason != nil {
-		end.Reason = *rec.Reason
-	}
-	if rec.Signal != nil {
-		end.Signal = *rec.Signal
-	}
-	return end
 }
 
 // mend indexes the output that a killed process had spooled but not indexed.

@@ -96,6 +96,7 @@ func (b *Bytes) pass(most int64, send func(Piece) error) (int64, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.recheck()
 	if b.missed() { // it was dropped while it was read
 		return 0, Missed{b.pos}
 	}

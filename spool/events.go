@@ -88,6 +88,7 @@ func (v *Events) Next(buf []byte) (*Event, error) {
 		e.mu.Unlock()
 		event, end, err := now.event(seq, buf)
 		e.mu.Lock()
+		e.recheck()
 		if e.out.index.dropped > seq { // the event was dropped while it was read
 			e.mu.Unlock()
 			continue

@@ -35,6 +35,7 @@ type Exec struct {
 	left    mark      // what the last client that left had been sent
 	readers map[*reader]struct{}
 	changed chan struct{} // closed at the next change; nil if nobody waits for one
+	follow  *follower     // what tells of changes that another process makes; nil for none
 	full    bool          // the pump waits until a reader has read on
 }
 
@@ -51,6 +52,13 @@ func (e *Exec) Record() api.Exec {
 // Wait waits for the end of the exec, that is, until its record is final.
 // Errors: those of ctx.
 func (e *Exec) Wait(ctx context.Context) error {
+	if e.s.reads { // only readers are told of what another process writes
+		r := &reader{e: e, weak: true}
+		if err := e.join(r); err != nil {
+			return err
+		}
+		defer r.leave()
+	}
 	for {
 		e.mu.Lock()
 		ended, changed := e.ended, e.change()
@@ -90,6 +98,9 @@ func (e *Exec) HangUp(ctx context.Context, grace time.Duration) error {
 func (e *Exec) running() (*core.Exec, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.s.reads && !e.ended {
+		return nil, fault.New(fault.InvalidState, "exec %s is its box's main command and takes no input: signal or cancel it by requests", e.id)
+	}
 	if e.ended || e.command == nil {
 		return nil, fault.New(fault.InvalidState, "exec %s has ended: it is %s", e.id, e.rec.Status)
 	}

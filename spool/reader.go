@@ -25,6 +25,10 @@ func (e *Exec) join(r *reader) error {
 	if err := e.out.hold(); err != nil {
 		return e.storage(err)
 	}
+	if err := e.begins(); err != nil {
+		e.out.release()
+		return e.storage(err)
+	}
 	e.missed()
 	if e.readers == nil {
 		e.readers = map[*reader]struct{}{}
@@ -56,6 +60,10 @@ func (r *reader) leave() bool {
 		return false
 	}
 	delete(e.readers, r)
+	if len(e.readers) == 0 {
+		e.follow.end()
+		e.follow = nil
+	}
 	e.out.release()
 	e.nudge()
 	return true

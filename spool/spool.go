@@ -44,13 +44,14 @@ import (
 // section 3).
 const DefaultLimit = 64 << 20
 
-// keep is how many execs of a box are remembered (contract, section 3).
-const keep = 1024
+// DefaultKeep is how many execs of a box are remembered (contract, section 3).
+const DefaultKeep = 1024
 
 // Config says where output is kept, and how much of it.
 type Config struct {
 	Dir   string       // absolute; created when the first exec needs it
 	Limit int64        // bytes per exec; 0 means DefaultLimit; at least 1 MiB
+	Keep  int          // how many execs of a box are remembered; 0 means DefaultKeep
 	Log   *slog.Logger // for failures that no caller can be told of; nil means no log
 	// Begun is called for each exec that is followed from now on. It must
 	// not block. It may be nil.
@@ -62,6 +63,8 @@ type Config struct {
 type Store struct {
 	dir   string
 	limit int64
+	most  int  // execs that are remembered of a box
+	reads bool // another process writes: see [Read]
 	log   *slog.Logger
 	begun func(*Exec)
 	// timeout is how long an events reader may be a whole spool behind
@@ -81,11 +84,14 @@ func Open(c Config) *Store {
 	if c.Limit == 0 {
 		c.Limit = DefaultLimit
 	}
+	if c.Keep == 0 {
+		c.Keep = DefaultKeep
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Store{
-		dir: c.Dir, limit: max(c.Limit, 1<<20), log: c.Log, begun: c.Begun, timeout: 10 * time.Second,
+		dir: c.Dir, limit: max(c.Limit, 1<<20), most: c.Keep, log: c.Log, begun: c.Begun, timeout: 10 * time.Second,
 		live: map[string]*Exec{}, known: map[string][]Place{},
 	}
 }
@@ -161,6 +167,10 @@ func (s *Store) Get(box, id string) (*Exec, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.ExecNotFound, "no exec %s in box %s", id, box)
+	case s.reads && err == nil:
+		return s.read(rec)
+	case s.reads:
+		return nil, err
 	case errors.Is(err, store.ErrDamaged):
 		rec = s.setAside(box, s.records(box).Damage(id, err))
 	case err != nil:
@@ -193,7 +203,7 @@ func (s *Store) load(box string) ([]written, error) {
 		s.log.Warn("records of execs can't be read", "box_id", box, "error", err)
 	}
 	for _, d := range damaged {
-		if ids.Exec.Valid(d.Key) {
+		if ids.Exec.Valid(d.Key) && !s.reads {
 			recs = append(recs, s.setAside(box, d))
 		}
 	}
@@ -237,20 +247,23 @@ func (s *Store) list(box string) []Place {
 	s.mu.Lock()
 	places, ok := s.known[box]
 	s.mu.Unlock()
-	if ok {
+	if ok && !s.reads {
 		return places
 	}
 	recs, _ := s.load(box) // the failure is in the log
 	slices.SortFunc(recs, func(a, b written) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if places, ok := s.known[box]; ok {
+	if places, ok := s.known[box]; ok && !s.reads {
 		return places
 	}
+	places = nil
 	for _, rec := range recs {
 		places = append(places, placeOf(rec.Exec))
 	}
-	s.known[box] = places
+	if !s.reads {
+		s.known[box] = places
+	}
 	return places
 }
 
@@ -264,7 +277,7 @@ func (s *Store) remember(box string, place Place) {
 	if !slices.ContainsFunc(places, func(p Place) bool { return p.ID == place.ID }) {
 		places = append(places, place)
 	}
-	for i := 0; len(places) > keep && i < len(places); {
+	for i := 0; len(places) > s.most && i < len(places); {
 		if id := places[i].ID; s.live[id] != nil || id == place.ID {
 			i++
 			continue

@@ -715,7 +715,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.mu.Lock() // as if there had been many more execs since
-	for range keep - 2 {
+	for range DefaultKeep - 2 {
 		h.known[h.box.ID()] = append(h.known[h.box.ID()], Place{ID: ids.Exec.New()})
 	}
 	h.mu.Unlock()
