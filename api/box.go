@@ -46,7 +46,13 @@ type Box struct {
 	IdleSeconds *int              `json:"idle_seconds"`
 	OnExpiry    string            `json:"on_expiry"`  // stop, pause or remove
 	ExpiresAt   *time.Time        `json:"expires_at"` // nil unless it is up and has a ttl
-	Error       *Failure          `json:"error"`
+	// Command is the main command, and what follows belongs to it: a box without one has
+	// none of these members.
+	Command         []string     `json:"command,omitempty"`
+	Restart         string       `json:"restart,omitempty"`           // a [Restart]
+	StopWithCommand *bool        `json:"stop_with_command,omitempty"` // the box stops when the command has ended for good
+	HealthCheck     *HealthCheck `json:"healthcheck,omitempty"`
+	Error           *Failure     `json:"error"`
 }
 
 // BoxState is the member "state" of a [Box]: its status once more, and what
@@ -56,6 +62,10 @@ type BoxState struct {
 	Running bool      `json:"running"`
 	PID     *int      `json:"pid"`              // of its init, on the host, also while it is paused
 	Reason  string    `json:"reason,omitempty"` // why it is stopped, paused or failed
+	// Command is how the main command is doing, or has ended; nil for a box without one,
+	// or that has not been started since it was made.
+	Command *CommandState `json:"command,omitempty"`
+	Health  *HealthState  `json:"health,omitempty"` // nil unless the command runs and has a check
 }
 
 // Volume is a host directory or file that the box sees.

@@ -47,6 +47,7 @@ type Exec struct {
 	ExitCode    *int              `json:"exit_code"` // 128+N after death by signal N
 	Signal      *int              `json:"signal"`    // N
 	Reason      *Reason           `json:"reason"`
+	Main        bool              `json:"main,omitzero"` // it is a run of the box's main command
 	CreatedAt   time.Time         `json:"created_at"`
 	FinishedAt  *time.Time        `json:"finished_at"`
 	DurationMS  *int64            `json:"duration_ms"`
@@ -83,6 +84,24 @@ func (e Exec) Ended(s ExitStatus) Exec {
 	ms := max(0, end.Sub(e.CreatedAt).Milliseconds())
 	e.FinishedAt, e.DurationMS = &end, &ms
 	return e
+}
+
+// Exit returns the end of an exec that has ended, without its message.
+func (e Exec) Exit() ExitStatus {
+	s := ExitStatus{Status: e.Status}
+	if e.Reason != nil {
+		s.Reason = *e.Reason
+	}
+	if e.ExitCode != nil {
+		s.ExitCode = *e.ExitCode
+	}
+	if e.Signal != nil {
+		s.Signal = *e.Signal
+	}
+	if e.FinishedAt != nil {
+		s.FinishedAt = *e.FinishedAt
+	}
+	return s
 }
 
 // Written is what a write to the input of an exec has done.

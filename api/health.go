@@ -6,7 +6,7 @@ package api
 type HealthCheck struct {
 	// Test is [HealthCommand] and a command, [HealthShell] and a line for /bin/sh -c, or
 	// [HealthNone] alone.
-	Test            []string `json:"test"`
+	Test            []string `json:"test,omitempty"`
 	IntervalMS      int64    `json:"interval_ms,omitempty"`       // between the end of a check and the next one
 	TimeoutMS       int64    `json:"timeout_ms,omitempty"`        // of one check; then it has failed
 	StartPeriodMS   int64    `json:"start_period_ms,omitempty"`   // from the start of the command; until then no failure counts

@@ -246,6 +246,12 @@ func (h hostBoxes) StartExec(ctx context.Context, ref string, o options.Exec) (a
 }
 
 func (h hostBoxes) Exec(ctx context.Context, ref, id string) (api.Exec, error) {
+	if c, err := h.kept(ctx, ref, id); !fault.Is(err, fault.ExecNotFound) {
+		if err != nil {
+			return api.Exec{}, err
+		}
+		return c.e.Record(), nil
+	}
 	b, err := h.box(ctx, ref)
 	if err != nil {
 		return api.Exec{}, err
@@ -291,6 +297,9 @@ func (h hostBoxes) Run(ctx context.Context, ref string, o options.Exec) (Command
 }
 
 func (h hostBoxes) Join(ctx context.Context, ref, id string, _ bool) (Command, error) {
+	if c, err := h.kept(ctx, ref, id); !fault.Is(err, fault.ExecNotFound) {
+		return joined(c, err)
+	}
 	b, err := h.box(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -302,8 +311,12 @@ func (h hostBoxes) Join(ctx context.Context, ref, id string, _ bool) (Command, e
 	return newHostCommand(e, e.Detach), nil
 }
 
-// Observe fails: the pipes of a command in process have one reader.
-func (h hostBoxes) Observe(context.Context, string, string) (Command, error) {
+// Observe fails but for main commands: the pipes of another command in process have one
+// reader.
+func (h hostBoxes) Observe(ctx context.Context, ref, id string) (Command, error) {
+	if c, err := h.kept(ctx, ref, id); !fault.Is(err, fault.ExecNotFound) {
+		return joined(c, err)
+	}
 	return nil, fault.New(fault.Unsupported, "only a server shows a command's output to several at once: run 'sandbox serve'")
 }
 

@@ -109,7 +109,7 @@ func TestLife(t *testing.T) {
 		code int
 		out  string // a regular expression of all of it
 	}{
-		{"ls", 0, `ID +NAME +STATUS +IMAGE +CPUS +MEMORY +AGE +EXPIRES\n` + id + ` +a +running +default +2 +512 MiB +\ds +-\n`},
+		{"ls", 0, `ID +NAME +STATUS +IMAGE +CPUS +MEMORY +AGE +EXPIRES +HEALTH\n` + id + ` +a +running +default +2 +512 MiB +\ds +- +-\n`},
 		{"ls -s stopped -q", 0, ``},
 		{"info a", 0, `(?s)id +` + id + `\nname +a\nstatus +running\n.*`},
 		{"start a", 6, ``},

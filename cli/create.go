@@ -8,27 +8,47 @@ import (
 
 	"sandbox/api"
 	"sandbox/backend"
+	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
 func (a *app) createCmd() *cobra.Command {
 	var f boxFlags
+	var own bool
 	cmd := &cobra.Command{
-		Use:   "create [FLAGS] [IMAGE]",
+		Use:   "create [FLAGS] [IMAGE] [-- CMD...]",
 		Short: "Make a box, start it and print its id",
 		Long: `Make a box, start it and print its id.
 
 IMAGE is an image of the store ('sandbox images ls'), "default" if left out;
 one that the store lacks is pulled, see 'sandbox images pull --help'.
 --rootfs DIR takes a directory in its place. The box runs until it is stopped and
-is then kept; with --rm it is removed.`,
-		Example: "  sandbox create -n web --memory 256 debian",
-		Args:    cobra.MaximumNArgs(1),
+is then kept; with --rm it is removed.
+
+CMD is the main command of the box: it is started with the box, each time, and
+its output is kept ('sandbox logs BOX', 'sandbox ps BOX'). --image-command takes
+the image's own, its Entrypoint with its Cmd. Without one the box waits for
+commands.`,
+		Example: `  sandbox create -n web --memory 256 debian
+  sandbox create -n api --restart always --health-cmd 'wget -q localhost:8000' python -- python3 -m http.server`,
 	}
 	f.register(cmd.Flags())
+	f.service.exclude(cmd)
+	cmd.Flags().BoolVar(&own, "image-command", false, "run the image's own command as the main command")
+	cmd.Flags().SetInterspersed(false) // flags behind the image may be the command's own
 	keepFlags(cmd, &f.AutoRemove, false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		box, err := f.box(argument(args))
+		image, argv, err := imageAnd(cmd, args)
+		if err != nil {
+			return err
+		}
+		if own && len(argv) > 0 {
+			return fault.New(fault.InvalidArgument, "name a command or use --image-command, not both")
+		}
+		if own || len(argv) > 0 {
+			mainCommand(&f.Box, argv)
+		}
+		box, err := f.box(image)
 		if err != nil {
 			return err
 		}
@@ -55,10 +75,10 @@ func (a *app) create(ctx context.Context, on backend.Boxes, o options.Box) (api.
 	return on.CreateBox(meter.watch(ctx), o)
 }
 
-// argument returns the one optional argument of a verb, or "".
-func argument(args []string) string {
+// imageAnd separates the image, "" if there is none, from the main command.
+func imageAnd(cmd *cobra.Command, args []string) (image string, argv []string, err error) {
 	if len(args) == 0 {
-		return ""
+		return "", nil, nil
 	}
-	return args[0]
+	return split(cmd, args)
 }

@@ -23,6 +23,7 @@ type boxFlags struct {
 	env            envFlags
 	labels         []string
 	volumes, ports []string
+	service        serviceFlags
 }
 
 // register adds the flags. A flag that is not given has the default.
@@ -41,6 +42,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Network, "network", f.Network, "Isolated or None")
 	fs.StringArrayVar(&f.labels, "label", nil, "label the box `KEY=VALUE` (repeatable)")
 	lifeFlags(fs, &f.Box)
+	f.service.register(fs)
 	fs.StringVar(&f.RootfsPath, "rootfs", "", "use the root file system in `DIR`, read-only, in place of an image")
 }
 
@@ -63,6 +65,7 @@ func (f *boxFlags) box(image string) (options.Box, error) {
 	if b.Ports, err = all(f.ports, port); err != nil {
 		return options.Box{}, err
 	}
+	f.service.fill(&b)
 	return b, b.Check()
 }
 

@@ -64,6 +64,7 @@ func describe(b api.Box) [][]any {
 	if b.DiskSizeGB != nil {
 		table = append(table, []any{"disk", fmt.Sprintf("%d GB", *b.DiskSizeGB)})
 	}
+	table = append(table, describeService(b)...)
 	if b.Error != nil {
 		table = append(table, []any{"error", b.Error.Message})
 	}

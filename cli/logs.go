@@ -2,12 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
+	"sandbox/backend"
 	"sandbox/client"
+	"sandbox/core"
 	"sandbox/core/fault"
 )
 
@@ -17,7 +21,8 @@ func (a *app) logsCmd() *cobra.Command {
 		Use:   "logs BOX [EXEC] [-f]",
 		Short: "Print the output of a command: the last one started, or EXEC",
 		Long: `Print the output of a command in a box: the last one that was started, or EXEC
-('exec -d' prints its id). Only a daemon keeps output.
+('exec -d' prints its id). Only a daemon keeps output, but that of the main command,
+which is kept without one too.
 
 The commands below read the log table of the server, which holds the output of
 all boxes and all other logs that were sent to the server. If a box has the name
@@ -27,6 +32,9 @@ of one of these commands, use the box's id.`,
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the command ends")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
+		if _, remote, err := a.target.Server(ctx); err == nil && !remote {
+			return a.with(ctx, false, func(on backend.Boxes) error { return a.mainLog(ctx, on, args, follow) })
+		}
 		return a.withServer(ctx, func(c *client.Client) error {
 			e, err := execOf(ctx, c, args)
 			if err != nil {
@@ -37,6 +45,79 @@ of one of these commands, use the box's id.`,
 	}
 	cmd.AddCommand(a.logsQueryCmd(), a.logsSearchCmd(), a.logsCountCmd())
 	return a.completeBoxes(cmd, 1, "")
+}
+
+// mainLog prints what the main command of a box of this host has printed, its last run or
+// the one that the arguments name. Errors: Unavailable (it is another command).
+func (a *app) mainLog(ctx context.Context, on backend.Boxes, args []string, follow bool) error {
+	box, err := on.Box(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	id := ""
+	if box.State.Command != nil {
+		id = box.State.Command.ExecID
+	}
+	if len(args) == 2 {
+		id = args[1]
+	}
+	c, err := on.Observe(ctx, box.ID, id)
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, err, "without a daemon only the output of a box's main command is kept")
+	}
+	defer func() { _ = c.Close() }() // it was only read
+	e, err := on.Exec(ctx, box.ID, id)
+	if err != nil {
+		return err
+	}
+	return a.printMain(ctx, c, deref(e.StdoutBytes)+deref(e.StderrBytes), follow || e.FinishedAt != nil)
+}
+
+// printMain prints so many bytes of what a command has printed, or all of it to its end.
+func (a *app) printMain(ctx context.Context, c backend.Command, there int64, toEnd bool) error {
+	if there == 0 && !toEnd {
+		return nil
+	}
+	r, err := c.Reader(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	buf := make([]byte, core.OutputBuffer)
+	for seen := int64(0); toEnd || seen < there; {
+		n, stderr, err := r.Read(buf)
+		var missed client.Missed
+		switch {
+		case errors.As(err, &missed):
+			seen = missed.Stdout + missed.Stderr
+			fmt.Fprintf(a.Err, "sandbox: output was dropped here\n")
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := a.printPiece(stderr, buf[:n]); err != nil {
+			return err
+		}
+		seen += int64(n)
+	}
+	return nil
+}
+
+// printPiece prints a piece of output, with -o json as a document.
+func (a *app) printPiece(stderr bool, p []byte) error {
+	if !a.asJSON() {
+		return a.write(stderr, p)
+	}
+	l := api.Log{Stream: api.Stdout}
+	if stderr {
+		l.Stream = api.Stderr
+	}
+	if l.Data, l.Encoding = api.Text(p); l.Encoding == api.UTF8 {
+		l.Encoding = ""
+	}
+	return writeJSON(a.Out, l)
 }
 
 // execOf returns the exec that the arguments name, or else the box's last one.

@@ -145,9 +145,9 @@ func (a *app) printBoxes(boxes []api.Box, quiet bool) error {
 	table := rows(boxes, func(b api.Box) []any {
 		memory := fmt.Sprintf("%d MiB", b.MemoryMiB)
 		root := cmp.Or(deref(b.Image), deref(b.RootfsPath))
-		return []any{b.ID, cmp.Or(deref(b.Name), "-"), b.Status, root, b.CPUs, memory, age(b.CreatedAt, now), expires(b.ExpiresAt, now)}
+		return []any{b.ID, cmp.Or(deref(b.Name), "-"), b.Status, root, b.CPUs, memory, age(b.CreatedAt, now), expires(b.ExpiresAt, now), health(b)}
 	})
-	head := []any{"ID", "NAME", "STATUS", "IMAGE", "CPUS", "MEMORY", "AGE", "EXPIRES"}
+	head := []any{"ID", "NAME", "STATUS", "IMAGE", "CPUS", "MEMORY", "AGE", "EXPIRES", "HEALTH"}
 	return writeTable(a.Out, append([][]any{head}, table...)...)
 }
 

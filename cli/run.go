@@ -23,8 +23,10 @@ func (a *app) runCmd() *cobra.Command {
 Without CMD that is the image's own command: its Entrypoint with its Cmd. CMD
 takes the place of both.
 
-With --keep the box stays, running. With -d the command is left running, the
-box's id is printed, and the box stays until it is stopped. Otherwise the box is
+With --keep the box stays, running. With -d the command is the box's main command,
+as of 'sandbox create': it is left running, the box's id is printed, and the box
+stays until it is stopped; with --stop-with-command it stops when the command has
+ended. With --timeout the command of -d is an ordinary one. Otherwise the box is
 removed even if this command is killed, except that after kill -9 a box that a
 server made is left. The exit code is the command's own (128+N if signal N ended
 it); 125 means that sandbox failed, not the command.
@@ -35,6 +37,7 @@ it); 125 means that sandbox failed, not the command.
 		Annotations: map[string]string{runsCommand: "true"},
 	}
 	f.register(cmd.Flags())
+	f.service.exclude(cmd)
 	x.register(cmd.Flags())
 	keepFlags(cmd, &f.AutoRemove, true)
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "print the box's id and leave the command running")
@@ -48,6 +51,9 @@ it); 125 means that sandbox failed, not the command.
 		if image == "" && f.RootfsPath == "" {
 			return fault.New(fault.InvalidArgument, "no image is named before the command")
 		}
+		if detach && x.timeout == 0 {
+			return a.runService(cmd.Context(), &f, image, argv)
+		}
 		b, err := f.box(image)
 		if err != nil {
 			return err
@@ -55,19 +61,48 @@ it); 125 means that sandbox failed, not the command.
 		if err := a.checkTerminal(x.Exec); err != nil {
 			return err
 		}
-		ctx := cmd.Context()
-		return a.with(ctx, !detach, func(on backend.Boxes) error {
-			if argv, err = a.argv(ctx, on, b.Image, argv); err != nil {
-				return err
-			}
-			o, err := x.exec(argv)
-			if err != nil {
-				return err
-			}
-			return a.runIn(ctx, on, b, joining{Exec: o, keys: x.keys}, detach)
-		})
+		return a.runCommand(cmd.Context(), b, x, argv, detach)
 	}
 	return cmd
+}
+
+// runCommand makes a box and runs a command in it that is not its main one.
+func (a *app) runCommand(ctx context.Context, b options.Box, x execFlags, argv []string, detach bool) error {
+	return a.with(ctx, !detach, func(on backend.Boxes) error {
+		argv, err := a.argv(ctx, on, b.Image, argv)
+		if err != nil {
+			return err
+		}
+		o, err := x.exec(argv)
+		if err != nil {
+			return err
+		}
+		return a.runIn(ctx, on, b, joining{Exec: o, keys: x.keys}, detach)
+	})
+}
+
+// runService makes a box with a main command and prints the box's id, or in JSON the exec.
+func (a *app) runService(ctx context.Context, f *boxFlags, image string, argv []string) error {
+	mainCommand(&f.Box, argv)
+	b, err := f.box(image)
+	if err != nil {
+		return err
+	}
+	return a.with(ctx, false, func(on backend.Boxes) error {
+		box, err := a.create(ctx, on, b)
+		if err != nil {
+			return err
+		}
+		if !a.asJSON() || box.State.Command == nil || box.State.Command.ExecID == "" {
+			_, err = fmt.Fprintln(a.Out, printable(box.ID))
+			return err
+		}
+		e, err := on.Exec(ctx, box.ID, box.State.Command.ExecID)
+		if err != nil {
+			return err
+		}
+		return writeJSON(a.Out, e)
+	})
 }
 
 // runIn makes a box and runs a command in it, or leaves it running.

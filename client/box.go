@@ -43,6 +43,11 @@ type createBody struct {
 	IdleSeconds int               `json:"idle_seconds,omitempty"`
 	OnExpiry    string            `json:"on_expiry,omitempty"`
 	AutoStart   bool              `json:"auto_start,omitempty"`
+
+	Command         any              `json:"command,omitempty"` // a list of strings, or "image"
+	Restart         string           `json:"restart,omitempty"`
+	StopWithCommand bool             `json:"stop_with_command,omitempty"`
+	HealthCheck     *api.HealthCheck `json:"healthcheck,omitempty"`
 }
 
 func newCreateBody(o options.Box) createBody {
@@ -50,13 +55,21 @@ func newCreateBody(o options.Box) createBody {
 	for i, v := range o.Volumes {
 		volumes[i] = v.Document()
 	}
-	return createBody{
+	b := createBody{
 		Name: o.Name, Image: o.Image, RootfsPath: o.RootfsPath,
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
 		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
 		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry, AutoStart: o.AutoStart,
+		Restart: o.Restart, StopWithCommand: o.StopWithCommand, HealthCheck: o.HealthCheck,
 	}
+	switch {
+	case o.ImageCommand:
+		b.Command = "image"
+	case len(o.Command) > 0:
+		b.Command = o.Command
+	}
+	return b
 }
 
 // CreateBox makes a box and starts it. It makes one box only, even if the request

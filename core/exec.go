@@ -20,6 +20,9 @@ type Exec struct {
 	errors *atomic.Int64
 }
 
+// NewExec returns a command that an engine was attached to, for who has no [Box].
+func NewExec(p *Process) *Exec { return &Exec{p: p, errors: new(atomic.Int64)} }
+
 // ID returns the exec's id.
 func (e *Exec) ID() string { return e.p.Record.ID }
 

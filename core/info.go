@@ -24,7 +24,8 @@ func (r Record) Summary() api.Box {
 	if r.Status.Up() {
 		state.PID = orNull(r.PID)
 	}
-	return api.Box{
+	state.Command, state.Health = r.Command, r.Health
+	b := api.Box{
 		ID: r.ID, Name: orNull(o.Name), Status: r.Status, State: state,
 		Image: orNull(o.Image), RootfsPath: orNull(o.RootfsPath),
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: orNull(o.DiskSizeGB),
@@ -34,6 +35,11 @@ func (r Record) Summary() api.Box {
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 		StartedAt: utc(r.StartedAt), StoppedAt: utc(r.StoppedAt), PausedAt: utc(r.PausedAt), TTLSeconds: orNull(o.TTLSeconds), IdleSeconds: orNull(o.IdleSeconds), OnExpiry: cmp.Or(o.OnExpiry, options.ExpiryStop), ExpiresAt: utc(r.ExpiresAt), Error: r.Error,
 	}
+	if len(o.Command) > 0 {
+		b.Command, b.Restart, b.HealthCheck = o.Command, cmp.Or(o.Restart, string(api.RestartNo)), o.HealthCheck
+		b.StopWithCommand = &o.StopWithCommand
+	}
+	return b
 }
 
 // Metrics measures the box. Errors: BoxNotFound.

@@ -23,12 +23,16 @@ type Record struct {
 	StoppedAt *time.Time    `json:"stopped_at,omitempty"`
 	PausedAt  *time.Time    `json:"paused_at,omitempty"`  // nil unless it is paused
 	ExpiresAt *time.Time    `json:"expires_at,omitempty"` // nil unless it is up and has a time
+	// Command is how the main command is doing, or how it has ended; nil for none.
+	Command *api.CommandState `json:"command,omitempty"`
+	Health  *api.HealthState  `json:"health,omitempty"` // nil unless the command runs and has a check
 }
 
-// Timed reports whether the box ends by itself one day: at a time, or when it has not
-// been used for long.
+// Timed reports whether the box needs the shim of its home although nobody asks for
+// anything: it ends at a time, or when it has not been used for long, or has a main
+// command, whose output the shim keeps.
 func (r Record) Timed() bool {
-	return r.Status.Up() && r.ExpiresAt != nil || r.Status == api.Running && r.Options.IdleSeconds > 0
+	return r.Status.Up() && len(r.Options.Command) > 0 || r.Status.Up() && r.ExpiresAt != nil || r.Status == api.Running && r.Options.IdleSeconds > 0
 }
 
 // NotRunning returns the failure of a request that needs the box to run, which says

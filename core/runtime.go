@@ -147,6 +147,10 @@ func (r *Runtime) create(ctx context.Context, id string, o options.Box, owned bo
 
 func (r *Runtime) createOn(ctx context.Context, id string, img Image, o options.Box, owned bool) (Record, error) {
 	o.DiskSizeGB, o.Processes = cmp.Or(o.DiskSizeGB, r.diskGB), r.tasks
+	o, err := o.Serve(img.Command, img.HealthCheck)
+	if err != nil {
+		return Record{}, err
+	}
 	start := time.Now()
 	rec, err := r.engine.Create(ctx, CreateRequest{
 		ID: id, Options: o, Image: img, Owned: owned && o.AutoRemove,

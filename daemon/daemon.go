@@ -142,7 +142,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 		Shares: shares, PortDomain: s.PortDomain,
 		Console: sessions, Origin: d.origin,
 		Tools:   &mcp.Config{Boxes: newToolBoxes(host, d.logs), Limits: s.MCP.limits()},
-		Runtime: runtime, Code: d.code, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Images: host.Images, Logs: d.logs.service, History: d.history, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
+		Runtime: runtime, Code: d.code, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Mains: host.Mains, Images: host.Images, Logs: d.logs.service, History: d.history, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})

@@ -68,8 +68,18 @@ type execs struct {
 	Next  *string    `json:"next_page_token"`
 }
 
-// listExecs lists the execs that this service has started, and those that other
-// programs have started, which the box's init knows.
+// stored returns an exec whose output can be read here: one that this service has started,
+// or a run of the box's main command. Errors: ExecNotFound, Storage.
+func (s *Server) stored(box, id string) (*spool.Exec, error) {
+	e, err := s.Spool.Get(box, id)
+	if fault.Is(err, fault.ExecNotFound) && s.Mains != nil {
+		return s.Mains.Get(box, id)
+	}
+	return e, err
+}
+
+// listExecs lists the execs that this service has started, the runs of the main command,
+// and the execs that other programs have started, which the box's init knows.
 func (s *Server) listExecs(w http.ResponseWriter, r *request) error {
 	query, err := r.query()
 	if err != nil {
@@ -120,6 +130,9 @@ func othersExecs(ctx context.Context, box *core.Box) (map[string]api.Exec, error
 // places returns all execs of a box, newest first.
 func (s *Server) places(box *core.Box, others map[string]api.Exec) []spool.Place {
 	places := s.Spool.Places(box.ID())
+	if s.Mains != nil {
+		places = append(places, s.Mains.Places(box.ID())...)
+	}
 	ours := map[string]bool{}
 	for _, place := range places {
 		ours[place.ID] = true
@@ -156,7 +169,7 @@ func (p paging) of(places []spool.Place) (page []spool.Place, next *string) {
 // execRecord returns the record of an exec: the spool's if it has one, else that
 // of the box's init. Errors: ExecNotFound.
 func (s *Server) execRecord(box, id string, others map[string]api.Exec) (api.Exec, error) {
-	e, err := s.Spool.Get(box, id)
+	e, err := s.stored(box, id)
 	if err == nil {
 		return e.Record(), nil
 	}
@@ -185,7 +198,7 @@ func (s *Server) getExec(w http.ResponseWriter, r *request) error {
 // the box's init knows it: then exec returns nil and the init's record. Errors:
 // ExecNotFound.
 func (s *Server) exec(r *request, box *core.Box) (*spool.Exec, api.Exec, error) {
-	e, err := s.Spool.Get(box.ID(), r.param("eid"))
+	e, err := s.stored(box.ID(), r.param("eid"))
 	if err == nil || !fault.Is(err, fault.ExecNotFound) {
 		return e, api.Exec{}, err
 	}
@@ -267,7 +280,7 @@ func (s *Server) signalExec(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if e, err := s.Spool.Get(box.ID(), rec.ID); err == nil {
+	if e, err := s.stored(box.ID(), rec.ID); err == nil {
 		rec = e.Record() // it has the sizes of the output too
 	}
 	return writeJSON(w, http.StatusOK, rec)

@@ -40,6 +40,7 @@ type Config struct {
 	Keys        *auth.Store
 	Idempotency *Idempotency
 	Spool       *spool.Store
+	Mains       *spool.Store // what main commands print; nil where nobody keeps it
 	Images      *image.Store
 	// Code has the contexts that run code, which those share who work on the same
 	// boxes in this process; nil for contexts of the server's own.

@@ -27,7 +27,7 @@ func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
 	if err := r.mustUpgrade(); err != nil {
 		return err
 	}
-	if at.observe {
+	if at.observe || e.Shared() {
 		return s.observeExec(w, r, e, at.skip)
 	}
 	a, err := e.Attach(at.skip)

@@ -17,7 +17,7 @@ import (
 var allowed = map[string][]string{
 	"api":              {"core/fault"},
 	"auth":             {"api", "core/document", "core/fault", "core/ids", "core/store"},
-	"backend":          {"api", "client", "core", "core/code", "core/local", "core/options", "core/fault", "core/ids", "core/image", "daemon/address", "profile"},
+	"backend":          {"api", "client", "core", "core/code", "core/local", "core/options", "core/fault", "core/ids", "core/image", "daemon/address", "profile", "spool"},
 	"capi":             {"api", "backend", "client", "core", "core/code", "core/document", "core/local", "core/options", "core/fault", "core/feed", "hostcopy"},
 	"cli":              {"api", "backend", "client", "core", "core/code", "core/document", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "mcp", "profile", "hostcopy"},
 	"client":           {"api", "core/feed", "core/options", "core/fault", "core/sockets"},
@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"core/ids":         {},
 	"core/image":       {"api", "core", "core/fault", "core/filelock", "core/image/layer", "core/options", "core/store"},
 	"core/image/layer": {"api", "core/hostpath", "core/fault"},
-	"core/local":       {"core/..."},
+	"core/local":       {"core/...", "spool"},
 	"core/options":     {"api", "core/document", "core/fault", "core/ids"},
 	"core/seccomp":     {},
 	"core/sockets":     {},
@@ -88,7 +88,7 @@ var allowed = map[string][]string{
 	"core/engine/guest":        {"api", "core/engine/account", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/seccomp"},
 	"core/engine/process":      {},
 	"core/engine/record":       {"api", "core", "core/engine/process", "core/engine/wire", "core/fault", "core/image/layer", "core/options", "core/store"},
-	"core/engine/shim":         {"api", "core", "core/engine/process", "core/engine/record", "core/engine/shim/network", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/hostpath", "core/image/layer", "core/options", "core/sockets", "core/store"},
+	"core/engine/shim":         {"api", "core", "core/engine", "core/engine/process", "core/engine/record", "core/engine/shim/network", "core/engine/wire", "core/fault", "core/filelock", "core/ids", "core/hostpath", "core/image/layer", "core/options", "core/sockets", "core/store", "spool"},
 	"core/engine/shim/network": {"core/fault", "core/filelock", "core/options"},
 	"core/engine/transfer":     {"api", "core/engine/account", "core/engine/wire", "core/fault"},
 	"core/engine/wire":         {"api", "core/fault", "core/sockets"},
@@ -120,7 +120,7 @@ var importers = map[string]struct {
 // unlinked says which modules and packages a package must not even link, through
 // whatever it imports. The library's half of the engine asks the shim for all that needs them.
 var unlinked = map[string][]string{
-	"./capi":             append(shimModules, "./httpd", "./logs", "./metrics", "./spool", "./auth"), // the daemon's parts: it talks to one
+	"./capi":             append(shimModules, "./httpd", "./logs", "./metrics", "./auth"), // the daemon's parts: it talks to one
 	"./core/engine":      shimModules,
 	"./core/local":       shimModules,
 	"./cmd/sandbox":      {"github.com/opencontainers/runc", "github.com/opencontainers/cgroups", "github.com/vishvananda"}, // its doctor reads the host's rules

@@ -43,6 +43,11 @@ func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Pro
 
 // Attach takes over an exec whose reader has disconnected; see [core.Execs].
 func (c *Client) Attach(ctx context.Context, id, execID string) (*core.Process, error) {
+	return c.attach(ctx, id, wire.Attach{ID: execID})
+}
+
+func (c *Client) attach(ctx context.Context, id string, r wire.Attach) (*core.Process, error) {
+	execID := r.ID
 	if !ids.Exec.Valid(execID) {
 		return nil, errNoExec(id, execID)
 	}
@@ -50,7 +55,7 @@ func (c *Client) Attach(ctx context.Context, id, execID string) (*core.Process, 
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(ctx, conn, wire.TypeAttach, wire.Attach{ID: execID})
+	p, err := start(ctx, conn, wire.TypeAttach, r)
 	if err != nil {
 		_ = conn.Close()
 		return nil, c.explain(id, err)

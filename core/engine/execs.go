@@ -169,7 +169,7 @@ func execRecord(e wire.Exec) (api.Exec, error) {
 	}
 	rec := api.Exec{
 		ID: e.ID, Status: api.ExecRunning, Cmd: e.Cmd, Env: e.Env, WorkingDir: e.WorkingDir, User: e.User,
-		TTY: e.TTY, CreatedAt: e.CreatedAt.UTC(),
+		TTY: e.TTY, Main: e.Main, CreatedAt: e.CreatedAt.UTC(),
 	}
 	if e.PID > 0 {
 		rec.PID = &e.PID

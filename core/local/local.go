@@ -13,9 +13,11 @@ import (
 	"sandbox/core"
 	"sandbox/core/build"
 	"sandbox/core/engine"
+	"sandbox/core/engine/record"
 	"sandbox/core/fault"
 	"sandbox/core/image"
 	"sandbox/core/options"
+	"sandbox/spool"
 )
 
 // Config says which home to use, and how.
@@ -47,7 +49,9 @@ type Host struct {
 	*core.Runtime
 	Images *image.Store
 	Engine *engine.Client
-	Home   string
+	// Mains is what the main commands of the home's boxes print, for reading alone.
+	Mains *spool.Store
+	Home  string
 }
 
 // Open checks the home, its configuration and the programs. It starts nothing.
@@ -89,7 +93,7 @@ func Open(c Config) (*Host, error) {
 		return nil, err
 	}
 	rt := core.New(core.Config{Engine: e, Images: images, Owned: c.Owned, DiskCeilingGB: settings.DiskCeilingGB, Processes: settings.Limits.Processes})
-	return &Host{Runtime: rt, Images: images, Engine: e, Home: home}, nil
+	return &Host{Runtime: rt, Images: images, Engine: e, Mains: spool.Read(record.OutputDir(home)), Home: home}, nil
 }
 
 // Home returns the absolute path of the home that dir names; see [Config].

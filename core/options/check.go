@@ -57,6 +57,7 @@ func (b Box) check(p *problems) {
 	p.Within("disk_size_gb", b.DiskSizeGB, 0, MaxDiskSizeGB)
 	p.absolute("working_dir", b.WorkingDir)
 	b.checkLife(p)
+	b.checkService(p)
 	p.text("user", b.User)
 	p.When(b.Hostname != "" && !validHostname(b.Hostname), "hostname", "value", "must be letters, digits and hyphens, with dots between them, at most 63")
 	p.env(b.Env)
@@ -178,14 +179,17 @@ func (p *problems) hostPath(field, s string) {
 }
 
 // command checks the arguments of a command, the first of which names it.
-func (p *problems) command(cmd []string) {
-	p.When(len(cmd) == 0 || cmd[0] == "", "cmd", "empty", "must name a command")
+func (p *problems) command(cmd []string) { p.arguments("cmd", cmd) }
+
+// arguments does the same for the command that is a member of another name.
+func (p *problems) arguments(field string, cmd []string) {
+	p.When(len(cmd) == 0 || cmd[0] == "", field, "empty", "must name a command")
 	size := 0
 	for i, arg := range cmd {
 		size += len(arg) + 1
-		p.text(fmt.Sprintf("cmd[%d]", i), arg)
+		p.text(fmt.Sprintf("%s[%d]", field, i), arg)
 	}
-	p.When(size > MaxCmdBytes, "cmd", "size", "has %d bytes and may have at most %d", size, MaxCmdBytes)
+	p.When(size > MaxCmdBytes, field, "size", "has %d bytes and may have at most %d", size, MaxCmdBytes)
 }
 
 func (p *problems) env(env map[string]string) {

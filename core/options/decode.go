@@ -32,6 +32,7 @@ type boxMembers struct {
 	IdleSeconds *int      `json:"idle_seconds"`
 	OnExpiry    *string   `json:"on_expiry"`
 	AutoStart   *bool     `json:"auto_start"`
+	serviceMembers
 }
 
 type rootfs struct {
@@ -93,6 +94,7 @@ func (d *boxMembers) missing(p *problems) {
 // check checks b, which was made from d.
 func (d *boxMembers) check(b Box, p *problems) {
 	b.check(p)
+	d.serviceMembers.check(p)
 	p.When(d.TTLSeconds != nil && *d.TTLSeconds == 0, "ttl_seconds", "range", "is 0 and must be at least 1")
 	p.When(d.IdleSeconds != nil && *d.IdleSeconds == 0, "idle_seconds", "range", "is 0 and must be at least 1")
 	p.When(d.OnExpiry != nil && *d.OnExpiry == "", "on_expiry", "value", "must be %s, %s or %s", ExpiryStop, ExpiryPause, ExpiryRemove)
@@ -119,6 +121,7 @@ func (d *boxMembers) fill(b *Box) {
 	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
 	b.AutoStart = or(d.AutoStart, b.AutoStart)
+	d.serviceMembers.fill(b)
 	b.TTLSeconds, b.IdleSeconds, b.OnExpiry = or(d.TTLSeconds, b.TTLSeconds), or(d.IdleSeconds, b.IdleSeconds), or(d.OnExpiry, b.OnExpiry)
 	for _, v := range or(d.Volumes, nil) {
 		b.Volumes = append(b.Volumes, Volume{HostPath: or(v.HostPath, ""), GuestPath: or(v.GuestPath, ""), ReadOnly: or(v.ReadOnly, false)})

@@ -72,7 +72,14 @@ type Box struct {
 	IdleSeconds  int               `json:"idle_seconds,omitempty"` // without use; 0: none
 	OnExpiry     string            `json:"on_expiry,omitempty"`    // what becomes of it then; "" for [ExpiryStop]
 	AutoStart    bool              `json:"auto_start,omitempty"`   // what needs it to run starts or resumes it
-	Processes    int               `json:"processes,omitempty"`    // the most processes and threads; set by the runtime; 0: DefaultProcesses
+	// Command is the main command, which runs whenever the box does; nil for none. With
+	// ImageCommand it is the one that the image has of its own: see [Box.Serve].
+	Command         []string         `json:"command,omitempty"`
+	ImageCommand    bool             `json:"image_command,omitempty"`
+	Restart         string           `json:"restart,omitempty"`           // see [ParseRestart]; "" for no
+	StopWithCommand bool             `json:"stop_with_command,omitempty"` // the box stops when the command has ended for good
+	HealthCheck     *api.HealthCheck `json:"healthcheck,omitempty"`       // of the command; nil for the image's
+	Processes       int              `json:"processes,omitempty"`         // the most processes and threads; set by the runtime; 0: DefaultProcesses
 }
 
 // Volume is a host directory or file that the box sees. It has the members of

@@ -332,6 +332,27 @@ inline constexpr std::string_view service_account = "service_account"; /* sent a
 inline constexpr std::string_view local = "local"; /* came through the daemon's Unix socket */
 }  // namespace principal_type
 
+/* Restart says when the main command of a box is started again. */
+namespace restart {
+inline constexpr std::string_view no = "no";
+inline constexpr std::string_view on_failure = "on-failure"; /* it ended with another exit code than 0 */
+inline constexpr std::string_view always = "always";
+}  // namespace restart
+
+/* CommandStatus is where the main command of a box is in its life. */
+namespace command_status {
+inline constexpr std::string_view running = "running";
+inline constexpr std::string_view waiting = "waiting"; /* it has ended and is started again in a while */
+inline constexpr std::string_view ended = "ended"; /* it is not started again before the box is */
+}  // namespace command_status
+
+/* HealthStatus says whether the main command of a box works. */
+namespace health_status {
+inline constexpr std::string_view starting = "starting"; /* no check has succeeded yet, and not too many have failed */
+inline constexpr std::string_view healthy = "healthy";
+inline constexpr std::string_view unhealthy = "unhealthy";
+}  // namespace health_status
+
 /* How JSON holds bytes: as they are where they are UTF-8, else in base64. */
 namespace encoding {
 inline constexpr std::string_view utf_8 = "utf-8";

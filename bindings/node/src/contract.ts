@@ -123,6 +123,24 @@ export type PrincipalType =
   | "service_account" // sent a key
   | "local"; // came through the daemon's Unix socket
 
+/** Restart says when the main command of a box is started again. */
+export type Restart =
+  | "no"
+  | "on-failure" // it ended with another exit code than 0
+  | "always";
+
+/** CommandStatus is where the main command of a box is in its life. */
+export type CommandStatus =
+  | "running"
+  | "waiting" // it has ended and is started again in a while
+  | "ended"; // it is not started again before the box is
+
+/** HealthStatus says whether the main command of a box works. */
+export type HealthStatus =
+  | "starting" // no check has succeeded yet, and not too many have failed
+  | "healthy"
+  | "unhealthy";
+
 /** How JSON holds bytes: as they are where they are UTF-8, else in base64. */
 export type Encoding =
   | "utf-8"
@@ -167,6 +185,13 @@ export interface BoxInfo {
   on_expiry: string;
   /** nil unless it is up and has a ttl */
   expires_at: string | null;
+  /** Command is the main command, and what follows belongs to it: a box without one has none of these members. */
+  command?: string[];
+  /** a [Restart] */
+  restart?: string;
+  /** the box stops when the command has ended for good */
+  stop_with_command?: boolean | null;
+  healthcheck?: HealthCheck | null;
   error: Failure | null;
 }
 
@@ -178,6 +203,10 @@ export interface BoxState {
   pid: number | null;
   /** why it is stopped, paused or failed */
   reason?: string;
+  /** Command is how the main command is doing, or has ended; nil for a box without one, or that has not been started since it was made. */
+  command?: CommandState | null;
+  /** nil unless the command runs and has a check */
+  health?: HealthState | null;
 }
 
 /** Volume is a host directory or file that the box sees. */
@@ -397,6 +426,8 @@ export interface ExecInfo {
   /** N */
   signal: number | null;
   reason: Reason | null;
+  /** it is a run of the box's main command */
+  main?: boolean;
   created_at: string;
   finished_at: string | null;
   duration_ms: number | null;
@@ -518,7 +549,7 @@ export interface FileEvent {
 /** HealthCheck says how it is found out whether the main command of a box works: a command is run in the box again and again. 0 and an empty Test mean that a member is not set. */
 export interface HealthCheck {
   /** Test is [HealthCommand] and a command, [HealthShell] and a line for /bin/sh -c, or [HealthNone] alone. */
-  test: string[];
+  test?: string[];
   /** between the end of a check and the next one */
   interval_ms?: number;
   /** of one check; then it has failed */
@@ -806,6 +837,28 @@ export interface Collected {
   reclaimed_bytes: number;
   /** ids */
   boxes: string[];
+}
+
+/** CommandState is how the main command of a box is doing. */
+export interface CommandState {
+  status: CommandStatus;
+  /** of its last run; "" if that could not even begin */
+  exec_id: string;
+  /** how often it was started again since the box was started */
+  restarts: number;
+  /** of its last end; nil before the first one */
+  exit_code: number | null;
+}
+
+/** HealthState is what the health checks of a box have found. */
+export interface HealthState {
+  status: HealthStatus;
+  /** how many checks have failed one after another */
+  failing_streak: number;
+  /** of the last check; 128+N of one that was ended by signal N, as for its time; nil before the first one */
+  exit_code: number | null;
+  /** of the last check: its first 4096 bytes */
+  output: string;
 }
 
 /** an error inside the library */

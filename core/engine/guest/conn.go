@@ -38,6 +38,8 @@ func (g *guest) handle(conn *wire.Conn) {
 		err = g.handlePause(conn, f.Type == wire.TypePause)
 	case wire.TypeIdle:
 		err = g.handleIdle(conn, f)
+	case wire.TypeSupervise:
+		err = g.handleSupervise(conn, f)
 	case wire.TypeExecs:
 		err = g.handleExecs(conn)
 	case wire.TypeFind, wire.TypeAwait:
@@ -95,7 +97,7 @@ func (g *guest) handleStart(conn *wire.Conn, f wire.Frame) error {
 		return wire.ErrProtocol
 	}
 	g.enter() // until the command counts
-	e, err := g.start(r, conn)
+	e, err := g.start(r, conn, asked)
 	g.leave()
 	if err != nil {
 		return err
@@ -125,6 +127,9 @@ func (g *guest) handleAttach(conn *wire.Conn, f wire.Frame) error {
 	e, err := g.find(r.ID)
 	if err != nil {
 		return err
+	}
+	if (e.kind == ofMain) != r.Main {
+		return errTaken
 	}
 	if err := e.attach(conn); err != nil {
 		return err

@@ -25,6 +25,7 @@ const timeoutGrace = 2 * time.Second
 // descriptors.
 type exec struct {
 	id      string
+	kind    kind
 	asked   wire.Start // the request; shortened after the end if it is too long to keep
 	clocks  *clocks    // of the box
 	who     user       // zero if it could not be found out
@@ -49,6 +50,15 @@ type exec struct {
 	dying   *time.Timer     // bounds how long that status is held back
 }
 
+// kind says what an exec is for.
+type kind int
+
+const (
+	asked   kind = iota // who started it reads its output
+	ofMain              // a run of the main command
+	ofCheck             // a health check, which no list shows
+)
+
 // files are init's own ends of an exec's descriptors. They stay open while the
 // output may still be wanted, also when the process that reads it has died.
 type files struct {
@@ -68,10 +78,11 @@ func (f *files) given() []int {
 }
 
 // start starts a command and returns its exec. For a command that can't be
-// started, the exec has ended and its stderr has one line that says why.
-func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
+// started, the exec has ended and its stderr has one line that says why. reader is nil
+// for one that nobody reads yet.
+func (g *guest) start(r wire.Start, reader *wire.Conn, k kind) (*exec, error) {
 	e := &exec{
-		id: ids.Exec.New(), asked: r, created: time.Now(), clocks: &g.clocks, kills: g.oom.count(), done: make(chan struct{}),
+		id: ids.Exec.New(), kind: k, asked: r, created: time.Now(), clocks: &g.clocks, kills: g.oom.count(), done: make(chan struct{}),
 		reader: reader, left: make(chan struct{}),
 	}
 	if e.asked.Env == nil {
@@ -86,9 +97,13 @@ func (g *guest) start(r wire.Start, reader *wire.Conn) (*exec, error) {
 		e.discard()
 		return nil, err
 	}
-	g.started.Add(1)
+	if k != ofCheck {
+		g.started.Add(1)
+	}
 	if why := g.spawn(e, r, child); why != nil {
-		g.failed.Add(1)
+		if k != ofCheck {
+			g.failed.Add(1)
+		}
 		child.say(why)
 		e.finish(why.exited())
 	}
@@ -403,7 +418,7 @@ var errStopping = errors.New("the box is stopping")
 func (g *guest) add(e *exec) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.busy(); err != nil {
+	if err := g.busy(); err != nil || e.kind == ofCheck {
 		return err
 	}
 	g.execs[e.id] = e

@@ -51,6 +51,7 @@ type guest struct {
 
 	clocks clocks // of the execs
 	use    use
+	main   *service // the main command; nil for none
 
 	telling sync.WaitGroup // requests that wait for an exec's end; Add needs mu and not stopping
 

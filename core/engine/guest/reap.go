@@ -37,7 +37,7 @@ func (g *guest) reapOne() bool {
 	g.mu.Lock()
 	e := g.children[pid]
 	delete(g.children, pid)
-	if e != nil {
+	if e != nil && e.kind != ofCheck {
 		g.use.last = time.Now()
 	}
 	g.mu.Unlock()

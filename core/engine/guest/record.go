@@ -23,6 +23,7 @@ func (e *exec) record(g *guest) wire.Exec {
 	r := wire.Exec{
 		ID: e.id, PID: e.pid, Cmd: e.asked.Cmd, TTY: e.asked.TTY, Stdin: e.asked.Stdin, TimeoutMS: e.asked.TimeoutMS,
 		WorkingDir: g.workingDir(e.asked), User: g.userOf(e.asked), CreatedAt: e.created.UTC(), End: e.status,
+		Main: e.kind == ofMain,
 	}
 	if r.User == "0" {
 		r.User = "root"
@@ -181,17 +182,7 @@ func (g *guest) tellEnd(e *exec, conn *wire.Conn, before bool) error {
 			return err
 		}
 	}
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		for {
-			f, err := conn.Recv() // ends with the connection
-			if err != nil {
-				return
-			}
-			f.CloseFDs()
-		}
-	}()
+	gone := awaitHangUp(conn)
 	select {
 	case <-e.done:
 		return g.tell(e, conn)

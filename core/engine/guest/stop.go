@@ -11,7 +11,8 @@ import (
 )
 
 // stop ends the box: it sends SIGTERM to every process, SIGKILL to those that
-// are left after grace, and then ends init. The ends of the execs that still run
+// are left after grace, and then ends init. A main command with a signal of its own gets
+// that first, and the others get SIGTERM when it has ended. The ends of the execs that still run
 // are published before that.
 func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
 	empty := make(chan struct{})
@@ -21,6 +22,7 @@ func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
 		return // the first stop ends the box for this request too
 	}
 	g.stopping, g.empty = true, empty
+	main := g.main
 	for _, e := range g.children {
 		e.mu.Lock()
 		if e.ending == "" {
@@ -30,12 +32,14 @@ func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
 	}
 	g.mu.Unlock()
 
+	deadline := time.Now().Add(grace)
+	main.askToEnd(deadline)
 	_ = unix.Kill(-1, unix.SIGTERM) // every process but init
 	for g.reapOne() {               // also notices if no process is left
 	}
 	select {
 	case <-empty:
-	case <-time.After(grace):
+	case <-time.After(time.Until(deadline)):
 		_ = unix.Kill(-1, unix.SIGKILL)
 		<-empty
 	}

@@ -23,7 +23,7 @@ const holding = 5 * time.Second
 func uses(t wire.Type) bool {
 	switch t {
 	case wire.TypeStart, wire.TypeAttach, wire.TypeStop, wire.TypePause, wire.TypeResume, wire.TypeIdle, wire.TypeStats,
-		wire.TypeExecs, wire.TypeFind, wire.TypeAwait, wire.TypeEnd, wire.TypeKill:
+		wire.TypeSupervise, wire.TypeExecs, wire.TypeFind, wire.TypeAwait, wire.TypeEnd, wire.TypeKill:
 		return false
 	}
 	return true
@@ -62,7 +62,7 @@ func (g *guest) handleIdle(conn *wire.Conn, f wire.Frame) error {
 func (g *guest) unused(atLeastMS int64) wire.IdleIs {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.use.connections > 0 || len(g.children) > 0 {
+	if g.use.connections > 0 || g.working() {
 		return wire.IdleIs{InUse: true}
 	}
 	since := time.Since(g.use.last).Milliseconds()
@@ -70,4 +70,15 @@ func (g *guest) unused(atLeastMS int64) wire.IdleIs {
 		g.use.held = time.Now().Add(holding)
 	}
 	return wire.IdleIs{MS: since}
+}
+
+// working reports whether a command runs, or the main one is about to run again. Health
+// checks are no use of the box. g.mu is held.
+func (g *guest) working() bool {
+	for _, e := range g.children {
+		if e.kind != ofCheck {
+			return true
+		}
+	}
+	return g.main != nil && g.main.waits()
 }

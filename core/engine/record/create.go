@@ -20,6 +20,7 @@ func ToWire(r core.CreateRequest) wire.Create {
 		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove, Processes: o.Processes,
 		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry, AutoStart: o.AutoStart,
+		Command: o.Command, ImageCommand: o.ImageCommand, Restart: o.Restart, StopWithCommand: o.StopWithCommand, HealthCheck: o.HealthCheck,
 	}}
 }
 
@@ -36,5 +37,6 @@ func FromWire(c wire.Create) core.CreateRequest {
 		WorkingDir: b.WorkingDir, User: b.User, Hostname: b.Hostname, Env: b.Env, Volumes: volumes,
 		Network: b.Network, Ports: b.Ports, Labels: b.Labels, AutoRemove: b.AutoRemove, Processes: b.Processes,
 		TTLSeconds: b.TTLSeconds, IdleSeconds: b.IdleSeconds, OnExpiry: b.OnExpiry, AutoStart: b.AutoStart,
+		Command: b.Command, ImageCommand: b.ImageCommand, Restart: b.Restart, StopWithCommand: b.StopWithCommand, HealthCheck: b.HealthCheck,
 	}}
 }

@@ -46,6 +46,8 @@ type Box struct {
 	Expired bool `json:"expired,omitempty"`
 	// Idle says that its time had come since nobody had used it.
 	Idle bool `json:"idle,omitempty"`
+	// Completed says that the box is stopped, or was, since its main command had ended.
+	Completed bool `json:"completed,omitempty"`
 }
 
 // Open returns the directory of a home's records.
@@ -87,8 +89,11 @@ func (b *Box) Correct() bool {
 func (b *Box) InitEnded(why string) {
 	if b.Stopping {
 		reason := string(api.Stopped)
-		if b.Expired {
+		switch {
+		case b.Expired:
 			reason = b.why()
+		case b.Completed:
+			reason = "command_ended"
 		}
 		b.Ended(api.Stopped, reason)
 		return
@@ -108,6 +113,12 @@ func (b *Box) Ended(s api.BoxStatus, reason string) {
 	now := time.Now().UTC()
 	b.Status, b.Reason, b.PID, b.Init, b.Link, b.Spare, b.Stopping, b.Pausing = s, reason, 0, process.Identity{}, "", "", false, false
 	b.StoppedAt, b.PausedAt, b.ExpiresAt, b.UpdatedAt = &now, nil, nil, now
+	b.Health = nil
+	if b.Command != nil && b.Command.Status != api.CommandEnded {
+		ended := *b.Command
+		ended.Status = api.CommandEnded
+		b.Command = &ended
+	}
 }
 
 // Began puts the box into the state running.
@@ -115,7 +126,8 @@ func (b *Box) Began(init process.Identity) {
 	now := time.Now().UTC()
 	b.Status, b.Reason, b.Error, b.PID, b.Init = api.Running, "", nil, init.PID, init
 	b.StartedAt, b.StoppedAt, b.UpdatedAt = &now, nil, now
-	b.Expired, b.Idle = false, false
+	b.Expired, b.Idle, b.Completed = false, false, false
+	b.Command, b.Health = nil, nil
 	b.setTime(now)
 }
 

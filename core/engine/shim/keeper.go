@@ -12,6 +12,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/engine"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
@@ -19,6 +20,7 @@ import (
 	"sandbox/core/hostpath"
 	"sandbox/core/options"
 	"sandbox/core/store"
+	"sandbox/spool"
 )
 
 // firstID is the first user and group id of boxes on the host. The range from
@@ -37,6 +39,8 @@ type keeper struct {
 	queue    queue
 	pool     *pool
 	expiries *expiries
+	mains    engine.Mains
+	outputs  *spool.Store // of main commands
 
 	mu     sync.Mutex
 	boxes  map[string]*box
@@ -103,6 +107,14 @@ func (k *keeper) bringUp(b *box) error {
 	b.rec, b.stale, b.going = rec, false, false
 	b.mu.Unlock()
 	k.adopt(b, life)
+	if err := k.serveMain(b, life); err != nil {
+		b.mu.Lock()
+		ended := b.ended
+		b.mu.Unlock()
+		_ = life.handle.Kill()
+		<-ended.noted
+		return err
+	}
 	return nil
 }
 
@@ -125,6 +137,7 @@ func (k *keeper) adopt(b *box, f *life) {
 // fails, for example because the disk is full, is repeated until it succeeds.
 func (k *keeper) noteEnd(b *box, f *life) {
 	k.launcher.cleanUp(f)
+	b.awaitServed(f)
 	b.mu.Lock()
 	b.rec.InitEnded("the box's init ended by itself")
 	ended := b.ended
@@ -183,6 +196,7 @@ func (k *keeper) forget(b *box) error {
 	if err := os.RemoveAll(record.Dir(k.home, id)); err != nil {
 		return fault.Disk(err, "remove box %s", id)
 	}
+	k.forgetOutput(b.rec)
 	if err := k.records.Delete(id); err != nil {
 		return err
 	}
@@ -398,51 +412,6 @@ func (k *keeper) removeBox(b *box) error {
 		<-ended.noted
 	}
 	return k.forget(b)
-}
-
-// watchOwner watches a process, and removes the boxes that it owns once it has
-// ended. It returns at once, and does nothing if the process is watched already.
-func (k *keeper) watchOwner(owner process.Identity) {
-	k.mu.Lock()
-	watched := k.owners[owner]
-	k.owners[owner] = true
-	k.mu.Unlock()
-	if watched {
-		return
-	}
-	go func() {
-		awaitProcess(owner)
-		k.mu.Lock()
-		delete(k.owners, owner)
-		orphans := map[string]string{} // the slots, by the boxes' ids
-		for id, b := range k.boxes {
-			if rec := b.record(); rec.Owner == owner {
-				orphans[id] = rec.Slot()
-			}
-		}
-		k.mu.Unlock()
-		for id, slot := range orphans {
-			k.insist(id, slot, func() error { return k.remove(id, true) })
-		}
-	}()
-}
-
-// awaitProcess waits for the end of a process. While the process can't be
-// watched for lack of descriptors, awaitProcess tries again every second: the
-// kernel does not tell anybody when a descriptor is free again.
-func awaitProcess(p process.Identity) {
-	for {
-		h, err := process.Open(p)
-		if err == nil {
-			_ = h.Wait()
-			_ = h.Close()
-			return
-		}
-		if errors.Is(err, os.ErrProcessDone) {
-			return
-		}
-		time.Sleep(time.Second)
-	}
 }
 
 // checkRootfs refuses a root file system directory that no box may have as its

@@ -50,6 +50,7 @@ type life struct {
 	net     *network.Box      // nil for network None
 	etc     map[string]string // the files that it was told to write into /etc, by name
 	control *wire.Conn        // leads to init until the life is settled, then nil
+	served  chan struct{}     // closed once the main command is not followed any more; nil for none; guarded by box.mu
 }
 
 // launch starts a box. On failure nothing of it is left in the kernel.

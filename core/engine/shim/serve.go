@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core"
+	"sandbox/core/engine"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/shim/network"
@@ -89,6 +90,7 @@ func serve(home string, ready *os.File) error {
 		home: home, log: log,
 		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), network: &network.Host{}, cpus: &cpuUse{}, unclean: &sync.Map{}, log: log},
 		records:  record.Open(home), idle: newIdle(lingering), queue: newQueue(), expiries: newExpiries(home, log),
+		mains: engine.MainsOf(home), outputs: openOutputs(home, log),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
 	}
 	k.pool = newPool(k.fill)
@@ -99,6 +101,7 @@ func serve(home string, ready *os.File) error {
 	k.flush() // an earlier shim may have ended before it had flushed
 	err = k.serve(dir, ready)
 	k.closePool()
+	k.outputs.Close()
 	return errors.Join(err, k.launcher.network.Leave())
 }
 

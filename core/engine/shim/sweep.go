@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,6 +62,9 @@ func (k *keeper) load() error {
 		}
 	}
 	k.sweepGroups()
+	if err := k.outputs.Sweep(context.Background(), k.mains); err != nil {
+		return err
+	}
 	return k.sweepDirs()
 }
 
@@ -133,7 +137,9 @@ func (k *keeper) takeOver(b *box) error {
 		if err == nil {
 			was := *rec // from here on its time may come
 			// init is no child of this shim; its present parent reaps it.
-			k.adopt(b, &life{slot: rec.Slot(), init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)})
+			f := &life{slot: rec.Slot(), init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)}
+			k.adopt(b, f)
+			k.serveAgain(b, f)
 			switch {
 			case was.Returning != nil:
 				go k.finishRollback(was)

@@ -13,27 +13,32 @@ type Create struct {
 
 // Box holds the options of a Create. The fields of options.Box explain them.
 type Box struct {
-	Name         string            `json:"name,omitempty"`
-	Image        string            `json:"image,omitempty"`
-	RootfsPath   string            `json:"rootfs_path,omitempty"`
-	RootfsWithin string            `json:"rootfs_within,omitempty"`
-	CPUs         int               `json:"cpus"`
-	MemoryMiB    int               `json:"memory_mib"`
-	DiskSizeGB   int               `json:"disk_size_gb,omitempty"`
-	WorkingDir   string            `json:"working_dir,omitempty"`
-	User         string            `json:"user,omitempty"`
-	Hostname     string            `json:"hostname,omitempty"`
-	Env          map[string]string `json:"env,omitempty"`
-	Volumes      []Volume          `json:"volumes,omitempty"`
-	Network      string            `json:"network"`
-	Ports        []api.Port        `json:"ports,omitempty"`
-	Labels       map[string]string `json:"labels,omitempty"`
-	AutoRemove   bool              `json:"auto_remove"`
-	TTLSeconds   int               `json:"ttl_seconds,omitempty"`
-	IdleSeconds  int               `json:"idle_seconds,omitempty"`
-	OnExpiry     string            `json:"on_expiry,omitempty"`
-	AutoStart    bool              `json:"auto_start,omitempty"`
-	Processes    int               `json:"processes,omitempty"`
+	Name            string            `json:"name,omitempty"`
+	Image           string            `json:"image,omitempty"`
+	RootfsPath      string            `json:"rootfs_path,omitempty"`
+	RootfsWithin    string            `json:"rootfs_within,omitempty"`
+	CPUs            int               `json:"cpus"`
+	MemoryMiB       int               `json:"memory_mib"`
+	DiskSizeGB      int               `json:"disk_size_gb,omitempty"`
+	WorkingDir      string            `json:"working_dir,omitempty"`
+	User            string            `json:"user,omitempty"`
+	Hostname        string            `json:"hostname,omitempty"`
+	Env             map[string]string `json:"env,omitempty"`
+	Volumes         []Volume          `json:"volumes,omitempty"`
+	Network         string            `json:"network"`
+	Ports           []api.Port        `json:"ports,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	AutoRemove      bool              `json:"auto_remove"`
+	TTLSeconds      int               `json:"ttl_seconds,omitempty"`
+	IdleSeconds     int               `json:"idle_seconds,omitempty"`
+	OnExpiry        string            `json:"on_expiry,omitempty"`
+	AutoStart       bool              `json:"auto_start,omitempty"`
+	Command         []string          `json:"command,omitempty"`
+	ImageCommand    bool              `json:"image_command,omitempty"`
+	Restart         string            `json:"restart,omitempty"`
+	StopWithCommand bool              `json:"stop_with_command,omitempty"`
+	HealthCheck     *api.HealthCheck  `json:"healthcheck,omitempty"`
+	Processes       int               `json:"processes,omitempty"`
 }
 
 // Volume is a volume of a Box. Within is the directory that its host path must

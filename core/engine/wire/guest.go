@@ -62,6 +62,10 @@ const (
 	// Requests of the shim that came later still.
 	TypeIdle   // Idle: to init
 	TypeIdleIs // IdleIs: the answer
+
+	// The supervision of a box's main command.
+	TypeSupervise // Supervise: to init, of the shim: the command runs from now on, unless it did before
+	TypeMain      // Main: the answer, at once and after each change
 )
 
 // NewRoot is the directory in the mount of a TypeRoot where the box's root file
@@ -93,9 +97,11 @@ type Start struct {
 	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
 }
 
-// Attach requests the descriptors of an exec whose reader has disconnected.
+// Attach requests the descriptors of an exec whose reader has disconnected. Those of a
+// main command are the shim's, which asks with Main.
 type Attach struct {
-	ID string `json:"id"`
+	ID   string `json:"id"`
+	Main bool   `json:"main,omitempty"`
 }
 
 // Find is the body of a Find or Await and names its exec.
@@ -125,6 +131,7 @@ type Exec struct {
 	TTY        bool              `json:"tty,omitempty"`
 	Stdin      bool              `json:"stdin,omitempty"`
 	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
+	Main       bool              `json:"main,omitempty"` // it is a run of the main command
 	CreatedAt  time.Time         `json:"created_at"`
 	End        *api.ExitStatus   `json:"end,omitempty"`
 	Streams    Streams           `json:"streams,omitzero"` // in the answer to Start and Attach: so far

@@ -80,6 +80,9 @@ func (e *Engine) Create(_ context.Context, req core.CreateRequest) (core.Record,
 	}}
 	e.setTime(b)
 	e.setIdle(b)
+	if err := b.serve(); err != nil {
+		return core.Record{}, err
+	}
 	e.boxes[req.ID] = b
 	e.order = append(e.order, req.ID)
 	return b.record, nil
@@ -113,7 +116,23 @@ func (e *Engine) Start(_ context.Context, id string) (core.Record, error) {
 	b.usage, r.Reason = core.Usage{}, ""
 	e.setTime(b)
 	e.setIdle(b)
-	return b.record, nil
+	return b.record, b.serve()
+}
+
+// serve starts the main command of the box, if it has one. This engine does not look after
+// it: it is not started again, and has no health.
+func (b *box) serve() error {
+	if len(b.record.Options.Command) == 0 {
+		return nil
+	}
+	c, err := start(b, options.Exec{Cmd: b.record.Options.Command})
+	if err != nil {
+		return fault.Wrap(fault.Engine, err, "start the main command")
+	}
+	c.record.Main = true
+	b.execs = append(b.execs, c)
+	b.record.Command = &api.CommandState{Status: api.CommandRunning, ExecID: c.record.ID}
+	return nil
 }
 
 // Stop ends the commands of a running or a paused box.
@@ -140,6 +159,9 @@ func (b *box) stopped() []*control {
 	now := time.Now().UTC()
 	r := &b.record
 	r.Status, r.PID, r.StoppedAt, r.PausedAt, r.ExpiresAt, r.UpdatedAt = api.Stopped, 0, &now, nil, nil, now
+	if r.Command != nil {
+		r.Command = &api.CommandState{Status: api.CommandEnded, ExecID: r.Command.ExecID}
+	}
 	execs := b.execs
 	b.execs = nil
 	return execs

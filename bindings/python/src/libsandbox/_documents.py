@@ -262,6 +262,22 @@ class ImageStage(Word):
     DONE = "done"  # also reported for a layer that was there already
 
 
+class CommandStatus(Word):
+    """CommandStatus is where the main command of a box is in its life."""
+
+    RUNNING = "running"
+    WAITING = "waiting"  # it has ended and is started again in a while
+    ENDED = "ended"  # it is not started again before the box is
+
+
+class HealthStatus(Word):
+    """HealthStatus says whether the main command of a box works."""
+
+    STARTING = "starting"  # no check has succeeded yet, and not too many have failed
+    HEALTHY = "healthy"
+    UNHEALTHY = "unhealthy"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Failure:
     """Failure is a failure that a document keeps."""
@@ -308,6 +324,10 @@ class BoxInfo:
     idle_seconds: int | None
     on_expiry: str  # stop, pause or remove
     expires_at: datetime | None  # None unless it is up and has a ttl
+    command: tuple[str, ...]  # Command is the main command, and what follows belongs to it: a box without one has none of these members.
+    restart: str | None  # a [Restart]
+    stop_with_command: bool | None  # the box stops when the command has ended for good
+    healthcheck: HealthCheck | None
     error: Failure | None
 
     @classmethod
@@ -340,6 +360,10 @@ class BoxInfo:
             idle_seconds=document.get("idle_seconds"),
             on_expiry=document["on_expiry"],
             expires_at=maybe(time, document.get("expires_at")),
+            command=tuple(document.get("command", ())),
+            restart=document.get("restart"),
+            stop_with_command=document.get("stop_with_command"),
+            healthcheck=maybe(HealthCheck.parse, document.get("healthcheck")),
             error=maybe(Failure.parse, document.get("error")),
         )
 
@@ -352,6 +376,8 @@ class BoxState:
     running: bool
     pid: int | None  # of its init, on the host, also while it is paused
     reason: str | None  # why it is stopped, paused or failed
+    command: CommandState | None  # Command is how the main command is doing, or has ended; None for a box without one, or that has not been started since it was made.
+    health: HealthState | None  # None unless the command runs and has a check
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> BoxState:
@@ -361,6 +387,8 @@ class BoxState:
             running=document["running"],
             pid=document.get("pid"),
             reason=document.get("reason"),
+            command=maybe(CommandState.parse, document.get("command")),
+            health=maybe(HealthState.parse, document.get("health")),
         )
 
 
@@ -684,6 +712,7 @@ class ExecInfo:
     exit_code: int | None  # 128+N after death by signal N
     signal: int | None  # N
     reason: Reason | None
+    main: bool  # it is a run of the box's main command
     created_at: datetime
     finished_at: datetime | None
     duration_ms: int | None
@@ -707,6 +736,7 @@ class ExecInfo:
             exit_code=document.get("exit_code"),
             signal=document.get("signal"),
             reason=maybe(Reason, document.get("reason")),
+            main=document.get("main", False),
             created_at=time(document["created_at"]),
             finished_at=maybe(time, document.get("finished_at")),
             duration_ms=document.get("duration_ms"),
@@ -857,7 +887,7 @@ class HealthCheck:
     def parse(cls, document: Mapping[str, Any]) -> HealthCheck:
         """Reads the document, as JSON has it."""
         return cls(
-            test=tuple(document["test"]),
+            test=tuple(document.get("test", ())),
             interval_ms=document.get("interval_ms"),
             timeout_ms=document.get("timeout_ms"),
             start_period_ms=document.get("start_period_ms"),
@@ -1065,4 +1095,44 @@ class Share:
             box_id=document["box_id"],
             port=document["port"],
             expires_at=time(document["expires_at"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandState:
+    """CommandState is how the main command of a box is doing."""
+
+    status: CommandStatus
+    exec_id: str  # of its last run; "" if that could not even begin
+    restarts: int  # how often it was started again since the box was started
+    exit_code: int | None  # of its last end; None before the first one
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> CommandState:
+        """Reads the document, as JSON has it."""
+        return cls(
+            status=CommandStatus(document["status"]),
+            exec_id=document["exec_id"],
+            restarts=document["restarts"],
+            exit_code=document.get("exit_code"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthState:
+    """HealthState is what the health checks of a box have found."""
+
+    status: HealthStatus
+    failing_streak: int  # how many checks have failed one after another
+    exit_code: int | None  # of the last check; 128+N of one that was ended by signal N, as for its time; None before the first one
+    output: str  # of the last check: its first 4096 bytes
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> HealthState:
+        """Reads the document, as JSON has it."""
+        return cls(
+            status=HealthStatus(document["status"]),
+            failing_streak=document["failing_streak"],
+            exit_code=document.get("exit_code"),
+            output=document["output"],
         )
