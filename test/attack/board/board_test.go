@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"sandbox/test/leak"
+	"sandbox/test/programs"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// Every attack runs, and none gets through.
+func TestBoard(t *testing.T) {
+	t.Parallel()
+	results, err := attack(t.Context(), settings{build: programs.Dir(), sources: "../families"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verdict(results); err != nil {
+		t.Error(err)
+	}
+	t.Log("\n" + table(results))
+}
+
+// A board with an attack that got through, did not run, said nothing of itself or was seen
+// by the host fails, and names it.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"plan\t1\na\theld\tEPERM\n":                       "",
+		"plan\t2\r\na\theld\tEPERM\r\nb\theld\tEPERM\r\n": "", // of a terminal
+		"plan\t2\na\theld\tEPERM\nb\tGOT THROUGH\tfd 3\n": "f: b: GOT THROUGH: fd 3",
+		"plan\t1\na\tNOT RUN\tSegmentation fault\n":       "f: a: NOT RUN: Segmentation fault",
+		"plan\t3\na\theld\tEPERM\n":                       "1 attacks of 3",
+		"a\theld\tEPERM\n":                                "1 attacks of -1",
+		"":                                                "0 attacks of -1",
+		"plan\t1\na\theld\tEPERM\nb\theld\tE\n":           "2 attacks of 1",
+	} {
+		r := result{family: family{name: "f", class: "c"}}
+		r.read(said)
+		err := verdict([]result{r})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", said, err, want)
+		}
+	}
+	seen := result{saw: []string{"another clock"}}
+	if err := verdict([]result{seen}); err == nil || !strings.Contains(err.Error(), "another clock") {
+		t.Errorf("what the host saw: %v", err)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// watched are settings of the host that attacks try to change, and that nobody else does:
+// the host forwards packets for as long as there are boxes with a network.
+var watched = []string{
+	"kernel/core_pattern", "kernel/modprobe", "kernel/hostname", "kernel/domainname", "kernel/sysrq", "kernel/panic", "kernel/pid_max",
+	"kernel/dmesg_restrict", "kernel/kptr_restrict", "kernel/perf_event_paranoid", "kernel/unprivileged_bpf_disabled", "kernel/randomize_va_space",
+	"kernel/tainted", "vm/overcommit_memory", "vm/panic_on_oom", "vm/mmap_min_addr", "fs/suid_dumpable", "fs/protected_symlinks",
+	"net/core/somaxconn", "net/core/bpf_jit_enable",
+}
+
+// host is what the board watches of this host: settings, a file and a process.
+type host struct {
+	before   map[string]string
+	sentinel *exec.Cmd
+	file     string
+}
+
+// sentinelText is what the file has.
+const sentinelText = "nobody writes here"
+
+// watchHost begins to watch. The caller closes it.
+func watchHost(dir string) (*host, error) {
+	h := &host{file: filepath.Join(dir, "sentinel"), sentinel: exec.Command("sleep", "infinity")}
+	if err := os.WriteFile(h.file, []byte(sentinelText), 0o600); err != nil {
+		return nil, err
+	}
+	if err := h.sentinel.Start(); err != nil {
+		return nil, err
+	}
+	h.before = h.look()
+	return h, nil
+}
+
+// look returns what there is to see now.
+func (h *host) look() map[string]string {
+	seen := map[string]string{}
+	for _, name := range watched {
+		text, _ := os.ReadFile("/proc/sys/" + name) // one that this kernel lacks is ""
+		seen["/proc/sys/"+name] = string(text)
+	}
+	text, _ := os.ReadFile(h.file)
+	seen["a file"] = string(text)
+	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(h.sentinel.Process.Pid) + "/stat")
+	_, state, _ := strings.Cut(string(stat), ") ")
+	seen["a process"] = "runs"
+	if state == "" || strings.Contains("TtZX", state[:1]) {
+		seen["a process"] = "does not run"
+	}
+	var now, since unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_REALTIME, &now) == nil && unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) == nil {
+		seen["the clock"] = strconv.FormatInt((now.Sec-since.Sec)/60, 10)
+	}
+	return seen
+}
+
+// changes returns what is other than before, and takes it for what is to be from now on.
+func (h *host) changes() (all []string) {
+	now := h.look()
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if now[name] != h.before[name] {
+			all = append(all, fmt.Sprintf("%s: %.40q, before %.40q", name, now[name], h.before[name]))
+		}
+	}
+	h.before = now
+	return all
+}
+
+func (h *host) close() { _, _ = h.sentinel.Process.Kill(), h.sentinel.Wait() }

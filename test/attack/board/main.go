@@ -1,0 +1,73 @@
+// Command board attacks boxes, class by class, and prints what was tried and what the
+// host saw. It ends with 1 if an attack got through or did not run.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	build := flag.String("build", "build", "`directory` of the programs and of debian.tar")
+	sources := flag.String("families", "test/attack/families", "`directory` of the attacks")
+	only := flag.String("only", "", "run these `families` alone, separated by commas")
+	write := flag.String("write", "", "also write the table into this `document`")
+	verbose := flag.Bool("v", false, "print every attack")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	if err := run(ctx, settings{*build, *sources, *only, *write, *verbose}); err != nil {
+		fmt.Fprintln(os.Stderr, "board:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to be stopped
+	}
+}
+
+// settings say what is attacked with what.
+type settings struct {
+	build, sources, only, write string
+	verbose                     bool
+}
+
+func run(ctx context.Context, s settings) error {
+	results, err := attack(ctx, s)
+	if err != nil {
+		return err
+	}
+	if s.verbose {
+		printAll(os.Stdout, results)
+	}
+	text := table(results)
+	fmt.Print(text)
+	if s.write != "" {
+		if err := writeTable(s.write, text); err != nil {
+			return err
+		}
+	}
+	return verdict(results)
+}
+
+// attack runs the families that were asked for, one after another.
+func attack(ctx context.Context, s settings) ([]result, error) {
+	families, err := readFamilies(s.sources)
+	if err != nil {
+		return nil, err
+	}
+	b, err := openBench(ctx, s.build)
+	if err != nil {
+		return nil, err
+	}
+	defer b.close()
+	var results []result
+	for _, f := range families {
+		if s.only == "" || strings.Contains(","+s.only+",", ","+f.name+",") {
+			results = append(results, b.attack(ctx, f))
+		}
+	}
+	return results, nil
+}
