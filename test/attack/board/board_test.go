@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,6 +25,27 @@ func TestBoard(t *testing.T) {
 	t.Log("\n" + table(results))
 }
 
+// Who reaches the host is heard of.
+func TestEars(t *testing.T) {
+	t.Parallel()
+	for _, network := range []string{"tcp", "udp"} {
+		e, err := listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := net.Dial(network, net.JoinHostPort("127.0.0.1", strconv.Itoa(e.port)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = conn.Write([]byte("x"))
+		_, _ = conn.Read(make([]byte, 8)) // it is answered, or closed, when it was heard
+		_ = conn.Close()
+		if e.close(); e.seen.Load() != 1 {
+			t.Errorf("%s: heard %d times", network, e.seen.Load())
+		}
+	}
+}
+
 // A board with an attack that got through, did not run, said nothing of itself or was seen
 // by the host fails, and names it.
 func TestVerdict(t *testing.T) {
@@ -35,7 +58,7 @@ func TestVerdict(t *testing.T) {
 		"plan\t3\na\theld\tEPERM\n":                       "1 attacks of 3",
 		"a\theld\tEPERM\n":                                "1 attacks of -1",
 		"":                                                "0 attacks of -1",
-		"plan\t1\na\theld\tEPERM\nb\theld\tE\n":           "2 attacks of 1",
+		"plan\t1\na\theld\tEPERM\nb\theld\tEPERM\n":       "2 attacks of 1",
 	} {
 		r := result{family: family{name: "f", class: "c"}}
 		r.read(said)

@@ -17,6 +17,8 @@ type family struct {
 	class        string
 	order        int      // in the table
 	box, exec    []string // more arguments of create and of exec
+	onHost       bool     // its program runs on the host, as a user without rights
+	neighbour    bool     // it wants another box, and the host, to listen
 }
 
 // readFamilies reads the heads of all families: lines of comments with a key, a colon and
@@ -49,6 +51,9 @@ func readFamily(file string) (family, error) {
 	defer text.Close()
 	f := family{name: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), source: file}
 	for lines := bufio.NewScanner(text); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "#!") {
+			continue
+		}
 		head, ok := strings.CutPrefix(strings.Replace(lines.Text(), "#", "//", 1), "// ")
 		key, value, found := strings.Cut(head, ": ")
 		if !ok || !found {
@@ -63,6 +68,10 @@ func readFamily(file string) (family, error) {
 			f.box = strings.Fields(value)
 		case "exec":
 			f.exec = strings.Fields(value)
+		case "where":
+			f.onHost = value == "host"
+		case "neighbour":
+			f.neighbour = true
 		}
 	}
 	if f.class == "" || err != nil {
