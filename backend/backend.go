@@ -59,6 +59,8 @@ type Boxes interface {
 	RemoveImage(ctx context.Context, ref string, force bool) error
 	// ImportImage makes an image of a directory or an archive of this host.
 	ImportImage(ctx context.Context, name, source string, progress func(api.ImageProgress)) (api.Image, error)
+	// BuildImage makes an image of a recipe; see [build.Builder.Build].
+	BuildImage(ctx context.Context, o BuildOptions) (api.Image, error)
 	// ExportImage writes an image of the store to w, as the tar of an OCI
 	// layout; see [image.Store.Export].
 	ExportImage(ctx context.Context, ref string, w io.Writer, o image.ExportOptions) error

@@ -82,7 +82,7 @@ says where a command goes: to a server, or to this host's boxes in process.`,
 		a.runCmd(), a.createCmd(), a.lsCmd(), a.infoCmd(), a.startCmd(), a.stopCmd(), a.restartCmd(), a.pauseCmd(), a.resumeCmd(), a.updateCmd(), a.rmCmd(), a.gcCmd(),
 		a.snapshotCmd(), a.snapshotsCmd(), a.rollbackCmd(), a.cloneCmd(), a.diffCmd(),
 		a.execCmd(), a.attachCmd(), a.psCmd(), a.killCmd(), a.statsCmd(), a.logsCmd(), a.cpCmd(), a.filesCmd(), a.codeCmd(), a.contextsCmd(), a.portForwardCmd(), a.shareCmd(),
-		a.imagesCmd(), a.imagesPullCmd(), a.imagesImportCmd(), a.exportCmd(), a.keysCmd(), a.authCmd(), a.serveCmd(), a.consoleCmd(), a.mcpCmd(), a.doctorCmd(), a.versionCmd(), a.manCmd(), exitCodesTopic(), targetTopic(),
+		a.imagesCmd(), a.imagesPullCmd(), a.imagesImportCmd(), a.exportCmd(), a.buildCmd(), a.keysCmd(), a.authCmd(), a.serveCmd(), a.consoleCmd(), a.mcpCmd(), a.doctorCmd(), a.versionCmd(), a.manCmd(), exitCodesTopic(), targetTopic(),
 	)
 	a.addCompletion(root)
 	a.mark(root)

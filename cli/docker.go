@@ -3,7 +3,6 @@ package cli
 // dockerWords says what to type in place of the verbs of docker and podman that
 // we don't have.
 var dockerWords = map[string]string{
-	"build":     "sandbox images import, of a tar that another tool has built",
 	"container": "sandbox ls, run, exec, rm: they need no noun in front",
 	"commit":    "sandbox snapshot BOX NAME",
 	"compose":   "sandbox create, once for each box",

@@ -105,6 +105,9 @@ func nextStep(cmd *cobra.Command, k fault.Kind) string {
 	if k == fault.InvalidState && cmd.Name() == "rm" {
 		return "'sandbox rm -f' removes running boxes too"
 	}
+	if k == fault.Image && cmd.Name() == "build" { // most often a command that failed, which says why
+		return ""
+	}
 	switch k {
 	case fault.InvalidArgument, fault.Malformed, fault.InvalidInterval, fault.SQLRejected, fault.SQLError:
 		return fmt.Sprintf("see '%s --help'", cmd.CommandPath())

@@ -94,6 +94,13 @@ func (n *pullNews) note(p api.ImageProgress) {
 	n.layers[at] = p
 }
 
+// some tells whether there is news.
+func (n *pullNews) some() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.layers) > 0
+}
+
 // events takes the news, as the text of events.
 func (n *pullNews) events() (text []byte) {
 	n.mu.Lock()

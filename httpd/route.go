@@ -118,6 +118,7 @@ func otherRoutes() []Route {
 		{Method: "DELETE", Pattern: "/v1/images/{reference}", Permission: api.MayUseBoxes, Rest: true, handle: (*Server).removeImage},
 		{Method: "POST", Pattern: "/v1/images:pull", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).pullImage},
 		{Method: "POST", Pattern: "/v1/images:import", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).importImage},
+		{Method: "POST", Pattern: "/v1/images:build", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).buildImage},
 		{Method: "GET", Pattern: "/v1/images:export", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).exportImage},
 		{Method: "POST", Pattern: "/v1/images:push", Permission: api.MayUseBoxes, Stream: true, handle: (*Server).pushImage},
 		{Method: "GET", Pattern: "/v1/info", handle: (*Server).info},

@@ -40,7 +40,7 @@ func TestScriptsOverADaemon(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, scripts(t, testscript.Params{Files: []string{
 		"../../test/script/life.txtar", "../../test/script/exec.txtar", "../../test/script/run.txtar", "../../test/script/storage.txtar",
-		"../../test/script/cp.txtar", "../../test/script/attach.txtar", "../../test/script/own.txtar", "../../test/script/code.txtar",
+		"../../test/script/cp.txtar", "../../test/script/attach.txtar", "../../test/script/own.txtar", "../../test/script/code.txtar", "../../test/script/build.txtar",
 	}}, true))
 }
 
