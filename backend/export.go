@@ -2,10 +2,14 @@ package backend
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
 	"sandbox/core/image"
@@ -39,24 +43,43 @@ func ExportImageTo(ctx context.Context, on Boxes, ref, path string, o ExportOpti
 	return replace(path, func(f *os.File) error { return on.ExportImage(ctx, ref, f, o) })
 }
 
-// replace writes a new file and gives it the name path if that has worked.
+// replace writes a new file and gives it the name path if that has worked. Until then it has
+// no name, where the file system can do that: if this process is killed, nothing is left.
 func replace(path string, write func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
+	f, err := newFile(path)
 	if err != nil {
 		return fault.Wrap(fault.InvalidArgument, err, "write the archive")
 	}
 	err = write(f)
 	if err == nil {
-		err = fault.Disk(f.Chmod(0o644), "write the archive")
+		err = fault.Disk(errors.Join(f.Chmod(0o644), name(f, path)), "write the archive")
 	}
-	if closeErr := f.Close(); err == nil {
-		err = fault.Disk(closeErr, "write the archive")
-	}
-	if err == nil {
-		err = fault.Disk(os.Rename(f.Name(), path), "write the archive")
+	if closed := f.Close(); err == nil {
+		err = fault.Disk(closed, "write the archive")
 	}
 	if err != nil {
-		_ = os.Remove(f.Name())
+		_ = os.Remove(f.Name()) // which it may not have yet
 	}
 	return err
+}
+
+// newFile makes a file in the directory of path, without a name if that works.
+func newFile(path string) (*os.File, error) {
+	dir := filepath.Dir(path)
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil { // a file system without them, or a directory that tells better below what is wrong
+		return os.CreateTemp(dir, filepath.Base(path)+".part-*")
+	}
+	return os.NewFile(uintptr(fd), path+".part-"+rand.Text()), nil
+}
+
+// name gives a file the name path, which another one may have. The kernel gives a file
+// without a name only a name that is free, so it gets another one first for an instant.
+func name(f *os.File, path string) error {
+	self := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, f.Name(), unix.AT_SYMLINK_FOLLOW)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // it has that name from the beginning
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
