@@ -57,25 +57,27 @@ func snapshots(ctx context.Context, b *contestants.Field, make func(dir string) 
 	return rows, nil
 }
 
+// cloneBar holds boxes of a snapshot to those of the image below it.
+var cloneBar = harness.Bar{Contestant: "ours, of a snapshot", Peer: "ours, of an image", Percentile: 50, Limit: 1.1}
+
 // measureClone makes boxes of a snapshot and of the image below it.
-func measureClone(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
-	o, err := b.WithImage(ctx, b.Dir+"/clones")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, o.Close(context.WithoutCancel(ctx))) }()
-	of, err := o.Snapshotted(ctx)
-	if err != nil {
-		return nil, err
-	}
+func measureClone(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	pace := b.Pace
 	pace.Pause = max(pace.Pause, contestants.Refill)
-	all := pace.Interleave(ctx, of.As("of a snapshot", of.CreateToOutput), o.As("of an image", o.CreateToOutput))
-	return harness.Rows(harness.Millis, all, harness.Bar{Contestant: "ours, of a snapshot", Peer: "ours, of an image", Percentile: 50, Limit: 1.1}), nil
+	all, err := besideImage(ctx, b, pace, (*contestants.Ours).CreateToOutput)
+	return harness.Rows(harness.Millis, all, cloneBar), err
 }
 
 // measureCloneBatch makes many at once.
-func measureCloneBatch(ctx context.Context, b *contestants.Field) (_ []harness.Row, err error) {
+func measureCloneBatch(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
+	all, err := besideImage(ctx, b, harness.Pace{Rounds: batchRounds}, func(o *contestants.Ours, ctx context.Context) (time.Duration, error) {
+		return o.Batch(ctx, batchSize)
+	})
+	return harness.Rows(harness.Seconds, all, cloneBar), err
+}
+
+// besideImage measures a work with boxes of a snapshot, and with those of the image below it.
+func besideImage(ctx context.Context, b *contestants.Field, pace harness.Pace, work func(*contestants.Ours, context.Context) (time.Duration, error)) (_ []harness.Series, err error) {
 	o, err := b.WithImage(ctx, b.Dir+"/clones")
 	if err != nil {
 		return nil, err
@@ -85,9 +87,8 @@ func measureCloneBatch(ctx context.Context, b *contestants.Field) (_ []harness.R
 	if err != nil {
 		return nil, err
 	}
-	batch := func(o *contestants.Ours) func(context.Context) (time.Duration, error) {
-		return func(ctx context.Context) (time.Duration, error) { return o.Batch(ctx, batchSize) }
-	}
-	all := harness.Pace{Rounds: batchRounds}.Interleave(ctx, of.As("of a snapshot", batch(of)), o.As("of an image", batch(o)))
-	return harness.Rows(harness.Seconds, all, harness.Bar{Contestant: "ours, of a snapshot", Peer: "ours, of an image", Percentile: 50, Limit: 1.1}), nil
+	return pace.Interleave(ctx,
+		of.As("of a snapshot", func(ctx context.Context) (time.Duration, error) { return work(of, ctx) }),
+		o.As("of an image", func(ctx context.Context) (time.Duration, error) { return work(o, ctx) }),
+	), nil
 }
