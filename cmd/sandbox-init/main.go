@@ -13,7 +13,7 @@ import (
 
 func main() {
 	// The same program, started anew, moves files with a box's rights, and
-	// unpacks and copies layers for the shim.
+	// unpacks, copies and merges layers for the shim.
 	if len(os.Args) == 2 {
 		switch os.Args[1] {
 		case transfer.Argument:
@@ -23,6 +23,8 @@ func main() {
 			os.Exit(layer.Child())
 		case "copy":
 			os.Exit(layer.CopyChild())
+		case "merge":
+			os.Exit(layer.MergeChild())
 		}
 	}
 	if err := guest.Main(); err != nil {

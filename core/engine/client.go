@@ -244,6 +244,9 @@ func (c *Client) Images() ([]core.ImageUse, error) {
 	for _, b := range boxes {
 		img := b.Image
 		img.Layers = b.Layers()
+		if b.Merged != "" {
+			img.Layers = append(img.Layers, b.Merged)
+		}
 		if b.Returning != nil {
 			img.Layers = append(img.Layers, *b.Returning...)
 		}

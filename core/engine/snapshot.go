@@ -101,20 +101,32 @@ func (c *Client) OpenLayer(ctx context.Context, dir string) (*os.File, error) {
 
 // openDisks opens the directories in which the files of layers and of a box are. The
 // caller closes them.
-func (c *Client) openDisks(ctx context.Context, r wire.OpenDisks) ([]*os.File, error) {
-	var fds []int
-	if err := c.shim.ask(ctx, wire.TypeOpenDisks, r, &fds); err != nil {
-		return nil, err
+func (c *Client) openDisks(ctx context.Context, r wire.OpenDisks) (opened []*os.File, err error) {
+	defer func() {
+		if err != nil {
+			closeFiles(opened)
+		}
+	}()
+	const most = wire.MaxFDs - 1 // of layers at once, as the box's own comes with the last ones
+	for {
+		part := wire.OpenDisks{Layers: r.Layers[:min(most, len(r.Layers))]}
+		if r.Layers = r.Layers[len(part.Layers):]; len(r.Layers) == 0 {
+			part.Box = r.Box
+		}
+		var fds []int
+		if err := c.shim.ask(ctx, wire.TypeOpenDisks, part, &fds); err != nil {
+			return opened, err
+		}
+		for _, fd := range fds {
+			opened = append(opened, os.NewFile(uintptr(fd), "layer"))
+		}
+		if len(fds) < len(part.Layers) {
+			return opened, fault.Wrap(fault.Engine, wire.ErrProtocol, "open the layers of a box")
+		}
+		if len(r.Layers) == 0 {
+			return opened, nil
+		}
 	}
-	opened := make([]*os.File, len(fds))
-	for i, fd := range fds {
-		opened[i] = os.NewFile(uintptr(fd), "layer")
-	}
-	if len(opened) < len(r.Layers) {
-		closeFiles(opened)
-		return nil, fault.Wrap(fault.Engine, wire.ErrProtocol, "open the layers of a box")
-	}
-	return opened, nil
 }
 
 func closeFiles(files []*os.File) {

@@ -268,6 +268,14 @@ func (s *Store) restore(taken []string) ([]string, error) {
 	return kept, err
 }
 
+// directories returns those of layers that an image names.
+func (s *Store) directories(names []string) (dirs []string) {
+	for _, name := range names {
+		dirs = append(dirs, s.layer(name))
+	}
+	return dirs
+}
+
 // orphans returns the directories of the layers that nobody needs.
 func (s *Store) orphans() ([]string, error) {
 	needed, err := s.usedLayers()
@@ -279,18 +287,15 @@ func (s *Store) orphans() ([]string, error) {
 		return nil, err // a damaged record may need any layer
 	}
 	for _, info := range images {
-		for _, digest := range info.Layers {
-			needed = append(needed, s.layer(digest))
-		}
+		dirs := s.directories(info.Layers)
+		needed = append(append(needed, dirs...), layer.Squashed(dirs, 0)...)
 	}
 	steps, _, err := s.steps.List() // a damaged record is a step that has to be carried out again
 	if err != nil {
 		return nil, err
 	}
 	for _, step := range steps {
-		for _, name := range step.Layers {
-			needed = append(needed, s.layer(name))
-		}
+		needed = append(needed, s.directories(step.Layers)...)
 	}
 	all, err := os.ReadDir(s.layers.Path)
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *Store) Snapshot(ctx context.Context, r core.SnapshotRequest, take func(
 	if info.ID, err = identifySnapshot(info); err != nil {
 		return Info{}, err
 	}
-	return info, s.recordSnapshot(context.WithoutCancel(ctx), key, info)
+	return info, s.recordSnapshot(context.WithoutCancel(ctx), info)
 }
 
 func layerKey() (string, error) {
@@ -93,20 +93,25 @@ func (s *Store) describeSnapshot(full, box string, img core.Image) Info {
 	for _, dir := range img.Layers {
 		info.Layers = append(info.Layers, s.layerName(filepath.Base(dir)))
 	}
-	if earlier := s.taken(box, info.Layers[:len(info.Layers)-1]); earlier != "" {
+	if earlier := s.taken(box, img.Layers[:len(img.Layers)-1]); earlier != "" {
 		info.Parent = earlier
 	}
 	return info
 }
 
-// taken returns the id of the snapshot of a box that consists of these layers, or "".
+// taken returns the id of the snapshot of a box that consists of the layers in these
+// directories, or "". Some of them may have been merged since.
 func (s *Store) taken(box string, layers []string) string {
 	all, _, err := s.images.List()
 	if err != nil {
 		return "" // it is told by whatever needs the list
 	}
 	for _, info := range all {
-		if info.Box == box && slices.Equal(info.Layers, layers) {
+		if info.Box != box {
+			continue
+		}
+		dirs := s.directories(info.Layers)
+		if slices.Equal(dirs, layers) || slices.Equal(layer.Squashed(dirs, 0), layers) {
 			return info.ID
 		}
 	}
@@ -128,16 +133,21 @@ func identifySnapshot(info Info) (string, error) {
 	return digestOf(data).String(), fault.Wrap(fault.Internal, err, "encode the record of a snapshot")
 }
 
-// recordSnapshot writes the record of a snapshot whose topmost layer has this key. Another
-// image may have got the name since it was free.
-func (s *Store) recordSnapshot(ctx context.Context, layerKey string, info Info) error {
+// recordSnapshot writes the record of a snapshot. Another image may have got the name since
+// it was free.
+func (s *Store) recordSnapshot(ctx context.Context, info Info) error {
 	held, err := s.hold(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	if err := s.layers.Put(layerKey, layerInfo{Snapshot: true}, false); err != nil {
-		return err
+	for _, dir := range s.directories(info.Layers) { // one that others were merged into has no record yet
+		if _, err := s.layers.Get(filepath.Base(dir)); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := s.layers.Put(filepath.Base(dir), layerInfo{Snapshot: true}, false); err != nil {
+			return err
+		}
 	}
 	if err := s.free(info.Name); err != nil {
 		return err

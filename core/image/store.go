@@ -151,7 +151,8 @@ func (s *Store) obtain(ctx context.Context, ref string) (Info, error) {
 
 // stack returns the directories of an image's layers, bottom first. If an image
 // has a layer twice, only the upper one is returned: it is enough, and
-// overlayfs accepts a directory only once. Errors: Image (a layer is missing).
+// overlayfs accepts a directory only once. Many layers of snapshots may have been
+// merged into one. Errors: Image (a layer is missing).
 func (s *Store) stack(info Info) ([]string, error) {
 	var dirs []string
 	for i, digest := range info.Layers {
@@ -164,7 +165,7 @@ func (s *Store) stack(info Info) ([]string, error) {
 		}
 		dirs = append(dirs, dir)
 	}
-	return dirs, nil
+	return layer.Squashed(dirs, 0), nil
 }
 
 // Remove forgets the image that ref names, and deletes all layers that no image

@@ -161,6 +161,17 @@ func (v *victim) up() {
 // onlyBase wants no layer but that of the image "base", and no directory of a box.
 func (h home) onlyBase() {
 	h.t.Helper()
+	h.onlyLayers()
+	left, err := os.ReadDir(filepath.Join(h.Home, "boxes"))
+	must(h.t, err)
+	for _, e := range left {
+		h.t.Errorf("left: %s", e.Name())
+	}
+}
+
+// onlyLayers wants no layer but that of the image "base".
+func (h home) onlyLayers() {
+	h.t.Helper()
 	base, err := h.Images.Inspect("base")
 	must(h.t, err)
 	layers, err := filepath.Glob(filepath.Join(h.Home, "layers", "*"))
@@ -170,10 +181,5 @@ func (h home) onlyBase() {
 		if st, err := os.Stat(path); err == nil && (st.IsDir() || strings.HasSuffix(path, ".json")) && "sha256:"+name != base.Layers[0] {
 			h.t.Errorf("left: %s", path)
 		}
-	}
-	left, err := os.ReadDir(filepath.Join(h.Home, "boxes"))
-	must(h.t, err)
-	for _, e := range left {
-		h.t.Errorf("left: %s", e.Name())
 	}
 }

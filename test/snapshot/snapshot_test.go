@@ -6,9 +6,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -120,6 +123,18 @@ var kinds = map[string]func(o *options.Box){
 	"passing":          func(o *options.Box) { o.AutoRemove = true },
 }
 
+// ofEachKind tries something with a box of each kind, each in a home of its own.
+func ofEachKind(t *testing.T, try func(t *testing.T, h home, b *core.Box, kind string)) {
+	t.Helper()
+	for kind, change := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			try(t, h, h.box("base", change), kind)
+		})
+	}
+}
+
 // A box that is made of a snapshot has the files of the first one, with all that belongs to
 // them; and the first one goes on as if nothing had happened.
 func TestSnapshot(t *testing.T) {
@@ -167,36 +182,6 @@ func TestSnapshot(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// A box that is stopped can be taken again and again, up to the most layers that a box
-// stands on.
-func TestDepth(t *testing.T) {
-	t.Parallel()
-	for kind, change := range map[string]func(o *options.Box){"a directory": kinds["a directory"], "a disk of a size": kinds["a disk of a size"]} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			h := newHome(t)
-			b := h.box("base", change)
-			h.sh(b, "echo deep >/file; chmod 751 /; chown 5 /")
-			h.stop(b)
-			const most = 128
-			for n := 2; n <= most; n++ {
-				if taken := h.snapshot(b, fmt.Sprint("s", n)); len(taken.Layers) != n {
-					t.Fatalf("snapshot %d has %d layers", n, len(taken.Layers))
-				}
-			}
-			if _, err := b.Snapshot(t.Context(), ""); !fault.Is(err, fault.ResourceExhausted) {
-				t.Errorf("one layer more: %v", err)
-			}
-			h.start(b)
-			for name, deep := range map[string]*core.Box{"the box": b, "a box of the last snapshot": h.box(fmt.Sprint("s", most))} {
-				if got := h.sh(deep, "cat /file; stat -c '%a %u' /"); got != "deep\n751 5\n" {
-					t.Errorf("%s has %q", name, got)
-				}
-			}
-		})
 	}
 }
 
@@ -257,38 +242,33 @@ func TestTree(t *testing.T) {
 // A rollback gives a box the disk of a snapshot, whatever it did since.
 func TestRollback(t *testing.T) {
 	t.Parallel()
-	for kind, change := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			h := newHome(t)
-			b := h.box("base", change)
-			h.sh(b, "echo good >/file; mkdir /d")
-			h.snapshot(b, "good")
-			h.sh(b, "echo bad >/file; rm -r /d /bin/vi; nohup sleep 1000 >/dev/null 2>&1 &")
-			rec, err := b.Rollback(t.Context(), "good")
-			must(t, err)
-			if rec.Status != api.Running {
-				t.Errorf("after the rollback it is %s", rec.Status)
-			}
-			const look = "cat /file; ls -d /d /bin/vi; cat /proc/[0-9]*/comm | grep sleep; echo more >>/file"
-			if got := h.sh(b, look); got != "good\n/bin/vi\n/d\n" {
-				t.Errorf("after the rollback: %q", got)
-			}
-			if kind == "passing" {
-				return
-			}
-			h.stop(b)
-			rec, err = b.Rollback(t.Context(), "good")
-			must(t, err)
-			if rec.Status != api.Stopped {
-				t.Errorf("a box that was stopped is %s", rec.Status)
-			}
-			h.start(b)
-			if got := h.sh(b, look); got != "good\n/bin/vi\n/d\n" {
-				t.Errorf("after the second rollback: %q", got)
-			}
-		})
-	}
+	ofEachKind(t, func(t *testing.T, h home, b *core.Box, kind string) {
+		h.sh(b, "echo good >/file; mkdir /d")
+		h.snapshot(b, "good")
+		h.sh(b, "echo bad >/file; rm -r /d /bin/vi; nohup sleep 1000 >/dev/null 2>&1 &")
+		rec, err := b.Rollback(t.Context(), "good")
+		must(t, err)
+		if rec.Status != api.Running {
+			t.Errorf("after the rollback it is %s", rec.Status)
+		}
+		const look = "cat /file; ls -d /d /bin/vi; cat /proc/[0-9]*/comm | grep sleep; echo more >>/file"
+		if got := h.sh(b, look); got != "good\n/bin/vi\n/d\n" {
+			t.Errorf("after the rollback: %q", got)
+		}
+		if kind == "passing" {
+			return
+		}
+		h.stop(b)
+		rec, err = b.Rollback(t.Context(), "good")
+		must(t, err)
+		if rec.Status != api.Stopped {
+			t.Errorf("a box that was stopped is %s", rec.Status)
+		}
+		h.start(b)
+		if got := h.sh(b, look); got != "good\n/bin/vi\n/d\n" {
+			t.Errorf("after the second rollback: %q", got)
+		}
+	})
 }
 
 // Clones are boxes like the first one, but for what is asked for otherwise.
@@ -361,44 +341,102 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A diff tells what was added, changed and removed, from the image or from a snapshot.
-func TestDiff(t *testing.T) {
+// A snapshot for which there is no room on the disk leaves the box as it was and nothing else.
+func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	for kind, change := range kinds {
+	for kind, change := range map[string]func(o *options.Box){"a directory": kinds["a directory"], "a disk of a size": kinds["a disk of a size"]} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			h := newHome(t)
-			b := h.box("base", change)
-			h.sh(b, "mkdir -p /d/e && echo 1 >/d/e/f && rm /etc/group && echo x >>/etc/passwd && rm -r /usr/bin && mkdir /usr/bin && echo new >/usr/bin/new")
-			first := diff(t, b, "", "")
-			if want := "added /d, added /d/e, added /d/e/f, changed /etc, removed /etc/group, changed /etc/passwd, changed /usr, changed /usr/bin, "; !strings.HasPrefix(first, want) || !strings.Contains(first, ", added /usr/bin/new,") {
-				t.Errorf("since it was made: %s", first)
+			dir := t.TempDir()
+			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=300m,mode=700"); err != nil {
+				t.Fatal(err)
 			}
-			h.snapshot(b, "one")
-			if got := diff(t, b, "one", ""); got != "" {
-				t.Errorf("nothing was done since the snapshot, but %s", got)
+			t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+			h := openHome(t, dir, true)
+			b := h.box("base", change, func(o *options.Box) { o.MemoryMiB = 512 }) // what is on a tmpfs counts
+			h.sh(b, "mkdir /d; for i in $(seq 40); do head -c 4000000 /dev/urandom >/d/$i; done; sync")
+			want := h.sh(b, "cat /d/* | md5sum")
+			_, err := b.Snapshot(t.Context(), "full")
+			if !fault.Is(err, fault.Storage) {
+				t.Errorf("a full disk: %v", err)
 			}
-			h.sh(b, "rm /d/e/f; echo 2 >/d/e/g; chmod 600 /usr/bin/new; echo back >/etc/group")
-			if got := diff(t, b, "one", ""); got != "changed /d/e, removed /d/e/f, added /d/e/g, changed /etc, added /etc/group, changed /usr/bin/new" {
-				t.Errorf("since the snapshot: %s", got)
+			h.onlyLayers()
+			if left, err := filepath.Glob(filepath.Join(dir, "boxes", b.ID(), "taking")); err != nil || len(left) > 0 {
+				t.Errorf("left: %v, %v", left, err)
 			}
-			if got := diff(t, b, "one", options.FilePageToken("d/e/g")); got != "changed /etc, added /etc/group, changed /usr/bin/new" {
-				t.Errorf("the second page: %s", got)
+			if got := h.sh(b, "cat /d/* | md5sum; touch /more; ls /more"); got != want+"/more\n" {
+				t.Errorf("the box has %q, want %q", got, want)
 			}
-			page, err := b.Diff(t.Context(), options.Diff{From: "one", PageSize: 3})
-			must(t, err)
-			if len(page.Changes) != 3 || page.NextPageToken == nil || *page.NextPageToken != options.FilePageToken("d/e/g") {
-				t.Errorf("a page of 3: %v", page)
+			if all, err := h.Snapshots(t.Context(), ""); err != nil || len(all) > 0 {
+				t.Errorf("there are %v, %v", all, err)
 			}
-			if kind == "passing" {
-				return
-			}
-			h.stop(b)
-			if got := diff(t, b, "one", options.FilePageToken("d/e/g")); got != "changed /etc, added /etc/group, changed /usr/bin/new" {
-				t.Errorf("of a box that is stopped: %s", got)
+			h.stop(b) // then it needs no room
+			h.snapshot(b, "stopped")
+			if got := h.sh(h.box("stopped"), "cat /d/* | md5sum"); got != want {
+				t.Errorf("a box of a later snapshot has %q, want %q", got, want)
 			}
 		})
 	}
+}
+
+// A snapshot of a box that is being removed is of the whole box, or there is none.
+func TestWhileRemoved(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for i := range 12 {
+		b := h.box("base")
+		h.sh(b, "echo whole >/file; head -c 1000000 /dev/urandom >/bulk")
+		if i%2 == 0 {
+			h.stop(b)
+		}
+		name, removed := fmt.Sprint("s", i), make(chan error, 1)
+		go func() { removed <- b.Remove(context.WithoutCancel(t.Context()), true) }()
+		_, err := b.Snapshot(t.Context(), name)
+		must(t, <-removed)
+		switch {
+		case err == nil:
+			if got := h.sh(h.box(name), "cat /file"); got != "whole\n" {
+				t.Errorf("the snapshot has %q", got)
+			}
+		case !fault.Is(err, fault.BoxNotFound):
+			t.Errorf("a snapshot of a box that is being removed: %v", err)
+		}
+	}
+}
+
+// A diff tells what was added, changed and removed, from the image or from a snapshot.
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	ofEachKind(t, func(t *testing.T, h home, b *core.Box, kind string) {
+		h.sh(b, "mkdir -p /d/e && echo 1 >/d/e/f && rm /etc/group && echo x >>/etc/passwd && rm -r /usr/bin && mkdir /usr/bin && echo new >/usr/bin/new")
+		first := diff(t, b, "", "")
+		if want := "added /d, added /d/e, added /d/e/f, changed /etc, removed /etc/group, changed /etc/passwd, changed /usr, changed /usr/bin, "; !strings.HasPrefix(first, want) || !strings.Contains(first, ", added /usr/bin/new,") {
+			t.Errorf("since it was made: %s", first)
+		}
+		h.snapshot(b, "one")
+		if got := diff(t, b, "one", ""); got != "" {
+			t.Errorf("nothing was done since the snapshot, but %s", got)
+		}
+		h.sh(b, "rm /d/e/f; echo 2 >/d/e/g; chmod 600 /usr/bin/new; echo back >/etc/group")
+		if got := diff(t, b, "one", ""); got != "changed /d/e, removed /d/e/f, added /d/e/g, changed /etc, added /etc/group, changed /usr/bin/new" {
+			t.Errorf("since the snapshot: %s", got)
+		}
+		if got := diff(t, b, "one", options.FilePageToken("d/e/g")); got != "changed /etc, added /etc/group, changed /usr/bin/new" {
+			t.Errorf("the second page: %s", got)
+		}
+		page, err := b.Diff(t.Context(), options.Diff{From: "one", PageSize: 3})
+		must(t, err)
+		if len(page.Changes) != 3 || page.NextPageToken == nil || *page.NextPageToken != options.FilePageToken("d/e/g") {
+			t.Errorf("a page of 3: %v", page)
+		}
+		if kind == "passing" {
+			return
+		}
+		h.stop(b)
+		if got := diff(t, b, "one", options.FilePageToken("d/e/g")); got != "changed /etc, added /etc/group, changed /usr/bin/new" {
+			t.Errorf("of a box that is stopped: %s", got)
+		}
+	})
 }
 
 // A diff does not tell of what every box has: its own /dev, /proc and /sys, what is written
@@ -458,28 +496,23 @@ func diff(t *testing.T, b *core.Box, from, after string) string {
 // with the same digest each time.
 func TestExport(t *testing.T) {
 	t.Parallel()
-	for kind, change := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			h := newHome(t)
-			b := h.box("base", change)
-			h.sh(b, fill)
-			want := h.sh(b, tell)
-			taken := h.snapshot(b, "out")
-			var archives [2]bytes.Buffer
-			for i := range archives {
-				must(t, h.Images.Export(t.Context(), taken.Name, &archives[i], image.ExportOptions{}))
-			}
-			if !bytes.Equal(archives[0].Bytes(), archives[1].Bytes()) {
-				t.Error("two exports differ")
-			}
-			_, err := h.Images.ImportTar(t.Context(), "in", &archives[0], nil)
-			must(t, err)
-			if got := h.sh(h.box("in"), tell); got != want {
-				t.Errorf("a box of the import tells\n%swant\n%s", got, want)
-			}
-		})
-	}
+	ofEachKind(t, func(t *testing.T, h home, b *core.Box, _ string) {
+		h.sh(b, fill)
+		want := h.sh(b, tell)
+		taken := h.snapshot(b, "out")
+		var archives [2]bytes.Buffer
+		for i := range archives {
+			must(t, h.Images.Export(t.Context(), taken.Name, &archives[i], image.ExportOptions{}))
+		}
+		if !bytes.Equal(archives[0].Bytes(), archives[1].Bytes()) {
+			t.Error("two exports differ")
+		}
+		_, err := h.Images.ImportTar(t.Context(), "in", &archives[0], nil)
+		must(t, err)
+		if got := h.sh(h.box("in"), tell); got != want {
+			t.Errorf("a box of the import tells\n%swant\n%s", got, want)
+		}
+	})
 }
 
 // A process of a box goes on after a snapshot, and a time limit of it stood still.

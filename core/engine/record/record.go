@@ -23,8 +23,10 @@ type Box struct {
 	Image core.Image `json:"image"`
 	// Taken are the directories of the layers that were made of the box's disk while it
 	// was stopped, lowest first. They lie between its image and its writable layer.
-	Taken   []string `json:"taken,omitempty"`
-	UIDBase int      `json:"uid_base"` // the first of the box's 65,536 ids on the host
+	Taken []string `json:"taken,omitempty"`
+	// Merged is the directory of a layer that is about to take the place of some of Taken.
+	Merged  string `json:"merged,omitempty"`
+	UIDBase int    `json:"uid_base"` // the first of the box's 65,536 ids on the host
 	// Etc are the digests of the files that were written into the box's /etc when it was
 	// started last, or, of those that only its first start writes, then.
 	Etc map[string]string `json:"etc,omitempty"`

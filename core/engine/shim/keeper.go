@@ -41,6 +41,7 @@ type keeper struct {
 	expiries *expiries
 	mains    engine.Mains
 	outputs  *spool.Store // of main commands
+	merges   sync.Mutex   // held while layers are merged
 
 	mu     sync.Mutex
 	boxes  map[string]*box
@@ -85,6 +86,9 @@ func (b *box) set(rec record.Box) {
 // bringUp starts a box and writes to its record that it runs. On failure the box
 // stays as it was, both in memory and on disk. The caller holds b.change.
 func (k *keeper) bringUp(b *box) error {
+	if err := k.useSquashed(b); err != nil {
+		return err
+	}
 	rec := b.record()
 	life, err := k.raise(b, &rec)
 	if err != nil {

@@ -20,7 +20,7 @@ func (k *keeper) answerOpenDisks(f wire.Frame) (descriptors, error) {
 	if err := f.Decode(&r); err != nil {
 		return nil, err
 	}
-	if most := 2 * maxLayers; len(r.Layers) > most { // those of a box, and those of a snapshot of it
+	if most := wire.MaxFDs - 1; len(r.Layers) > most {
 		return nil, fault.New(fault.Engine, "%d layers to open, and the most are %d", len(r.Layers), most)
 	}
 	var opened descriptors

@@ -53,26 +53,37 @@ func (k *keeper) snapshot(r wire.Snapshot) (wire.Taken, error) {
 		return wire.Taken{}, err
 	}
 	defer b.change.Unlock()
-	rec := b.record()
-	if err := checkSnapshot(rec); err != nil {
+	if err := checkSnapshot(b.record()); err != nil {
+		return wire.Taken{}, err
+	}
+	below, err := k.below(b)
+	if err != nil {
 		return wire.Taken{}, err
 	}
 	to := filepath.Join(k.layers(), r.Layer)
-	image := rec.Image
-	image.Layers = append(slices.DeleteFunc(rec.Layers(), func(dir string) bool { return dir == to }), to)
-	taken := wire.Taken{Image: wire.Image(image)}
-	if exists(to) { // an earlier shim has died before it could answer
-		return taken, nil
+	taken := wire.Taken{Image: wire.Image(b.record().Image)}
+	taken.Image.Layers = append(slices.DeleteFunc(below, func(dir string) bool { return dir == to }), to)
+	if !exists(to) { // else an earlier shim has died before it could answer
+		err = k.take(b, r.Last, to, &taken)
 	}
-	if r.Last {
-		return taken, k.finish(b, to)
+	if err == nil {
+		k.squashLater(r.ID, taken.Image.Layers)
 	}
-	if rec.Status.Up() {
-		still, err := k.copyDisk(b, to)
-		taken.PausedUS = still.Microseconds()
-		return taken, err
+	return taken, err
+}
+
+// take makes a layer of the disk of a box, which is removed then if it is the last one of it.
+// The caller holds b.change.
+func (k *keeper) take(b *box, last bool, to string, taken *wire.Taken) error {
+	switch {
+	case last:
+		return k.finish(b, to)
+	case !b.record().Status.Up():
+		return k.takeDisk(b, to)
 	}
-	return taken, k.takeDisk(b, to)
+	still, err := k.copyDisk(b, to)
+	taken.PausedUS = still.Microseconds()
+	return err
 }
 
 // finish ends a box, makes its disk the layer to, and removes the box. The caller holds
@@ -110,8 +121,6 @@ func checkSnapshot(rec record.Box) error {
 		return fault.New(fault.Unsupported, "box %s stands on a directory of the host (rootfs_path) and not on an image: import that directory as an image, and take snapshots of boxes of it", rec.ID)
 	case len(rec.Image.Layers) == 0:
 		return fault.New(fault.InvalidState, "the image of box %s is unknown, since the box's record was damaged", rec.ID)
-	case len(rec.Layers()) >= maxLayers:
-		return fault.New(fault.ResourceExhausted, "box %s stands on %d layers, which is the most: export a snapshot and import it as an image of one layer", rec.ID, maxLayers)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ import (
 // finished, the spares too. A box's record is written before its objects are made,
 // and a spare's directory is made before, so every object of ours has one of these.
 func (k *keeper) load() error {
-	if err := errors.Join(k.records.Sweep(), layer.Sweep(k.layers())); err != nil {
+	if err := errors.Join(k.records.Sweep(), layer.Sweep(k.layers()), k.sweepMerges()); err != nil {
 		return err
 	}
 	recs, damaged, err := k.records.List()
@@ -174,6 +174,12 @@ func (k *keeper) takeOver(b *box) error {
 func (k *keeper) settleDisk(b *box) error {
 	if err := errors.Join(k.settleRollback(b), k.settleTaken(b.record())); err != nil {
 		return err
+	}
+	if rec := b.record(); rec.Merged != "" {
+		rec.Merged = ""
+		if err := k.put(b, rec); err != nil {
+			return err
+		}
 	}
 	dir := record.Dir(k.home, b.record().ID)
 	return fault.Disk(errors.Join(os.RemoveAll(filepath.Join(dir, taking)), os.RemoveAll(filepath.Join(dir, dropped))), "sweep the disk of box %s", b.record().ID)

@@ -21,7 +21,7 @@ import (
 const (
 	dirFD     = 3
 	failureFD = 4
-	sourceFD  = 5 // of a child that copies
+	sourceFD  = 5 // of a child that copies; the first one of a child that merges
 )
 
 // failure is the message that a child writes to failureFD when it fails.
@@ -34,7 +34,13 @@ type failure struct {
 // process: argv is the command line of a program whose main calls [Child]. On
 // failure dir does not exist. When ctx ends, the child is killed. Errors:
 // Image, Storage, Engine (the child died).
-func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err error) {
+func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) error {
+	return makeIn(ctx, argv, tar, dir)
+}
+
+// makeIn has a child make what goes into the new directory dir. The child gets input and
+// files. On failure dir does not exist.
+func makeIn(ctx context.Context, argv []string, input io.Reader, dir string, files ...*os.File) (err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fault.Disk(err, "make a layer's directory")
 	}
@@ -55,8 +61,8 @@ func Unpack(ctx context.Context, argv []string, tar io.Reader, dir string) (err 
 	defer answer.Close()
 	defer tell.Close()
 
-	cmd := command(ctx, argv, root, tell)
-	cmd.Stdin = tar
+	cmd := command(ctx, argv, append([]*os.File{root, tell}, files...)...)
+	cmd.Stdin = input
 	return outcome(ctx, cmd.Run(), answer, tell)
 }
 

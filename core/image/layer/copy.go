@@ -17,16 +17,21 @@ import (
 // the same host. It makes system calls with descriptors and single names alone, and
 // follows no link, because the tree is a box's.
 type copier struct {
-	root  int               // the directory in which the paths of links begin
-	links map[uint64]string // by inode, the first name of a file with several ones
+	root   int                 // the directory in which the paths of links begin
+	links  map[sameFile]string // the first name of a file with several ones
+	shift  int                 // what is added to the ids of owners
+	merges bool                // leaves out what overlayfs notes of one layer alone
 }
+
+// sameFile is a file of the host, whatever its names.
+type sameFile struct{ dev, ino uint64 }
 
 // copyTree copies what is in the directory from into the empty directory to, and the
 // owner, mode, times and attributes of from itself. It keeps all that a layer has: owners,
 // modes, times, hard links, holes, extended attributes, whiteouts. It leaves sockets out,
 // which nobody listens on.
 func copyTree(from, to int) error {
-	c := copier{root: to, links: map[uint64]string{}}
+	c := copier{root: to, links: map[sameFile]string{}}
 	return c.directory(from, to, ".")
 }
 
@@ -53,11 +58,15 @@ func (c *copier) directory(from, to int, path string) error {
 			return copyFailed(path, err)
 		}
 	}
+	return copyFailed(path, c.dressDirectory(from, to))
+}
+
+func (c *copier) dressDirectory(from, to int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(from, &st); err != nil {
-		return copyFailed(path, err)
+		return err
 	}
-	return copyFailed(path, dressLike(from, to, &st))
+	return c.dress(from, to, &st)
 }
 
 // namesAtOnce bounds how many names of a directory are in memory, since a directory of a
@@ -74,11 +83,11 @@ func (c *copier) entry(from, to int, name, path string) error {
 	case unix.S_IFDIR:
 		return c.subdirectory(from, to, name, path)
 	case unix.S_IFREG:
-		return copyFailed(path, c.linked(to, name, path, &st, func() error { return copyFile(from, to, name, &st) }))
+		return copyFailed(path, c.linked(to, name, path, &st, func() error { return c.file(from, to, name, &st) }))
 	case unix.S_IFSOCK:
 		return nil
 	}
-	return copyFailed(path, c.linked(to, name, path, &st, func() error { return copyNode(from, to, name, &st) }))
+	return copyFailed(path, c.linked(to, name, path, &st, func() error { return c.node(from, to, name, &st) }))
 }
 
 func (c *copier) subdirectory(from, to int, name, path string) error {
@@ -87,10 +96,7 @@ func (c *copier) subdirectory(from, to int, name, path string) error {
 		return copyFailed(path, err)
 	}
 	defer unix.Close(source)
-	if err := unix.Mkdirat(to, name, 0o700); err != nil {
-		return copyFailed(path, err)
-	}
-	copied, err := openDir(to, name)
+	copied, err := makeDir(to, name)
 	if err != nil {
 		return copyFailed(path, err)
 	}
@@ -98,12 +104,21 @@ func (c *copier) subdirectory(from, to int, name, path string) error {
 	return c.directory(source, copied, path)
 }
 
+// makeDir makes a directory and opens it.
+func makeDir(to int, name string) (int, error) {
+	if err := unix.Mkdirat(to, name, 0o700); err != nil {
+		return -1, err
+	}
+	return openDir(to, name)
+}
+
 // linked gives a file another name if it is there already, and else calls make.
 func (c *copier) linked(to int, name, path string, st *unix.Stat_t, make func() error) error {
 	if st.Nlink == 1 {
 		return make()
 	}
-	if first, ok := c.links[st.Ino]; ok {
+	same := sameFile{st.Dev, st.Ino}
+	if first, ok := c.links[same]; ok {
 		err := unix.Linkat(c.root, first, to, name, 0)
 		if errors.Is(err, unix.ENAMETOOLONG) { // the first name lies too deep: it becomes a file of its own
 			return make()
@@ -112,14 +127,14 @@ func (c *copier) linked(to int, name, path string, st *unix.Stat_t, make func() 
 	}
 	err := make()
 	if err == nil {
-		c.links[st.Ino] = path
+		c.links[same] = path
 	}
 	return err
 }
 
-// copyNode copies a file without content: a link, a pipe or a whiteout. Other devices
+// node copies a file without content: a link, a pipe or a whiteout. Other devices
 // can't be in the disk of a box.
-func copyNode(from, to int, name string, st *unix.Stat_t) error {
+func (c *copier) node(from, to int, name string, st *unix.Stat_t) error {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFLNK:
 		target := make([]byte, unix.PathMax)
@@ -143,13 +158,13 @@ func copyNode(from, to int, name string, st *unix.Stat_t) error {
 	default:
 		return fault.New(fault.Engine, "a device")
 	}
-	if err := unix.Fchownat(to, name, int(st.Uid), int(st.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fchownat(to, name, int(st.Uid)+c.shift, int(st.Gid)+c.shift, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
 	return setTimes(to, name, st)
 }
 
-func copyFile(from, to int, name string, st *unix.Stat_t) error {
+func (c *copier) file(from, to int, name string, st *unix.Stat_t) error {
 	source, err := unix.Openat(from, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOATIME|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -163,7 +178,7 @@ func copyFile(from, to int, name string, st *unix.Stat_t) error {
 	if err := copyContent(source, copied, st.Size); err != nil {
 		return err
 	}
-	return dressLike(source, copied, st)
+	return c.dress(source, copied, st)
 }
 
 // CopyContent copies size bytes of one file to another one, which is empty, and keeps
@@ -203,6 +218,10 @@ func copyRange(from, to int, at, end int64) error {
 		n, err := unix.CopyFileRange(from, &in, to, &out, int(min(end-at, math.MaxInt32)), 0)
 		switch {
 		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EXDEV): // a disk of a box is a file system of its own
+			if n, err = sendRange(from, to, at, end); err != nil {
+				return err
+			}
 		case err != nil:
 			return err
 		case n == 0:
@@ -213,17 +232,30 @@ func copyRange(from, to int, at, end int64) error {
 	return nil
 }
 
-// dressLike gives an open file or directory the owner, mode, times and extended
+// sendRange copies bytes from at on, at most up to end, to another file system. It returns
+// how many.
+func sendRange(from, to int, at, end int64) (int, error) {
+	if _, err := unix.Seek(to, at, io.SeekStart); err != nil {
+		return 0, err
+	}
+	n, err := unix.Sendfile(to, from, &at, int(min(end-at, math.MaxInt32)))
+	if err == nil && n == 0 {
+		err = io.ErrUnexpectedEOF // it became shorter
+	}
+	return n, err
+}
+
+// dress gives an open file or directory the owner, mode, times and extended
 // attributes of another. The owner comes first, since a change of it drops the bits of
 // set-user-id programs and file capabilities.
-func dressLike(from, to int, st *unix.Stat_t) error {
-	if err := unix.Fchown(to, int(st.Uid), int(st.Gid)); err != nil {
+func (c *copier) dress(from, to int, st *unix.Stat_t) error {
+	if err := unix.Fchown(to, int(st.Uid)+c.shift, int(st.Gid)+c.shift); err != nil {
 		return err
 	}
 	if err := unix.Fchmod(to, st.Mode&0o7777); err != nil {
 		return err
 	}
-	if err := copyAttributes(from, to); err != nil {
+	if err := c.attributes(from, to); err != nil {
 		return err
 	}
 	return unix.UtimesNanoAt(to, "", []unix.Timespec{st.Atim, st.Mtim}, unix.AT_EMPTY_PATH)
@@ -233,8 +265,8 @@ func setTimes(dir int, name string, st *unix.Stat_t) error {
 	return unix.UtimesNanoAt(dir, name, []unix.Timespec{st.Atim, st.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// copyAttributes copies the extended attributes of an open file.
-func copyAttributes(from, to int) error {
+// attributes copies the extended attributes of an open file.
+func (c *copier) attributes(from, to int) error {
 	n, err := unix.Flistxattr(from, nil)
 	if err != nil || n == 0 {
 		return err
@@ -244,10 +276,10 @@ func copyAttributes(from, to int) error {
 		return err
 	}
 	for name := range strings.SplitSeq(string(names[:n]), "\x00") {
-		if !copiedAttribute(name) {
+		if !copiedAttribute(name) || c.merges && strings.HasPrefix(name, overlayAttributes) {
 			continue
 		}
-		if err := copyAttribute(from, to, name); err != nil {
+		if err := c.attribute(from, to, name); err != nil {
 			return err
 		}
 	}
@@ -261,7 +293,7 @@ func copiedAttribute(name string) bool {
 	return strings.HasPrefix(name, "user.") || name == "security.capability" || strings.HasPrefix(name, "system.posix_acl_")
 }
 
-func copyAttribute(from, to int, name string) error {
+func (c *copier) attribute(from, to int, name string) error {
 	n, err := unix.Fgetxattr(from, name, nil)
 	if err != nil {
 		return err
@@ -270,6 +302,7 @@ func copyAttribute(from, to int, name string) error {
 	if n, err = unix.Fgetxattr(from, name, value); err != nil {
 		return err
 	}
+	shiftAttribute(name, value[:n], c.shift)
 	return unix.Fsetxattr(to, name, value[:n], 0)
 }
 
