@@ -22,6 +22,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/image"
 	"sandbox/core/image/layer"
+	"sandbox/test/boxes"
 )
 
 // exported returns the archive of an image, or fails the test.
@@ -88,16 +89,18 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// nothingOpen fails the test if an export has left a file in the store.
+// nothingOpen fails the test if an export has left a file in the store, or has it open. A
+// lock whose wait was given up is open until its holder has let go.
 func (f *fixture) nothingOpen(t testing.TB) {
 	t.Helper()
 	nothingHalf(t, f)
-	links, _ := filepath.Glob("/proc/self/fd/*")
-	for _, link := range links {
-		if to, _ := os.Readlink(link); strings.HasPrefix(to, f.home+"/") {
-			t.Errorf("open: %s", to)
-		}
-	}
+	boxes.Await(t, "closed files of the store", func() bool {
+		links, _ := filepath.Glob("/proc/self/fd/*")
+		return !slices.ContainsFunc(links, func(link string) bool {
+			to, _ := os.Readlink(link)
+			return strings.HasPrefix(to, f.home+"/")
+		})
+	})
 }
 
 // TestExportDocuments reads what an archive says of its image.
