@@ -34,7 +34,7 @@ func (s *Server) boxSeries(w http.ResponseWriter, r *request, box string, query 
 // series of another step or time than was meant looks like the one that was meant.
 // Errors: Malformed, InvalidArgument, with fields.
 func parseSeries(query url.Values, now time.Time) (metrics.Query, error) {
-	var q metrics.Query
+	q := metrics.Query{To: now}
 	var p document.Problems
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		p.Unread(!slices.Contains(seriesMembers, name), name, "unknown", "is not known: the members are from, to and step")
