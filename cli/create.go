@@ -35,7 +35,6 @@ commands.`,
 	f.register(cmd.Flags())
 	f.service.exclude(cmd)
 	cmd.Flags().BoolVar(&own, "image-command", false, "run the image's own command as the main command")
-	cmd.Flags().SetInterspersed(false) // flags behind the image may be the command's own
 	keepFlags(cmd, &f.AutoRemove, false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		image, argv, err := imageAnd(cmd, args)
@@ -75,10 +74,18 @@ func (a *app) create(ctx context.Context, on backend.Boxes, o options.Box) (api.
 	return on.CreateBox(meter.watch(ctx), o)
 }
 
-// imageAnd separates the image, "" if there is none, from the main command.
+// imageAnd separates the image, "" if there is none, from the main command behind the
+// dashes. Errors: InvalidArgument (something else stands before them).
 func imageAnd(cmd *cobra.Command, args []string) (image string, argv []string, err error) {
-	if len(args) == 0 {
-		return "", nil, nil
+	before := args
+	if at := cmd.ArgsLenAtDash(); at >= 0 {
+		before, argv = args[:at], args[at:]
 	}
-	return split(cmd, args)
+	switch len(before) {
+	case 0:
+		return "", argv, nil
+	case 1:
+		return before[0], argv, nil
+	}
+	return "", nil, fault.New(fault.InvalidArgument, "%q after the image: write the command after --", before[1])
 }

@@ -338,6 +338,15 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *                                    or disk_ceiling_gb of HOME/config.toml
  *   working_dir   string   null      absolute
  *   auto_remove   boolean  true      remove the box when it stops
+ *   command       array    null      the main command, which is started with the box, each time: its
+ *                                    arguments, or the string "image" for the image's Entrypoint with
+ *                                    its Cmd. sandbox_box_info shows how it is doing
+ *   restart       string   "no"      when it is started again: "always", "on-failure", or "on-failure:N"
+ *                                    for N times at most
+ *   stop_with_command boolean false  stop the box when the command has ended for good
+ *   healthcheck   object   null      {"test": ["CMD", ...], ["CMD-SHELL", line] or ["NONE"], "interval_ms",
+ *                                    "timeout_ms", "start_period_ms", "start_interval_ms", "retries"}; what
+ *                                    is left out is as the image says
  *
  * *out: release with sandbox_box_free, which does not stop the box.
  *
@@ -466,7 +475,10 @@ SandboxErrorCode sandbox_get_info(CSandboxRuntime *runtime, const char *id_or_na
  * reason}, image, rootfs_path, cpus, memory_mib, disk_size_gb, network,
  * working_dir, env, volumes, ports, auto_remove, auto_start, labels, created_at,
  * updated_at, started_at, stopped_at, paused_at, ttl_seconds, idle_seconds,
- * on_expiry, expires_at, error {code, message}. What is not set is null. status is
+ * on_expiry, expires_at, error {code, message}; with a main command also command,
+ * restart, stop_with_command, healthcheck, and in state command {status, exec_id,
+ * restarts, exit_code} and health {status, failing_streak, exit_code, output}. What
+ * is not set is null. status is
  * "created", "running", "paused", "stopped" or "failed". Times are RFC 3339, UTC.
  *
  * *out_json: release with sandbox_free_string. One thread a handle.

@@ -208,6 +208,13 @@ class json {
   std::string text_;
 };
 
+/* Returns texts as an array. */
+inline json texts(const std::vector<std::string> &all) {
+  json list('[');
+  for (const std::string &one : all) list.item(json::written(std::string_view(one)));
+  return list;
+}
+
 /* Returns the items as an array, each as one returns it. */
 template <class Items, class F>
 json array(const Items &items, F &&one) {

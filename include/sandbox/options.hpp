@@ -36,6 +36,13 @@ struct port {
 
 enum class network { isolated, none };
 
+/* How it is found out whether the main command of a box works. What is left out is as the image says. */
+struct health_check {
+  std::vector<std::string> test; /* "CMD" and a command, "CMD-SHELL" and a line for /bin/sh -c, or "NONE" */
+  std::optional<std::chrono::milliseconds> interval, timeout, start_period, start_interval;
+  std::optional<int> retries; /* how many checks fail one after another until it is unhealthy */
+};
+
 /* Settings of a new box. What is left out has the default of sandbox.h. */
 struct box_options {
   box_options() = default;
@@ -55,6 +62,11 @@ struct box_options {
   std::optional<int> idle_seconds; /* without use; without end if left out */
   std::string on_expiry;          /* "stop" if empty, "pause" or "remove" */
   bool auto_start = false;        /* what needs it to run starts or resumes it */
+  std::vector<std::string> command; /* the main command, which is started with the box; none if empty */
+  bool image_command = false;       /* the image's own command is the main one */
+  std::string restart;              /* "no" if empty, "always", "on-failure" or "on-failure:N" */
+  bool stop_with_command = false;   /* the box stops when the command has ended for good */
+  std::optional<health_check> healthcheck;
 };
 
 /* A registry that images are pulled from. */

@@ -149,6 +149,7 @@ class runtime {
  private:
   static std::string written(const box_options &o);
   static std::string written(const std::vector<registry> &registries);
+  static detail::json written(const health_check &h);
 
   CSandboxRuntime *raw() const noexcept { return handle_.get(); }
 
@@ -169,8 +170,8 @@ inline std::string runtime::written(const box_options &o) {
         .member("protocol", p.protocol == protocol::udp ? "Udp" : "Tcp")
         .member("host_ip", p.host_ip, !p.host_ip.empty());
   });
-  return json('{')
-      .member("rootfs", rootfs)
+  json document('{');
+  document.member("rootfs", rootfs)
       .member("env", detail::pairs(o.env))
       .member("volumes", volumes)
       .member("network", o.network == network::none ? "None" : "Isolated")
@@ -184,7 +185,25 @@ inline std::string runtime::written(const box_options &o) {
       .member("idle_seconds", o.idle_seconds.value_or(0), o.idle_seconds.has_value())
       .member("on_expiry", o.on_expiry, !o.on_expiry.empty())
       .member("auto_start", o.auto_start, o.auto_start)
-      .end();
+      .member("command", "image", o.image_command)
+      .member("command", detail::texts(o.command), !o.command.empty())
+      .member("restart", o.restart, !o.restart.empty())
+      .member("stop_with_command", o.stop_with_command, o.stop_with_command);
+  if (o.healthcheck) document.member("healthcheck", written(*o.healthcheck));
+  return document.end();
+}
+
+inline detail::json runtime::written(const health_check &h) {
+  detail::json check('{');
+  const auto time = [&](const char *name, const std::optional<std::chrono::milliseconds> &t) {
+    check.member(name, t ? static_cast<int>(t->count()) : 0, t.has_value());
+  };
+  check.member("test", detail::texts(h.test), !h.test.empty());
+  time("interval_ms", h.interval);
+  time("timeout_ms", h.timeout);
+  time("start_period_ms", h.start_period);
+  time("start_interval_ms", h.start_interval);
+  return check.member("retries", h.retries.value_or(0), h.retries.has_value());
 }
 
 inline std::string runtime::written(const std::vector<registry> &registries) {

@@ -46,7 +46,7 @@ func (r *running) ask(args ...string) result {
 func onCommandLine() map[string]func(*running, object) result {
 	return map[string]func(*running, object) result{
 		"create": func(r *running, a object) result {
-			return r.ask(append([]string{"create"}, createFlags(r.request(a))...)...)
+			return r.line("", append([]string{"create", "-o", "json"}, createFlags(r.request(a))...)...).result(true)
 		},
 		"get": func(r *running, a object) result { return r.ask("info", r.box(a)) },
 		"list": func(r *running, a object) result {
@@ -194,15 +194,38 @@ func createFlags(a object) []string {
 		}
 		args = append(args, "-p", port)
 	}
-	for member, flag := range map[string]string{"auto_remove": "--rm", "auto_start": "--auto-start"} {
+	for member, flag := range map[string]string{"auto_remove": "--rm", "auto_start": "--auto-start", "stop_with_command": "--stop-with-command"} {
 		if a[member] == true {
 			args = append(args, flag)
 		}
 	}
+	args = append(args, serviceFlags(a)...)
 	if image, ok := a["image"].(string); ok {
 		args = append(args, image)
 	}
+	if command, ok := a["command"].([]any); ok {
+		args = append(args, "--")
+		for _, arg := range command {
+			args = append(args, fmt.Sprint(arg))
+		}
+	}
 	return args
+}
+
+// serviceFlags writes what a create says of the main command, but for its arguments.
+func serviceFlags(a object) (args []string) {
+	args = flags(a, "restart", "--restart")
+	if a["command"] == "image" {
+		args = append(args, "--image-command")
+	}
+	check, _ := a["healthcheck"].(object)
+	if test, ok := check["test"].([]any); ok {
+		args = append(args, "--health-cmd", fmt.Sprint(test[1]))
+	}
+	if ms, ok := check["interval_ms"]; ok {
+		args = append(args, "--health-interval", fmt.Sprintf("%vms", ms))
+	}
+	return append(args, flags(check, "retries", "--health-retries")...)
 }
 
 // flags writes members as flags: names holds a member and its flag by turns.

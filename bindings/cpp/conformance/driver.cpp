@@ -59,6 +59,21 @@ std::string decoded(const std::string &text) {
 
 sandbox::environment environment(const json &from) { return get<sandbox::environment>(from, "env"); }
 
+sandbox::health_check health(const json &from) {
+  sandbox::health_check h;
+  h.test = get<std::vector<std::string>>(from, "test");
+  const auto time = [&](const char *name) -> std::optional<std::chrono::milliseconds> {
+    if (const auto ms = number(from, name)) return std::chrono::milliseconds(*ms);
+    return std::nullopt;
+  };
+  h.interval = time("interval_ms");
+  h.timeout = time("timeout_ms");
+  h.start_period = time("start_period_ms");
+  h.start_interval = time("start_interval_ms");
+  h.retries = number(from, "retries");
+  return h;
+}
+
 sandbox::box_options options(const json &from) {
   sandbox::box_options o(get<std::string>(from, "image"));
   o.rootfs_path = get<std::string>(from, "rootfs_path");
@@ -70,6 +85,12 @@ sandbox::box_options options(const json &from) {
   o.idle_seconds = number(from, "idle_seconds");
   o.on_expiry = get<std::string>(from, "on_expiry");
   o.auto_start = get(from, "auto_start", false);
+  const json main = get<json>(from, "command", json::array());
+  o.image_command = main == "image";
+  if (main.is_array()) o.command = main.get<std::vector<std::string>>();
+  o.restart = get<std::string>(from, "restart");
+  o.stop_with_command = get(from, "stop_with_command", false);
+  if (from.contains("healthcheck")) o.healthcheck = health(from.at("healthcheck"));
   o.working_dir = get<std::string>(from, "working_dir");
   o.env = environment(from);
   for (const json &v : get<json>(from, "volumes", json::array()))

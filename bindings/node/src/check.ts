@@ -1,13 +1,17 @@
 import type { CodeOptions, ContextOptions } from "./code.js";
 import { InvalidArgumentError } from "./contract.js";
-import type { CloneOptions, Command, CreateOptions, ExecOptions, SeriesOptions } from "./options.js";
+import type { CloneOptions, Command, CreateOptions, ExecOptions, HealthCheckOptions, SeriesOptions } from "./options.js";
 
 /** The types that members of options have, as `typeof` or a check says them. */
-type Kind = "string" | "number" | "boolean" | "strings" | "bytes" | "array" | "object" | "time";
+type Kind = "string" | "number" | "boolean" | "strings" | "bytes" | "array" | "object" | "time" | "command";
 
 const createKinds: Record<keyof CreateOptions, Kind> = {
   name: "string", rootfs_path: "string", cpus: "number", memory_mib: "number", disk_size_gb: "number", working_dir: "string",
   env: "strings", volumes: "array", ports: "array", network: "string", auto_remove: "boolean", ttl_seconds: "number", idle_seconds: "number", on_expiry: "string", auto_start: "boolean",
+  command: "command", restart: "string", stop_with_command: "boolean", healthcheck: "object",
+};
+const healthKinds: Record<keyof HealthCheckOptions, Kind> = {
+  test: "command", interval_ms: "number", timeout_ms: "number", start_period_ms: "number", start_interval_ms: "number", retries: "number",
 };
 const cloneKinds: Record<keyof CloneOptions, Kind> = { n: "number", name_prefix: "string", snapshot: "string", options: "object" };
 const seriesKinds: Record<keyof SeriesOptions, Kind> = { from: "time", to: "time", step_seconds: "number" };
@@ -20,7 +24,7 @@ const contextKinds: Record<keyof ContextOptions, Kind> = { language: "string", w
 const wanted: Record<Kind, string> = {
   string: "text without NUL", number: "a finite number", boolean: "true or false",
   strings: "an object of texts", bytes: "text or a Uint8Array", array: "an array", object: "an object",
-  time: "a Date, or text as RFC 3339 or 90m",
+  command: "an array of texts, or text", time: "a Date, or text as RFC 3339 or 90m",
 };
 
 /** text returns a value that must be text which C can take. */
@@ -48,6 +52,7 @@ export function bytes(what: string, data: unknown): Uint8Array {
 export function creation(image: string | null, options: CreateOptions = {}): CreateOptions {
   if (image !== null) text("image", image);
   const checked = members("the box's options", options, createKinds);
+  if (checked.healthcheck !== undefined) checked.healthcheck = members("the members of a health check", checked.healthcheck, healthKinds);
   if ((image === null) !== (checked.rootfs_path !== undefined)) throw new InvalidArgumentError("a box is made from an image, or from a rootfs_path with null as image");
   return checked;
 }
@@ -114,6 +119,7 @@ function is(kind: Kind, value: unknown): boolean {
     case "bytes": return typeof value === "string" || value instanceof Uint8Array;
     case "array": return Array.isArray(value);
     case "object": return typeof value === "object" && value !== null && !Array.isArray(value);
+    case "command": return is("string", value) || Array.isArray(value) && value.every((v) => is("string", v));
     case "time": return is("string", value) || value instanceof Date && !Number.isNaN(value.getTime());
     case "boolean": return typeof value === "boolean";
   }

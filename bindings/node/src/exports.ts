@@ -1,7 +1,7 @@
 export * from "./contract.js";
 export { ClosedError, LibraryError } from "./own.js";
 export { SandboxError, type Details } from "./failure.js";
-export type { BoxChanges, CloneOptions, Command, CreateOptions, ExecOptions, Progress, RemoteOptions, SeriesOptions } from "./options.js";
+export type { BoxChanges, CloneOptions, Command, CreateOptions, ExecOptions, HealthCheckOptions, Progress, RemoteOptions, SeriesOptions } from "./options.js";
 export { Box, type Connection, type TerminalOptions } from "./box.js";
 export { Execution, maxResult, type Exit, type Input, type Output, type Result } from "./execution.js";
 export { CodeRun, type CodeOptions, type CodeOutcome, type ContextOptions, type Contexts } from "./code.js";

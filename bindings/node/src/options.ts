@@ -30,6 +30,30 @@ export interface CreateOptions {
   on_expiry?: "stop" | "pause" | "remove";
   /** What needs the box to run starts it where it is stopped, and resumes it where it is paused; false if left out. */
   auto_start?: boolean;
+  /** The main command, which is started with the box, each time: its arguments, or "image" for the image's own. */
+  command?: "image" | readonly string[];
+  /** When it is started again: "always", "on-failure", "on-failure:N" or "no"; "no" if left out. */
+  restart?: string;
+  /** Whether the box stops when the command has ended for good; false if left out. */
+  stop_with_command?: boolean;
+  /** How it is found out whether the command works. What is left out is as the image says. */
+  healthcheck?: HealthCheckOptions;
+}
+
+/** How it is found out whether a main command works. */
+export interface HealthCheckOptions {
+  /** "CMD" and a command, "CMD-SHELL" and a line for /bin/sh -c, or "NONE" alone. */
+  test?: readonly string[];
+  /** Between the end of a check and the next one. */
+  interval_ms?: number;
+  /** Of one check, which has failed then. */
+  timeout_ms?: number;
+  /** From the start of the command; until then no failure counts. */
+  start_period_ms?: number;
+  /** As interval_ms, within the start period. */
+  start_interval_ms?: number;
+  /** How many checks fail one after another until the command is unhealthy. */
+  retries?: number;
 }
 
 /** What clones of a box are, and in what they differ from it. */

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -91,6 +91,28 @@ class Progress:
 ProgressFunction = Callable[[Progress], object]
 
 
+class HealthCheckOptions(TypedDict, total=False):
+    """How it is found out whether the main command works. What is left out is as the image says."""
+
+    test: Sequence[str]
+    """CMD and a command, CMD-SHELL and a line for /bin/sh -c, or NONE alone."""
+
+    interval_ms: int
+    """Between the end of a check and the next one: 30000."""
+
+    timeout_ms: int
+    """Of one check, which has failed then: 30000."""
+
+    start_period_ms: int
+    """From the start of the command; until then no failure counts."""
+
+    start_interval_ms: int
+    """As interval_ms, within the start period: 5000."""
+
+    retries: int
+    """How many checks fail one after another until the command is unhealthy: 3."""
+
+
 class CloneOptions(TypedDict, total=False):
     """In what a clone can differ from its box. What is left out is as the box has it."""
 
@@ -118,6 +140,17 @@ class CloneOptions(TypedDict, total=False):
 
     auto_start: bool
     """What needs the box to run starts it where it is stopped, and resumes it where it is paused: False."""
+
+    command: str | Sequence[str]
+    """The main command, which is started with the box: its arguments, or "image" for the image's own. None."""
+
+    restart: str
+    """When it is started again: always, on-failure, on-failure:N or no: no."""
+
+    stop_with_command: bool
+    """Stop the box when the command has ended for good: False."""
+
+    healthcheck: HealthCheckOptions
 
 
 class BoxOptions(CloneOptions, total=False):
@@ -158,7 +191,10 @@ class ExecOptions(TypedDict, total=False):
     """Seconds, after which the command and all that it started are killed."""
 
 
-_BOX_TYPES: dict[str, type] = {"auto_remove": bool, "auto_start": bool, "working_dir": str, "on_expiry": str}
+_BOX_TYPES: dict[str, type] = {
+    **{"auto_remove": bool, "auto_start": bool, "stop_with_command": bool},
+    **{"working_dir": str, "on_expiry": str, "restart": str},
+}
 """The types of the options of a box that are no numbers."""
 
 
@@ -239,6 +275,8 @@ def _members(given: dict[str, Any]) -> dict[str, Any]:
         "volumes": lambda value: _check.records("volumes", value, Volume),
         "network": lambda value: _text("network", value),
         "ports": lambda value: _check.records("ports", value, Port),
+        "command": lambda value: value if isinstance(value, str) else _texts("command", value),
+        "healthcheck": _health,
     }
     return {
         option: readers[option](value)
@@ -246,6 +284,21 @@ def _members(given: dict[str, Any]) -> dict[str, Any]:
         else _check.typed(option, value, _BOX_TYPES.get(option, int))
         for option, value in given.items()
     }
+
+
+def _health(value: Any) -> dict[str, Any]:
+    """A health check as documents have it."""
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(f"healthcheck must be a mapping, not {type(value).__name__}")
+    given = known(value, HealthCheckOptions, "health checks")
+    return {
+        name: _texts("healthcheck test", member) if name == "test" else _check.integer(name, member)
+        for name, member in given.items()
+    }
+
+
+def _texts(name: str, values: object) -> list[str]:
+    return [_text(f"{name}[{i}]", value) for i, value in enumerate(_check.typed(name, values, list, tuple))]
 
 
 def code_document(code: str, options: CodeOptions) -> bytes:
