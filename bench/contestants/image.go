@@ -52,7 +52,7 @@ func makeImage(file, rootfs string) error {
 			return err
 		}
 	}
-	tag, err := name.NewTag(labImage)
+	tag, err := name.NewTag(LabImage)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,8 @@ const (
 	LabWorld = "198.51.100.2"
 )
 
-// labImage is the name by which both sides know the image of five layers.
-const labImage = "localhost/bench:1"
+// LabImage is the name by which both sides know the image of five layers.
+const LabImage = "localhost/bench:1"
 
 // GuestPort is the port of boxes and containers that is published.
 const GuestPort = 5001
@@ -94,7 +94,7 @@ func (l *Lab) open(ctx context.Context, archive string) error {
 	if err := errors.Join(err1, err2); err != nil || !os.SameFile(there, here) {
 		return errors.Join(errors.New("the shim of ours is not in the network of the bench"), err)
 	}
-	_, err = l.Ours.host.Images.Import(ctx, labImage, archive, nil)
+	_, err = l.Ours.host.Images.Import(ctx, LabImage, archive, nil)
 	return err
 }
 
@@ -140,7 +140,7 @@ func (l *Lab) NextPort() int { return int(l.port.Add(1)) }
 // Create makes a box of the image with a network, a volume and a port.
 func (l *Lab) Create(ctx context.Context, hostIP string, port int, more ...func(*options.Box)) (box *core.Box, err error) {
 	o := options.Defaults()
-	o.Image, o.CPUs = labImage, 2
+	o.Image, o.CPUs = LabImage, 2
 	o.Volumes = []options.Volume{{HostPath: l.volume, GuestPath: "/volume"}}
 	o.Ports = []options.Port{{HostIP: hostIP, HostPort: port, GuestPort: GuestPort, Protocol: options.ProtocolTCP}}
 	for _, change := range more {

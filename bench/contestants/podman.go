@@ -71,7 +71,7 @@ func (p *Podman) Do(ctx context.Context, args ...string) error {
 func (p *Podman) Run(flags []string, cmd ...string) (name string, args []string) {
 	name = fmt.Sprintf("%s-%d", filepath.Base(filepath.Dir(p.dir)), p.seq.Add(1))
 	args = []string{"run", "--name", name, "--network", "podman", "--pull", "never", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"}
-	args = append(append(args, flags...), labImage)
+	args = append(append(args, flags...), LabImage)
 	return name, append(args, cmd...)
 }
 

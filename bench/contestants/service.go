@@ -21,7 +21,7 @@ import (
 )
 
 // serviceImage is the image of five layers in the service's home.
-const serviceImage = labImage
+const serviceImage = LabImage
 
 // Service is a daemon of ours, in a process of its own on a home of its own.
 // Beside it are the things with which it is compared: the library on the same

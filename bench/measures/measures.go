@@ -30,6 +30,7 @@ var All = []Measurement{
 	{"files", "copies by `sandbox cp` into a box and out of it, beside tar through a pipe on the host: wall time", measureFiles},
 	{"unpack", "import + unpack of Debian as one gzip layer of 69 MiB, into an empty store: wall time", measureUnpack},
 	{"export", "export of an image of 500 MiB and import of it into an empty store, of one digest: wall time", measureExport},
+	{"build", "`sandbox build` and `podman build` of one recipe of 10 steps, 5 of which run a command and 2 copy files, with nothing cached and with everything: wall time", measureBuild},
 	{"pull", "pull of an image of 1 GiB in 8 layers from a registry on loopback: peak memory of all processes of ours, above idle", measurePull},
 	{"batch", "100 creates, 8 at once, each to its first output: wall time", measureBatch},
 	{"network", "create + start + first output: image of 5 layers, network with a way out, one volume, one port", measureNetwork},

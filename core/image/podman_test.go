@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,46 +14,9 @@ import (
 
 	"sandbox/api"
 	"sandbox/core/image"
+	"sandbox/test/podman"
 	"sandbox/test/registry"
 )
-
-// podman is Debian's, with a storage of its own.
-type podman struct {
-	t   *testing.T
-	dir string
-}
-
-func newPodman(t *testing.T) podman {
-	t.Helper()
-	p := podman{t, t.TempDir()}
-	t.Cleanup(func() {
-		for _, pattern := range []string{"libpod_parent/*", "libpod_parent"} {
-			left, _ := filepath.Glob("/sys/fs/cgroup/*/" + pattern)
-			for _, dir := range left {
-				_ = os.Remove(dir) // fails if another podman uses it, which is fine
-			}
-		}
-	})
-	return p
-}
-
-// do runs podman and returns what it prints. It works in whatever cgroups and file
-// systems the host has, which is why its runtime is runc and its driver vfs.
-func (p podman) do(args ...string) string {
-	p.t.Helper()
-	at := func(name string) string { return filepath.Join(p.dir, name) }
-	args = append([]string{
-		"--root", at("root"), "--runroot", at("run"), "--tmpdir", at("tmp"), "--storage-driver", "vfs",
-		"--cgroup-manager", "cgroupfs", "--events-backend", "none", "--runtime", "runc",
-	}, args...)
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(p.t.Context(), "podman", args...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		p.t.Fatalf("podman (apt-get install podman runc): %v: %s", err, errs.String())
-	}
-	return out.String()
-}
 
 // TestPodmanRunsAnExport has podman load an image with a layer that a box has made,
 // with each compression, and run it.
@@ -74,8 +36,8 @@ func TestPodmanRunsAnExport(t *testing.T) {
 	for _, how := range api.Compressions() {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
-			p := newPodman(t)
-			file := filepath.Join(p.dir, "archive")
+			p := podman.New(t)
+			file := filepath.Join(p.Dir, "archive")
 			to, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
 			if err == nil {
 				err = errors.Join(f.Export(t.Context(), "team/box:1", to, image.ExportOptions{Compression: how}), to.Close())
@@ -83,11 +45,11 @@ func TestPodmanRunsAnExport(t *testing.T) {
 			if err != nil {
 				t.Fatal("needs root: ", err)
 			}
-			if out := p.do("load", "--input", file); !strings.Contains(out, "team/box:1") {
+			if out := p.Do("load", "--input", file); !strings.Contains(out, "team/box:1") {
 				t.Errorf("loaded %q", out)
 			}
 			const look = `echo $GREETING $(id -un) $(pwd) $(cat /both) $(stat -c %u:%g /both); [ -e /var ] || echo no var`
-			out := p.do("run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096", "team/box:1", "sh", "-c", look)
+			out := p.Run("team/box:1", "sh", "-c", look)
 			if want := "hello user /home/user box 1000:100\nno var\n"; out != want {
 				t.Errorf("it printed %q, want %q", out, want)
 			}
