@@ -12,7 +12,7 @@ import (
 )
 
 // familyTime bounds the attacks of one family.
-const familyTime = 2 * time.Minute
+const familyTime = 5 * time.Minute
 
 // bench is a home with an image, whose boxes are attacked.
 type bench struct {
