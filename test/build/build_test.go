@@ -50,7 +50,7 @@ func newHome(t testing.TB) home {
 		t.Fatal("needs root: boxes are made of namespaces, mounts and cgroups")
 	}
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte("pull = \"never\"\n"), 0o600)) // an image that is missing is not looked for elsewhere
+	must(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte("pull = \"never\"\npool = 0\n"), 0o600)) // no image is looked for elsewhere, and no box is made but for a step
 	host, err := local.Open(local.Config{Home: dir, HelperDir: programs.Dir()})
 	must(t, err)
 	t.Cleanup(func() { must(t, host.Close(context.Background())) })
