@@ -3,6 +3,7 @@ package measures
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"sandbox/bench/contestants"
@@ -64,21 +65,22 @@ var cloneBar = harness.Bar{Contestant: "ours, of a snapshot", Peer: "ours, of an
 func measureClone(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
 	pace := b.Pace
 	pace.Pause = max(pace.Pause, contestants.Refill)
-	all, err := besideImage(ctx, b, pace, (*contestants.Ours).CreateToOutput)
+	all, err := besideImage(ctx, b, "clone", pace, (*contestants.Ours).CreateToOutput)
 	return harness.Rows(harness.Millis, all, cloneBar), err
 }
 
 // measureCloneBatch makes many at once.
 func measureCloneBatch(ctx context.Context, b *contestants.Field) ([]harness.Row, error) {
-	all, err := besideImage(ctx, b, harness.Pace{Rounds: batchRounds}, func(o *contestants.Ours, ctx context.Context) (time.Duration, error) {
+	all, err := besideImage(ctx, b, "clones", harness.Pace{Rounds: batchRounds}, func(o *contestants.Ours, ctx context.Context) (time.Duration, error) {
 		return o.Batch(ctx, batchSize)
 	})
 	return harness.Rows(harness.Seconds, all, cloneBar), err
 }
 
-// besideImage measures a work with boxes of a snapshot, and with those of the image below it.
-func besideImage(ctx context.Context, b *contestants.Field, pace harness.Pace, work func(*contestants.Ours, context.Context) (time.Duration, error)) (_ []harness.Series, err error) {
-	o, err := b.WithImage(ctx, b.Dir+"/clones")
+// besideImage measures a work with boxes of a snapshot, and with those of the image below
+// it, in a home of this name.
+func besideImage(ctx context.Context, b *contestants.Field, home string, pace harness.Pace, work func(*contestants.Ours, context.Context) (time.Duration, error)) (_ []harness.Series, err error) {
+	o, err := b.WithImage(ctx, filepath.Join(b.Dir, home))
 	if err != nil {
 		return nil, err
 	}
