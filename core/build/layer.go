@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"path"
+	"strings"
 	"time"
 
 	"sandbox/api"
@@ -167,19 +169,14 @@ func (w *work) command(ctx context.Context, b *core.Box, step recipe.Step) error
 
 // exec returns the options of the command of a step.
 func (w *work) exec(step recipe.Step) options.Exec {
-	o := options.Exec{Cmd: step.Run.Argv, Env: map[string]string{}, WorkingDir: path.Join("/", step.Image.WorkingDir), User: step.Image.User, Timeout: w.limit()}
-	for name, value := range step.Run.Args {
-		o.Env[name] = value
-	}
+	env := map[string]string{}
+	maps.Copy(env, step.Run.Args)
 	for _, pair := range step.Image.Env {
-		for i := range pair {
-			if pair[i] == '=' {
-				o.Env[pair[:i]] = pair[i+1:]
-				break
-			}
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			env[name] = value
 		}
 	}
-	return o
+	return options.Exec{Cmd: step.Run.Argv, Env: env, WorkingDir: path.Join("/", step.Image.WorkingDir), User: step.Image.User, Timeout: w.limit()}
 }
 
 func (w *work) limit() time.Duration {
