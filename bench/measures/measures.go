@@ -43,7 +43,7 @@ var All = []Measurement{
 	{"rest-e2b", "create + `echo hi` in the box, with a key: by E2B's own SDK for Python, unmodified, and by our own routes", measureE2B},
 	{"rest-reads", "GET /v1/boxes with 50 boxes, and GET /v1/boxes/{id}: 4 connections over TCP, with a key", measureRestReads},
 	{"rest-list", "GET files:list of 10,000 files over TCP, with a key, and the same of each file from `find` and `stat` of the box", measureRestList},
-	{"rest-stream", "512 MiB out of a box and into one over TCP, with a key, read 64 KiB at a time; the file that is read is in memory", measureRestStream},
+	{"rest-stream", "512 MiB out of a box and into one over TCP, with a key, read 64 KiB at a time, alone and beside one busy process; the file that is read is in memory", measureRestStream},
 	{"rest-port", "1 GiB over HTTP from a program in a box, with a key: through the service, and through a published port of the same box", measureRestPort},
 	{"rest-terminal", "32 MiB of text on a terminal over TCP, with a key, alone and beside one busy process", measureRestTerminal},
 	{"rest-files", "upload and download of 4 GiB: growth of the daemon's resident memory at its peak", measureRestFiles},
