@@ -19,7 +19,7 @@ type program struct {
 	argv   [3]string // how the language's program is started
 	source string    // of the kernel, with what ends it
 	each   string    // what each request begins with
-	deaf   bool      // it loses a SIGINT that comes in a bad moment
+	deaf   bool      // it loses a SIGINT that comes in a bad moment, and no late one comes to the next run
 }
 
 // The sources of the kernels.
@@ -38,7 +38,7 @@ var (
 
 var programs = map[api.Language]program{
 	api.Python:     {argv: [3]string{"python3", "-c", loadPython}, source: pythonKernel + "\x00" + ipythonPart + "\x00" + chartsPart + "\x00"},
-	api.JavaScript: {argv: [3]string{"node", "-e", loadJavaScript}, source: javascriptKernel + "\x00", deaf: true},
+	api.JavaScript: {argv: [3]string{"node", "-e", loadJavaScript}, source: javascriptKernel + "\x00"},
 	// Bash reads a script on standard input a line at a time. It hears of a signal once the
 	// program that it waits for has ended: one that it has just begun to start does not get
 	// the signal.
