@@ -334,6 +334,7 @@ func TestPausedService(t *testing.T) {
 	commandIs(t, b, "restarts", func(r core.Record) bool { return r.Command.Restarts > 1 })
 	paused(t, b)
 	paused(t, h)
+	time.Sleep(time.Second) // what had ended just before is in the records by then
 	before, looked := now(t, b), now(t, h)
 	time.Sleep(2 * time.Second) // longer than the delay and ten intervals
 	if after := now(t, b); after.Command.Restarts > before.Command.Restarts {
