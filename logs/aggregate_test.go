@@ -81,7 +81,7 @@ func TestDescribe(t *testing.T) {
 		if got := column([]map[string]any{{"c": fmt.Sprint(r.Columns)}}, "c"); got != "[{name String} {type String} {default_kind String} {default_expression String} {comment String} {codec String} {is_in_sorting_key UInt8}]" {
 			t.Errorf("got the columns %s", got)
 		}
-		if s == on(t, "now") {
+		if s != on(t, "before") {
 			if len(columns) != 25 {
 				t.Fatalf("got %d columns: %v", len(columns), columns)
 			}

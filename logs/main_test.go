@@ -22,10 +22,12 @@ import (
 	"sandbox/test/leak"
 	"sandbox/test/members"
 	"sandbox/test/programs"
+	"sandbox/test/shards"
 )
 
-// The tests share two engines. Each is started when a test first needs it. One
-// has the table as OpenTelemetry makes it now, the other as it made it before.
+// The tests share engines. Each is started when a test first needs it. One has the
+// table as OpenTelemetry makes it now, one as it made it before, and one is a cluster
+// of two servers, which have the rows of today's table between them.
 var changed sync.Once // the table of the engine "before"
 
 var engines = map[string]func() (*stage, error){}
@@ -37,7 +39,7 @@ type suite struct{ m *testing.M }
 func (s suite) Run() int {
 	var stop []func()
 	var mu sync.Mutex
-	for _, name := range []string{"now", "before"} {
+	for name, open := range map[string]func() (*stage, error){"now": open, "before": open, "cluster": openCluster} {
 		engines[name] = sync.OnceValues(func() (*stage, error) {
 			st, err := open()
 			if err == nil {
@@ -59,8 +61,9 @@ func (s suite) Run() int {
 type stage struct {
 	*logs.Service
 	client *clickhouse.Client
-	engine *embedded.Engine
-	pid    chan int // of each child that answers
+	engine *embedded.Engine // nil on a cluster
+	pid    chan int         // of each child that answers
+	shards *shards.Cluster  // nil but on a cluster
 	close  func()
 }
 
@@ -103,13 +106,35 @@ func open() (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := logs.DefaultBudget()
-	b.PerMinute, b.Queries = 1<<30, 1000
-	s, err := logs.New(logs.Config{Engine: c, Budget: b})
-	return &stage{s, c, e, pid, func() { _, _, _ = c.Close(), e.Close(), os.RemoveAll(dir) }}, err
+	s, err := logs.New(logs.Config{Engine: c, Budget: ample()})
+	return &stage{s, c, e, pid, nil, func() { _, _, _ = c.Close(), e.Close(), os.RemoveAll(dir) }}, err
 }
 
-// on returns the stage with a name, "now" or "before".
+// openCluster opens a service on two servers.
+func openCluster() (*stage, error) {
+	cluster, err := shards.Start(2)
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.Define(); err != nil {
+		return nil, errors.Join(err, cluster.Close())
+	}
+	c, err := clickhouse.Open(cluster.DSN())
+	if err != nil {
+		return nil, errors.Join(err, cluster.Close())
+	}
+	s, err := logs.New(logs.Config{Engine: c, Budget: ample()})
+	return &stage{s, c, nil, nil, cluster, func() { _, _ = c.Close(), cluster.Close() }}, err
+}
+
+// ample returns a budget that bounds no number of queries.
+func ample() logs.Budget {
+	b := logs.DefaultBudget()
+	b.PerMinute, b.Queries = 1<<30, 1000
+	return b
+}
+
+// on returns the stage with a name: "now", "before" or "cluster".
 func on(t testing.TB, name string) *stage {
 	t.Helper()
 	s, err := engines[name]()
@@ -119,9 +144,18 @@ func on(t testing.TB, name string) *stage {
 	return s
 }
 
-// exec runs a statement that writes. It bypasses the service.
+// exec runs a statement that writes, on a cluster with the tables of each server. It
+// bypasses the service.
 func (s *stage) exec(t testing.TB, sql string) {
 	t.Helper()
+	if s.shards != nil {
+		for _, node := range s.shards.Nodes {
+			if err := node.Tell(strings.ReplaceAll(sql, "otel.otel_logs", "otel.otel_logs_local")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return
+	}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.engine.Dial(ctx) }}
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport}).Post("http://engine/", "", strings.NewReader(sql))

@@ -34,6 +34,10 @@ func schemas(t *testing.T, test func(*testing.T, *stage)) {
 		t.Parallel()
 		test(t, on(t, "now"))
 	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		test(t, on(t, "cluster"))
+	})
 	t.Run("before", func(t *testing.T) {
 		t.Parallel()
 		s := on(t, "before")

@@ -24,6 +24,7 @@ import (
 type Client struct {
 	conn     driver.Conn
 	readonly any    // value of the setting "readonly" for queries
+	single   bool   // there is one host
 	damaged  func() // see OnDamage; nil for none
 
 	reading singleflight.Group
@@ -37,6 +38,9 @@ type Client struct {
 const (
 	maxConns    = 32
 	dialTimeout = 5 * time.Second // for the connection and the driver's first question
+	// lifetime is how long a connection is used where there are several hosts: after
+	// it, one that was away, or is first in order, has its share again.
+	lifetime = time.Minute
 )
 
 // Open makes a client of the servers that a DSN names, with their user,
@@ -60,6 +64,13 @@ func Open(dsn string) (*Client, error) {
 	if err != nil {
 		return nil, fault.New(fault.Config, "the DSN of ClickHouse can't be read: %s", want) // err may hold its password
 	}
+	if o.HttpHeaders == nil {
+		o.HttpHeaders = make(map[string]string)
+	}
+	// net/http sends a request with this header again when a connection that it had used
+	// before is cut without an answer, as those of a host that has been restarted are.
+	// It can't send rows again, whose reader it has read.
+	o.HttpHeaders["Idempotency-Key"] = "sandbox"
 	return open(o)
 }
 
@@ -80,7 +91,7 @@ func (c *Client) OnDamage(f func()) { c.damaged = f }
 func open(o *clickhouse.Options) (*Client, error) {
 	// The DSN may set readonly itself, for a user who is not allowed to set it
 	// to 1 because the user's profile has set it already.
-	c := &Client{readonly: 1}
+	c := &Client{readonly: 1, single: len(o.Addr) == 1}
 	if v, ok := o.Settings["readonly"]; ok {
 		c.readonly = v
 	}
@@ -93,6 +104,12 @@ func open(o *clickhouse.Options) (*Client, error) {
 	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = dialTimeout
+	}
+	if !c.single {
+		o.DialStrategy = new(hosts).dial
+		if o.ConnMaxLifetime == 0 {
+			o.ConnMaxLifetime = lifetime
+		}
 	}
 	o.Compression = nil // the embedded engine can't compress, and results are bounded
 	var err error

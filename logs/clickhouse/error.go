@@ -75,6 +75,8 @@ var kinds = map[int32]fault.Kind{
 	209: fault.Unavailable,    // SOCKET_TIMEOUT
 	210: fault.Unavailable,    // NETWORK_ERROR
 	279: fault.Unavailable,    // ALL_CONNECTION_TRIES_FAILED
+	369: fault.Unavailable,    // ALL_REPLICAS_ARE_STALE: also when there is none
+	519: fault.Unavailable,    // ALL_REPLICAS_LOST
 	999: fault.Unavailable,    // KEEPER_EXCEPTION
 	40:  fault.Upstream,       // CHECKSUM_DOESNT_MATCH
 	74:  fault.Upstream,       // CANNOT_READ_FROM_FILE_DESCRIPTOR
@@ -151,6 +153,9 @@ func cut(err error) bool {
 }
 
 func fromException(ex *clickhouse.Exception) error {
+	if shardAway(ex) {
+		return failure(fault.Unavailable, ex, "a shard of the log engine can't be reached, or died")
+	}
 	kind, ok := kinds[ex.Code]
 	if !ok {
 		kind = fault.SQLError
@@ -158,9 +163,28 @@ func fromException(ex *clickhouse.Exception) error {
 	return failure(kind, ex, words(ex.Message, ex.CodeName))
 }
 
-// words returns the message without what the engine appends to it: its name for
-// the failure, and its version.
+// shardAway reports whether a server says that another one, of whose rows it needs
+// some, is not there or has gone. ClickHouse has one code for that and for a value
+// that ends too early; only its words tell which it is.
+func shardAway(ex *clickhouse.Exception) bool {
+	switch ex.Code {
+	case 32: // ATTEMPT_TO_READ_AFTER_EOF
+		return strings.Contains(ex.Message, "read after eof: while receiving packet from ")
+	case 209, 210, 279, 369, 519: // as in kinds
+		return true
+	}
+	return false
+}
+
+// words returns the message without what the engine adds to it: in front the address
+// of the shard that it comes from, and behind its name for the failure, and its
+// version.
 func words(message, name string) string {
+	if rest, ok := strings.CutPrefix(message, "Received from "); ok {
+		if _, own, ok := strings.Cut(rest, ". DB::Exception: "); ok {
+			message = own
+		}
+	}
 	if i := strings.LastIndex(message, " (version "); i >= 0 {
 		message = message[:i]
 	}

@@ -22,12 +22,17 @@ type Insertion struct {
 // Insert stores rows. When it returns nil, the engine has written them to its
 // disk. Errors: as Query.
 func (c *Client) Insert(ctx context.Context, i Insertion) error {
-	settings := clickhouse.Settings{"async_insert": 0}
+	settings := clickhouse.Settings{
+		"async_insert":            0,
+		"insert_distributed_sync": 1, // a table over shards has sent them their rows
+	}
 	for name, value := range i.Settings {
 		settings[name] = value
 	}
 	with := clickhouse.Context(endless{ctx}, clickhouse.WithQueryID(uuid.NewString()), clickhouse.WithSettings(settings))
-	err := c.conn.InsertFormat(with, i.Format, "INSERT INTO otel."+cmp.Or(i.Table, "otel_logs")+list(i.Columns), i.Body)
+	err := c.again(func() error {
+		return c.conn.InsertFormat(with, i.Format, "INSERT INTO otel."+cmp.Or(i.Table, "otel_logs")+list(i.Columns), i.Body)
+	})
 	if err == nil {
 		return nil
 	}

@@ -110,7 +110,11 @@ func (c *Client) query(ctx context.Context, r Request) (Result, error) {
 	// The driver refuses a statement whose end looks like a FORMAT clause, as
 	// the alias of a table may. It does not look into comments, so one is
 	// appended.
-	body, err := c.conn.QueryFormat(ctx, "JSON", r.SQL+" /**/")
+	var body io.ReadCloser
+	err := c.again(func() (err error) {
+		body, err = c.conn.QueryFormat(ctx, "JSON", r.SQL+" /**/")
+		return err
+	})
 	if err != nil {
 		return Result{}, err
 	}
@@ -247,21 +251,22 @@ func duplicate(columns []Column) (string, bool) {
 // values are settings for how the engine writes a result, and for the result to
 // be complete.
 var values = map[string]string{
-	"output_format_json_quote_64bit_integers":      "1", // JSON's numbers have 53 bits
-	"output_format_json_quote_decimals":            "1",
-	"output_format_json_quote_denormals":           "1", // otherwise nan and inf become null
-	"output_format_json_escape_forward_slashes":    "0",
-	"output_format_json_validate_utf8":             "1", // other bytes become U+FFFD
-	"output_format_json_named_tuples_as_objects":   "1",
-	"date_time_output_format":                      "simple",
-	"session_timezone":                             "UTC",
-	"extremes":                                     "0",
-	"limit":                                        "0",
-	"offset":                                       "0",
-	"skip_unavailable_shards":                      "0",
-	"partial_result_on_first_cancel":               "0",
-	"wait_end_of_query":                            "1", // so a failure is sent before the first byte of a result
-	"cancel_http_readonly_queries_on_client_close": "1",
+	"output_format_json_quote_64bit_integers":            "1", // JSON's numbers have 53 bits
+	"output_format_json_quote_decimals":                  "1",
+	"output_format_json_quote_denormals":                 "1", // otherwise nan and inf become null
+	"output_format_json_escape_forward_slashes":          "0",
+	"output_format_json_validate_utf8":                   "1", // other bytes become U+FFFD
+	"output_format_json_named_tuples_as_objects":         "1",
+	"date_time_output_format":                            "simple",
+	"session_timezone":                                   "UTC",
+	"extremes":                                           "0",
+	"limit":                                              "0",
+	"offset":                                             "0",
+	"skip_unavailable_shards":                            "0",
+	"fallback_to_stale_replicas_for_distributed_queries": "0",
+	"partial_result_on_first_cancel":                     "0",
+	"wait_end_of_query":                                  "1", // so a failure is sent before the first byte of a result
+	"cancel_http_readonly_queries_on_client_close":       "1",
 }
 
 // overflows are the settings that say what the engine does when a limit is

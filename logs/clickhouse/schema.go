@@ -57,10 +57,20 @@ func (c TableColumn) Ordinary() bool { return c.DefaultKind == "" || c.DefaultKi
 // fresh is how long a schema that was read is used before it is read again.
 const fresh = 10 * time.Second
 
-const describe = `SELECT name, type, default_kind, default_expression, comment, compression_codec AS codec, is_in_sorting_key
-FROM system.columns WHERE database = 'otel' AND table = 'otel_logs' ORDER BY position`
+// stored finds the database and the name of the table that has the rows. It is the log
+// table itself, or what a Distributed table spreads over shards, as this host has it.
+// engine_full is such as "Distributed('cluster', 'otel', 'otel_logs_local', rand())".
+const stored = `WITH (SELECT if(engine = 'Distributed',
+	(extract(engine_full, '^Distributed\\(\'[^\']*\', \'([^\']*)\''), extract(engine_full, '^Distributed\\(\'[^\']*\', \'[^\']*\', \'([^\']*)\'')),
+	(database, name)) FROM system.tables WHERE database = 'otel' AND name = 'otel_logs') AS stored `
 
-const sortingKey = `SELECT sorting_key FROM system.tables WHERE database = 'otel' AND name = 'otel_logs'`
+// describe takes from the table that has the rows what a Distributed one does not have.
+const describe = stored + `SELECT t.name AS name, t.type AS type, t.default_kind AS default_kind, t.default_expression AS default_expression,
+	t.comment AS comment, s.compression_codec AS codec, s.is_in_sorting_key AS is_in_sorting_key
+FROM system.columns AS t LEFT JOIN (SELECT * FROM system.columns WHERE (database, table) = stored) AS s ON t.name = s.name
+WHERE t.database = 'otel' AND t.table = 'otel_logs' ORDER BY t.position`
+
+const sortingKey = stored + `SELECT sorting_key FROM system.tables WHERE (database, name) = stored`
 
 // Schema returns the log table's columns and key, as they were at most ten
 // seconds ago. Errors: as Query; a missing table is Unavailable.
@@ -114,10 +124,12 @@ func (c *Client) Describe(ctx context.Context, l Limits) (Schema, error) {
 	if err := unmarshalAll([]byte(s.Result.Rows), &s.Columns, []byte(key.Rows), &keys); err != nil {
 		return Schema{}, failure(fault.Upstream, err, "the engine's description of the log table can't be read")
 	}
-	if len(s.Columns) == 0 || len(keys) == 0 {
+	if len(s.Columns) == 0 {
 		return Schema{}, failure(fault.Unavailable, nil, "the engine has no table otel.otel_logs, or its user may not see it")
 	}
-	s.SortingKey = keys[0].Key
+	if len(keys) > 0 { // the user may see the table over shards and not what they have
+		s.SortingKey = keys[0].Key
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.schema, c.until = s, time.Now().Add(fresh)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/core/landlock"
 	"sandbox/logs/embedded/handover"
 )
 
@@ -34,7 +35,7 @@ func lockIn(s handover.Settings) error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	if err := landlock(self, s); err != nil {
+	if err := enterLandlock(self, s); err != nil {
 		return err
 	}
 	s.Caged = true
@@ -81,43 +82,34 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 )
 
-// landlock denies the thread the whole file system except the engine's
+// enterLandlock denies the thread the whole file system except the engine's
 // directory, the library, this program and the C library's files. So it can't
 // read /proc, nor /etc beyond the linker's cache. The network is denied too, if
 // the kernel supports that.
-func landlock(self int, s handover.Settings) error {
-	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return fmt.Errorf("the kernel lacks Landlock, without which the embedded engine is not started: %w", errno)
+func enterLandlock(self int, s handover.Settings) error {
+	version, err := landlock.Version()
+	if err != nil {
+		return fmt.Errorf("the kernel lacks Landlock, without which the embedded engine is not started: %w", err)
 	}
-	handled := handledBy(int(version))
-	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&handled)), unsafe.Sizeof(handled), 0)
-	if errno != 0 {
-		return fmt.Errorf("make a Landlock ruleset: %w", errno)
+	handled := handledBy(version)
+	rules, err := landlock.New(handled)
+	if err != nil {
+		return err
 	}
-	defer unix.Close(int(ruleset))
-	if err := permit(int(ruleset), self, runFile); err != nil {
-		return fmt.Errorf("permit this program: %w", err)
+	defer rules.Close()
+	if err := rules.PermitFile(self, "this program", runFile); err != nil {
+		return err
 	}
-	rules := map[string]uint64{s.Data: useTree & handled.Handled_access_fs, s.Library: readFile}
+	files := map[string]uint64{s.Data: useTree & handled.Handled_access_fs, s.Library: readFile}
 	for _, name := range libcFiles() {
-		rules[name] = runFile
+		files[name] = runFile
 	}
-	for name, rights := range rules {
-		fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("open %s: %w", name, err)
-		}
-		err = permit(int(ruleset), fd, rights)
-		unix.Close(fd)
-		if err != nil {
-			return fmt.Errorf("permit %s: %w", name, err)
+	for name, rights := range files {
+		if err := rules.Permit(name, rights); err != nil {
+			return err
 		}
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
-		return fmt.Errorf("enter the Landlock ruleset: %w", errno)
-	}
-	return nil
+	return rules.Enter()
 }
 
 // handledBy returns all accesses that a version of Landlock can deny.
@@ -139,16 +131,6 @@ func handledBy(version int) unix.LandlockRulesetAttr {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
 	return attr
-}
-
-func permit(ruleset, fd int, rights uint64) error {
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // libcFiles returns the files of the C library: those that this program uses,
