@@ -146,6 +146,19 @@ type BuildOutput struct {
 	Encoding string `json:"encoding,omitempty"` // of Data: Base64, or "" for text
 }
 
+// NewBuildOutput returns a piece of output of a step as JSON can hold it.
+func NewBuildOutput(step int, stderr bool, p []byte) BuildOutput {
+	o := BuildOutput{Step: step, Stream: Stdout}
+	if stderr {
+		o.Stream = Stderr
+	}
+	var encoding string
+	if o.Data, encoding = Text(p); encoding == Base64 {
+		o.Encoding = Base64
+	}
+	return o
+}
+
 // Bytes returns the output as the command wrote it; it fails where Data is not what
 // Encoding says.
 func (o BuildOutput) Bytes() ([]byte, error) { return Bytes(o.Data, o.Encoding) }
@@ -156,3 +169,25 @@ const (
 	BuildStepEvent   = "step"   // a BuildStep
 	BuildOutputEvent = "output" // a BuildOutput
 )
+
+// BuildEventType is what an event of a build tells.
+type BuildEventType string
+
+// What an event of a build tells, as programs read them one by one. The last one is a
+// BuildEnd.
+const (
+	BuildPulled  BuildEventType = PullProgress     // progress, of an image that the recipe stands on
+	BuildStepped BuildEventType = BuildStepEvent   // step
+	BuildPrinted BuildEventType = BuildOutputEvent // output
+	BuildEnd     BuildEventType = "end"            // image, or error if it has failed
+)
+
+// BuildEvent is one event of a build. Only the members of its type are set.
+type BuildEvent struct {
+	Type     BuildEventType `json:"type"`
+	Progress *ImageProgress `json:"progress,omitempty"`
+	Step     *BuildStep     `json:"step,omitempty"`
+	Output   *BuildOutput   `json:"output,omitempty"`
+	Image    *Image         `json:"image,omitempty"` // what was built
+	Error    *Failure       `json:"error,omitempty"`
+}

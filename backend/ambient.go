@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,6 +63,10 @@ func (t Target) ambient(ctx context.Context) (o client.Options, remote bool, err
 		sockets = append(sockets, socket)
 		own = append(own, client.Options{URL: (&url.URL{Scheme: "unix", Path: socket}).String(), PathPrefix: at.Prefix})
 	}
+	if t.getenv("SANDBOX_HOME") == "" { // a user of the service may not enter the home, where the address stands
+		sockets = append(sockets, address.Shared)
+		own = append(own, client.Options{URL: (&url.URL{Scheme: "unix", Path: address.Shared}).String()})
+	}
 	if ok {
 		return t.Options(p), true, nil
 	}
@@ -70,7 +75,7 @@ func (t Target) ambient(ctx context.Context) (o client.Options, remote bool, err
 			return own[i], true, nil
 		}
 	}
-	if os.Geteuid() == 0 {
+	if local.Able() {
 		return o, false, nil
 	}
 	return o, false, noDaemon(sockets, func(socket string) bool {
@@ -81,10 +86,10 @@ func (t Target) ambient(ctx context.Context) (o client.Options, remote bool, err
 // noDaemon returns the error that no daemon answers on any of the sockets. It says
 // whose a socket is that is closed to this user. Errors: Unavailable.
 func noDaemon(sockets []string, closed func(socket string) bool) error {
-	for _, socket := range sockets {
+	for _, socket := range slices.Backward(sockets) { // the one that is for others is the last
 		if closed(socket) {
 			return fault.New(fault.Unavailable,
-				"%s: run this as that user, for example with sudo, or ask that user for a key ('sandbox keys create') and name the server and the key in SANDBOX_REST_URL and SANDBOX_API_KEY", belongs(socket))
+				"%s: run this as that user, for example with sudo, or as one of its group, or ask that user for a key ('sandbox keys create') and name the server and the key in SANDBOX_REST_URL and SANDBOX_API_KEY", belongs(socket))
 		}
 	}
 	return fault.New(fault.Unavailable,
@@ -108,6 +113,9 @@ func belongs(socket string) string {
 		owner = "user " + strconv.Itoa(int(stat.Uid))
 		if u, err := user.LookupId(strconv.Itoa(int(stat.Uid))); err == nil {
 			owner = u.Username
+		}
+		if g, err := user.LookupGroupId(strconv.Itoa(int(stat.Gid))); err == nil && info.Mode()&0o020 != 0 {
+			owner += " and the group " + g.Name
 		}
 	}
 	return fmt.Sprintf(format, socket, owner, info.Mode().Perm())

@@ -2,17 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"sandbox/api"
 	"sandbox/backend"
@@ -20,9 +15,6 @@ import (
 	"sandbox/core/build/tree"
 	"sandbox/core/fault"
 )
-
-// defaultRecipe is the name of the recipe in a context.
-const defaultRecipe = "Dockerfile"
 
 func (a *app) buildCmd() *cobra.Command {
 	var o backend.BuildOptions
@@ -104,23 +96,10 @@ func (a *app) build(ctx context.Context, dir, file string, o backend.BuildOption
 
 // recipe reads the recipe of a build.
 func (a *app) recipe(dir, file string) ([]byte, error) {
-	in := a.In
 	if file != "-" {
-		name := file
-		if name == "" {
-			name = filepath.Join(dir, defaultRecipe)
-		}
-		f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // without O_NONBLOCK, opening a FIFO would block
-		if errors.Is(err, fs.ErrNotExist) && file == "" {
-			return nil, fault.New(fault.InvalidArgument, "%s has no %s: name the recipe with -f", dir, defaultRecipe)
-		}
-		if err != nil {
-			return nil, fault.Wrap(fault.InvalidArgument, err, "the recipe")
-		}
-		defer f.Close()
-		in = f
+		return backend.ReadRecipe(dir, file)
 	}
-	text, err := io.ReadAll(io.LimitReader(in, recipe.MaxSize+1))
+	text, err := io.ReadAll(io.LimitReader(a.In, recipe.MaxSize+1))
 	return text, fault.Wrap(fault.InvalidArgument, err, "the recipe")
 }
 

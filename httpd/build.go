@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -187,14 +185,7 @@ func (b *buildEvents) Step(s api.BuildStep) { _ = b.event(api.BuildStepEvent, s)
 
 // Output sends output of a command.
 func (b *buildEvents) Output(step int, stderr bool, p []byte) error {
-	o := api.BuildOutput{Step: step, Stream: api.Stdout, Data: string(p)}
-	if stderr {
-		o.Stream = api.Stderr
-	}
-	if !utf8.Valid(p) {
-		o.Data, o.Encoding = base64.StdEncoding.EncodeToString(p), api.Base64
-	}
-	return b.event(api.BuildOutputEvent, o)
+	return b.event(api.BuildOutputEvent, api.NewBuildOutput(step, stderr, p))
 }
 
 // beat sends the news of pulls, and a sign of life after each time of quiet, until ctx

@@ -66,7 +66,8 @@
  *     waits for it), SANDBOX_UNAUTHENTICATED and SANDBOX_PERMISSION_DENIED (the
  *     key).
  *   - Volumes and RootfsPath are paths of the server's host. Through its Unix
- *     socket any path is taken, over TCP those below its --host-root.
+ *     socket any path is taken, over TCP those below its --host-root, which
+ *     bounds users of the socket too who are not root.
  *     sandbox_copy_in, sandbox_copy_out and sandbox_image_import take paths of
  *     this host; of an import no progress is told.
  *   - Boxes with auto_remove are removed by sandbox_runtime_free, as in process.
@@ -338,6 +339,8 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *                                    or disk_ceiling_gb of HOME/config.toml
  *   working_dir   string   null      absolute
  *   auto_remove   boolean  true      remove the box when it stops
+ *   seccomp       string   "default" "strict": the system calls that Python, bash and compilers need,
+ *                                    and little else
  *   command       array    null      the main command, which is started with the box, each time: its
  *                                    arguments, or the string "image" for the image's Entrypoint with
  *                                    its Cmd. sandbox_box_info shows how it is doing
@@ -1222,6 +1225,76 @@ SandboxErrorCode sandbox_image_export(CSandboxRuntime *runtime, const char *refe
 SandboxErrorCode sandbox_image_push(CSandboxRuntime *runtime, const char *reference, const char *as,
                                     const char *compression, SandboxProgressCallback callback,
                                     void *user_data, char **out_json, CSandboxError *err);
+
+/* A build of an image. */
+typedef struct CSandboxBuild CSandboxBuild;
+
+/*
+ * Begins to build an image of a recipe, the common subset of Dockerfile that
+ * docs/build.md lists. It returns once the recipe was read and the context was looked
+ * through.
+ *
+ * build_json: a document with recipe (its text) or recipe_path (a file of the host),
+ *   else the recipe is the file Dockerfile of the context. context is the directory of
+ *   the host whose files the recipe may copy: it may be left out where the recipe
+ *   copies none, and is sent to a server. name is that of the image; else it is made
+ *   of the id. Optional too: target (the stage that becomes the image), args (an
+ *   object, the values for ARG), no_cache, no_network (RUN has none), timeout_ms (of
+ *   each RUN; an hour), cpus and memory_mib (of each box).
+ * *out: release with sandbox_build_free; it ends with the runtime too.
+ *
+ * Any thread. Errors: SANDBOX_INVALID_ARGUMENT (the document; the recipe, with all that
+ * is wrong by its line; the context).
+ */
+SandboxErrorCode sandbox_build_start(CSandboxRuntime *runtime, const char *build_json,
+                                     CSandboxBuild **out, CSandboxError *err);
+
+/*
+ * Waits for the next event: a document with type, and a member of that name. "progress"
+ * is that of a layer of an image that the recipe stands on; "step" says that a step
+ * begins or has ended: step and steps, line and text of the recipe, stage ("begun",
+ * "cached", "done") and ms; "output" is what the command of a step prints: step, stream
+ * ("stdout", "stderr"), data, and encoding where data is not text: no piece ends inside
+ * a character. "end" is the last, with the image, or with error (code and message) if the
+ * build has failed. While nobody reads or waits, the build waits.
+ *
+ * timeout_secs: SANDBOX_TIMEOUT after this time, and nothing is lost; -1 waits for
+ *   ever, 0 does not wait.
+ * *out_json: release with sandbox_free_string.
+ *
+ * Any thread. Errors: SANDBOX_INVALID_STATE (the last event was read),
+ * SANDBOX_CANCELED (released meanwhile).
+ */
+SandboxErrorCode sandbox_build_read(CSandboxBuild *build, double timeout_secs, char **out_json,
+                                    CSandboxError *err);
+
+/*
+ * Waits for the end, and drops events that were not read. A second call returns the same.
+ *
+ * *out_json: the image, as sandbox_image_list has it; release with
+ *   sandbox_free_string. out_json may be NULL.
+ *
+ * Any thread. Errors: SANDBOX_INVALID_ARGUMENT (the recipe), SANDBOX_NOT_FOUND (a file to
+ * be copied), SANDBOX_IMAGE (a base image; a command that failed), SANDBOX_TIMEOUT (a
+ * command that took too long), SANDBOX_RESOURCE_EXHAUSTED, SANDBOX_UNAVAILABLE (the
+ * server), SANDBOX_CANCELED (released meanwhile), and those of sandbox_create_box.
+ */
+SandboxErrorCode sandbox_build_wait(CSandboxBuild *build, char **out_json, CSandboxError *err);
+
+/*
+ * A descriptor that can be read, as poll and epoll say, while an event waits, and
+ * from the end on: as sandbox_watch_fd, with sandbox_build_read.
+ *
+ * Any thread. Errors: SANDBOX_CANCELED (released meanwhile).
+ */
+SandboxErrorCode sandbox_build_fd(CSandboxBuild *build, int *out_fd, CSandboxError *err);
+
+/*
+ * Releases a build, and ends one that goes on: it leaves no box (a server ends it a
+ * moment later), and what its steps have made is there for the next build. NULL does
+ * nothing. Any thread.
+ */
+void sandbox_build_free(CSandboxBuild *build);
 
 /*
  * Removes an image and the layers that nothing else needs. Boxes keep their

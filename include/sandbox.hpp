@@ -14,14 +14,15 @@
  *
  * Threads are as in sandbox.h: a runtime may be shared, a box is used by one
  * thread at a time, and while one thread reads an execution or waits for it,
- * others may write, signal and close it; of a watch and of a run of code one
- * thread reads, and others may close it. Nobody moves an object that another
+ * others may write, signal and close it; of a watch, a run of code and a build
+ * one thread reads, and others may close it. Nobody moves an object that another
  * thread uses.
  */
 #ifndef SANDBOX_HPP
 #define SANDBOX_HPP
 
 #include "sandbox/box.hpp"
+#include "sandbox/build.hpp"
 #include "sandbox/code.hpp"
 #include "sandbox/error.hpp"
 #include "sandbox/execution.hpp"

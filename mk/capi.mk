@@ -15,7 +15,7 @@ EXAMPLES  := $(patsubst examples_c/%.c,$(BUILD)/examples/%,$(wildcard examples_c
 $(BUILD)/libsandbox.so:
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=1 $(GO) build -trimpath -buildmode=c-shared -o $@ \
-	  -ldflags '-s -w -extldflags "-Wl,--version-script=$(CURDIR)/capi/exports.map -Wl,-soname,libsandbox.so.$(SOVERSION) -Wl,--wrap=pthread_getattr_np"' ./capi
+	  -ldflags '-s -w $(LIB_LDFLAGS) -extldflags "-Wl,--version-script=$(CURDIR)/capi/exports.map -Wl,-soname,libsandbox.so.$(SOVERSION) -Wl,--wrap=pthread_getattr_np"' ./capi
 	@rm -f $(BUILD)/libsandbox.h
 	@ln -sfn libsandbox.so $@.$(SOVERSION)
 

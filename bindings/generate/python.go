@@ -28,7 +28,7 @@ VERSION = %q
 
 // pythonRoots are the documents that the C library hands out. Those that they
 // have as members are written too.
-var pythonRoots = []string{"Box", "BoxMetrics", "RuntimeMetrics", "Exec", "Image", "Pushed", "File", "MadeDirectory", "RemovedFiles", "FileEvent", "CodeContext", "CodeEvent", "Share", "Snapshot", "SnapshotNode", "Change", "BoxSeries"}
+var pythonRoots = []string{"Box", "BoxMetrics", "RuntimeMetrics", "Exec", "Image", "Pushed", "File", "MadeDirectory", "RemovedFiles", "FileEvent", "CodeContext", "CodeEvent", "BuildEvent", "Share", "Snapshot", "SnapshotNode", "Change", "BoxSeries"}
 
 // pythonWords are sets of words that no such document has as a member.
 var pythonWords = []string{"Stream", "ImageStage"}

@@ -43,7 +43,7 @@ type Options struct {
 type Reporter interface {
 	Pull(p api.ImageProgress)                     // of an image that the recipe stands on
 	Step(s api.BuildStep)                         // once it begins, unless it was made before, and once it ends
-	Output(step int, stderr bool, p []byte) error // of the command of a step; p is valid until it returns
+	Output(step int, stderr bool, p []byte) error // of the command of a step; p is valid until it returns, and does not end inside a character
 }
 
 // Builder makes images of recipes. It is safe for concurrent use.
@@ -140,6 +140,7 @@ type stage struct {
 	steps []recipe.Step
 	image api.Image // so far
 	made  []string  // directories that the next layer is to have
+	depth int       // how many layers it comes to
 }
 
 // at says in which line a failure was.
@@ -185,9 +186,8 @@ func (w *work) stage(ctx context.Context, s *stage) error {
 // layer, or at the end of the stage.
 func (w *work) step(ctx context.Context, s *stage, step recipe.Step, last bool) error {
 	begun := time.Now()
-	layered := step.Run != nil || step.Copy != nil || last && len(s.made) > 0
 	stage := api.StepDone
-	if layered {
+	if layered(step, len(s.made) > 0, last) {
 		made, cached, err := w.layer(ctx, s, step)
 		if err != nil {
 			return err
@@ -200,6 +200,12 @@ func (w *work) step(ctx context.Context, s *stage, step recipe.Step, last bool) 
 	s.image = describe(s.image, step.Image)
 	w.tell(step.Line, step.Text, stage, time.Since(begun))
 	return nil
+}
+
+// layered tells whether a step makes a layer. made says that directories wait for one, and
+// last that no step of the stage comes behind it.
+func layered(step recipe.Step, made, last bool) bool {
+	return step.Run != nil || step.Copy != nil || last && made
 }
 
 // describe returns an image as a step has left it, with what the step says of it.

@@ -49,7 +49,7 @@ func (w *work) layer(ctx context.Context, s *stage, step recipe.Step) (image.Ste
 		return made, true, nil
 	}
 	w.begin(step)
-	made, err := w.Images.Make(key, func(layer string) (core.Image, error) { return w.make(ctx, s, step, layer) })
+	made, err := w.Images.Make(ctx, key, func(layer string) (core.Image, error) { return w.make(ctx, s, step, layer) })
 	return made, false, err
 }
 
@@ -158,10 +158,12 @@ func (w *work) command(ctx context.Context, b *core.Box, step recipe.Step) error
 	}
 	defer e.Close()
 	number := w.done + 1
-	status, err := e.Stream(ctx, make([]byte, core.OutputBuffer), func(stderr bool, p []byte) error {
-		return w.Report.Output(number, stderr, p)
-	})
+	out := pieces{emit: func(stderr bool, p []byte) error { return w.Report.Output(number, stderr, p) }}
+	status, err := e.Stream(ctx, make([]byte, core.OutputBuffer), out.add)
 	if err != nil {
+		return err
+	}
+	if err := out.flush(); err != nil {
 		return err
 	}
 	return w.judge(status)

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sandbox/api"
 	"sandbox/core/build/recipe"
 	"sandbox/core/fault"
+	"sandbox/core/image"
 )
 
 // prepare finds all that the build needs: the images that it stands on and copies from,
@@ -29,7 +31,7 @@ func (w *work) prepare(ctx context.Context) error {
 				return at(line, "COPY --from="+ref, err)
 			}
 		}
-		if err := w.find(s); err != nil {
+		if err := cmp.Or(w.find(s), w.fits(s)); err != nil {
 			return err
 		}
 		w.stages = append(w.stages, s)
@@ -65,6 +67,28 @@ func (w *work) lend(ctx context.Context, ref string) error {
 	}
 	w.lent[from] = img
 	return err
+}
+
+// fits refuses a stage whose image would have more layers than one may have. Those of an
+// earlier stage count too.
+func (w *work) fits(s *stage) error {
+	s.depth = len(s.image.Layers)
+	if s.Base.Stage >= 0 {
+		s.depth = w.stages[s.Base.Stage].depth
+	}
+	made := false // a directory, which the next layer is to have
+	for i, step := range s.steps {
+		made = made || step.Directory != ""
+		if !layered(step, made, i == len(s.steps)-1) {
+			continue
+		}
+		made = false
+		if s.depth++; s.depth > image.MaxLayers {
+			return at(step.Line, step.Text, fault.New(fault.ResourceExhausted,
+				"the image would have more than %d layers: join commands in one RUN, and files in one COPY", image.MaxLayers))
+		}
+	}
+	return nil
 }
 
 // find looks for the files of the context that the steps of a stage copy.

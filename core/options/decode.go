@@ -32,6 +32,7 @@ type boxMembers struct {
 	IdleSeconds *int      `json:"idle_seconds"`
 	OnExpiry    *string   `json:"on_expiry"`
 	AutoStart   *bool     `json:"auto_start"`
+	Seccomp     *string   `json:"seccomp"`
 	serviceMembers
 }
 
@@ -98,6 +99,9 @@ func (d *boxMembers) check(b Box, p *problems) {
 	p.When(d.TTLSeconds != nil && *d.TTLSeconds == 0, "ttl_seconds", "range", "is 0 and must be at least 1")
 	p.When(d.IdleSeconds != nil && *d.IdleSeconds == 0, "idle_seconds", "range", "is 0 and must be at least 1")
 	p.When(d.OnExpiry != nil && *d.OnExpiry == "", "on_expiry", "value", "must be %s, %s or %s", ExpiryStop, ExpiryPause, ExpiryRemove)
+	if d.Seccomp != nil {
+		p.OneOf("seccomp", *d.Seccomp, SeccompDefault, SeccompStrict)
+	}
 	p.When(d.DiskSizeGB != nil && *d.DiskSizeGB == 0, "disk_size_gb", "range", "is 0 and must be at least 1")
 }
 
@@ -121,6 +125,9 @@ func (d *boxMembers) fill(b *Box) {
 	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
 	b.AutoStart = or(d.AutoStart, b.AutoStart)
+	if b.Seccomp = or(d.Seccomp, b.Seccomp); b.Seccomp == SeccompDefault {
+		b.Seccomp = ""
+	}
 	d.serviceMembers.fill(b)
 	b.TTLSeconds, b.IdleSeconds, b.OnExpiry = or(d.TTLSeconds, b.TTLSeconds), or(d.IdleSeconds, b.IdleSeconds), or(d.OnExpiry, b.OnExpiry)
 	for _, v := range or(d.Volumes, nil) {

@@ -72,6 +72,7 @@ type Box struct {
 	IdleSeconds  int               `json:"idle_seconds,omitempty"` // without use; 0: none
 	OnExpiry     string            `json:"on_expiry,omitempty"`    // what becomes of it then; "" for [ExpiryStop]
 	AutoStart    bool              `json:"auto_start,omitempty"`   // what needs it to run starts or resumes it
+	Seccomp      string            `json:"seccomp,omitempty"`      // which system calls it has: [SeccompStrict], or "" for [SeccompDefault]
 	// Command is the main command, which runs whenever the box does; nil for none. With
 	// ImageCommand it is the one that the image has of its own: see [Box.Serve].
 	Command         []string         `json:"command,omitempty"`
@@ -81,6 +82,12 @@ type Box struct {
 	HealthCheck     *api.HealthCheck `json:"healthcheck,omitempty"`       // of the command; nil for the image's
 	Processes       int              `json:"processes,omitempty"`         // the most processes and threads; set by the runtime; 0: DefaultProcesses
 }
+
+// The lists of system calls that a box may have.
+const (
+	SeccompDefault = "default"
+	SeccompStrict  = "strict" // what Python, bash and compilers need, and little else
+)
 
 // Volume is a host directory or file that the box sees. It has the members of
 // the contract's document, and one that only the server sets.

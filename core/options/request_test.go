@@ -183,6 +183,38 @@ func TestDocumentSizes(t *testing.T) {
 	}
 }
 
+func TestDecodeBuild(t *testing.T) {
+	t.Parallel()
+	text := "FROM a\n"
+	for doc, want := range map[string]options.Build{
+		`{"context": "/src"}`:                        {Context: "/src"},
+		`{"context": "/src", "recipe_path": "/r"}`:   {Context: "/src", RecipePath: "/r"},
+		`{"recipe": "FROM a\n", "context": null}`:    {Recipe: &text},
+		`{"recipe_path": "/r", "timeout_ms": 86400}`: {RecipePath: "/r", Timeout: 86400 * time.Millisecond},
+		`{"recipe": "FROM a\n", "name": "b", "target": "c", "args": {"A": "1"}, "no_cache": true, "no_network": true, "cpus": 1, "memory_mib": 64}`: {
+			Recipe: &text, Name: "b", Target: "c", Args: map[string]string{"A": "1"}, NoCache: true, NoNetwork: true, CPUs: 1, MemoryMiB: 64,
+		},
+	} {
+		got, err := options.DecodeBuild([]byte(doc))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\ngot  %+v, %v\nwant %+v", doc, got, err, want)
+		}
+	}
+	for doc, says := range map[string]string{
+		`{}`:                                  "recipe is missing",
+		`{"recipe": "", "recipe_path": "/r"}`: "recipe_path",
+		`{"context": "/c", "timeout_ms": 0}`:  "timeout_ms",
+		`{"context": "/c", "cpus": -1}`:       "cpus",
+		`{"context": "/c", "memory_mib": 1}`:  "memory_mib",
+		`{"context": "/c", "args": {"A": 1}}`: "args.A",
+		`{"context": "/c", "x": 1}`:           "x",
+	} {
+		if _, err := options.DecodeBuild([]byte(doc)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want something about %s", doc, err, says)
+		}
+	}
+}
+
 func FuzzDecodeRequests(f *testing.F) {
 	f.Add(`{"image": "a", "cmd": ["b"], "env": {"A": "1"}, "labels": {"k": "v"}, "ports": [{"guest_port": 1}]}`)
 	f.Add(`{"cmd": "b", "stdin": "x", "timeout_ms": 5}`)
@@ -194,5 +226,6 @@ func FuzzDecodeRequests(f *testing.F) {
 			t.Errorf("exec took %q, which fails its check: %v", doc, r.Exec.Check())
 		}
 		_, _, _ = options.DecodeRun([]byte(doc))
+		_, _ = options.DecodeBuild([]byte(doc))
 	})
 }

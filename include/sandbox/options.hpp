@@ -62,6 +62,7 @@ struct box_options {
   std::optional<int> idle_seconds; /* without use; without end if left out */
   std::string on_expiry;          /* "stop" if empty, "pause" or "remove" */
   bool auto_start = false;        /* what needs it to run starts or resumes it */
+  std::string seccomp;            /* which system calls it has: "default" if empty, or "strict" */
   std::vector<std::string> command; /* the main command, which is started with the box; none if empty */
   bool image_command = false;       /* the image's own command is the main one */
   std::string restart;              /* "no" if empty, "always", "on-failure" or "on-failure:N" */
@@ -110,6 +111,20 @@ struct context_options {
   std::string language; /* "python" if empty, "javascript" or "bash" */
   std::string working_dir, user;
   environment env;
+};
+
+/* An image to be built of a recipe. What is left out has the default of sandbox.h. */
+struct build_options {
+  std::string context;               /* a directory of the host, whose files can be copied */
+  std::optional<std::string> recipe; /* its text; else a file of the host, else the context's Dockerfile */
+  std::string recipe_path;
+  std::string name;   /* of the image; made of its id if empty */
+  std::string target; /* the stage that becomes the image; the last one if empty */
+  environment args;   /* the values for ARG */
+  bool no_cache = false;
+  sandbox::network network = sandbox::network::isolated; /* of the commands */
+  std::chrono::duration<double> timeout{0};              /* of each command; 0 is an hour */
+  std::optional<int> cpus, memory_mib;                   /* of each box */
 };
 
 /* Which page of the list of a directory is wanted. */

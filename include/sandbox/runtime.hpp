@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "box.hpp"
+#include "build.hpp"
 #include "detail.hpp"
 
 namespace sandbox {
@@ -133,6 +134,17 @@ class runtime {
     return document.str();
   }
 
+  /* Begins to build an image of a recipe. */
+  image_build start_build(const build_options &o) {
+    const std::string json = detail::written(o);
+    return detail::made<image_build, CSandboxBuild>([&](CSandboxBuild **out, CSandboxError *err) {
+      return sandbox_build_start(raw(), json.c_str(), out, err);
+    });
+  }
+
+  /* Builds an image of a recipe, and returns its document. */
+  std::string build_image(const build_options &o) { return start_build(o).wait(); }
+
   /* Removes an image; one in use only with force. */
   void remove_image(const std::string &reference, bool force = false) {
     detail::check([&](CSandboxError *err) { return sandbox_image_remove(raw(), detail::c_text(reference, "reference"), force, err); });
@@ -185,6 +197,7 @@ inline std::string runtime::written(const box_options &o) {
       .member("idle_seconds", o.idle_seconds.value_or(0), o.idle_seconds.has_value())
       .member("on_expiry", o.on_expiry, !o.on_expiry.empty())
       .member("auto_start", o.auto_start, o.auto_start)
+      .member("seccomp", o.seccomp, !o.seccomp.empty())
       .member("command", "image", o.image_command)
       .member("command", detail::texts(o.command), !o.command.empty())
       .member("restart", o.restart, !o.restart.empty())

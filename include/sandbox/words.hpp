@@ -318,6 +318,14 @@ inline constexpr std::string_view cached = "cached"; /* what it had made before 
 inline constexpr std::string_view done = "done";
 }  // namespace build_stage
 
+/* BuildEventType is what an event of a build tells. */
+namespace build_event_type {
+inline constexpr std::string_view progress = "progress"; /* progress, of an image that the recipe stands on */
+inline constexpr std::string_view step = "step"; /* step */
+inline constexpr std::string_view output = "output"; /* output */
+inline constexpr std::string_view end = "end"; /* image, or error if it has failed */
+}  // namespace build_event_type
+
 /* The permissions that a key can have. */
 namespace permission {
 inline constexpr std::string_view boxes = "Boxes"; /* make and use boxes */

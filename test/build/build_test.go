@@ -334,6 +334,7 @@ func TestFails(t *testing.T) {
 		"a missing image":         {"FROM base AS a\nRUN true\nFROM none\nCOPY --from=a / /a", fault.ImageNotFound, "line 3", 0},
 		"a missing file":          {"FROM base\nRUN true\nCOPY none /a", fault.FileNotFound, "line 3", 0},
 		"a file that is ignored":  {"FROM base\nRUN true\nCOPY secret /a", fault.FileNotFound, "line 3", 0},
+		"129 layers":              {"FROM base AS a\nCOPY a /a\nFROM a" + strings.Repeat("\nRUN true", 127), fault.ResourceExhausted, "line 130: RUN true: the image would have more than 128 layers", 0},
 		"no end":                  {"FROM base\nRUN sleep 1000 & sleep 1000", fault.Timeout, "line 2: RUN sleep 1000 & sleep 1000: the command did not end within 300ms", 1},
 		"a failure":               {"FROM base\nRUN exit 3", fault.Image, "line 2: RUN exit 3: the command ended with exit code 3", 1},
 		"no such program":         {"FROM base\nRUN [\"/none\"]", fault.Image, "can't be started", 1},

@@ -32,6 +32,7 @@ func TestCPPWarnings(t *testing.T) {
 			checkSyntax(t, s.compiler, s.standard, "programs/objects.cpp")
 			checkSyntax(t, s.compiler, s.standard, "programs/misuse.cpp")
 			checkSyntax(t, s.compiler, s.standard, "programs/code.cpp")
+			checkSyntax(t, s.compiler, s.standard, "programs/build.cpp")
 		})
 	}
 }
@@ -46,7 +47,7 @@ func checkSyntax(t *testing.T, compiler, standard, source string) {
 // server: it succeeds and writes nothing.
 func TestCPPPrograms(t *testing.T) {
 	t.Parallel()
-	for _, p := range []struct{ name, standard string }{{"objects", "c++17"}, {"objects", "c++23"}, {"misuse", "c++17"}, {"code", "c++17"}} {
+	for _, p := range []struct{ name, standard string }{{"objects", "c++17"}, {"objects", "c++23"}, {"misuse", "c++17"}, {"code", "c++17"}, {"build", "c++17"}} {
 		t.Run(p.name+" "+p.standard, func(t *testing.T) {
 			t.Parallel()
 			program := compileCPP(t, "programs/"+p.name+".cpp", p.standard)

@@ -19,6 +19,7 @@ func TestPrograms(t *testing.T) {
 		{"execution", false},
 		{"files", false},
 		{"code", false},
+		{"build", false},
 		{"ports", false},
 		{"snapshots", false},
 		{"text", false},

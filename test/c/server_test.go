@@ -71,7 +71,7 @@ func (d *served) kill() {
 // TestOnServer runs programs on a server that run on a home too: they find the same.
 func TestOnServer(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"handles", "lifecycle", "exec", "execution", "files", "ports", "snapshots", "text", "callback", "threads", "leaks"} {
+	for _, name := range []string{"handles", "lifecycle", "exec", "execution", "files", "ports", "snapshots", "build", "text", "callback", "threads", "leaks"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t)

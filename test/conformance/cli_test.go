@@ -199,6 +199,9 @@ func createFlags(a object) []string {
 			args = append(args, flag)
 		}
 	}
+	if list, ok := a["seccomp"].(string); ok {
+		args = append(args, "--seccomp", list)
+	}
 	args = append(args, serviceFlags(a)...)
 	if image, ok := a["image"].(string); ok {
 		args = append(args, image)

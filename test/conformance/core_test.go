@@ -17,10 +17,10 @@ import (
 var surfaceNames = append([]string{"core", "c", "c-remote", "rest", "socket", "cli"}, expand([]string{"bindings", "remotes"})...)
 
 // surfaces holds the verbs of each surface.
-var surfaces = withCode(withBindings(map[string]map[string]func(*running, object) result{
+var surfaces = withBuild(withCode(withBindings(map[string]map[string]func(*running, object) result{
 	"core": inCore(), "c": inC(), "c-remote": inC(), "rest": overLogs(true, overREST(true)), "socket": overLogs(false, overREST(false)),
 	"cli": onLogsCommandLine(onCommandLine()),
-}))
+})))
 
 func withBindings(all map[string]map[string]func(*running, object) result) map[string]map[string]func(*running, object) result {
 	for _, b := range bindings {

@@ -85,6 +85,7 @@ sandbox::box_options options(const json &from) {
   o.idle_seconds = number(from, "idle_seconds");
   o.on_expiry = get<std::string>(from, "on_expiry");
   o.auto_start = get(from, "auto_start", false);
+  o.seccomp = get<std::string>(from, "seccomp");
   const json main = get<json>(from, "command", json::array());
   o.image_command = main == "image";
   if (main.is_array()) o.command = main.get<std::vector<std::string>>();
@@ -195,6 +196,24 @@ json code(state &s, const json &a) {
   return events;
 }
 
+// image_build builds an image and answers with all events.
+json image_build(state &s, const json &a) {
+  sandbox::build_options o;
+  o.context = text(a, "context");
+  if (a.contains("recipe")) o.recipe = text(a, "recipe");
+  o.name = text(a, "name");
+  o.target = text(a, "target");
+  const auto args = get<std::map<std::string, std::string>>(a, "args");
+  o.args.assign(args.begin(), args.end());
+  o.no_cache = flag(a, "no_cache");
+  o.timeout = std::chrono::milliseconds(get(a, "timeout_ms", 0));
+  json events = json::array();
+  sandbox::image_build build = s.runtime.start_build(o);
+  for (const std::string &event : build.events()) events.push_back(json::parse(event));
+  build.wait();
+  return events;
+}
+
 std::string create_context(state &s, const json &a) {
   sandbox::context_options o;
   o.language = text(a, "language");
@@ -247,6 +266,7 @@ const std::map<std::string, operation> operations = {
     {"watch_start", watch},
     {"watch_read", shown([](state &s, const json &a) { return s.watches.at(a.at("watch")).read_for(std::chrono::seconds(30)).value_or("null"); })},
     {"code", code},
+    {"image_build", image_build},
     {"context_create", shown(create_context)},
     {"context_list", shown([](state &s, const json &a) { return box(s, a).contexts(); })},
     {"context_interrupt", shown([](state &s, const json &a) { return box(s, a).interrupt_context(text(a, "context")); })},

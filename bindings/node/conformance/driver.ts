@@ -114,6 +114,13 @@ const operations: Record<string, (asked: Asked) => Promise<unknown>> = {
   context_remove: async (asked) => (await box(asked)).contexts.remove(asked["context"]),
   image_list: () => runtime!.images.list(),
   image_import: (asked) => runtime!.images.import(asked["name"], asked["source"]),
+  async image_build({ op: _, ...options }) {
+    const events: unknown[] = [];
+    await using build = await runtime!.images.startBuild(given(options));
+    for await (const event of build) events.push(event);
+    await build.result();
+    return events;
+  },
   image_remove: (asked) => runtime!.images.remove(asked["reference"], given({ force: asked["force"] })),
 };
 

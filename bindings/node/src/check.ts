@@ -1,3 +1,4 @@
+import type { BuildOptions } from "./build.js";
 import type { CodeOptions, ContextOptions } from "./code.js";
 import { InvalidArgumentError } from "./contract.js";
 import type { CloneOptions, Command, CreateOptions, ExecOptions, HealthCheckOptions, SeriesOptions } from "./options.js";
@@ -7,7 +8,7 @@ type Kind = "string" | "number" | "boolean" | "strings" | "bytes" | "array" | "o
 
 const createKinds: Record<keyof CreateOptions, Kind> = {
   name: "string", rootfs_path: "string", cpus: "number", memory_mib: "number", disk_size_gb: "number", working_dir: "string",
-  env: "strings", volumes: "array", ports: "array", network: "string", auto_remove: "boolean", ttl_seconds: "number", idle_seconds: "number", on_expiry: "string", auto_start: "boolean",
+  env: "strings", volumes: "array", ports: "array", network: "string", auto_remove: "boolean", ttl_seconds: "number", idle_seconds: "number", on_expiry: "string", auto_start: "boolean", seccomp: "string",
   command: "command", restart: "string", stop_with_command: "boolean", healthcheck: "object",
 };
 const healthKinds: Record<keyof HealthCheckOptions, Kind> = {
@@ -20,6 +21,10 @@ const execKinds: Record<keyof ExecOptions, Kind> = {
   stdin_open: "boolean", tty: "boolean", cols: "number", rows: "number",
 };
 const codeKinds: Record<keyof CodeOptions, Kind> = { language: "string", context: "string", env: "strings", timeout_ms: "number" };
+const buildKinds: Record<keyof BuildOptions, Kind> = {
+  context: "string", recipe: "string", recipe_path: "string", name: "string", target: "string", args: "strings", no_cache: "boolean",
+  no_network: "boolean", timeout_ms: "number", cpus: "number", memory_mib: "number",
+};
 const contextKinds: Record<keyof ContextOptions, Kind> = { language: "string", working_dir: "string", user: "string", env: "strings" };
 const wanted: Record<Kind, string> = {
   string: "text without NUL", number: "a finite number", boolean: "true or false",
@@ -92,6 +97,11 @@ export function fileOptions<T extends object>(options: T, kinds: Record<keyof T,
 /** codeOptions checks the options that code runs with. */
 export function codeOptions(options: CodeOptions): CodeOptions {
   return members("the options of code", options, codeKinds);
+}
+
+/** buildOptions checks the options that an image is built with. */
+export function buildOptions(options: BuildOptions): BuildOptions {
+  return members("the options of a build", options, buildKinds);
 }
 
 /** contextOptions checks the options that a context is made with. */

@@ -111,6 +111,13 @@ export type BuildStage =
   | "cached" // what it had made before is used
   | "done";
 
+/** BuildEventType is what an event of a build tells. */
+export type BuildEventType =
+  | "progress" // progress, of an image that the recipe stands on
+  | "step" // step
+  | "output" // output
+  | "end"; // image, or error if it has failed
+
 /** The permissions that a key can have. */
 export type Permission =
   | "Boxes" // make and use boxes
@@ -185,6 +192,8 @@ export interface BoxInfo {
   on_expiry: string;
   /** nil unless it is up and has a ttl */
   expires_at: string | null;
+  /** strict where it has the smaller list of system calls */
+  seccomp?: string;
   /** Command is the main command, and what follows belongs to it: a box without one has none of these members. */
   command?: string[];
   /** a [Restart] */
@@ -741,6 +750,17 @@ export interface BuildOutput {
   data: string;
   /** of Data: Base64, or "" for text */
   encoding?: string;
+}
+
+/** BuildEvent is one event of a build. Only the members of its type are set. */
+export interface BuildEvent {
+  type: BuildEventType;
+  progress?: ImageProgress | null;
+  step?: BuildStep | null;
+  output?: BuildOutput | null;
+  /** what was built */
+  image?: Image | null;
+  error?: Failure | null;
 }
 
 /** Key is an API key. */

@@ -4,6 +4,7 @@ export { SandboxError, type Details } from "./failure.js";
 export type { BoxChanges, CloneOptions, Command, CreateOptions, ExecOptions, HealthCheckOptions, Progress, RemoteOptions, SeriesOptions } from "./options.js";
 export { Box, type Connection, type TerminalOptions } from "./box.js";
 export { Execution, maxResult, type Exit, type Input, type Output, type Result } from "./execution.js";
+export { Build, type BuildOptions, type BuildSource } from "./build.js";
 export { CodeRun, type CodeOptions, type CodeOutcome, type ContextOptions, type Contexts } from "./code.js";
 export { Feed, type Source } from "./feed.js";
 export { Watch, type ByUser, type Files } from "./files.js";

@@ -30,6 +30,8 @@ export interface CreateOptions {
   on_expiry?: "stop" | "pause" | "remove";
   /** What needs the box to run starts it where it is stopped, and resumes it where it is paused; false if left out. */
   auto_start?: boolean;
+  /** Which system calls it has: "strict" is what Python, bash and compilers need; "default" if left out. */
+  seccomp?: "default" | "strict";
   /** The main command, which is started with the box, each time: its arguments, or "image" for the image's own. */
   command?: "image" | readonly string[];
   /** When it is started again: "always", "on-failure", "on-failure:N" or "no"; "no" if left out. */

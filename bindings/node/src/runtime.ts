@@ -1,4 +1,5 @@
 import type { Box } from "./box.js";
+import type { Build, BuildOptions } from "./build.js";
 import type { BoxInfo, Compression, Image, Pushed, RuntimeMetrics, SnapshotNode } from "./contract.js";
 import type { CreateOptions, Progress } from "./options.js";
 
@@ -24,6 +25,10 @@ export interface Images {
   export(reference: string, file: string, options?: { compression?: Compression }): Promise<void>;
   /** Sends an image to the registry that `as` names, or its own name. What the registry has is not sent. */
   push(reference: string, options?: PushOptions): Promise<Pushed>;
+  /** Builds an image of a recipe. Where there are no files of a host it fails. */
+  build(options: BuildOptions): Promise<Image>;
+  /** Begins a build, whose events are read as they come. The recipe is read before. */
+  startBuild(options: BuildOptions): Promise<Build>;
   /** Removes an image; one that boxes were made from only with `force`. */
   remove(reference: string, options?: { force?: boolean }): Promise<void>;
 }

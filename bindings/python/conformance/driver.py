@@ -49,7 +49,7 @@ ABSENT = {
         *("text", "html", "markdown", "svg", "png", "jpeg", "pdf", "latex", "json", "javascript"),
         *("table", "chart", "extra"),
     },
-    "BoxInfo": {"env", "command", "restart", "stop_with_command", "healthcheck"},
+    "BoxInfo": {"env", "seccomp", "command", "restart", "stop_with_command", "healthcheck"},
     "FileEvent": {"path", "path_base64", "from_", "from_base64", "directory", "reason", "message"},
     "FileInfo": {"path_base64", "target_base64", "unreadable"},
     "MadeDirectory": {"path_base64", "target_base64", "unreadable"},
@@ -179,6 +179,7 @@ class Driver:
             "copy_out": lambda: self.box(asked).copy_out(asked["box_path"], asked["host_path"], user=a("user")),
             "image_list": runtime.images.list,
             "image_import": lambda: runtime.images.import_(asked["name"], asked["source"]),
+            "image_build": lambda: self.image_build(asked),
             "image_remove": lambda: runtime.images.remove(asked["reference"], a("force") or False),
         }
         return calls[op]()
@@ -210,6 +211,18 @@ class Driver:
             "context_restart": lambda: self.box(asked).restart_context(asked["context"]),
             "context_remove": lambda: self.box(asked).remove_context(asked["context"]),
         }
+
+    def image_build(self, asked: dict[str, Any]) -> list[Any]:
+        """Builds an image and answers with all events."""
+        assert self.runtime
+        names = ("context", "recipe", "name", "target", "args", "no_cache")
+        options = {name: asked[name] for name in names if asked.get(name) is not None}
+        if asked.get("timeout_ms"):
+            options["timeout"] = asked["timeout_ms"] / 1000
+        with self.runtime.images.start_build(**options) as build:
+            events = list(build)
+            build.result()
+        return events
 
     def watch_start(self, asked: dict[str, Any]) -> Any:
         """Begins to watch a directory."""

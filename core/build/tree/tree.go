@@ -62,6 +62,18 @@ type contents interface {
 	Close() error
 }
 
+// Empty returns a tree without files.
+func Empty() *Tree { return newBuilder(nil).tree(nothing{}) }
+
+// nothing has no contents.
+type nothing struct{}
+
+func (nothing) open(f *File) (io.ReadCloser, error) {
+	return nil, fault.New(fault.FileNotFound, "the context has no %.200q", f.Path)
+}
+
+func (nothing) Close() error { return nil }
+
 // Close gives up what the tree holds.
 func (t *Tree) Close() error { return t.content.Close() }
 

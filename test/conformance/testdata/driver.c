@@ -100,6 +100,26 @@ static void code(const char *document) {
   sandbox_code_free(run);
 }
 
+/* build builds an image and tells all events, in an array. */
+static void build(const char *document) {
+  CSandboxBuild *begun = NULL;
+  char *event = NULL, *all = NULL;
+  size_t length = 0;
+  SandboxErrorCode code = sandbox_build_start(runtime, document, &begun, &err);
+  FILE *out = open_memstream(&all, &length);
+  for (int n = 0; code == SANDBOX_OK && sandbox_build_read(begun, 60, &event, NULL) == SANDBOX_OK; n++) {
+    fprintf(out, "%s%s", n ? "," : "[", event);
+    sandbox_free_string(event);
+  }
+  fputs("]", out);
+  fclose(out);
+  if (code == SANDBOX_OK) code = sandbox_build_wait(begun, NULL, &err);
+  printf("%d\x1f%s\x1e", (int)code, code == SANDBOX_OK ? all : err.message);
+  sandbox_error_free(&err);
+  sandbox_build_free(begun);
+  free(all);
+}
+
 static void context_call(const char *f, int argc, char **a) {
   char *out = NULL;
   SandboxErrorCode code = SANDBOX_INTERNAL;
@@ -179,6 +199,8 @@ static int call(const char *f, int argc, char **a) {
     tell(code, out);
   } else if (!strcmp(f, "code") && argc == 1) {
     code(a[0]);
+  } else if (!strcmp(f, "build") && argc == 1) {
+    build(a[0]);
   } else if (!strncmp(f, "context_", 8)) {
     context_call(f + 8, argc, a);
   } else if (!strncmp(f, "snapshot_", 9)) {

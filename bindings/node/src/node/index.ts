@@ -6,6 +6,7 @@
 import { openAsBlob } from "node:fs";
 import type { Socket } from "node:net";
 import type { Connection } from "../box.js";
+import { Build, type BuildOptions } from "../build.js";
 import type { Copies, Files } from "../files.js";
 import type { CreateOptions, RemoteOptions } from "../options.js";
 import { Client, type Sockets } from "../remote/client.js";
@@ -42,6 +43,7 @@ export const Runtime = {
     return new RemoteRuntime(new Client(options, sockets), {
       open: openAsBlob,
       exported: (...args) => exported(options, ...args),
+      startBuild: (...args) => startBuild(options, ...args),
       copies: (box) => copies(options, box),
       connect: (box, port) => connect(options, box, port),
     });
@@ -57,6 +59,26 @@ export const Sandbox = {
 async function exported(options: RemoteOptions, ...args: Parameters<Images["export"]>): Promise<void> {
   await using runtime = await NativeRuntime.server(options);
   await runtime.images.export(...args);
+}
+
+/** startBuild builds with the C library, which knows how to send a context, in a runtime of its own. */
+async function startBuild(options: RemoteOptions, ...args: [BuildOptions]): Promise<Build> {
+  const runtime = await NativeRuntime.server(options);
+  try {
+    const build = await runtime.images.startBuild(...args);
+    const close = build.close.bind(build);
+    build.close = async () => {
+      try {
+        await close();
+      } finally {
+        await runtime.close();
+      }
+    };
+    return build;
+  } catch (failure) {
+    await runtime.close();
+    throw failure;
+  }
 }
 
 /** copies copies with the C library, which knows how to walk trees. */

@@ -84,6 +84,11 @@ int sandbox_image_pull(void *runtime, str reference, SandboxProgressCallback *ca
 int sandbox_image_import(void *runtime, str name, str source, SandboxProgressCallback *callback, void *data, void *out, void *err)
 int sandbox_image_export(void *runtime, str reference, str path, str compression, SandboxProgressCallback *callback, void *data, void *err)
 int sandbox_image_push(void *runtime, str reference, str as, str compression, SandboxProgressCallback *callback, void *data, void *out, void *err)
+int sandbox_build_start(void *runtime, str build, void *out, void *err)
+int sandbox_build_read(void *build, double timeout, void *out, void *err)
+int sandbox_build_wait(void *build, void *out, void *err)
+int sandbox_build_fd(void *build, void *out, void *err)
+void sandbox_build_free(void *build)
 int sandbox_image_remove(void *runtime, str reference, int force, void *err)
 void sandbox_free_string(void *text)
 void sandbox_error_free(void *err)`.trim().split("\n");

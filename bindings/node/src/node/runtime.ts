@@ -5,6 +5,7 @@ import type { BoxInfo, Image, Pushed, RuntimeMetrics, SnapshotNode } from "../co
 import type { CreateOptions, RemoteOptions } from "../options.js";
 import { Runtime, type Images } from "../runtime.js";
 import { NativeBox } from "./box.js";
+import { build, startBuild } from "./builds.js";
 import { told } from "./files.js";
 import { Library } from "./library.js";
 
@@ -59,6 +60,8 @@ export class NativeRuntime extends Runtime {
       this.library.wait("sandbox_image_export", this.handle, text("reference", reference), text("file", file), text("compression", compression), null, null),
     push: async (reference, { as = "", compression = "zstd", progress } = {}) => this.library.told(told(progress), async (callback) =>
       this.library.json<Pushed>("wait", "sandbox_image_push", this.handle, text("reference", reference), text("as", as), text("compression", compression), callback, null)),
+    build: async (options) => build(this, options),
+    startBuild: async (options) => startBuild(this, options),
     remove: async (reference, { force = false } = {}) =>
       this.library.wait("sandbox_image_remove", this.handle, text("reference", reference), Number(force)),
   };

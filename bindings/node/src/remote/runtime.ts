@@ -3,6 +3,7 @@ import { creation, text, whole } from "../check.js";
 import { ClosedError } from "../own.js";
 import { InvalidArgumentError, InvalidStateError, NetworkError, NotFoundError, StoppedError, UnavailableError } from "../contract.js";
 import type { Connection } from "../box.js";
+import type { Build, BuildOptions } from "../build.js";
 import type { BoxInfo, Clones, Image, ImageProgress, Pushed, RuntimeMetrics, ServerInfo, SnapshotNode, Snapshots } from "../contract.js";
 import type { CloneOptions, CreateOptions, Progress } from "../options.js";
 import { Runtime, type Images } from "../runtime.js";
@@ -15,6 +16,7 @@ export interface Host {
   open(path: string): Promise<Blob>;
   /** exported writes an image of the server to a file. */
   exported: Images["export"];
+  startBuild(options: BuildOptions): Promise<Build>;
   copies(box: string): Copies;
   connect(box: string, port: number): Promise<Connection>;
 }
@@ -53,6 +55,11 @@ export class RemoteRuntime extends Runtime {
     },
     push: async (reference, { as, compression, progress } = {}) =>
       this.#told<Pushed>("/v1/images:push", { reference: text("reference", reference), as, compression }, "pushed", progress),
+    build: async (options) => {
+      await using build = await this.#startBuild(options);
+      return await build.result();
+    },
+    startBuild: async (options) => this.#startBuild(options),
     remove: async (reference, { force = false } = {}) => {
       await this.use().call(imagePath(text("reference", reference)), { method: "DELETE", query: { force }, again: true });
     },
@@ -179,6 +186,12 @@ export class RemoteRuntime extends Runtime {
       throw failure instanceof TypeError ? this.client.lost(failure) : failure;
     }
     throw new NetworkError(`${this.client.url} broke the work on the image off`);
+  }
+
+  async #startBuild(options: BuildOptions): Promise<Build> {
+    this.use();
+    if (!this.host) throw new InvalidArgumentError("an image is built of files: there are no files of a host here");
+    return this.host.startBuild(options);
   }
 
   async #archive(source: string | Blob): Promise<Blob> {

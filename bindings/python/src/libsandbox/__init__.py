@@ -5,7 +5,7 @@
     with Sandbox("python:3.12") as box:
         print(box.run("python3", "-c", "print(2**100)").stdout)
 
-Runtime, Box, Execution, Watch, CodeRun and Sandbox have asynchronous twins for asyncio: AsyncRuntime and so on.
+Runtime, Box, Execution, Watch, CodeRun, Build and Sandbox have asynchronous twins for asyncio: AsyncRuntime and so on.
 """
 
 from ._documents import VERSION as __version__
@@ -17,6 +17,11 @@ from ._documents import (
     BoxSeries,
     BoxState,
     BoxStatus,
+    BuildEvent,
+    BuildEventType,
+    BuildOutput,
+    BuildStage,
+    BuildStep,
     CanceledError,
     Change,
     CodeColumn,
@@ -39,6 +44,7 @@ from ._documents import (
     FileType,
     Image,
     ImageError,
+    ImageProgress,
     ImageStage,
     InternalError,
     InvalidArgumentError,
@@ -69,9 +75,11 @@ from ._documents import (
 )
 from ._support import SandboxError
 from .aio import AsyncBox, AsyncExecution, AsyncImages, AsyncRuntime, AsyncSandbox
+from .aio_build import AsyncBuild
 from .aio_code import AsyncCodeRun
 from .aio_files import AsyncWatch
 from .box import Box
+from .build import Build
 from .code import CodeOutcome, CodeRun
 from .errors import ArgumentTypeError, ClosedError, ForkedError, LibraryError
 from .execution import Execution, Piece, Result
@@ -80,6 +88,7 @@ from .options import (
     ApiKeyCredential,
     BoxChanges,
     BoxOptions,
+    BuildOptions,
     ClientOptions,
     CloneOptions,
     CodeOptions,
@@ -97,6 +106,7 @@ __all__ = [
     "ApiKeyCredential",
     "ArgumentTypeError",
     "AsyncBox",
+    "AsyncBuild",
     "AsyncCodeRun",
     "AsyncExecution",
     "AsyncImages",
@@ -112,6 +122,13 @@ __all__ = [
     "BoxSeries",
     "BoxState",
     "BoxStatus",
+    "Build",
+    "BuildEvent",
+    "BuildEventType",
+    "BuildOptions",
+    "BuildOutput",
+    "BuildStage",
+    "BuildStep",
     "CanceledError",
     "Change",
     "ClientOptions",
@@ -145,6 +162,7 @@ __all__ = [
     "HealthCheckOptions",
     "Image",
     "ImageError",
+    "ImageProgress",
     "ImageStage",
     "Images",
     "InternalError",

@@ -262,6 +262,23 @@ class ImageStage(Word):
     DONE = "done"  # also reported for a layer that was there already
 
 
+class BuildStage(Word):
+    """BuildStage is how far a step of a build has come."""
+
+    BEGUN = "begun"
+    CACHED = "cached"  # what it had made before is used
+    DONE = "done"
+
+
+class BuildEventType(Word):
+    """BuildEventType is what an event of a build tells."""
+
+    PROGRESS = "progress"  # progress, of an image that the recipe stands on
+    STEP = "step"  # step
+    OUTPUT = "output"  # output
+    END = "end"  # image, or error if it has failed
+
+
 class CommandStatus(Word):
     """CommandStatus is where the main command of a box is in its life."""
 
@@ -324,6 +341,7 @@ class BoxInfo:
     idle_seconds: int | None
     on_expiry: str  # stop, pause or remove
     expires_at: datetime | None  # None unless it is up and has a ttl
+    seccomp: str | None  # strict where it has the smaller list of system calls
     command: tuple[str, ...]  # Command is the main command, and what follows belongs to it: a box without one has none of these members.
     restart: str | None  # a [Restart]
     stop_with_command: bool | None  # the box stops when the command has ended for good
@@ -360,6 +378,7 @@ class BoxInfo:
             idle_seconds=document.get("idle_seconds"),
             on_expiry=document["on_expiry"],
             expires_at=maybe(time, document.get("expires_at")),
+            seccomp=document.get("seccomp"),
             command=tuple(document.get("command", ())),
             restart=document.get("restart"),
             stop_with_command=document.get("stop_with_command"),
@@ -1063,6 +1082,28 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImageProgress:
+    """ImageProgress is how far one layer has come."""
+
+    layer: int  # counts from 1
+    layers: int
+    stage: ImageStage
+    done: int  # bytes of the layer as its source has it, or as it leaves the store
+    total: int  # the same of the whole layer; 0 if unknown
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> ImageProgress:
+        """Reads the document, as JSON has it."""
+        return cls(
+            layer=document["layer"],
+            layers=document["layers"],
+            stage=ImageStage(document["stage"]),
+            done=document["done"],
+            total=document["total"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pushed:
     """Pushed is an image that was sent to a registry."""
 
@@ -1075,6 +1116,74 @@ class Pushed:
         return cls(
             reference=document["reference"],
             digest=document["digest"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildStep:
+    """BuildStep tells of one step of a build: an instruction of the recipe."""
+
+    step: int  # counts from 1
+    steps: int  # that the build has
+    line: int  # of the recipe
+    text: str  # the instruction, on one line; a long one is cut off
+    stage: BuildStage
+    ms: int  # that it took, once it is done; in milliseconds
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> BuildStep:
+        """Reads the document, as JSON has it."""
+        return cls(
+            step=document["step"],
+            steps=document["steps"],
+            line=document["line"],
+            text=document["text"],
+            stage=BuildStage(document["stage"]),
+            ms=document["ms"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildOutput:
+    """BuildOutput is output of the command of a step."""
+
+    step: int
+    stream: str  # Stdout or Stderr
+    data: str
+    encoding: str | None  # of Data: Base64, or "" for text
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> BuildOutput:
+        """Reads the document, as JSON has it."""
+        return cls(
+            step=document["step"],
+            stream=document["stream"],
+            data=document["data"],
+            encoding=document.get("encoding"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildEvent:
+    """BuildEvent is one event of a build. Only the members of its type are set."""
+
+    type: BuildEventType
+    progress: ImageProgress | None
+    step: BuildStep | None
+    output: BuildOutput | None
+    image: Image | None  # what was built
+    error: Failure | None
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> BuildEvent:
+        """Reads the document, as JSON has it."""
+        return cls(
+            type=BuildEventType(document["type"]),
+            progress=maybe(ImageProgress.parse, document.get("progress")),
+            step=maybe(BuildStep.parse, document.get("step")),
+            output=maybe(BuildOutput.parse, document.get("output")),
+            image=maybe(Image.parse, document.get("image")),
+            error=maybe(Failure.parse, document.get("error")),
         )
 
 

@@ -121,6 +121,9 @@ FALLIBLE: dict[str, tuple[Any, ...]] = {
     "image_export": (_HANDLE, _TEXT, _TEXT, _TEXT, *_PROGRESS),
     "image_push": (_HANDLE, _TEXT, _TEXT, _TEXT, *_PROGRESS, _OUT_HANDLE),
     "image_remove": (_HANDLE, _TEXT, _INT),
+    "build_start": (_HANDLE, _TEXT, _OUT_HANDLE),
+    "build_read": (_HANDLE, _REAL, _OUT_HANDLE),
+    "build_wait": (_HANDLE, _OUT_HANDLE),
 }
 
 # Result and parameters of those that can't.
@@ -133,6 +136,7 @@ _INFALLIBLE: dict[str, tuple[Any, ...]] = {
     "exec_free": (None, _HANDLE),
     "watch_free": (None, _HANDLE),
     "code_free": (None, _HANDLE),
+    "build_free": (None, _HANDLE),
     "free_string": (None, _HANDLE),
     "error_free": (None, ctypes.POINTER(_Error)),
 }

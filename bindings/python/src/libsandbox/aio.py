@@ -32,6 +32,7 @@ from ._documents import (
     SnapshotNode,
 )
 from ._support import SandboxError
+from .aio_build import AsyncBuilds
 from .aio_code import AsyncBoxCode
 from .aio_files import AsyncBoxFiles
 from .aio_snapshots import AsyncBoxSnapshots
@@ -47,7 +48,7 @@ from .options import (
     Registry,
     Terminal,
 )
-from .runtime import Runtime, Sandbox
+from .runtime import Images, Runtime, Sandbox
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -335,8 +336,10 @@ class AsyncRuntime(Closing):
         await acall(self._sync.close)
 
 
-class AsyncImages:
+class AsyncImages(AsyncBuilds):
     """The twin of Images."""
+
+    _sync: Images
 
     def __init__(self, runtime: Runtime) -> None:
         self._sync = runtime.images

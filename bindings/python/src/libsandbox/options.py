@@ -141,6 +141,9 @@ class CloneOptions(TypedDict, total=False):
     auto_start: bool
     """What needs the box to run starts it where it is stopped, and resumes it where it is paused: False."""
 
+    seccomp: str
+    """Which system calls it has: strict is what Python, bash and compilers need. default."""
+
     command: str | Sequence[str]
     """The main command, which is started with the box: its arguments, or "image" for the image's own. None."""
 
@@ -193,7 +196,7 @@ class ExecOptions(TypedDict, total=False):
 
 _BOX_TYPES: dict[str, type] = {
     **{"auto_remove": bool, "auto_start": bool, "stop_with_command": bool},
-    **{"working_dir": str, "on_expiry": str, "restart": str},
+    **{"working_dir": str, "on_expiry": str, "restart": str, "seccomp": str},
 }
 """The types of the options of a box that are no numbers."""
 
@@ -212,6 +215,39 @@ class CodeOptions(TypedDict, total=False):
 
     timeout: float
     """Seconds, after which the code is interrupted."""
+
+
+class BuildOptions(TypedDict, total=False):
+    """How an image can be built. All may be left out."""
+
+    recipe: str
+    """Its text. Else it is read from recipe_path."""
+
+    recipe_path: str | os.PathLike[str]
+    """A file of this host: Dockerfile in the context."""
+
+    name: str
+    """Of the image. It is made of the image's id."""
+
+    target: str
+    """The stage that becomes the image: the last one."""
+
+    args: Mapping[str, str]
+    """The values for ARG."""
+
+    no_cache: bool
+    """Carry out every step: False."""
+
+    network: str
+    """What the commands have: Isolated, or None for no network."""
+
+    timeout: float
+    """Seconds, of each command: 3600."""
+
+    cpus: int
+    """Of each box."""
+
+    memory_mib: int
 
 
 class ContextOptions(TypedDict, total=False):
@@ -308,6 +344,28 @@ def code_document(code: str, options: CodeOptions) -> bytes:
     if "timeout" in given:
         document["timeout_ms"] = math.ceil(_check.number("timeout", given.pop("timeout"), low=1e-9) * 1000)
     return _with_env(document, given)
+
+
+def build_document(context: bytes | None, options: BuildOptions) -> bytes:
+    """The document that builds an image, as C takes it."""
+    given = known(options, BuildOptions, "builds")
+    document: dict[str, Any] = {} if context is None else {"context": os.fsdecode(context)}
+    if "timeout" in given:
+        document["timeout_ms"] = math.ceil(_check.number("timeout", given.pop("timeout"), low=1e-9) * 1000)
+    if "network" in given:
+        network = _text("network", given.pop("network"))
+        if network not in ("Isolated", "None"):
+            raise InvalidArgumentError(f"network is {network!r} and must be Isolated or None")
+        document["no_network"] = network == "None"
+    readers: dict[str, Callable[[Any], Any]] = {
+        "recipe_path": lambda value: os.fsdecode(_check.path("recipe_path", value)),
+        "args": lambda value: dict(_check.pairs("args", value)),
+        "no_cache": lambda value: _check.typed("no_cache", value, bool),
+        "cpus": lambda value: _check.integer("cpus", value),
+        "memory_mib": lambda value: _check.integer("memory_mib", value),
+    }
+    read = {name: readers[name](value) if name in readers else _text(name, value) for name, value in given.items()}
+    return json.dumps(document | read).encode()
 
 
 def context_document(options: ContextOptions) -> bytes:

@@ -17,6 +17,7 @@ from ._library import Handle, library
 from ._progress import reporting
 from ._support import SandboxError
 from .box import Box
+from .build import Builds
 from .execution import Execution
 from .options import BoxOptions, ClientOptions, ProgressFunction, Registry, box_document
 
@@ -145,7 +146,7 @@ class Runtime:
         self.close()
 
 
-class Images:
+class Images(Builds):
     """The images of a runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
