@@ -23,20 +23,20 @@ type dialect struct {
 // openDialect opens the listener for E2B's SDKs, if there shall be one. Errors:
 // PortInUse, Config, Storage.
 func (d *Daemon) openDialect(ctx context.Context, host *local.Host) (*dialect, error) {
-	if d.E2B == "" {
+	if d.E2B == "" && d.Inherited.E2B == nil {
 		return nil, nil
 	}
 	secret, err := e2bSecret(filepath.Join(d.Home, "daemon"))
 	if err != nil {
 		return nil, err
 	}
-	l, err := d.listenTCP(ctx, "--e2b", d.E2B)
+	l, err := d.listenE2B(ctx)
 	if err != nil {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String()) // it is the address of a listener
 	server := e2b.New(e2b.Config{
-		Runtime: d.runtime, Keys: d.keys, Spool: d.spool, Code: d.code, History: d.history, Log: d.Log,
+		Runtime: d.runtime, Keys: d.keys, Spool: d.spool, Mains: host.Mains, Code: d.code, History: d.history, Log: d.Log,
 		Secret: secret, Domain: "localhost:" + port, PortDomain: d.PortDomain, Aliases: host.Images.Aliases,
 	})
 	scheme := "http://"
@@ -44,6 +44,13 @@ func (d *Daemon) openDialect(ctx context.Context, host *local.Host) (*dialect, e
 		scheme = "https://"
 	}
 	return &dialect{server, l, scheme}, nil
+}
+
+func (d *Daemon) listenE2B(ctx context.Context) (net.Listener, error) {
+	if l := d.Inherited.E2B; l != nil {
+		return d.dress(l), nil
+	}
+	return d.listenTCP(ctx, "--e2b", d.E2B)
 }
 
 // url returns where SDKs find the server.

@@ -16,6 +16,7 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/local"
 	"sandbox/logs"
 	"sandbox/logs/boxlog"
 	"sandbox/logs/clickhouse"
@@ -98,7 +99,7 @@ type logEngine struct {
 // openLogs opens the log service. It starts the embedded engine but does not wait
 // until it is ready, because boxes work without it. When the engine can't be
 // started, queries are answered with the reason. Errors: Config.
-func (s settings) openLogs(ctx context.Context, runtime *core.Runtime, log *slog.Logger) (e logEngine, err error) {
+func (s settings) openLogs(ctx context.Context, host *local.Host, log *slog.Logger) (e logEngine, err error) {
 	c := logs.Config{Budget: s.Logs.Budget.budget(), Table: s.LogsTable}
 	defer func() {
 		if err != nil {
@@ -123,7 +124,10 @@ func (s settings) openLogs(ctx context.Context, runtime *core.Runtime, log *slog
 	}
 	if e.writer != nil && (e.embedded != nil || s.LogOutput) {
 		e.metrics = cmp.Or(e.inserter, e.reader) // the user who reads logs needs no right to more
-		e.boxes = boxlog.New(boxlog.Config{Writer: e.writer, Log: log, Name: boxName(runtime)})
+		e.boxes = boxlog.New(boxlog.Config{
+			Writer: e.writer, Log: log, Name: boxName(host.Runtime),
+			Mains: host.Mains, Engine: e.reader, Positions: filepath.Join(s.Home, "daemon", "mains"),
+		})
 	}
 	c.Engine = e.reader
 	e.service, err = logs.New(c)
@@ -195,16 +199,6 @@ func (e logEngine) follow() func(*spool.Exec) {
 		return nil
 	}
 	return e.boxes.Follow
-}
-
-// recordBoxes stores the changes of boxes as logs.
-func (d *Daemon) recordBoxes(ctx context.Context) {
-	recs, err := d.runtime.List(ctx)
-	if err != nil {
-		d.Log.WarnContext(ctx, "events and output of boxes are not written to the log table", "error", err)
-		return
-	}
-	d.logs.boxes.Boxes(recs)
 }
 
 // lastRows bounds how long Close waits until the last rows of boxes are stored.

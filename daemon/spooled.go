@@ -35,13 +35,20 @@ func (s spooled) Status(ctx context.Context, box string) (api.BoxStatus, error) 
 	return rec.Status, err
 }
 
-// follow brings the spool and the log table up to date after boxes have changed.
+// follow brings the spool and the log table up to date after boxes have changed, and logs
+// what is wrong with them.
 func (d *Daemon) follow(ctx context.Context, removed bool) {
 	if removed {
 		d.sweep(ctx)
 	}
+	recs, err := d.runtime.List(ctx)
+	if err != nil {
+		d.Log.WarnContext(ctx, "events and output of boxes are not written to the log table", "error", err)
+		return
+	}
+	d.nameFlapping(recs)
 	if d.logs.boxes != nil {
-		d.recordBoxes(ctx)
+		d.logs.boxes.Boxes(recs)
 	}
 }
 

@@ -23,20 +23,20 @@ type Exec struct {
 	open bool          // clients provide the input
 	turn chan struct{} // full while WriteStdin or CloseStdin has its turn
 
-	writing sync.Mutex // held while the record is written to disk, and before mu
-	mu      sync.Mutex
-	rec     api.Exec
-	out     output
-	ended   bool      // the record is final; nothing comes any more
-	lost    bool      // the disk stayed full to the end: some output could not be kept
-	stop    bool      // the store closes: the command continues without this process
-	owner   *Attached // the client that a terminal was opened for, while it is there
-	other   *Attached // the client of Attach, while it is there
-	left    mark      // what the last client that left had been sent
-	readers map[*reader]struct{}
-	changed chan struct{} // closed at the next change; nil if nobody waits for one
-	follow  *follower     // what tells of changes that another process makes; nil for none
-	full    bool          // the pump waits until a reader has read on
+	writing  sync.Mutex // held while the record is written to disk, and before mu
+	mu       sync.Mutex
+	rec      api.Exec
+	out      output
+	ended    bool      // the record is final; nothing comes any more
+	lost     bool      // the disk stayed full to the end: some output could not be kept
+	stop     bool      // the store closes: the command continues without this process
+	owner    *Attached // the client that a terminal was opened for, while it is there
+	other    *Attached // the client of Attach, while it is there
+	left     mark      // what the last client that left had been sent
+	readers  map[*reader]struct{}
+	changed  chan struct{} // closed at the next change; nil if nobody waits for one
+	followed bool          // the store's watcher tells of changes that another process makes
+	full     bool          // the pump waits until a reader has read on
 }
 
 // Record returns what is known of the exec now.

@@ -1,11 +1,16 @@
 package spool
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
+	"iter"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,62 +48,146 @@ func (e *Exec) Shared() bool { return e.s.reads }
 // The kernel tells of the end of their directory only when nobody has a file of it open.
 const changes = unix.IN_MODIFY | unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE
 
-// follower tells an exec of what another process writes to its files.
-type follower struct{ events *os.File }
-
 // begins has an exec of another process followed, if it has not ended and is not
 // followed yet. The caller holds mu.
 func (e *Exec) begins() error {
-	if !e.s.reads || e.ended || e.follow != nil {
+	if !e.s.reads || e.ended || e.followed {
 		return nil
 	}
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
+	if err := e.s.watcher.add(e); err != nil {
 		return err
 	}
-	f := &follower{os.NewFile(uintptr(fd), "inotify")}
-	if _, err := unix.InotifyAddWatch(fd, e.s.boxDir(e.box), changes|unix.IN_ONLYDIR); err != nil {
-		f.end()
-		return err
-	}
-	e.follow = f
+	e.followed = true
 	e.refresh() // what was written before the watch stood
-	go func() {
-		for buf := make([]byte, 4096); ; { // some events; what does not fit is read next
-			n, err := f.events.Read(buf)
-			if err != nil {
-				return // end has closed it
-			}
-			if strings.Contains(string(buf[:n]), e.id) || nameless(buf[:n]) {
-				e.mu.Lock()
-				if e.follow == f {
-					e.refresh()
-					e.publish()
-				}
-				e.mu.Unlock()
-			}
-		}
-	}()
 	return nil
 }
 
-// nameless reports whether an event without a name is among those of an inotify read:
-// events were lost.
-func nameless(events []byte) bool {
-	for len(events) >= unix.SizeofInotifyEvent {
-		size := int(events[12]) | int(events[13])<<8
-		if size == 0 {
-			return true
-		}
-		events = events[min(len(events), unix.SizeofInotifyEvent+size):]
+// leaves ends the following. The caller holds mu.
+func (e *Exec) leaves() {
+	if e.followed {
+		e.followed = false
+		e.s.watcher.remove(e)
 	}
-	return false
 }
 
-// end ends the following.
-func (f *follower) end() {
-	if f != nil {
-		_ = f.events.Close()
+// watcher tells execs of what another process writes to their files. All of a store share
+// one inotify descriptor, of which the kernel gives a user few.
+type watcher struct {
+	mu     sync.Mutex // taken behind that of an exec
+	events *os.File   // nil while nothing is watched
+	dirs   map[int]map[*Exec]struct{}
+	at     map[*Exec]int // the watch of its directory
+}
+
+// add begins to tell an exec.
+func (w *watcher) add(e *Exec) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.events == nil {
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+		if err != nil {
+			return err
+		}
+		w.events = os.NewFile(uintptr(fd), "inotify")
+		w.dirs, w.at = map[int]map[*Exec]struct{}{}, map[*Exec]int{}
+		go w.read(w.events)
+	}
+	// Fd would make the descriptor block, and its reads never end.
+	var dir int
+	raw, err := w.events.SyscallConn()
+	if err == nil {
+		failed := raw.Control(func(fd uintptr) {
+			dir, err = unix.InotifyAddWatch(int(fd), e.s.boxDir(e.box), changes|unix.IN_ONLYDIR)
+		})
+		err = errors.Join(failed, err)
+	}
+	if err != nil {
+		w.rest()
+		return err
+	}
+	if w.dirs[dir] == nil {
+		w.dirs[dir] = map[*Exec]struct{}{}
+	}
+	w.dirs[dir][e], w.at[e] = struct{}{}, dir
+	return nil
+}
+
+// remove ends what add began.
+func (w *watcher) remove(e *Exec) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	dir := w.at[e]
+	delete(w.at, e)
+	delete(w.dirs[dir], e)
+	if len(w.dirs[dir]) == 0 {
+		delete(w.dirs, dir)
+		if raw, err := w.events.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { _, _ = unix.InotifyRmWatch(int(fd), uint32(dir)) }) // a directory that is gone has none
+		}
+	}
+	w.rest()
+}
+
+// rest closes the descriptor when nothing is watched. The caller holds mu.
+func (w *watcher) rest() {
+	if len(w.at) == 0 && w.events != nil {
+		_ = w.events.Close()
+		w.events = nil
+	}
+}
+
+// read tells execs of the events of their files until the descriptor is closed.
+func (w *watcher) read(from *os.File) {
+	for buf := make([]byte, 4096); ; { // some events; what does not fit is read next
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		for _, e := range w.concerned(from, buf[:n]) {
+			e.mu.Lock()
+			if e.followed {
+				e.refresh()
+				e.publish()
+			}
+			e.mu.Unlock()
+		}
+	}
+}
+
+// concerned returns the execs that the events of an inotify read are about.
+func (w *watcher) concerned(from *os.File, events []byte) (execs []*Exec) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.events != from {
+		return nil
+	}
+	names := map[int]string{}
+	for dir, name := range named(events) {
+		names[dir] += name
+	}
+	if _, lost := names[-1]; lost { // events of any of them
+		return slices.Collect(maps.Keys(w.at))
+	}
+	for dir, name := range names {
+		for e := range w.dirs[dir] {
+			if strings.Contains(name, e.id) {
+				execs = append(execs, e)
+			}
+		}
+	}
+	return execs
+}
+
+// named returns the watches and names of the events of an inotify read.
+func named(events []byte) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for len(events) >= unix.SizeofInotifyEvent {
+			end := min(len(events), unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(events[12:])))
+			if !yield(int(int32(binary.NativeEndian.Uint32(events))), string(events[unix.SizeofInotifyEvent:end])) {
+				return
+			}
+			events = events[end:]
+		}
 	}
 }
 

@@ -172,7 +172,38 @@ func TestReadDoesNothing(t *testing.T) {
 	if err := e.Wait(ctx); err == nil {
 		t.Error("it has ended")
 	}
-	if e.follow != nil || len(e.readers) != 0 || !e.Shared() {
+	if e.followed || len(e.readers) != 0 || !e.Shared() {
 		t.Error("it is followed without a reader")
+	}
+}
+
+// TestReadMany reads more execs at once than the kernel gives a user inotify descriptors,
+// which all users of the host share.
+func TestReadMany(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	first := followed(t, h, "read x; echo late")
+	store, readers := Read(h.dir), []*Events{}
+	for range 300 {
+		e, err := store.Get(h.box.ID(), first.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader, err := e.Events(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		readers = append(readers, reader)
+	}
+	h.Remove(h.box.ID())
+	for _, reader := range readers {
+		if err := reader.Wait(bound(t)); err != nil {
+			t.Fatal(err)
+		}
+		reader.Close()
+	}
+	if store.watcher.events != nil {
+		t.Error("the descriptor is open although nobody reads")
 	}
 }

@@ -61,8 +61,7 @@ func (r *reader) leave() bool {
 	}
 	delete(e.readers, r)
 	if len(e.readers) == 0 {
-		e.follow.end()
-		e.follow = nil
+		e.leaves()
 	}
 	e.out.release()
 	e.nudge()

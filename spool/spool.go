@@ -61,12 +61,13 @@ type Config struct {
 // Store holds all spooled execs of a home. Only one process at a time may have
 // it open. It is safe for concurrent use.
 type Store struct {
-	dir   string
-	limit int64
-	most  int  // execs that are remembered of a box
-	reads bool // another process writes: see [Read]
-	log   *slog.Logger
-	begun func(*Exec)
+	dir     string
+	limit   int64
+	most    int     // execs that are remembered of a box
+	reads   bool    // another process writes: see [Read]
+	watcher watcher // tells of what that one writes
+	log     *slog.Logger
+	begun   func(*Exec)
 	// timeout is how long an events reader may be a whole spool behind
 	// before output is dropped that it has not read (contract, section 3).
 	// It is also how long output that a command has left in its pipes waits

@@ -116,14 +116,19 @@ func selected(ctx context.Context, box *core.Box, which *protocol.ProcessSelecto
 	return api.Exec{}, fault.New(fault.ExecNotFound, "no command with the pid %d runs", which.GetPid())
 }
 
-// spooled returns the command that a call selects, whose output the daemon has.
+// spooled returns the command that a call selects, whose output the daemon has, or the
+// shim if it is the box's main command.
 // Errors: those of selected; InvalidState (another program has started it).
 func (s *Server) spooled(ctx context.Context, box *core.Box, which *protocol.ProcessSelector) (*spool.Exec, error) {
 	rec, err := selected(ctx, box, which)
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Spool.Get(box.ID(), rec.ID)
+	from := s.Spool
+	if rec.Main && s.Mains != nil {
+		from = s.Mains
+	}
+	e, err := from.Get(box.ID(), rec.ID)
 	if fault.Is(err, fault.ExecNotFound) {
 		return nil, fault.New(fault.InvalidState, "the command with the pid %d was started by another program, which has its output", which.GetPid())
 	}

@@ -32,6 +32,7 @@ type Config struct {
 	Runtime *core.Runtime
 	Keys    *auth.Store
 	Spool   *spool.Store
+	Mains   *spool.Store // what main commands print, for reading alone; nil for none
 	Code    *code.Contexts
 	History *metrics.History // nil keeps nothing
 	Log     *slog.Logger

@@ -17,11 +17,15 @@ type state struct {
 // Severities of rows about boxes, as OpenTelemetry numbers them.
 const (
 	info   = 9
+	warned = 13
 	failed = 17
 )
 
+var severities = map[uint8]string{info: "INFO", warned: "WARN", failed: "ERROR"}
+
 // Boxes writes what has changed since its last call. recs are the records of
-// all boxes that there are. The first call writes nothing. Boxes does not wait:
+// all boxes that there are. The first call writes nothing of them but what becomes of main
+// commands, which goes on where the last daemon has stopped. Boxes does not wait:
 // rows for which there is no room are dropped, and that is written to the
 // server's log.
 func (r *Recorder) Boxes(recs []core.Record) {
@@ -30,6 +34,7 @@ func (r *Recorder) Boxes(recs []core.Record) {
 	r.mu.Lock()
 	for _, rec := range recs {
 		now[rec.ID] = state{rec.Options.Name, rec.Status}
+		r.serve(rec)
 		if before, known := r.states[rec.ID]; !known || before.state != rec.Status {
 			rows = append(rows, changed(rec))
 		}
@@ -40,6 +45,10 @@ func (r *Recorder) Boxes(recs []core.Record) {
 		}
 	}
 	first, closed := r.states == nil, r.closed
+	if first {
+		r.sweep(now)
+	}
+	r.unserve(now)
 	r.states = now
 	if !first && !closed && len(rows) > 0 {
 		r.addEvents(rows)
@@ -77,6 +86,6 @@ func changed(rec core.Record) ingest.Row {
 // event completes a row that says what has happened to a box.
 func event(one ingest.Row, what string, severity uint8) ingest.Row {
 	one.Body, one.EventName, one.Severity = "box "+what, "box."+what, severity
-	one.SeverityText = map[uint8]string{info: "INFO", failed: "ERROR"}[severity]
+	one.SeverityText = severities[severity]
 	return one
 }

@@ -1,6 +1,7 @@
 // Package boxlog writes what happens in boxes as rows of the log table: their
-// output, and each change of their state. It reads output from the spool, so that
-// an engine that is slow or dead neither slows a command nor loses its output.
+// output, each change of their state, and what becomes of their main commands. It reads
+// output from the spool, or from where the shim keeps that of main commands, so that an
+// engine that is slow or dead neither slows a command nor loses its output.
 package boxlog
 
 import (
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"sandbox/core/fault"
+	"sandbox/logs/clickhouse"
 	"sandbox/logs/ingest"
+	"sandbox/spool"
 )
 
 // Limits of what is held in memory and written.
@@ -46,6 +49,11 @@ type Config struct {
 	// Name returns the name of a box, or "".
 	Name func(ctx context.Context, box string) string
 	Log  *slog.Logger
+	// Mains has what main commands print; nil for a host without. Engine is what Writer
+	// writes to, and Positions the directory for how much of it is there.
+	Mains     *spool.Store
+	Engine    *clickhouse.Client
+	Positions string
 }
 
 // Recorder writes rows. Its methods may be called from any goroutine.
@@ -56,22 +64,24 @@ type Recorder struct {
 	ctx       context.Context // of the goroutines that follow execs
 	stop      context.CancelFunc
 	following sync.WaitGroup
-	stored    chan struct{} // closed when the last rows were stored
+	stored    chan struct{}   // closed when the last rows were stored
+	storing   context.Context // of what is being stored, which ends later than ctx
 	giveUp    context.CancelFunc
 
 	mu     sync.Mutex
 	states map[string]state // of the boxes at the last call of Boxes; nil before the first
 	events []ingest.Row     // about boxes; they wait to be stored with what is stored next
 	closed bool
+	// services follow the main commands of boxes.
+	services map[string]*service
 }
 
 // New makes a recorder. Close ends it.
 func New(c Config) *Recorder {
-	r := &Recorder{Config: c, chunks: make(chan []ingest.Row, maxChunks), waiting: make(chan struct{}, maxWaiting), stored: make(chan struct{})}
+	r := &Recorder{Config: c, services: map[string]*service{}, chunks: make(chan []ingest.Row, maxChunks), waiting: make(chan struct{}, maxWaiting), stored: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	storing, giveUp := context.WithCancel(context.Background())
-	r.giveUp = giveUp
-	go r.keep(storing)
+	r.storing, r.giveUp = context.WithCancel(context.Background())
+	go r.keep(r.storing)
 	return r
 }
 
@@ -187,6 +197,8 @@ func (r *Recorder) store(ctx context.Context, rows []ingest.Row) bool {
 	}
 }
 
+func serviceName(box string) string { return "box-" + box }
+
 // row returns a row about a box.
 func row(box, name string, at time.Time) ingest.Row {
 	attributes := []ingest.Pair{{Key: "box.id", Value: box}}
@@ -194,7 +206,7 @@ func row(box, name string, at time.Time) ingest.Row {
 		attributes = append(attributes, ingest.Pair{Key: "box.name", Value: name})
 	}
 	return ingest.Row{
-		Nanoseconds: at.UnixNano(), Service: "box-" + box,
+		Nanoseconds: at.UnixNano(), Service: serviceName(box),
 		Resource: ingest.Resource{Attributes: attributes}, Scope: ingest.Scope{Name: "sandbox"},
 	}
 }

@@ -2,6 +2,7 @@ package boxlog
 
 import (
 	"bytes"
+	"strconv"
 	"sync"
 	"time"
 
@@ -34,6 +35,9 @@ type output struct {
 	like  ingest.Row // the members that all rows share: all but time, body and attributes
 	exec  string
 	tty   bool
+	main  bool      // it is a run of a main command, whose rows are taken by who reads it
+	taken [2]int64  // of a main command: how many bytes of each stream were added,
+	whole [2]int64  // and how many of these are in rows
 	lines [2][]byte // for each stream, the line whose end has not come yet
 	left  int       // how many more bytes become rows
 	rows  []ingest.Row
@@ -91,6 +95,7 @@ func (o *output) add(s spool.Stream, data []byte) {
 		data = data[:min(len(data), o.left)]
 		line, rest, whole := bytes.Cut(data, []byte("\n"))
 		o.left -= len(data) - len(rest)
+		o.taken[s] += int64(len(data) - len(rest))
 		data = rest
 		o.lines[s] = append(o.lines[s], line...)
 		if whole || len(o.lines[s]) >= maxLine {
@@ -109,9 +114,13 @@ func (o *output) line(s spool.Stream) {
 		line = shown(line)
 		one.Attributes = append(one.Attributes, ingest.Pair{Key: "tty", Value: "true"})
 	}
+	if o.main {
+		o.whole[s] = o.taken[s]
+		one.Attributes = append(one.Attributes, ingest.Pair{Key: mainKey, Value: "true"}, ingest.Pair{Key: offsetKey, Value: strconv.FormatInt(o.whole[s], 10)})
+	}
 	one.Body = string(line)
 	o.lines[s] = o.lines[s][:0]
-	if o.rows = append(o.rows, one); len(o.rows) >= maxChunk {
+	if o.rows = append(o.rows, one); len(o.rows) >= maxChunk && !o.main {
 		o.push()
 	}
 }

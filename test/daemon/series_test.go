@@ -49,10 +49,8 @@ func TestSeriesOfABusyBox(t *testing.T) {
 	}{
 		"in memory":     {func(*testing.T) []string { return []string{"--chdb-lib", "/none"} }, false},
 		"in the engine": {func(*testing.T) []string { return nil }, true},
-		"on a server": {func(t *testing.T) []string {
-			dsn := clickHouse(t)
-			return []string{"--clickhouse-dsn", dsn, "--clickhouse-write-dsn", dsn, "--log-output"}
-		}, true},
+		"on a server":   {func(t *testing.T) []string { return onServers(t, 1) }, true},
+		"on a cluster":  {func(t *testing.T) []string { return onServers(t, 2) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -258,6 +258,22 @@ class Commands(Inside):
         with self.assertRaises(e2b.NotFoundException):
             self.box.commands.send_stdin(handle.pid, "more")
 
+    def test_main_command(self):
+        """The main command of a box is listed, its output is read from now on, and it is ended."""
+        script = "echo begun; until [ -e /tmp/go ]; do sleep 0.05; done; echo went >&2; sleep 600"
+        made = daemon.sandbox("create", "--ttl", "300s", "default", "--", "/bin/sh", "-c", script).strip()
+        box = Sandbox.connect(made)
+        self.addCleanup(box.kill)
+        (listed,) = box.commands.list()
+        self.assertEqual((listed.cmd, listed.args), ("/bin/sh", ["-c", script]))
+        handle = box.commands.connect(listed.pid)
+        box.commands.run("touch /tmp/go")
+        self.assertEqual(next(iter(handle)), (None, "went\n", None))
+        self.assertTrue(box.commands.kill(listed.pid))
+        with self.assertRaises(CommandExitException) as killed:
+            handle.wait()
+        self.assertEqual(killed.exception.exit_code, 137)
+
     def test_stdin(self):
         handle = self.box.commands.run("cat", background=True, stdin=True)
         handle.send_stdin("one ")

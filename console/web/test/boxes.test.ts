@@ -245,3 +245,27 @@ test("a box is paused and resumed, says when it ends, and has links to its ports
   assert.match(host.run("rm", "-f", id), /life|box_/);
   await user.close();
 });
+
+test("a main command is asked for, shown with its health and its output as it comes, and ends", async () => {
+  const user = await chromium().user();
+  const page = await enter(host, user);
+  await page.getByRole("button", { name: "Create box" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name", { exact: true }).fill("served");
+  await dialog
+    .getByLabel("Main command", { exact: true })
+    .fill("echo begun; until [ -e /tmp/go ]; do sleep 0.1; done; echo '<b>went</b>'; sleep 1; rm /tmp/go; exit 3");
+  await dialog.getByLabel("When it ends").selectOption("on-failure");
+  await dialog.getByLabel("Health check").fill("[ -e /tmp/up ]");
+  await look(page, "create-service");
+  await dialog.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByRole("heading", { name: "served" }).waitFor();
+  const shown = page.getByRole("region", { name: "Main command" });
+  await shown.getByText("begun").last().waitFor();
+  await shown.getByText("started again 0 times (restart: on-failure)").waitFor();
+  await shown.getByText("Starting").waitFor();
+  await look(page, "box-service");
+  host.run("exec", "served", "--", "touch", "/tmp/go");
+  await shown.getByText("<b>went</b>").last().waitFor();
+  await shown.getByText("started again once (restart: on-failure), last exit code 3").waitFor();
+});

@@ -11,6 +11,7 @@ import { useSamples } from "../samples.js";
 import { t } from "../texts.js";
 import { Chart, type Series } from "../ui/chart.js";
 import { lazy } from "../ui/lazy.js";
+import { Output } from "../ui/output.js";
 import { Command, Copy, Empty, Field, Problem, SafeText, State, Tabs, useAct } from "../ui/parts.js";
 import { Actions, RemoveBox } from "./boxes.js";
 import { Execs } from "./execs.js";
@@ -128,6 +129,7 @@ function Overview({ box: b }: { box: BoxInfo }): JSX.Element {
   ];
   return (
     <div class="overview">
+      {b.command && <Service box={b} command={b.command} />}
       <dl class="facts">
         {facts.map(([name, value]) => (
           <div key={name}>
@@ -141,6 +143,47 @@ function Overview({ box: b }: { box: BoxInfo }): JSX.Element {
         {b.status === "running" ? <Charts box={b} /> : <p class="quiet">{t.box.charts.rests}</p>}
       </section>
     </div>
+  );
+}
+
+/** Service is how the main command of a box is doing, and what its last run prints. */
+function Service({ box: b, command }: { box: BoxInfo; command: string[] }): JSX.Element {
+  const { command: now, health } = b.state;
+  const s = t.box.service;
+  const more = now
+    ? [
+        s.restarts(now.restarts, b.restart || "no"),
+        ...(now.exit_code === null ? [] : [s.exit(now.exit_code)]),
+        ...(b.stop_with_command ? [s.stops] : []),
+      ]
+    : [];
+  return (
+    <section aria-labelledby="service">
+      <h2 id="service">{s.title}</h2>
+      <p>
+        <code>
+          <SafeText text={command.join(" ")} limit={200} />
+        </code>
+      </p>
+      {now && (
+        <p>
+          <State state={now.status} name={s.status[now.status] ?? now.status} /> {more.join(", ")}
+        </p>
+      )}
+      {health && (
+        <p>
+          {s.health}: <State state={health.status} name={s.healths[health.status] ?? health.status} />
+          {health.failing_streak > 0 && ` ${s.failing(health.failing_streak)}`}
+          {health.output && (
+            <>
+              {" "}
+              {s.check}: <SafeText text={health.output} limit={200} />
+            </>
+          )}
+        </p>
+      )}
+      {now?.exec_id && <Output key={now.exec_id} box={b.id} exec={now.exec_id} />}
+    </section>
   );
 }
 

@@ -29,6 +29,11 @@ const fresh = {
   env: "",
   volumes: [] as VolumeRow[],
   ports: [] as PortRow[],
+  command: "",
+  imageCommand: false,
+  restart: "no",
+  stop: false,
+  health: "",
 };
 
 /** CreateBox asks for the options of a box, creates it and shows it. What is left out has the server's defaults. */
@@ -170,6 +175,7 @@ export function CreateBox({ onClose }: { onClose: () => void }): JSX.Element {
             </>
           )}
         />
+        <Service form={form} put={put} wrong={(field) => failure?.of(field)} />
         <Problem failure={failure} />
         <footer>
           <button type="button" onClick={onClose}>
@@ -182,6 +188,61 @@ export function CreateBox({ onClose }: { onClose: () => void }): JSX.Element {
       </form>
     </Dialog>
   );
+}
+
+/** Service asks for the main command and what belongs to it. */
+function Service({
+  form,
+  put,
+  wrong,
+}: {
+  form: typeof fresh;
+  put: (change: Partial<typeof fresh>) => void;
+  wrong: (field: string) => string | undefined;
+}): JSX.Element {
+  const s = t.create.service;
+  const none = !form.imageCommand && !form.command.trim();
+  const line = (name: "command" | "health", disabled: boolean) => (props: object) => (
+    <input {...props} class="code" autocomplete="off" spellcheck={false} disabled={disabled} value={form[name]} onInput={(e) => put({ [name]: e.currentTarget.value })} />
+  );
+  const check = (name: "imageCommand" | "stop", text: string, disabled: boolean) => (
+    <label class="check">
+      <input type="checkbox" disabled={disabled} checked={form[name]} onChange={(e) => put({ [name]: e.currentTarget.checked })} />
+      {text}
+    </label>
+  );
+  return (
+    <fieldset>
+      <legend>{s.title}</legend>
+      <Field label={s.command} hint={s.commandHint} wrong={wrong("command")}>
+        {line("command", form.imageCommand)}
+      </Field>
+      {check("imageCommand", s.image, false)}
+      <Field label={s.restart} wrong={wrong("restart")}>
+        {(props) => (
+          <select {...props} disabled={none} value={form.restart} onChange={(e) => put({ restart: e.currentTarget.value })}>
+            {Object.entries(s.restarts).map(([id, name]) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      {check("stop", s.stop, none)}
+      <Field label={s.health} hint={s.healthHint} wrong={wrong("healthcheck") ?? wrong("healthcheck.test")}>
+        {line("health", none)}
+      </Field>
+    </fieldset>
+  );
+}
+
+/** service returns the members about the main command: none without one. */
+function service(form: typeof fresh): object {
+  const command = form.imageCommand ? "image" : form.command.trim() && ["/bin/sh", "-c", form.command];
+  if (!command) return {};
+  const healthcheck = form.health.trim() ? { test: ["CMD-SHELL", form.health] } : null;
+  return { command, restart: form.restart, stop_with_command: form.stop, healthcheck };
 }
 
 /** Rows is a list of like rows that can be added and removed. */
@@ -250,6 +311,7 @@ function documentOf(form: typeof fresh, env: Record<string, string>): object {
     network: form.network,
     env,
     volumes: form.volumes,
+    ...service(form),
     ports: form.ports.map((p) => ({ ...p, host_port: Number(p.host_port), guest_port: Number(p.guest_port) })),
   };
 }
