@@ -18,6 +18,7 @@ import (
 
 	"sandbox/core/fault"
 	"sandbox/daemon"
+	"sandbox/daemon/systemd"
 )
 
 func (a *app) serveCmd() *cobra.Command {
@@ -28,12 +29,17 @@ func (a *app) serveCmd() *cobra.Command {
 		Short: "Serve the boxes of this host over HTTP",
 		Long: `Serve the boxes of this host over HTTP: on a TCP address, where every request
 needs an API key, and on a Unix socket, where the socket file's mode decides who
-may connect.
+may connect. Who may use the socket can do on this host what root can, by a box
+that has / as a volume: give it to a group (--socket-group) of people with root's
+password, or bound with --host-root the directories that boxes may share. That
+holds for all clients but root and the user of the server.
 
 The first start makes an administrator's key and stores it for the command
 line. One line on stderr says when the server is ready. SIGTERM and Ctrl-C end
 it; boxes keep running. SIGHUP makes it read its TLS certificate again; other
-settings need a restart. --config FILE is a TOML file in which every flag can
+settings need a restart. Sockets that systemd has opened (LISTEN_FDS) take the
+places of --listen, --e2b (of the name e2b) and --socket, and it is told when the
+server is ready (NOTIFY_SOCKET). --config FILE is a TOML file in which every flag can
 stand under its name (listen = "127.0.0.1:9090", host-root = ["/srv"]), short
 names of images under [aliases], the budget of log queries under [logs.budget],
 and the limits of tools for language models under [mcp]; a flag on the command line wins over the file.`,
@@ -44,14 +50,20 @@ and the limits of tools for language models under [mcp]; a flag on the command l
 		if err := readConfig(file, cmd.Flags(), &c); err != nil {
 			return err
 		}
-		if os.Geteuid() != 0 {
-			fmt.Fprintln(a.Err, "sandbox: serve runs without root: boxes can't be made or started, and no command can run; only keys and log queries work")
+		var err error
+		if c.Inherited, err = systemd.Inherit(); err != nil {
+			return err
 		}
+		manager, err := systemd.FindManager()
+		if err != nil {
+			return err
+		}
+		defer manager.Close()
 		c.Beside = programDir()
 		reload := make(chan os.Signal, 1)
 		signal.Notify(reload, syscall.SIGHUP)
 		defer signal.Stop(reload)
-		return daemon.Run(cmd.Context(), c, daemon.Streams{Say: a.Err, Log: slog.New(logHandler(a.Err)), Reload: reload})
+		return daemon.Run(cmd.Context(), c, daemon.Streams{Say: a.Err, Log: slog.New(logHandler(a.Err)), Reload: reload, Manager: manager})
 	}
 	return cmd
 }
@@ -64,9 +76,10 @@ func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.Listen, "listen", "127.0.0.1:9090", "TCP `ADDRESS`; port 0 is a free one, \"none\" the socket alone")
 	fs.StringVar(&c.E2B, "e2b", "", "TCP `ADDRESS` that answers E2B's SDKs; port 0 is a free one (default none)")
 	fs.StringVar(&c.Socket, "socket", "", "`PATH` of the Unix socket (default sandbox.sock in SANDBOX_HOME)")
+	fs.StringVar(&c.SocketGroup, "socket-group", "", "`GROUP` that may use the socket, too: as good as root unless --host-root bounds it (default none)")
 	fs.StringVar(&c.Prefix, "prefix", "", "put the routes of boxes under /v1/`PREFIX`")
 	fs.BoolVar(&c.Hosted, "hosted", false, "put all routes under /api")
-	fs.StringArrayVar(&c.HostRoots, "host-root", nil, "let clients over TCP use host paths in `DIR` (repeatable)")
+	fs.StringArrayVar(&c.HostRoots, "host-root", nil, "let clients over TCP use host paths in `DIR`, and users of the socket but root no others (repeatable)")
 	fs.StringArrayVar(&c.Publish, "publish", nil, "publish ports of boxes on `ADDRESS`, and let clients over TCP name it (repeatable; the first is the default; 127.0.0.1 without any)")
 	fs.StringVar(&c.TLSCert, "tls-cert", "", "PEM `FILE` of the certificate: TCP speaks TLS")
 	fs.StringVar(&c.TLSKey, "tls-key", "", "PEM `FILE` of the certificate's key")

@@ -36,6 +36,7 @@ func TestServeConfig(t *testing.T) {
 	t.Parallel()
 	c, err := config(t, `listen = "127.0.0.1:1"
 socket = "/s"
+socket-group = "g"
 prefix = "p"
 hosted = true
 host-root = ["/a", "/b"]
@@ -52,7 +53,7 @@ metrics-interval = "30s"
 mine = "host/mine:1"
 `, "--listen", "none", "--host-root", "/c")
 	want := daemon.Config{
-		Listen: "none", Socket: "/s", Prefix: "p", Hosted: true, HostRoots: []string{"/c"}, Publish: []string{"192.0.2.1", "192.0.2.2"}, TLSCert: "c", TLSKey: "k",
+		Listen: "none", Socket: "/s", SocketGroup: "g", Prefix: "p", Hosted: true, HostRoots: []string{"/c"}, Publish: []string{"192.0.2.1", "192.0.2.2"}, TLSCert: "c", TLSKey: "k",
 		Environment: "e", ClickHouseDSN: "d", ClickHouseWriteDSN: "w", ChdbLib: "l", LogOutput: true, MetricsInterval: 30 * time.Second, Aliases: map[string]string{"mine": "host/mine:1"},
 	}
 	if err != nil || fmt.Sprint(c) != fmt.Sprint(want) {

@@ -1,15 +1,20 @@
 package daemon
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"sandbox/auth"
 	"sandbox/core/fault"
 	"sandbox/core/local"
+	"sandbox/daemon/address"
+	"sandbox/daemon/systemd"
 	"sandbox/metrics"
 )
 
@@ -33,6 +38,11 @@ type Config struct {
 	E2B string
 	// Socket is the path of the Unix socket; "" is sandbox.sock in the home.
 	Socket string
+	// SocketGroup is the group whose members may use Socket, too; "" for its owner alone.
+	SocketGroup string
+	// Inherited are sockets that the service manager has opened. They take the places
+	// of Socket, Listen and E2B.
+	Inherited systemd.Listeners
 
 	Prefix    string   // see httpd.Config
 	Hosted    bool     // see httpd.Config
@@ -67,6 +77,7 @@ type Config struct {
 type settings struct {
 	Config
 	publish []netip.Addr
+	group   int          // of SocketGroup; -1 for none
 	tls     *certificate // nil without TLS
 }
 
@@ -78,11 +89,8 @@ func (c Config) check() (settings, error) {
 	if s.Home, err = local.Home(c.Home); err != nil {
 		return s, err
 	}
-	if s.Socket == "" {
-		s.Socket = filepath.Join(s.Home, "sandbox.sock")
-	}
-	if s.Socket, err = filepath.Abs(s.Socket); err != nil {
-		return s, fault.Wrap(fault.Config, err, "--socket")
+	if s.Socket, s.group, err = c.socket(s.Home); err != nil {
+		return s, err
 	}
 	for _, address := range c.Publish {
 		ip, err := netip.ParseAddr(address)
@@ -112,6 +120,33 @@ func (c Config) check() (settings, error) {
 	}
 	s.tls, err = c.certificate()
 	return s, err
+}
+
+// socket returns the path of the Unix socket, and the group that it is for, or -1.
+// Errors: Config.
+func (c Config) socket(home string) (path string, group int, err error) {
+	if l := c.Inherited.Unix; l != nil {
+		path = l.Addr().String()
+		if c.SocketGroup != "" || c.Socket != "" && filepath.Clean(c.Socket) != path {
+			return "", 0, fault.New(fault.Config, "the service manager has opened the socket %s: leave out --socket and --socket-group, "+
+				"and set ListenStream= and SocketGroup= of the socket unit instead", path)
+		}
+		return path, -1, nil
+	}
+	if path, err = filepath.Abs(cmp.Or(c.Socket, filepath.Join(home, "sandbox.sock"))); err != nil {
+		return "", 0, fault.Wrap(fault.Config, err, "--socket")
+	}
+	if c.SocketGroup == "" {
+		return path, -1, nil
+	}
+	if _, in := strings.CutPrefix(path, filepath.Clean(home)+"/"); in {
+		return "", 0, fault.New(fault.Config, "--socket-group %s: nobody but its owner may enter the home: name a socket elsewhere, as in --socket %s", c.SocketGroup, address.Shared)
+	}
+	g, err := user.LookupGroup(c.SocketGroup)
+	if err == nil {
+		group, err = strconv.Atoi(g.Gid)
+	}
+	return path, group, fault.Wrap(fault.Config, err, "--socket-group %s: make it with addgroup --system %[1]s, or name another", c.SocketGroup)
 }
 
 // isDomain reports whether a name in small letters is one of DNS, and no address.

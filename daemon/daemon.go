@@ -23,6 +23,7 @@ import (
 	"sandbox/core/code"
 	"sandbox/core/local"
 	"sandbox/daemon/address"
+	"sandbox/daemon/systemd"
 	"sandbox/httpd"
 	"sandbox/httpd/share"
 	"sandbox/mcp"
@@ -39,6 +40,9 @@ type Streams struct {
 	// Reload asks for the files that can change under a daemon to be read again:
 	// its TLS certificate. nil for never.
 	Reload <-chan os.Signal
+	// Manager is told that the daemon is ready, reads settings again and ends; nil
+	// for nobody.
+	Manager *systemd.Manager
 }
 
 // Daemon is a server that listens. Its owner calls Serve or Close.
@@ -58,6 +62,7 @@ type Daemon struct {
 	// nil without a real engine.
 	watchSpace func(ctx context.Context, low func(freeMiB uint64, largest string, err error))
 	logs       logEngine
+	flapping   flapping
 	history    *metrics.History // nil if MetricsInterval is 0
 	code       *code.Contexts   // of all who run code in boxes
 	server     *httpd.Server
@@ -77,7 +82,8 @@ func Run(ctx context.Context, c Config, streams Streams) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(streams.Say, "sandbox: ready on %s\n", strings.Join(d.places(), " and "))
+	_, _ = fmt.Fprintf(streams.Say, "sandbox: %s\n", d.status())
+	d.tell(d.Manager.Ready(d.status()))
 	return d.Serve(ctx)
 }
 
@@ -104,7 +110,7 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 // it when it fails.
 func start(ctx context.Context, s settings, host *local.Host, streams Streams) (_ *Daemon, err error) {
 	runtime := host.Runtime
-	d := &Daemon{settings: s, Streams: streams, runtime: runtime, code: code.New()}
+	d := &Daemon{settings: s, Streams: streams, runtime: runtime, code: code.New(), flapping: flapping{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close(context.WithoutCancel(ctx)))
@@ -121,7 +127,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 	if err != nil {
 		return nil, err
 	}
-	if d.logs, err = s.openLogs(ctx, runtime, streams.Log); err != nil {
+	if d.logs, err = s.openLogs(ctx, host, streams.Log); err != nil {
 		return nil, err
 	}
 	d.history = s.openHistory(d.logs, runtime, streams.Log)
@@ -162,7 +168,10 @@ func (d *Daemon) listen(ctx context.Context) (err error) {
 	if d.unix, err = d.listenUnix(ctx); err != nil {
 		return err
 	}
-	if d.Listen != NoListen {
+	switch {
+	case d.Inherited.TCP != nil:
+		d.tcp = d.dress(d.Inherited.TCP)
+	case d.Listen != NoListen:
 		if d.tcp, err = d.listenTCP(ctx, "--listen", d.Listen); err != nil {
 			return err
 		}
@@ -205,6 +214,17 @@ func (d *Daemon) places() []string {
 	return places
 }
 
+// status says in a line that the daemon answers, and where.
+func (d *Daemon) status() string { return "ready on " + strings.Join(d.places(), " and ") }
+
+// tell logs that the service manager was not told something. The daemon goes on: if it
+// matters to the manager, that one acts.
+func (d *Daemon) tell(err error) {
+	if err != nil {
+		d.Log.Error("the service manager does not hear", "error", err)
+	}
+}
+
 // Serve answers requests until ctx ends, and then closes the Daemon.
 func (d *Daemon) Serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -222,6 +242,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		group.Go(func() error { d.watchSpace(ctx, d.lowSpace); return nil })
 	}
 	d.untilEnd(ctx)
+	d.tell(d.Manager.Stopping("waits for requests in flight; boxes keep running"))
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	return errors.Join(d.Close(closing), group.Wait())
@@ -234,17 +255,24 @@ func (d *Daemon) untilEnd(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-d.Reload:
+			d.tell(d.Manager.Reloading())
+			d.reload()
+			d.tell(d.Manager.Ready(d.status()))
 		}
-		if d.tls == nil {
-			d.Log.Info("SIGHUP reloads only the TLS certificate, and none is set: other settings need a restart, during which boxes keep running")
-			continue
-		}
-		if err := d.tls.read(); err != nil {
-			d.Log.Error("the TLS certificate can't be read again: the one in use stays", "error", err)
-			continue
-		}
-		d.Log.Info("the TLS certificate was read again", "file", d.TLSCert)
 	}
+}
+
+// reload reads the certificate again.
+func (d *Daemon) reload() {
+	if d.tls == nil {
+		d.Log.Info("SIGHUP reloads only the TLS certificate, and none is set: other settings need a restart, during which boxes keep running")
+		return
+	}
+	if err := d.tls.read(); err != nil {
+		d.Log.Error("the TLS certificate can't be read again: the one in use stays", "error", err)
+		return
+	}
+	d.Log.Info("the TLS certificate was read again", "file", d.TLSCert)
 }
 
 // Close ends the service and closes all that Open opened; ctx bounds the wait for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -31,24 +32,33 @@ func (s settings) listenTCP(ctx context.Context, flag, address string) (net.List
 	case err != nil:
 		return nil, fault.Wrap(fault.Config, err, "%s %s", flag, address)
 	}
-	l = limit(l.(*net.TCPListener), maxConns)
-	if s.tls != nil {
-		l = tls.NewListener(l, s.tls.config())
+	return s.dress(l.(*net.TCPListener)), nil
+}
+
+// dress bounds the connections of a TCP listener and has it speak TLS if there is a
+// certificate.
+func (s settings) dress(l *net.TCPListener) net.Listener {
+	limited := limit(l, maxConns)
+	if s.tls == nil {
+		return limited
 	}
-	return l, nil
+	return tls.NewListener(limited, s.tls.config())
 }
 
 // unixListener is the Unix socket and its directory. The socket is named through
 // the directory's descriptor: a long path would not fit an address.
 type unixListener struct {
 	net.Listener
-	dir  *os.File
+	dir  *os.File // nil where the service manager has made the socket, and keeps it
 	name string
 }
 
 // listenUnix opens the Unix socket. It removes a socket that a killed daemon left
 // behind, and no other file. Errors: Config, InvalidState (something listens).
 func (s settings) listenUnix(ctx context.Context) (*unixListener, error) {
+	if s.Inherited.Unix != nil {
+		return &unixListener{Listener: s.Inherited.Unix}, nil
+	}
 	dir, err := sockets.OpenDir(filepath.Dir(s.Socket))
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "--socket %s", s.Socket)
@@ -62,7 +72,25 @@ func (s settings) listenUnix(ctx context.Context) (*unixListener, error) {
 		_ = dir.Close()
 		return nil, fault.Wrap(fault.Config, err, "--socket %s", s.Socket)
 	}
+	if s.group >= 0 {
+		if err := l.share(s.group); err != nil {
+			return nil, errors.Join(fault.Wrap(fault.Config, err, "--socket-group %s", s.SocketGroup), l.Close())
+		}
+	}
 	return l, nil
+}
+
+// share gives the socket to a group, whose members may connect from then on.
+func (l *unixListener) share(group int) error {
+	fd, err := unix.Openat(int(l.dir.Fd()), l.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Fchownat(fd, "", -1, group, unix.AT_EMPTY_PATH); err != nil {
+		return err
+	}
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), 0o660)
 }
 
 func (l *unixListener) open() (net.Listener, error) {
@@ -105,6 +133,9 @@ func (l *unixListener) Close() error {
 	err := l.Listener.Close()
 	if errors.Is(err, net.ErrClosed) { // it was closed before
 		return nil
+	}
+	if l.dir == nil {
+		return err
 	}
 	return errors.Join(err, unix.Unlinkat(int(l.dir.Fd()), l.name, 0), l.dir.Close())
 }

@@ -57,7 +57,7 @@ func (s *Server) checkPaths(r *request, o *options.Box, p *document.Problems) (r
 // checkPath returns the directory that path must lie in, or "" if it may lie
 // anywhere. Errors: PermissionDenied, InvalidArgument.
 func (s *Server) checkPath(r *request, field, path string) (within string, err error) {
-	if r.by != ByFile {
+	if s.bounded(r) {
 		if within, err = s.hostRoot(field, path); err != nil {
 			return "", err
 		}
@@ -82,6 +82,13 @@ func (s *Server) checkPath(r *request, field, path string) (within string, err e
 		}
 	}
 	return within, nil
+}
+
+// bounded tells whether r's client may name paths in the host roots alone. A user of
+// the Unix socket is bounded only if there are host roots: without any, all who may
+// use the socket are trusted as its owner is.
+func (s *Server) bounded(r *request) bool {
+	return r.by != ByFile || len(s.HostRoots) > 0 && !ofOwner(r.Context())
 }
 
 // hostRoot returns the host root that path lies in. Errors: PermissionDenied.

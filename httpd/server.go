@@ -77,7 +77,8 @@ type Config struct {
 	// Hosted mounts all routes under /api.
 	Hosted bool
 	// HostRoots are the directories of this host that requests over TCP may
-	// name paths in.
+	// name paths in. If there are any, they bound the users of the Unix socket too,
+	// except root and the user that this server runs as.
 	HostRoots []string
 	// Closed are paths of this host that no box may see, whichever client makes it.
 	Closed []string
@@ -100,7 +101,7 @@ type Entrance int
 // The entrances.
 const (
 	ByKey  Entrance = iota // every request needs a key
-	ByFile                 // the mode of the Unix socket decides who may connect, and they may do everything
+	ByFile                 // the mode of the Unix socket decides who may connect, and they may do everything but what [Config.HostRoots] keeps from them
 	// BySession is no listener's: below /ui, on every listener, the cookie of a
 	// session of the web console is looked at, and nothing else.
 	BySession
@@ -165,6 +166,7 @@ func New(c Config) (*Server, error) {
 			ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 		}
 	}
+	s.by[ByFile].ConnContext = withPeer
 	return s, nil
 }
 

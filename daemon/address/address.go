@@ -19,6 +19,10 @@ type Address struct {
 	Profile string `json:"profile,omitempty"` // name of the profile with the administrator's key
 }
 
+// Shared is where the service of Debian's package has its socket, for users who may
+// not enter root's home.
+const Shared = "/run/sandbox.sock"
+
 // key names the one record of its directory.
 const key = "address"
 
