@@ -156,7 +156,7 @@ func readManifest(ctx context.Context, from parts, d v1.Descriptor) (content, er
 	if err := decode(data, "the manifest", &m); err != nil {
 		return content{}, err
 	}
-	if len(m.Layers) > maxLayers { // checked before anything is downloaded
+	if len(m.Layers) > MaxLayers { // checked before anything is downloaded
 		return content{}, tooManyLayers(len(m.Layers))
 	}
 	var c content
@@ -235,7 +235,7 @@ func (c *content) promise() error {
 }
 
 func tooManyLayers(n int) error {
-	return fault.New(fault.Image, "the image has %d layers, want 1 to %d", n, maxLayers)
+	return fault.New(fault.Image, "the image has %d layers, want 1 to %d", n, MaxLayers)
 }
 
 // document reads a JSON document and verifies its digest. If digest is zero,

@@ -20,10 +20,10 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// maxLayers is the number of layers that one overlayfs mount is certain to
+// MaxLayers is the number of layers that one overlayfs mount is certain to
 // accept: all their names must fit into the one page of mount options. Docker
 // makes images of up to 127 layers.
-const maxLayers = 128
+const MaxLayers = 128
 
 // Progress is how far one layer of an import or a pull has come.
 type Progress = api.ImageProgress
@@ -162,7 +162,7 @@ func suits(c content) error {
 	if arch != "" && arch != runtime.GOARCH || system != "" && system != "linux" {
 		return fault.New(fault.Image, "the image is for %s/%s, this machine is linux/%s", system, arch, runtime.GOARCH)
 	}
-	if len(c.layers) == 0 || len(c.layers) > maxLayers {
+	if len(c.layers) == 0 || len(c.layers) > MaxLayers {
 		return tooManyLayers(len(c.layers))
 	}
 	return nil

@@ -34,8 +34,9 @@ type layerInfo struct {
 // claim is a directory in which one layer is being made. A lock on it keeps
 // others out.
 type claim struct {
-	dir  string
-	lock *filelock.File
+	dir     string
+	lock    *filelock.File
+	discard func(dir string) error
 }
 
 // claim waits until nobody else makes the layer that key names, and then locks
@@ -49,8 +50,8 @@ func (s *Store) claim(ctx context.Context, key string) (*claim, error) {
 	if err != nil {
 		return nil, fault.Disk(err, "lock the image store")
 	}
-	c := &claim{dir, f}
-	if err := os.RemoveAll(dir); err != nil { // left by a process that died
+	c := &claim{dir, f, s.c.Discard}
+	if err := c.discard(dir); err != nil { // left by a process that died
 		c.release()
 		return nil, fault.Disk(err, "remove an incomplete layer")
 	}
@@ -59,7 +60,7 @@ func (s *Store) claim(ctx context.Context, key string) (*claim, error) {
 
 // release removes the directory if it was not published, and unlocks it.
 func (c *claim) release() {
-	_ = os.RemoveAll(c.dir)
+	_ = c.discard(c.dir)
 	_ = os.Remove(c.lock.Name())
 	_ = c.lock.Close()
 }
@@ -123,8 +124,10 @@ func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(st
 // publish gives a finished layer its final name. If its digest was not known
 // beforehand, another process may have published the same layer first.
 func (s *Store) publish(ctx context.Context, diffID v1.Hash, info layerInfo, dir string) error {
-	if err := layer.MarkNew(dir); err != nil {
-		return err
+	if !layer.Whole(dir) { // else who unpacked it has marked it
+		if err := layer.MarkNew(dir); err != nil {
+			return err
+		}
 	}
 	held, err := s.hold(ctx)
 	if err != nil {
@@ -165,7 +168,7 @@ func (s *Store) sweep(ctx context.Context) error {
 		if err != nil {
 			return fault.Disk(err, "sweep the image store")
 		}
-		(&claim{dir, f}).release()
+		(&claim{dir, f, s.c.Discard}).release()
 	}
 	_, err = s.dropPartials(keepPartial)
 	return err

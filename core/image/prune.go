@@ -53,7 +53,7 @@ func (s *Store) Prune(ctx context.Context, unused bool) (Pruned, error) {
 		done.Layers++
 		done.Bytes += sizes[filepath.Base(dir)]
 	}
-	return done, cmp.Or(discard(garbage), err)
+	return done, cmp.Or(s.discard(garbage), err)
 }
 
 // sizes returns the sizes of all layers. Its keys are the directory names that
@@ -106,10 +106,10 @@ func (s *Store) stoodOn(info Info, used []string) bool {
 func (s *Store) Aliases() map[string]string { return maps.Clone(s.c.Sources.Aliases) }
 
 // discard deletes the directories of collected layers.
-func discard(dirs []string) error {
+func (s *Store) discard(dirs []string) error {
 	var failed error
 	for _, dir := range dirs {
-		failed = cmp.Or(failed, fault.Disk(os.RemoveAll(dir), "delete a layer"))
+		failed = cmp.Or(failed, fault.Disk(s.c.Discard(dir), "delete a layer"))
 	}
 	return failed
 }

@@ -478,6 +478,13 @@ func TestBadRegistries(t *testing.T) {
 		}), fault.Image, "v1+prettyjws"},
 		"a web page":      {answer("/v2/", status(404)), fault.ImageNotFound, ""},
 		"leads elsewhere": {answer(blob, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, blob, http.StatusFound) }), fault.Upstream, "redirects"},
+		"leads to metadata": {answer(blob, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/x", http.StatusFound)
+		}), fault.Upstream, "no registry may lead to"},
+		"logs in at metadata": {answer("/v2/", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="http://169.254.169.254/token"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}), fault.Upstream, "link-local"},
 		"another machine": {answer(config, send("")), fault.Upstream, "has the digest"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (s Sources) plain(host string) bool {
 	if bare, _, err := net.SplitHostPort(host); err == nil {
 		host = bare
 	}
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	return loopback(host)
 }
 
 // credentials returns the credentials to log in with. Errors: Config.
@@ -98,7 +98,7 @@ func (s *Store) connect(ctx context.Context, ref name.Reference, scope string) (
 	if err != nil {
 		return nil, err
 	}
-	r := &repository{ref: ref, scope: scope, auth: auth, blobs: s.blobs(), base: newPatient(s.c.Sources, s.c.Sources.plain(repo.RegistryStr()))}
+	r := &repository{ref: ref, scope: scope, auth: auth, blobs: s.blobs(), base: newPatient(s.c.Sources, repo.RegistryStr())}
 	r.http.Transport, err = transport.NewWithContext(ctx, repo.Registry, auth, r.base, []string{repo.Scope(scope)})
 	if err != nil {
 		r.close()

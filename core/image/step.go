@@ -52,7 +52,7 @@ func (s *Store) Made(key string) (Step, bool) {
 // It calls take with the key that the step's layer is to have, and take makes that layer
 // and returns the image. The caller holds the layers with [Store.Keep]. Errors: Storage,
 // and those of take.
-func (s *Store) Make(key string, take func(layer string) (core.Image, error)) (Step, error) {
+func (s *Store) Make(ctx context.Context, key string, take func(layer string) (core.Image, error)) (Step, error) {
 	made, err := layerKey()
 	if err != nil {
 		return Step{}, err
@@ -61,15 +61,29 @@ func (s *Store) Make(key string, take func(layer string) (core.Image, error)) (S
 	if err != nil {
 		return Step{}, err
 	}
-	if err := s.layers.Put(made, layerInfo{Snapshot: true}, false); err != nil {
-		return Step{}, err
-	}
 	step := Step{Key: key, CreatedAt: time.Now().UTC()}
 	for _, dir := range img.Layers {
 		step.Layers = append(step.Layers, s.layerName(filepath.Base(dir)))
 	}
+	if err := s.note(context.WithoutCancel(ctx), made, step); err != nil {
+		return Step{}, err
+	}
 	s.added(snapshotPrefix + made)
-	return step, s.steps.Put(key, step, true)
+	return step, nil
+}
+
+// note writes the records of a step and of its layer. The store is held meanwhile, or a
+// sweep of another build would take their files for those of a writer that has died.
+func (s *Store) note(ctx context.Context, made string, step Step) error {
+	held, err := s.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := s.layers.Put(made, layerInfo{Snapshot: true}, false); err != nil {
+		return err
+	}
+	return s.steps.Put(step.Key, step, true)
 }
 
 // On returns what a box needs of an image that may have no name, to stand on it. Errors:

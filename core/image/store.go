@@ -64,6 +64,9 @@ type Config struct {
 	InUse func() ([]core.ImageUse, error)
 	// Sources says where images are pulled from.
 	Sources Sources
+	// Discard removes a directory of the store with what is in it; nil for os.RemoveAll. A
+	// user who is not root can't remove all of a layer, but the shim can.
+	Discard func(dir string) error
 }
 
 // Store holds the images of one home. It is safe for concurrent use, also by
@@ -84,6 +87,9 @@ type Info = api.Image
 
 // Open returns the image store of a home. It creates nothing on disk.
 func Open(c Config) (*Store, error) {
+	if c.Discard == nil {
+		c.Discard = os.RemoveAll
+	}
 	return &Store{
 		c:      c,
 		images: store.Dir[Info]{Path: filepath.Join(c.Home, "images")},
@@ -180,7 +186,7 @@ func (s *Store) Remove(ctx context.Context, ref string, force bool) error {
 	}
 	garbage, err := s.forget(ref, force)
 	_ = held.Close()
-	return cmp.Or(discard(garbage), err)
+	return cmp.Or(s.discard(garbage), err)
 }
 
 // forget does the part of Remove that needs the store to be held.

@@ -21,22 +21,25 @@ const (
 var errSilent = errors.New("no answer in time")
 
 // patient is a transport that limits what a registry can do to us: how long it
-// is silent and how much it sends. It also refuses to be redirected from TLS to
-// plain HTTP.
+// is silent, how much it sends and where it leads. It also refuses to be redirected
+// from TLS to plain HTTP.
 type patient struct {
 	base    *http.Transport
 	timeout time.Duration
 	plain   bool // whether plain HTTP is allowed
 }
 
-func newPatient(s Sources, plain bool) *patient {
-	p := &patient{timeout: s.Timeout, plain: plain}
+func newPatient(s Sources, registry string) *patient {
+	p := &patient{timeout: s.Timeout, plain: s.plain(registry)}
 	if p.timeout == 0 {
 		p.timeout = timeout
 	}
+	to := toward(registry)
 	p.base = &http.Transport{
-		Proxy:                  s.Proxy,
-		DialContext:            (&net.Dialer{Timeout: p.timeout}).DialContext,
+		Proxy: to.proxied(s.Proxy),
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return to.dial(ctx, net.Dialer{Timeout: p.timeout}, network, address)
+		},
 		TLSClientConfig:        s.TLS.Clone(),
 		DisableCompression:     true, // digests are those of the bytes as sent
 		MaxResponseHeaderBytes: 1 << 20,

@@ -42,6 +42,6 @@ func MarkDisk(dir string) error {
 
 // IsDisk reports whether the layer in dir is the disk of a box.
 func IsDisk(dir string) bool {
-	_, err := unix.Getxattr(dir, diskMark, nil)
+	_, err := unix.Getxattr(dir, diskMark, nil) // in the home of a user who is not root, no layer has it
 	return err == nil
 }

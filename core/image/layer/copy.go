@@ -290,7 +290,7 @@ func (c *copier) attributes(from, to int) error {
 // that a box can set, and overlayfs's own marks. The marks of this package and the
 // labels of the host's security modules do not.
 func copiedAttribute(name string) bool {
-	return strings.HasPrefix(name, "user.") || name == "security.capability" || strings.HasPrefix(name, "system.posix_acl_")
+	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, ownMarks) || name == "security.capability" || strings.HasPrefix(name, "system.posix_acl_")
 }
 
 func (c *copier) attribute(from, to int, name string) error {

@@ -20,10 +20,33 @@ import (
 // disk. The mark is an extended attribute of the directory, so it stays with
 // the directory when that is renamed; no tar can set it.
 const (
-	bootMark = "trusted.sandbox.boot"
-	onDisk   = "on disk"
-	boxDisk  = "disk of a box " // with the boot behind it
+	onDisk  = "on disk"
+	boxDisk = "disk of a box " // with the boot behind it
 )
+
+// bootMark is the name of the attribute. A user who is not root of the host can't set a
+// trusted one, and has one of the user's own, which no tar can set either.
+var bootMark = markName("boot")
+
+// ownMarks is the beginning of the names of attributes that no tar and no copy can set.
+const ownMarks = "user.sandbox."
+
+func markName(name string) string {
+	if isRoot() {
+		return "trusted.sandbox." + name
+	}
+	return ownMarks + name
+}
+
+// isRoot tells whether this process is root, and not just of a user namespace.
+func isRoot() bool {
+	if os.Geteuid() != 0 {
+		return false
+	}
+	mapped, err := os.ReadFile("/proc/self/uid_map")
+	f := strings.Fields(string(mapped))
+	return err != nil || len(f) == 3 && f[0] == "0" && f[1] == "0"
+}
 
 // Temporary is the prefix of the names of directory entries that are not
 // layers, or not any more. A sweep of the directory deletes them.

@@ -288,6 +288,20 @@ func TestHostileTars(t *testing.T) {
 	}
 }
 
+// Ever deeper names cost no more than their length: once a tar of 2 MB took a minute.
+func TestDeepNames(t *testing.T) {
+	t.Parallel()
+	var all []tar.Header
+	for depth := range 1000 {
+		all = append(all, dir(strings.Repeat("d/", depth)+"x"))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second) // some 1 s is enough
+	defer cancel()
+	if err := unpack(ctx, pack(t, all...), filepath.Join(t.TempDir(), "layer")); err != nil {
+		t.Error(err)
+	}
+}
+
 // size changes the size in the last header of a PAX tar that has one block of
 // content.
 func size(data []byte, field string) []byte {

@@ -87,7 +87,7 @@ func keptAttribute(name string) bool {
 	if name == capabilityAttribute {
 		return true
 	}
-	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
+	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.") && !strings.HasPrefix(name, ownMarks)
 }
 
 func setAttribute(fd int, name, value string) error {

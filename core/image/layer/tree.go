@@ -84,36 +84,52 @@ func (t *tree) open(dir string) (int, error) {
 }
 
 // makeAll makes dir and the directories on the way to it, as far as they are
-// missing.
+// missing. It begins at the deepest one that is there: a tar with ever deeper names
+// would otherwise cost the cube of their depth.
 func (t *tree) makeAll(dir string) error {
-	for i := 0; i <= len(dir); i++ {
-		if i < len(dir) && dir[i] != '/' {
-			continue
-		}
-		if err := t.makeOne(dir[:i]); err != nil {
-			return err
+	there, fd, err := dir, -1, error(unix.ENOENT)
+	for there != "" && errors.Is(err, unix.ENOENT) {
+		fd, there, err = t.above(there)
+	}
+	for err == nil && there != dir {
+		base, _, _ := strings.Cut(strings.TrimPrefix(dir[len(there):], "/"), "/")
+		there = strings.TrimPrefix(there+"/"+base, "/")
+		var made bool
+		if fd, made, err = t.makeOne(fd, base, there); err == nil && !made {
+			break // open reports if it is not a directory
 		}
 	}
-	return nil
+	if fd >= 0 {
+		_ = unix.Close(fd)
+	}
+	return err
 }
 
-func (t *tree) makeOne(dir string) error {
-	fd, base, err := t.existing(dir)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	err = unix.Mkdirat(fd, base, 0o755)
+// above opens the directory that name is in.
+func (t *tree) above(name string) (fd int, dir string, err error) {
+	fd, _, err = t.existing(name)
+	dir, _ = split(name)
+	return fd, dir, err
+}
+
+// makeOne makes the directory base, whose whole name is name, in the directory at,
+// which it closes. It returns the new one opened, or that there is something already.
+func (t *tree) makeOne(at int, base, name string) (fd int, made bool, err error) {
+	defer unix.Close(at)
+	err = unix.Mkdirat(at, base, 0o755)
 	if errors.Is(err, unix.EEXIST) {
-		return nil // open reports if it is not a directory
+		return -1, false, nil
+	}
+	if err == nil {
+		err = errors.Join(t.later(name, unix.Timespec{}), t.count())
+	}
+	if err == nil {
+		fd, err = unix.Openat(at, base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	}
 	if err != nil {
-		return err
+		return -1, false, err
 	}
-	if err := t.later(dir, unix.Timespec{}); err != nil {
-		return err
-	}
-	return t.count()
+	return fd, true, nil
 }
 
 // count counts one entry against those that are allowed.
