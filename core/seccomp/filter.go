@@ -17,6 +17,7 @@ import (
 // Filter says what is refused in addition to the calls that no confined process
 // needs.
 type Filter struct {
+	Only    []int                     // where it is not nil, all other calls are refused with ENOSYS
 	Denied  []int                     // refused with EPERM
 	Checked map[int][]bpf.Instruction // allowed or refused by their arguments; see OneOf, NoneOf, NoBits
 }
@@ -107,6 +108,9 @@ func (f Filter) segments() []segment {
 	s := []segment{}
 	for n := range uint32(lastKnown + 1) {
 		do := []bpf.Instruction{retAllow}
+		if f.Only != nil && !slices.Contains(f.Only, int(n)) {
+			do = []bpf.Instruction{retNoSys}
+		}
 		if slices.Contains(denied, int(n)) || slices.Contains(f.Denied, int(n)) {
 			do = []bpf.Instruction{retPerm}
 		}

@@ -14,7 +14,13 @@ const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC 
 // A filter can't see the flags of clone3, which takes them by pointer. Nested
 // namespaces are therefore also prevented by max_user_namespaces and by the
 // capabilities that commands lack.
-var filter = seccomp.Filter{Checked: map[int][]bpf.Instruction{
+var filter = seccomp.Filter{Denied: []int{
+	// Memory that the kernel itself does not see is for secrets, which no program of a
+	// box keeps from its host.
+	unix.SYS_MEMFD_SECRET,
+	// Where memory lies is the host's to say.
+	unix.SYS_MBIND, unix.SYS_SET_MEMPOLICY, unix.SYS_SET_MEMPOLICY_HOME_NODE,
+}, Checked: map[int][]bpf.Instruction{
 	unix.SYS_CLONE: seccomp.NoBits(0, unix.EPERM, namespaceFlags),
 	// These would type into the terminal that a caller shares with the command.
 	unix.SYS_IOCTL: seccomp.NoneOf(1, unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX),

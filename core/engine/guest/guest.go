@@ -80,6 +80,7 @@ func run() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("close init to the box: %w", err)
 	}
+	keepCode()
 	control, err := nonblocking(controlFD, "shim")
 	if err != nil {
 		return err
@@ -198,7 +199,12 @@ func (g *guest) become() error {
 	if err := unix.Sethostname([]byte(g.config.Hostname)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
 	}
-	return writeFiles("/etc", g.config.Files)
+	if err := writeFiles("/etc", g.config.Files); err != nil {
+		return err
+	}
+	var err error
+	g.spawner.do(func() { err = g.fence() })
+	return err
 }
 
 // receive returns the next frame of the shim, which must be of type t.

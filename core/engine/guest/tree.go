@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,8 +66,13 @@ func (f dir) write(file, value string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	_, err = unix.Write(fd, []byte(value))
-	return err
+	for {
+		// The kernel may leave a write to a group at a signal, of which the Go runtime
+		// sends its own threads some.
+		if _, err = unix.Write(fd, []byte(value)); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 func (f dir) read(file string) (string, error) {
