@@ -16,10 +16,11 @@ const familyTime = 5 * time.Minute
 
 // bench is a home with an image, whose boxes are attacked.
 type bench struct {
-	build string
-	dir   string // has the home and the programs, and is open to all users
-	home  string
-	host  *host
+	build  string
+	dir    string // has the home and the programs, and is open to all users
+	home   string
+	host   *host
+	daemon *daemon // nil unless families attack as its clients
 }
 
 // openBench makes the home. The caller closes it.
@@ -47,6 +48,9 @@ func openBench(ctx context.Context, build string) (*bench, error) {
 }
 
 func (b *bench) close() {
+	if b.daemon != nil {
+		b.daemon.close()
+	}
 	if b.host != nil {
 		b.host.close()
 	}
@@ -76,6 +80,14 @@ func (b *bench) attack(ctx context.Context, f family) (r result) {
 		f.exec = append(args, f.exec...)
 		defer func() { r.saw = append(r.saw, reached()...) }()
 	}
+	if f.where == atClient {
+		heard, reached, err := overhear()
+		if err != nil {
+			return r.broken(err)
+		}
+		f.exec = heard
+		defer func() { r.saw = append(r.saw, reached()...) }()
+	}
 	program, err := b.compile(ctx, f)
 	if err != nil {
 		return r.broken(err)
@@ -102,8 +114,11 @@ func (b *bench) attack(ctx context.Context, f family) (r result) {
 func (b *bench) run(ctx context.Context, f family, program, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, familyTime)
 	defer cancel()
-	if f.onHost {
+	switch f.where {
+	case onHost:
 		return b.runOnHost(ctx, program, id)
+	case atClient:
+		return b.runAtClient(ctx, f, id)
 	}
 	if _, err := b.sandbox(ctx, "cp", program, id+":/tmp/attack"); err != nil {
 		return "", err

@@ -17,9 +17,16 @@ type family struct {
 	class        string
 	order        int      // in the table
 	box, exec    []string // more arguments of create and of exec
-	onHost       bool     // its program runs on the host, as a user without rights
+	where        string   // its program runs; "" is in the box
 	neighbour    bool     // it wants another box, and the host, to listen
+	alone        bool     // no other family runs beside it
 }
+
+// Where the program of a family runs, if not in the box.
+const (
+	onHost   = "host"   // on the host, as a user without rights
+	atClient = "client" // on the host, as a client of the daemon and of the command line
+)
 
 // readFamilies reads the heads of all families: lines of comments with a key, a colon and
 // a value.
@@ -69,9 +76,11 @@ func readFamily(file string) (family, error) {
 		case "exec":
 			f.exec = strings.Fields(value)
 		case "where":
-			f.onHost = value == "host"
+			f.where = value
 		case "neighbour":
 			f.neighbour = true
+		case "alone":
+			f.alone = true
 		}
 	}
 	if f.class == "" || err != nil {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -9,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,11 +26,13 @@ var watched = []string{
 	"net/core/somaxconn", "net/core/bpf_jit_enable",
 }
 
-// host is what the board watches of this host: settings, a file and a process.
+// host is what the board watches of this host: settings, a file, a tree and a process.
 type host struct {
+	mu       sync.Mutex
 	before   map[string]string
 	sentinel *exec.Cmd
 	file     string
+	tree     string // a directory outside of all that boxes were given
 }
 
 // sentinelText is what the file has.
@@ -34,9 +40,14 @@ const sentinelText = "nobody writes here"
 
 // watchHost begins to watch. The caller closes it.
 func watchHost(dir string) (*host, error) {
-	h := &host{file: filepath.Join(dir, "sentinel"), sentinel: exec.Command("sleep", "infinity")}
-	if err := os.WriteFile(h.file, []byte(sentinelText), 0o600); err != nil {
+	h := &host{file: filepath.Join(dir, "sentinel"), tree: filepath.Join(dir, "outside"), sentinel: exec.Command("sleep", "infinity")}
+	if err := os.MkdirAll(filepath.Join(h.tree, "directory"), 0o700); err != nil {
 		return nil, err
+	}
+	for _, name := range []string{h.file, filepath.Join(h.tree, "file"), filepath.Join(h.tree, "directory", "file")} {
+		if err := os.WriteFile(name, []byte(sentinelText), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	if err := h.sentinel.Start(); err != nil {
 		return nil, err
@@ -54,6 +65,7 @@ func (h *host) look() map[string]string {
 	}
 	text, _ := os.ReadFile(h.file)
 	seen["a file"] = string(text)
+	seen["a tree"] = treeOf(h.tree)
 	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(h.sentinel.Process.Pid) + "/stat")
 	_, state, _ := strings.Cut(string(stat), ") ")
 	seen["a process"] = "runs"
@@ -69,6 +81,8 @@ func (h *host) look() map[string]string {
 
 // changes returns what is other than before, and takes it for what is to be from now on.
 func (h *host) changes() (all []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	now := h.look()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if now[name] != h.before[name] {
@@ -77,6 +91,24 @@ func (h *host) changes() (all []string) {
 	}
 	h.before = now
 	return all
+}
+
+// treeOf returns a text that says all of a directory but when it was read.
+func treeOf(dir string) string {
+	sum := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err = errors.Join(err, unix.Lstat(path, &st)); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(sum, path, st.Mode, st.Uid, st.Gid, st.Nlink, st.Size, st.Mtim, st.Ctim)
+		if d.Type().IsRegular() {
+			text, _ := os.ReadFile(path)
+			_, _ = sum.Write(text)
+		}
+		return nil
+	})
+	return fmt.Sprintf("%x %v", sum.Sum(nil), err)
 }
 
 func (h *host) close() { _, _ = h.sentinel.Process.Kill(), h.sentinel.Wait() }

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,21 +55,37 @@ func run(ctx context.Context, s settings) error {
 	return verdict(results)
 }
 
-// attack runs the families that were asked for, one after another.
+// attack runs the families that were asked for: as many at once as there are CPUs, and
+// then, one after another, those that want to be alone.
 func attack(ctx context.Context, s settings) ([]result, error) {
 	families, err := readFamilies(s.sources)
 	if err != nil {
 		return nil, err
 	}
+	families = slices.DeleteFunc(families, func(f family) bool { return s.only != "" && !strings.Contains(","+s.only+",", ","+f.name+",") })
 	b, err := openBench(ctx, s.build)
 	if err != nil {
 		return nil, err
 	}
 	defer b.close()
-	var results []result
-	for _, f := range families {
-		if s.only == "" || strings.Contains(","+s.only+",", ","+f.name+",") {
-			results = append(results, b.attack(ctx, f))
+	if slices.ContainsFunc(families, func(f family) bool { return f.where == atClient }) {
+		if b.daemon, err = b.serve(ctx); err != nil {
+			return nil, err
+		}
+	}
+	results := make([]result, len(families))
+	turns := make(chan struct{}, runtime.NumCPU())
+	var beside sync.WaitGroup
+	for i, f := range families {
+		if !f.alone {
+			turns <- struct{}{}
+			beside.Go(func() { results[i] = b.attack(ctx, f); <-turns })
+		}
+	}
+	beside.Wait()
+	for i, f := range families {
+		if f.alone {
+			results[i] = b.attack(ctx, f)
 		}
 	}
 	return results, nil

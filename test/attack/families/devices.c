@@ -10,6 +10,12 @@ static enum verdict made(const struct attack *a) {
   return refused(open("/tmp/node", O_RDONLY | O_NONBLOCK));  // that the node is there harms nobody
 }
 
+// marked makes what says that a file is removed, which needs no capability.
+static enum verdict marked(const struct attack *a) {
+  unlink(a->text);
+  return refused(mknod(a->text, S_IFCHR | 0666, makedev(0, 0)));
+}
+
 // moved gives a device of the box another meaning.
 static enum verdict asked(const struct attack *a) {
   int fd = open(a->text, O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -33,6 +39,8 @@ static const struct attack all[] = {
     OPEN("/dev/loop0"), OPEN("/dev/vda"), OPEN("/dev/sda"), OPEN("/dev/mapper/control"), OPEN("/dev/userfaultfd"), OPEN("/dev/vhost-net"),
     OPEN("/dev/vsock"), OPEN("/dev/console"), OPEN("/dev/tty1"), OPEN("/dev/ttyS0"), OPEN("/dev/hwrng"), OPEN("/dev/input/event0"),
     OPEN("/dev/dri/card0"), OPEN("/dev/cpu/0/msr"), OPEN("/dev/watchdog"), OPEN("/dev/rtc0"), OPEN("/dev/btrfs-control"), OPEN("/dev/nbd0"),
+    {"make a mark of a removed file", marked, "/tmp/mark"},
+    {"make one in memory", marked, "/dev/shm/mark"},
     {"add entropy", asked, "/dev/random", {0x40085203, (long)"\0\0\0\0\0\0\0\0"}},
     {"clear entropy", asked, "/dev/random", {0x5206}},
     {"reseed", asked, "/dev/urandom", {0x5207}},

@@ -1,5 +1,6 @@
 // class: exhaustion
 // order: 11
+// alone: it takes all that it gets
 // box: --memory 256 --cpus 1
 // What a box takes ends at its own limits, or at those of one of its processes.
 #include "attack.h"
