@@ -44,8 +44,9 @@ type Box struct {
 	PausedAt    *time.Time        `json:"paused_at"` // nil unless it is paused
 	TTLSeconds  *int              `json:"ttl_seconds"`
 	IdleSeconds *int              `json:"idle_seconds"`
-	OnExpiry    string            `json:"on_expiry"`  // stop, pause or remove
-	ExpiresAt   *time.Time        `json:"expires_at"` // nil unless it is up and has a ttl
+	OnExpiry    string            `json:"on_expiry"`         // stop, pause or remove
+	ExpiresAt   *time.Time        `json:"expires_at"`        // nil unless it is up and has a ttl
+	Seccomp     string            `json:"seccomp,omitempty"` // strict where it has the smaller list of system calls
 	// Command is the main command, and what follows belongs to it: a box without one has
 	// none of these members.
 	Command         []string     `json:"command,omitempty"`

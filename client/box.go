@@ -43,6 +43,7 @@ type createBody struct {
 	IdleSeconds int               `json:"idle_seconds,omitempty"`
 	OnExpiry    string            `json:"on_expiry,omitempty"`
 	AutoStart   bool              `json:"auto_start,omitempty"`
+	Seccomp     string            `json:"seccomp,omitempty"`
 
 	Command         any              `json:"command,omitempty"` // a list of strings, or "image"
 	Restart         string           `json:"restart,omitempty"`
@@ -60,7 +61,7 @@ func newCreateBody(o options.Box) createBody {
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
 		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
-		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry, AutoStart: o.AutoStart,
+		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry, AutoStart: o.AutoStart, Seccomp: o.Seccomp,
 		Restart: o.Restart, StopWithCommand: o.StopWithCommand, HealthCheck: o.HealthCheck,
 	}
 	switch {

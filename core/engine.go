@@ -255,6 +255,10 @@ type Images interface {
 	// first. Errors: ImageNotFound, InvalidArgument, Image (a layer is missing),
 	// Storage.
 	Stack(ref string) (api.Image, []string, error)
+	// Remove removes an image and the layers that nothing else needs. force removes it
+	// also while boxes were made from it. Errors: ImageNotFound, InvalidArgument,
+	// InvalidState (it is in use), Storage, and the reason for which ctx ended.
+	Remove(ctx context.Context, ref string, force bool) error
 }
 
 // Image is an unpacked image.

@@ -99,7 +99,7 @@ const clonesAtOnce = 8
 
 // Clone makes boxes that are like this one, with the files of a snapshot of it, which is
 // taken now if none is named. The ports of each are chosen anew. If one can't be made, the
-// others are removed again. The caller has checked c with its Check method. Errors:
+// others are removed again, and so is the snapshot that was taken. The caller has checked c with its Check method. Errors:
 // InvalidArgument (the options, no snapshot of this box), and those of [Box.Snapshot] and
 // [Runtime.Create].
 func (b *Box) Clone(ctx context.Context, c options.Clone, host ...options.HostCheck) ([]Record, error) {
@@ -128,12 +128,23 @@ func (b *Box) Clone(ctx context.Context, c options.Clone, host ...options.HostCh
 	if err = all.Wait(); err == nil {
 		return made, nil
 	}
+	return nil, b.unclone(context.WithoutCancel(ctx), made, c.Snapshot == "", o.Image, err)
+}
+
+// unclone removes the clones that were made before one failed, and the snapshot if it was
+// taken for them. One that others have begun to stand on stays.
+func (b *Box) unclone(ctx context.Context, made []Record, taken bool, snapshot string, err error) error {
 	for _, rec := range made {
 		if rec.ID != "" {
-			err = errors.Join(err, b.r.At(rec.ID).Remove(context.WithoutCancel(ctx), true))
+			err = errors.Join(err, b.r.At(rec.ID).Remove(ctx, true))
 		}
 	}
-	return nil, err
+	if taken {
+		if left := b.r.images.Remove(ctx, snapshot, false); left != nil && !fault.Is(left, fault.InvalidState) {
+			err = errors.Join(err, left)
+		}
+	}
+	return err
 }
 
 // snapshotFor returns the name of a snapshot of the box, which is taken now for "".

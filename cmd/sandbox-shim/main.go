@@ -12,6 +12,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/engine/shim"
+	"sandbox/core/engine/shim/namespaces"
 )
 
 func init() {
@@ -32,6 +33,12 @@ func run(args []string) error {
 	switch {
 	case len(args) == 2 && args[0] == "serve":
 		return shim.Serve(args[1])
+	case len(args) == 2 && args[0] == "enter": // of a user who is not root
+		return namespaces.Enter(args[1])
+	case len(args) == 2 && args[0] == "serve-user":
+		return shim.ServeUser(args[1])
+	case len(args) == 2 && args[0] == "outside":
+		return namespaces.Outside(args[1])
 	case len(args) == 1 && args[0] == "version": // the command 'sandbox doctor' asks
 		_, err := fmt.Println(core.Version)
 		return err

@@ -37,7 +37,9 @@ var (
 )
 
 var programs = map[api.Language]program{
-	api.Python:     {argv: [3]string{"python3", "-c", loadPython}, source: pythonKernel + "\x00" + ipythonPart + "\x00" + chartsPart + "\x00"},
+	// Python hears of a signal between two of its steps: one that comes as it begins to
+	// sleep, or to wait in some other way, does not wake it.
+	api.Python:     {argv: [3]string{"python3", "-c", loadPython}, source: pythonKernel + "\x00" + ipythonPart + "\x00" + chartsPart + "\x00", deaf: true},
 	api.JavaScript: {argv: [3]string{"node", "-e", loadJavaScript}, source: javascriptKernel + "\x00"},
 	// Bash reads a script on standard input a line at a time. It hears of a signal once the
 	// program that it waits for has ended: one that it has just begun to start does not get

@@ -6,6 +6,7 @@ package doctor
 
 import (
 	"context"
+	"os"
 
 	"sandbox/core/engine"
 )
@@ -27,13 +28,16 @@ type lack struct{ missing, fix string }
 // if nothing is.
 type look func(context.Context, engine.Config) (found string, missing *lack)
 
-// checks are all checks, in the order in which it is best to mend what they
-// find.
-var checks = []struct {
+// check is one of the checks.
+type check struct {
 	name     string
 	required bool
 	look     look
-}{
+}
+
+// checks are all checks of a host on which root makes boxes, in the order in which it is best to mend what they
+// find.
+var checks = []check{
 	{"root", true, root},
 	{"kernel", true, kernel},
 	{"user namespaces", true, userNamespaces},
@@ -54,8 +58,12 @@ var checks = []struct {
 // temporary directory in the home's file system and a short-lived child
 // process.
 func Run(ctx context.Context, c engine.Config) []Check {
-	done := make([]Check, len(checks))
-	for i, check := range checks {
+	all := checks
+	if os.Geteuid() != 0 {
+		all = userChecks
+	}
+	done := make([]Check, len(all))
+	for i, check := range all {
 		found, missing := check.look(ctx, c)
 		done[i] = Check{Name: check.name, Required: check.required, Found: found, OK: missing == nil}
 		if missing != nil {

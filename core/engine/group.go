@@ -3,6 +3,8 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,15 +13,50 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core"
+	"sandbox/core/engine/record"
 )
 
-// group is the directory of a box's cgroups in each hierarchy: its slot.
-type group string
+// group is where a box's cgroups are.
+type group struct {
+	slot string            // the name of its directory in each hierarchy
+	own  map[string]string // the paths of its directories by controller, where they are not those of root's boxes
+}
+
+// groupOf returns where the cgroups of a box are. Those of the boxes of a user lie where
+// root has given the user a directory.
+func groupOf(b record.Box) group {
+	g := group{slot: b.Slot()}
+	if os.Geteuid() != 0 && b.Status.Up() {
+		text, _ := lines(fmt.Sprintf("/proc/%d/cgroup", b.Init.PID)) // without it nothing is known
+		g.own = pathsOf(text)
+	}
+	return g
+}
+
+// pathsOf returns the paths in /proc/PID/cgroup of the init of a box, by controller. On
+// pure cgroup2 that init is in a group of its own below the box's.
+func pathsOf(text string) map[string]string {
+	paths := map[string]string{}
+	for line := range strings.Lines(text) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		for name := range strings.SplitSeq(f[1], ",") {
+			paths[name] = strings.TrimSuffix(f[2], "/init")
+		}
+	}
+	return paths
+}
 
 // read returns a file of the group in the hierarchy of a controller ("" on pure
 // cgroup2), and whether it could be read.
 func (g group) read(controller, file string) (string, bool) {
-	return lines(filepath.Join("/sys/fs/cgroup", controller, "sandbox", string(g), file))
+	path, known := g.own[controller]
+	if !known {
+		path = filepath.Join("sandbox", g.slot)
+	}
+	return lines(filepath.Join("/sys/fs/cgroup", controller, path, file))
 }
 
 // number returns the number in a file of the group, or 0.
@@ -28,10 +65,9 @@ func (g group) number(controller, file string) int64 {
 	return number(s)
 }
 
-// groupUsage returns what the box of a slot uses, from its cgroups on the host
-// (cgroup2 or v1). A value that can't be read counts as 0.
-func groupUsage(slot string) core.Usage {
-	g := group(slot)
+// groupUsage returns what a box uses, from its cgroups on the host (cgroup2 or v1). A value
+// that can't be read counts as 0.
+func groupUsage(g group) core.Usage {
 	if stat, ok := g.read("", "cpu.stat"); ok { // cgroup2
 		memory, _ := g.read("", "memory.stat")
 		u := core.Usage{

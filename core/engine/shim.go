@@ -235,9 +235,6 @@ func greeting(ctx context.Context, conn *wire.Conn) (hello wire.Hello, err error
 // start starts the shim and connects to it. When several processes try at once,
 // a lock lets one of them start it, and the others connect to that one.
 func (s *shim) start(ctx context.Context) (*wire.Conn, error) {
-	if os.Geteuid() != 0 {
-		return nil, fault.New(fault.Unsupported, "boxes need root: run this as root, for example with sudo")
-	}
 	if err := os.MkdirAll(filepath.Join(s.home, "engine"), 0o700); err != nil {
 		return nil, fault.Disk(err, "make the home")
 	}
@@ -289,7 +286,11 @@ func (s *shim) spawn() error {
 		return fault.Wrap(fault.ResourceExhausted, err, "start the shim")
 	}
 	defer ready.Close()
-	err = spawn(exe, []string{shimName, "serve", s.home}, shimEnv, null, null, null, home, program, theirs)
+	work := "serve"
+	if os.Geteuid() != 0 {
+		work = "enter" // and serve there, as the root of a user namespace
+	}
+	err = spawn(exe, []string{shimName, work, s.home}, shimEnv, null, null, null, home, program, theirs)
 	_ = theirs.Close()
 	if err != nil {
 		return fault.Wrap(fault.Engine, err, "start the shim %s", s.programs.shim)

@@ -56,6 +56,9 @@ func (c *Client) Diff(ctx context.Context, id string, d core.DiffRequest) ([]api
 	if err != nil {
 		return nil, false, err
 	}
+	if os.Geteuid() != 0 {
+		return nil, false, fault.New(fault.Unsupported, "the diff of a box needs root, who alone sees whose its files are: docs/rootless.md")
+	}
 	if b.Options.RootfsPath != "" {
 		return nil, false, fault.New(fault.Unsupported, "box %s stands on a directory of the host (rootfs_path) and not on an image", id)
 	}
@@ -88,6 +91,9 @@ func (c *Client) Diff(ctx context.Context, id string, d core.DiffRequest) ([]api
 
 // OpenLayer opens the directory in which the files of a layer are; see [image.Unpacker].
 func (c *Client) OpenLayer(ctx context.Context, dir string) (*os.File, error) {
+	if os.Geteuid() != 0 {
+		return nil, fault.New(fault.Unsupported, "the layers of an image leave the store for root alone, who sees whose their files are: docs/rootless.md")
+	}
 	if !layer.IsDisk(dir) {
 		f, err := os.Open(dir)
 		return f, fault.Disk(err, "open a layer")

@@ -16,7 +16,7 @@ import (
 )
 
 // spawn starts a program that is not a child of this process. It runs in its
-// own session and its own mount namespace, with files as its descriptors 0, 1,
+// own session and, for root, its own mount namespace, with files as its descriptors 0, 1,
 // 2, ... and no others.
 //
 // The host process must notice no child of this library, neither in its wait()

@@ -35,10 +35,20 @@ func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 	err = c.shim.ask(ctx, wire.TypeUnpack, wire.Unpack{Dir: dir}, nil, int(r.Fd()))
 	_ = r.Close()
 	if failed := <-copied; failed != nil {
-		_ = os.RemoveAll(dir)
+		_ = c.Discard(dir)
 		return errors.Join(failed, err)
 	}
 	return err
+}
+
+// Discard removes a directory of the home's layers. What belongs to other ids of a user who
+// is not root the shim removes; see [image.Config].
+func (c *Client) Discard(dir string) error {
+	err := os.RemoveAll(dir)
+	if os.Geteuid() == 0 || !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	return c.shim.ask(context.Background(), wire.TypeDiscard, wire.Unpack{Dir: dir}, nil)
 }
 
 // Flush makes the shim write the home's layers to disk, and does not wait until

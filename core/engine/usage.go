@@ -71,7 +71,7 @@ func (c *Client) up() ([]record.Box, error) {
 // measure returns what the host knows of a box's use, and whether the box was up when
 // all of it had been read.
 func (c *Client) measure(b record.Box) (u core.Usage, up bool) {
-	u = groupUsage(b.Slot())
+	u = groupUsage(groupOf(b))
 	u.DiskBytes = c.diskBytes(b)
 	if !b.Status.Up() {
 		return u, false

@@ -47,6 +47,9 @@ func hostDir(t *testing.T, owner int, files ...string) string {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(t, os.WriteFile(path, []byte("host\n"), 0o600))
 	}
+	if owner == 0 && os.Geteuid() != 0 {
+		return dir // whose owner is the root of the user's boxes
+	}
 	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
 			return err

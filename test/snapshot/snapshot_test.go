@@ -294,8 +294,16 @@ func TestClone(t *testing.T) {
 		}
 		ports[o.Ports[0].HostPort] = true
 	}
+	before, err := h.Snapshots(t.Context(), "")
+	must(t, err)
 	if _, err := b.Clone(t.Context(), options.Clone{N: 2, NamePrefix: "copy"}); !fault.Is(err, fault.AlreadyExists) {
 		t.Errorf("names that are taken: %v", err)
+	}
+	if after, err := h.Snapshots(t.Context(), ""); err != nil || len(after) != len(before) {
+		t.Errorf("a clone that failed left its snapshot: there are %d snapshots, %v, and were %d", len(after), err, len(before))
+	}
+	if got := h.sh(b, "cat /file"); got != "cloned\n" {
+		t.Errorf("after a clone that failed the box has %q", got)
 	}
 	if _, err := b.Clone(t.Context(), options.Clone{Options: []byte(`{"memory_mib":1}`)}); !fault.Is(err, fault.InvalidArgument) {
 		t.Errorf("bad options: %v", err)

@@ -19,7 +19,7 @@ func ToWire(r core.CreateRequest) wire.Create {
 		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, DiskSizeGB: o.DiskSizeGB,
 		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove, Processes: o.Processes,
-		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry, AutoStart: o.AutoStart,
+		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry, AutoStart: o.AutoStart, Seccomp: o.Seccomp,
 		Command: o.Command, ImageCommand: o.ImageCommand, Restart: o.Restart, StopWithCommand: o.StopWithCommand, HealthCheck: o.HealthCheck,
 	}}
 }
@@ -36,7 +36,7 @@ func FromWire(c wire.Create) core.CreateRequest {
 		CPUs: b.CPUs, MemoryMiB: b.MemoryMiB, DiskSizeGB: b.DiskSizeGB,
 		WorkingDir: b.WorkingDir, User: b.User, Hostname: b.Hostname, Env: b.Env, Volumes: volumes,
 		Network: b.Network, Ports: b.Ports, Labels: b.Labels, AutoRemove: b.AutoRemove, Processes: b.Processes,
-		TTLSeconds: b.TTLSeconds, IdleSeconds: b.IdleSeconds, OnExpiry: b.OnExpiry, AutoStart: b.AutoStart,
+		TTLSeconds: b.TTLSeconds, IdleSeconds: b.IdleSeconds, OnExpiry: b.OnExpiry, AutoStart: b.AutoStart, Seccomp: b.Seccomp,
 		Command: b.Command, ImageCommand: b.ImageCommand, Restart: b.Restart, StopWithCommand: b.StopWithCommand, HealthCheck: b.HealthCheck,
 	}}
 }

@@ -188,6 +188,9 @@ func (k *keeper) freeRange() (int, error) {
 	if len(used) >= core.MaxBoxes {
 		return 0, fault.New(fault.ResourceExhausted, "the home has %d boxes, which is the most: remove some", core.MaxBoxes)
 	}
+	if asUser {
+		return 0, nil // there is one range, which all boxes have
+	}
 	// The range is random, so that homes, which know nothing of each other's
 	// boxes, rarely use the same one.
 	n := rand.IntN(core.MaxBoxes)

@@ -63,10 +63,21 @@ func makeDevice(host, box string, owner int) error {
 	if err := unix.Stat(host, &st); err != nil {
 		return err
 	}
+	if asUser { // who may make no devices
+		return bindDevice(host, box)
+	}
 	if err := unix.Mknod(box, st.Mode, int(st.Rdev)); err != nil { //nolint:gosec // a number of a device
 		return err
 	}
 	return errors.Join(os.Chmod(box, 0o666), os.Lchown(box, owner, owner)) //nolint:gosec // as on every Unix
+}
+
+// bindDevice mounts a device of the host where a box has it.
+func bindDevice(host, box string) error {
+	if err := unix.Mknod(box, unix.S_IFREG|0o666, 0); err != nil {
+		return err
+	}
+	return unix.Mount(host, box, "", unix.MS_BIND, "")
 }
 
 // mountPoints are the directories of a box's root in which something is mounted in

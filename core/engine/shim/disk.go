@@ -23,6 +23,9 @@ import (
 // in use, so the kernel frees the device with the mount: however the box ends,
 // nothing is left to be detached.
 func (t *tree) mountDisk(dir string, sizeGB int) error {
+	if asUser {
+		return errDisk()
+	}
 	image, made, err := openDisk(filepath.Join(dir, layer.DiskFile), sizeGB)
 	if err != nil {
 		return err
@@ -54,6 +57,11 @@ func mountDisk(image *os.File, isNew bool, place string, flags uintptr) error {
 		return fmt.Errorf("mount the box's disk: %w", err)
 	}
 	return nil
+}
+
+// errDisk refuses disks with a size where the shim is not root's.
+func errDisk() error {
+	return fault.New(fault.Unsupported, "disk_size_gb: a disk with a size is mounted by a loop device, which takes root: leave it out, or make the box as root")
 }
 
 // layerDisks lets one mount at a time attach the disk of a layer, so that all boxes on it

@@ -195,7 +195,7 @@ func leaveGroups() {
 	}
 	for name := range groups("").controllers() {
 		path := cmp.Or(own[name], own["name="+name]) // the latter for a hierarchy without a controller
-		_ = write(filepath.Join(groupRoot(), name, path), "tasks", "0")
+		_ = write(filepath.Join(groupRoot(), name, inGiven(name, path)), "tasks", "0")
 	}
 }
 
@@ -269,7 +269,7 @@ func (g groups) oomKills() (*os.File, error) {
 // without cgroup2 beside v1.
 func warm() {
 	own, err := cgroups.ParseCgroupFile("/proc/self/cgroup")
-	if err == nil && hybrid() {
+	if err == nil && !asUser && hybrid() {
 		// The process is in this group already, so the write moves nothing,
 		// and its failure does no harm.
 		_ = write(filepath.Join(groupRoot(), "pids", own["pids"]), "tasks", strconv.Itoa(os.Getpid()))
@@ -436,10 +436,15 @@ func write(dir, file, value string) error {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(value)); err != nil {
-		return &os.PathError{Op: "write", Path: path, Err: err}
+	for {
+		// A limit of memory is set by a call that any signal interrupts, those that the
+		// Go runtime sends its own threads too.
+		if _, err := unix.Write(fd, []byte(value)); err == nil {
+			return nil
+		} else if !errors.Is(err, unix.EINTR) {
+			return &os.PathError{Op: "write", Path: path, Err: err}
+		}
 	}
-	return nil
 }
 
 func closeAll(files []*os.File) {

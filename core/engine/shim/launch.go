@@ -20,6 +20,7 @@ import (
 	"sandbox/core/engine/shim/network"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 	"sandbox/core/sockets"
 )
 
@@ -297,7 +298,7 @@ func (l launcher) told(f *life, err error) error {
 }
 
 func guestConfig(b record.Box, net *network.Box) (wire.Config, error) {
-	c := wire.Config{Hostname: hostname(b), ImageEnv: b.Image.Env, Env: b.Options.Env, WorkingDir: b.Options.WorkingDir, User: b.Options.User}
+	c := wire.Config{Hostname: hostname(b), ImageEnv: b.Image.Env, Env: b.Options.Env, WorkingDir: b.Options.WorkingDir, User: b.Options.User, Strict: b.Options.Seccomp == options.SeccompStrict}
 	if c.WorkingDir == "" {
 		c.WorkingDir = b.Image.WorkingDir
 	}

@@ -1,8 +1,10 @@
 package shim
 
 import (
+	"math/rand/v2"
 	"strings"
 
+	"sandbox/core"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/shim/network"
 	"sandbox/core/options"
@@ -22,7 +24,11 @@ func connect(net *network.Box, pid, base int) error {
 	if net == nil {
 		return nil
 	}
-	return net.Connect(pid, (base-firstID)/idsPerBox)
+	number := (base - firstID) / idsPerBox
+	if asUser { // boxes share their ids, and no box of another home is in this network
+		number = rand.IntN(core.MaxBoxes)
+	}
+	return net.Connect(pid, number)
 }
 
 // publish publishes ports of a box that is connected, if it has a network.

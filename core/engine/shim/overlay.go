@@ -122,12 +122,15 @@ func (t *tree) openLayer(path string) (*os.File, error) {
 
 // placeLayer mounts an opened layer, with its owners in the box's range of ids.
 func (t *tree) placeLayer(f *os.File, ids *idMaps) error {
-	userns, err := ids.of(f)
-	if err != nil {
-		return err
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID}
+	if !asUser {
+		userns, err := ids.of(f)
+		if err != nil {
+			return err
+		}
+		attr.Attr_set, attr.Userns_fd = attr.Attr_set|unix.MOUNT_ATTR_IDMAP, uint64(userns.Fd())
 	}
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID, Userns_fd: uint64(userns.Fd())}
-	err = unix.MountSetattr(int(f.Fd()), "", unix.AT_EMPTY_PATH, &attr)
+	err := unix.MountSetattr(int(f.Fd()), "", unix.AT_EMPTY_PATH, &attr)
 	if errors.Is(err, unix.EINVAL) {
 		return fault.New(fault.Unsupported, "%s is on %s, which has no id-mapped mounts: "+
 			"copy it to another file system, or import it as an image with SANDBOX_HOME on ext4, xfs or btrfs", f.Name(), fileSystem(f.Name()))

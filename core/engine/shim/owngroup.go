@@ -34,6 +34,9 @@ func homeMark(home string) string { return fmt.Sprintf("SANDBOX_HOME_MARK=%x", h
 // earlier shim of the home left there when it died: those of half-made boxes, and
 // children that unpack layers.
 func (g group) enter() error {
+	if asUser && !cgroups.IsCgroup2UnifiedMode() {
+		return g.enterGiven()
+	}
 	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{}})
 	if err != nil {
 		return err
@@ -43,6 +46,33 @@ func (g group) enter() error {
 	}
 	sweepShimGroups(hostGroups)
 	return m.Apply(os.Getpid())
+}
+
+// enterGiven is enter on the v1 hierarchies of which the user was given directories.
+func (g group) enterGiven() error {
+	for _, root := range hierarchies(groupRoot()) {
+		path := filepath.Join(root, g.path)
+		killGroup(path)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		if filepath.Base(root) == "cpuset" {
+			settings, err := cpusets(filepath.Dir(path), "")
+			if err != nil {
+				return err
+			}
+			for _, s := range settings {
+				if err := write(path, s.file, s.value); err != nil {
+					return err
+				}
+			}
+		}
+		if err := cgroups.WriteCgroupProc(path, os.Getpid()); err != nil {
+			return err
+		}
+	}
+	sweepShimGroups(groupRoot())
+	return nil
 }
 
 // minGroupAge is the age of a group at which the shim or box that it was made for

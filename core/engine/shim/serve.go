@@ -18,7 +18,6 @@ import (
 	"sandbox/core/engine"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
-	"sandbox/core/engine/shim/network"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
@@ -45,7 +44,14 @@ func init() { runtime.LockOSThread() }
 // Serve runs the shim of the home at the given path. It returns nil once the shim
 // is not needed any more, or the error that ended it. The process must have been
 // started with the three descriptors above. Serve owns them.
-func Serve(home string) error {
+func Serve(home string) error { return serveIn(home, false) }
+
+// ServeUser runs the shim of the home of a user who is not root, in the namespaces that
+// [namespaces.Enter] has entered. Else it is like Serve.
+func ServeUser(home string) error { return serveIn(home, true) }
+
+func serveIn(home string, user bool) error {
+	asUser = user
 	ended := make(chan error)
 	ready := os.NewFile(readyFD, "ready")
 	go func() { ended <- serve(home, ready) }()
@@ -79,16 +85,27 @@ func serve(home string, ready *os.File) error {
 		return err
 	}
 	own := ownGroup(home)
+	if asUser { // who has no others than these
+		if err := takeGivenGroups(); err != nil {
+			return err
+		}
+	}
 	if err := own.enter(); err != nil {
 		log.Warn("the shim stays in the cgroup of the program that started it", "error", err)
 	}
 	defer own.leave()
-	if err := takeGroups(); err != nil {
+	if !asUser {
+		if err := takeGroups(); err != nil {
+			return err
+		}
+	}
+	host, leave, err := hostNetwork(home, log)
+	if err != nil {
 		return err
 	}
 	k := &keeper{
 		home: home, log: log,
-		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), network: &network.Host{}, cpus: &cpuUse{}, unclean: &sync.Map{}, log: log},
+		launcher: launcher{home: home, state: filepath.Join(home, "engine", "state"), program: os.NewFile(programFD, "sandbox-init"), network: host, cpus: &cpuUse{}, unclean: &sync.Map{}, log: log},
 		records:  record.Open(home), idle: newIdle(lingering), queue: newQueue(), expiries: newExpiries(home, log),
 		mains: engine.MainsOf(home), outputs: openOutputs(home, log),
 		boxes: map[string]*box{}, owners: map[process.Identity]bool{},
@@ -102,7 +119,7 @@ func serve(home string, ready *os.File) error {
 	err = k.serve(dir, ready)
 	k.closePool()
 	k.outputs.Close()
-	return errors.Join(err, k.launcher.network.Leave())
+	return errors.Join(err, k.launcher.network.Leave(), leave())
 }
 
 // serve answers clients until the shim has been idle for a while.
@@ -196,6 +213,8 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return wire.TypeRecord, rec, err
 	case wire.TypeUnpack:
 		return wire.TypeDone, nil, k.unpack(f)
+	case wire.TypeDiscard:
+		return wire.TypeDone, nil, k.discardLayer(f)
 	case wire.TypeSweep:
 		return k.answerSweep(f)
 	case wire.TypeFlush:

@@ -174,8 +174,12 @@ func (s *service) next() (m wire.Main, err error) {
 // follow takes the states into account that init tells, until it has ended. A connection
 // that breaks off is made again.
 func (s *service) follow(asked wire.Supervise) {
+	var told pace
 	for {
 		state, err := s.next()
+		if wait := told.delay(time.Now()); wait > 0 {
+			_ = s.life.init.EndsWithin(wait) // its end is taken into account below
+		}
 		if err == nil {
 			s.take(state)
 			continue

@@ -25,6 +25,14 @@ func config(b record.Box, root, cpus string) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	uids, err := idMappings("uid_map", b.UIDBase)
+	if err != nil {
+		return nil, err
+	}
+	gids, err := idMappings("gid_map", b.UIDBase)
+	if err != nil {
+		return nil, err
+	}
 	spec := &specs.Spec{
 		Version: specs.Version,
 		Root:    &specs.Root{Path: root},
@@ -33,9 +41,9 @@ func config(b record.Box, root, cpus string) (*configs.Config, error) {
 			Cwd: "/", NoNewPrivileges: true, Capabilities: initCapabilities(),
 		},
 		Linux: &specs.Linux{
-			Namespaces:    namespaces(),
-			UIDMappings:   []specs.LinuxIDMapping{{ContainerID: 0, HostID: uint32(b.UIDBase), Size: idsPerBox}},
-			GIDMappings:   []specs.LinuxIDMapping{{ContainerID: 0, HostID: uint32(b.UIDBase), Size: idsPerBox}},
+			Namespaces:    boxNamespaces(),
+			UIDMappings:   uids,
+			GIDMappings:   gids,
 			CgroupsPath:   groupParent + "/" + b.ID,
 			Resources:     resources(b.Options, cpus),
 			MaskedPaths:   masked,
@@ -66,7 +74,7 @@ func hostname(b record.Box) string {
 	return b.ID
 }
 
-func namespaces() []specs.LinuxNamespace {
+func boxNamespaces() []specs.LinuxNamespace {
 	var n []specs.LinuxNamespace
 	for _, t := range []specs.LinuxNamespaceType{
 		specs.UserNamespace, specs.MountNamespace, specs.PIDNamespace, specs.NetworkNamespace,

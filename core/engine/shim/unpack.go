@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
@@ -25,7 +26,26 @@ func (k *keeper) unpack(f wire.Frame) error {
 	tar := os.NewFile(uintptr(f.FDs[0]), "tar")
 	f.FDs[0] = -1 // tar owns the descriptor now
 	defer tar.Close()
-	return layer.Unpack(context.Background(), k.child("unpack"), tar, r.Dir)
+	if err := layer.Unpack(context.Background(), k.child("unpack"), tar, r.Dir); err != nil {
+		return err
+	}
+	if asUser { // the client may not own the directory
+		return layer.MarkNew(r.Dir)
+	}
+	return nil
+}
+
+// discardLayer removes the directory of a layer that is not complete or not needed any
+// more, for a client who may not.
+func (k *keeper) discardLayer(f wire.Frame) error {
+	var r wire.Unpack
+	if err := f.Decode(&r); err != nil {
+		return err
+	}
+	if filepath.Dir(r.Dir) != k.layers() || !strings.HasPrefix(filepath.Base(r.Dir), layer.Temporary) {
+		return fault.New(fault.Engine, "remove %q: want a temporary directory of the home's layers", r.Dir)
+	}
+	return fault.Disk(os.RemoveAll(r.Dir), "remove a layer")
 }
 
 func (k *keeper) layers() string { return filepath.Join(k.home, "layers") }

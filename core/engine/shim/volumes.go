@@ -148,24 +148,19 @@ func mapVolume(host *os.File, v options.Volume, base int) (*os.File, error) {
 }
 
 func setVolume(tree *os.File, v options.Volume, base int) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(tree.Fd()), &st); err != nil {
-		return err
-	}
-	uids, gids := volumeOwners(st.Uid, st.Gid, base)
-	ids, err := userNamespace(uids, gids)
-	if err != nil {
-		return fault.Wrap(fault.Unsupported, err, "volumes need user namespaces")
-	}
-	defer ids.Close()
-	attr := unix.MountAttr{
-		Attr_set:    unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID,
-		Propagation: unix.MS_PRIVATE, Userns_fd: uint64(ids.Fd()),
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID, Propagation: unix.MS_PRIVATE}
+	if !asUser { // whose own id is that of the box's root
+		ids, err := volumeIDs(tree, base)
+		if err != nil {
+			return err
+		}
+		defer ids.Close()
+		attr.Attr_set, attr.Userns_fd = attr.Attr_set|unix.MOUNT_ATTR_IDMAP, uint64(ids.Fd())
 	}
 	if v.ReadOnly {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
-	err = unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
+	err := unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
 	if errors.Is(err, unix.EINVAL) {
 		return fault.New(fault.Unsupported, "volume %s is on %s, or a mount in it is on a file system, without id-mapped mounts: "+
 			"share a directory on ext4, xfs, btrfs or tmpfs", v.HostPath, fileSystem(fdPath(tree)))
@@ -174,6 +169,18 @@ func setVolume(tree *os.File, v options.Volume, base int) error {
 		return fmt.Errorf("map the owner of volume %s: %w", v.HostPath, err)
 	}
 	return nil
+}
+
+// volumeIDs returns a user namespace with the id mappings of an opened volume. The caller
+// closes it.
+func volumeIDs(tree *os.File, base int) (*os.File, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(tree.Fd()), &st); err != nil {
+		return nil, err
+	}
+	uids, gids := volumeOwners(st.Uid, st.Gid, base)
+	ids, err := userNamespace(uids, gids)
+	return ids, fault.Wrap(fault.Unsupported, err, "volumes need user namespaces")
 }
 
 // volumeOwners returns the id mappings of a volume whose host path belongs to uid

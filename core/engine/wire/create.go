@@ -33,6 +33,7 @@ type Box struct {
 	IdleSeconds     int               `json:"idle_seconds,omitempty"`
 	OnExpiry        string            `json:"on_expiry,omitempty"`
 	AutoStart       bool              `json:"auto_start,omitempty"`
+	Seccomp         string            `json:"seccomp,omitempty"`
 	Command         []string          `json:"command,omitempty"`
 	ImageCommand    bool              `json:"image_command,omitempty"`
 	Restart         string            `json:"restart,omitempty"`

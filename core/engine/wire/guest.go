@@ -80,7 +80,8 @@ type Config struct {
 	Env        map[string]string `json:"env,omitempty"`
 	WorkingDir string            `json:"working_dir"`
 	User       string            `json:"user"`
-	Files      map[string]string `json:"files,omitempty"` // the text of files in /etc, by name
+	Files      map[string]string `json:"files,omitempty"`  // the text of files in /etc, by name
+	Strict     bool              `json:"strict,omitempty"` // commands have the smaller list of system calls
 }
 
 // Start requests a command.

@@ -34,6 +34,7 @@ const (
 	TypeTaken     // Taken
 	TypeRollback  // Rollback
 	TypeOpenDisks // OpenDisks; answered with TypeDone and a descriptor of each directory
+	TypeDiscard   // Unpack; removes the directory, of a layer that is not complete or not needed any more
 )
 
 // Ready is what a new shim writes to the process that started it, once it

@@ -39,6 +39,11 @@ func (i Images) Snapshot(_ context.Context, r core.SnapshotRequest, take func(la
 // Snapshots returns none.
 func (i Images) Snapshots(context.Context) ([]api.SnapshotNode, error) { return nil, nil }
 
+// Remove fails: the images have no records.
+func (i Images) Remove(_ context.Context, ref string, _ bool) error {
+	return fault.New(fault.ImageNotFound, "no image %q", ref)
+}
+
 // Stack fails: the images have no records.
 func (i Images) Stack(ref string) (api.Image, []string, error) {
 	return api.Image{}, nil, fault.New(fault.ImageNotFound, "no image %q", ref)

@@ -26,6 +26,7 @@ import (
 type held struct {
 	io.Closer
 	listener  *net.TCPListener // nil for Udp
+	packets   *net.UDPConn     // of a Udp port that no rule of the table leads to the box
 	guestPort int
 }
 
@@ -47,7 +48,7 @@ func (b *Box) hold(p options.Port) error {
 		return fault.New(fault.Unsupported, "Udp ports are published on IPv4 addresses alone: leave host_ip out, or use 0.0.0.0")
 	}
 	for range attempts {
-		got, port, err := take(ip, p)
+		got, port, err := b.take(ip, p)
 		if err == nil {
 			p.HostPort = port
 			b.held, b.Ports = append(b.held, got...), append(b.Ports, p)
@@ -66,7 +67,7 @@ func (b *Box) holdAgain(p options.Port) error {
 	if err != nil {
 		return err
 	}
-	got, _, err := take(ip, p)
+	got, _, err := b.take(ip, p)
 	b.held = append(b.held, got...)
 	return err
 }
@@ -74,8 +75,8 @@ func (b *Box) holdAgain(p options.Port) error {
 // take binds a port on ip. A Tcp port on an IPv4 loopback address or on all IPv4
 // addresses is bound on ::1 too, unless the host has no IPv6. It returns the
 // sockets and the number of the port.
-func take(ip netip.Addr, p options.Port) ([]held, int, error) {
-	first, port, err := bind(ip, p.HostPort, p)
+func (b *Box) take(ip netip.Addr, p options.Port) ([]held, int, error) {
+	first, port, err := b.bind(ip, p.HostPort, p)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -83,7 +84,7 @@ func take(ip netip.Addr, p options.Port) ([]held, int, error) {
 	if p.Protocol != options.ProtocolTCP || ip.Is6() || !ip.IsLoopback() && !ip.IsUnspecified() {
 		return all, port, nil
 	}
-	second, _, err := bind(loopback6, port, p)
+	second, _, err := b.bind(loopback6, port, p)
 	switch {
 	case err == nil:
 		return append(all, second), port, nil
@@ -94,8 +95,11 @@ func take(ip netip.Addr, p options.Port) ([]held, int, error) {
 	return nil, 0, err
 }
 
-func bind(ip netip.Addr, port int, p options.Port) (held, int, error) {
+func (b *Box) bind(ip netip.Addr, port int, p options.Port) (held, int, error) {
 	at := netip.AddrPortFrom(ip, uint16(port)) //nolint:gosec // checked by options
+	if b.host.Outside != nil {
+		return b.bindOutside(at, p)
+	}
 	version := "4"
 	if ip.Is6() {
 		version = "6"
@@ -111,7 +115,7 @@ func bind(ip netip.Addr, port int, p options.Port) (held, int, error) {
 	if err != nil {
 		return held{}, 0, err
 	}
-	return held{l, l, p.GuestPort}, l.Addr().(*net.TCPAddr).Port, nil
+	return held{Closer: l, listener: l, guestPort: p.GuestPort}, l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // serve forwards the connections that arrive at the sockets until the box is
@@ -120,6 +124,9 @@ func (b *Box) serve(box netip.Addr) {
 	for _, h := range b.held {
 		if h.listener != nil {
 			go b.accept(h.listener, net.JoinHostPort(box.String(), strconv.Itoa(h.guestPort)))
+		}
+		if h.packets != nil {
+			go b.relay(h.packets, netip.AddrPortFrom(box, uint16(h.guestPort))) //nolint:gosec // checked by options
 		}
 	}
 }

@@ -32,6 +32,11 @@ import (
 // use; it joins the part that all shims share when the first box needs it. Its
 // methods, other than Leave, may be called by several goroutines at once.
 type Host struct {
+	// Outside connects the network namespace of this process to the host's; nil for a
+	// shim that is in the host's. Dir is where such a shim keeps files.
+	Outside Outside
+	Dir     string
+
 	mu      sync.Mutex
 	shared  *shared // nil before the first box
 	routes  *netlink.Handle
@@ -67,12 +72,38 @@ func (h *Host) join() error {
 	if err != nil {
 		return failed(err, "reach the kernel's routes")
 	}
-	s, err := join(routes)
-	if err != nil {
+	h.routes = routes
+	if err := h.joinShared(); err != nil {
 		routes.Close()
 		return failed(err, "prepare the network of boxes")
 	}
-	h.routes, h.shared = routes, s
+	return nil
+}
+
+// joinShared joins the shared part of the network namespace. h.mu is held.
+func (h *Host) joinShared() error {
+	name, err := h.stateFile()
+	if err != nil {
+		return err
+	}
+	look := survey
+	if h.Outside != nil { // also where an earlier shim has prepared the namespace: who connected it may have died too
+		found, err := h.surveyOutside()
+		if err != nil {
+			return err
+		}
+		look = func(*netlink.Handle) (surveyed, error) { return found, nil }
+	}
+	s, err := join(h.routes, name, look)
+	if err != nil {
+		return err
+	}
+	if h.Outside != nil {
+		if err := h.enterOutside(); err != nil {
+			return errors.Join(err, s.file.Close())
+		}
+	}
+	h.shared = s
 	return nil
 }
 
@@ -141,7 +172,9 @@ func (h *Host) Adopt(name string, ports []options.Port) (*Box, error) {
 	b.index = link.Attrs().Index
 	errs := []error{b.deafenAgain()}
 	for _, port := range ports {
-		b.entries = append(b.entries, entryOf(port, address)...)
+		if h.Outside == nil {
+			b.entries = append(b.entries, entryOf(port, address)...)
+		}
 		errs = append(errs, b.holdAgain(port))
 	}
 	b.serve(address)
@@ -176,6 +209,10 @@ func (b *Box) Publish(ports []options.Port) error {
 // lead leads the box's ports to its address.
 func (b *Box) lead(address netip.Addr) error {
 	if len(b.Ports) == 0 {
+		return nil
+	}
+	if b.host.Outside != nil { // nothing but the sockets leads to the box
+		b.serve(address)
 		return nil
 	}
 	// Without this the answers to what the host's loopback sends to a published

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"path/filepath"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -66,21 +68,17 @@ func (s *shared) pools() []netip.Prefix {
 
 // stateFile returns the path of the shared file. Each network namespace has one of
 // its own, as boxes of shims in another one share nothing with ours.
-func stateFile() (string, error) {
+func (h *Host) stateFile() (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("/run/sandbox-network-%d", st.Ino), nil
+	return filepath.Join(cmp.Or(h.Dir, "/run"), fmt.Sprintf("sandbox-network-%d", st.Ino)), nil
 }
 
-// join takes the shared lock, and makes those of the shared parts that are
+// join takes the shared lock of the file with a name, and makes those of the shared parts that are
 // missing. The caller ends its use with leave.
-func join(h *netlink.Handle) (*shared, error) {
-	name, err := stateFile()
-	if err != nil {
-		return nil, err
-	}
+func join(h *netlink.Handle, name string, look func(*netlink.Handle) (surveyed, error)) (*shared, error) {
 	changing, err := change(name)
 	if err != nil {
 		return nil, err
@@ -91,7 +89,7 @@ func join(h *netlink.Handle) (*shared, error) {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
 	s := &shared{file: f}
-	if err := s.enter(h); err != nil {
+	if err := s.enter(h, look); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
@@ -110,7 +108,7 @@ func change(name string) (*filelock.File, error) {
 
 // enter reads the file, or writes it if it is empty, and then makes the settings
 // and the table that it describes.
-func (s *shared) enter(h *netlink.Handle) error {
+func (s *shared) enter(h *netlink.Handle, look func(*netlink.Handle) (surveyed, error)) error {
 	text, err := io.ReadAll(s.file)
 	if err != nil {
 		return err
@@ -119,7 +117,7 @@ func (s *shared) enter(h *netlink.Handle) error {
 		return fmt.Errorf("%s is damaged: remove it when no box runs", s.file.Name())
 	}
 	if len(text) == 0 {
-		if err := s.begin(h); err != nil {
+		if err := s.begin(h, look); err != nil {
 			return err
 		}
 	}
@@ -134,10 +132,10 @@ func (s *shared) enter(h *netlink.Handle) error {
 	return purge(h, s)
 }
 
-// begin surveys the host, and writes the pools and the present values of the
+// begin looks at the host, and writes the pools and the present values of the
 // settings to the file before anything is changed.
-func (s *shared) begin(h *netlink.Handle) error {
-	out, err := survey(h)
+func (s *shared) begin(h *netlink.Handle, look func(*netlink.Handle) (surveyed, error)) error {
+	out, err := look(h)
 	if err != nil {
 		return err
 	}

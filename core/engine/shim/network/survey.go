@@ -27,19 +27,13 @@ const ethernet = 1500
 // survey chooses the pools and the MTU by the routes in all of the host's routing
 // tables.
 func survey(h *netlink.Handle) (surveyed, error) {
-	every := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
-	routes := func(family int) ([]netlink.Route, error) {
-		return whole(func() ([]netlink.Route, error) {
-			return h.RouteListFiltered(family, every, netlink.RT_FILTER_TABLE)
-		})
-	}
-	v4, err := routes(netlink.FAMILY_V4)
+	v4, err := routesOf(h, netlink.FAMILY_V4)
 	if err != nil {
-		return surveyed{}, fmt.Errorf("list the routes: %w", err)
+		return surveyed{}, err
 	}
-	v6, err := routes(netlink.FAMILY_V6)
+	v6, err := routesOf(h, netlink.FAMILY_V6)
 	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) {
-		return surveyed{}, fmt.Errorf("list the routes: %w", err)
+		return surveyed{}, err
 	}
 	var s surveyed
 	if s.pool, err = freePool(destinations(v4)); err != nil {
@@ -53,6 +47,18 @@ func survey(h *netlink.Handle) (surveyed, error) {
 	}
 	s.mtu = cmp.Or(s.mtu, ethernet)
 	return s, nil
+}
+
+// routesOf returns the routes of a family in all routing tables.
+func routesOf(h *netlink.Handle, family int) ([]netlink.Route, error) {
+	every := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
+	routes, err := whole(func() ([]netlink.Route, error) {
+		return h.RouteListFiltered(family, every, netlink.RT_FILTER_TABLE)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the routes: %w", err)
+	}
+	return routes, nil
 }
 
 func destinations(routes []netlink.Route) []netip.Prefix {

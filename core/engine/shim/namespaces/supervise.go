@@ -1,0 +1,74 @@
+package namespaces
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// awaitPasta waits until pasta writes its number.
+func awaitPasta(ready *os.File) error {
+	if err := ready.SetReadDeadline(time.Now().Add(answerTimeout - 5*time.Second)); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(ready).ReadString('\n')
+	if errors.Is(err, io.EOF) && line == "" {
+		return errors.New("it has ended")
+	}
+	if _, bad := strconv.Atoi(strings.TrimSpace(line)); err == nil && bad != nil {
+		err = fmt.Errorf("it said %q", line)
+	}
+	return err
+}
+
+// supervise starts pasta again when it ends.
+func (u *uplink) supervise(ended <-chan struct{}) {
+	<-ended
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pasta = nil
+	for !u.closed {
+		u.log.Error("pasta has ended and is started again")
+		u.mu.Unlock()
+		time.Sleep(restartPause)
+		u.mu.Lock()
+		if u.closed || u.pasta != nil {
+			return
+		}
+		err := u.start()
+		if err == nil {
+			return
+		}
+		u.log.Error("start pasta", "error", err)
+	}
+}
+
+// close ends pasta.
+func (u *uplink) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.closed = true
+	if u.pasta == nil {
+		return
+	}
+	_ = u.pasta.Process.Kill()
+	<-u.ended
+}
+
+// limited is a writer that keeps the beginning of what is written.
+type limited struct {
+	w    io.Writer
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	n := min(len(p), l.left)
+	l.left -= n
+	_, _ = l.w.Write(p[:n])
+	return len(p), nil
+}

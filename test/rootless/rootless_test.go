@@ -1,0 +1,93 @@
+package rootless_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sandbox/test/boxes"
+	"sandbox/test/rootfs"
+)
+
+// busybox makes a root file system of the user's.
+func (u *account) busybox(t *testing.T) string {
+	t.Helper()
+	root := filepath.Join(u.home, "rootfs")
+	run(t, "cp", "-r", rootfs.Busybox(t), root)
+	run(t, "chown", "-R", "-h", fmt.Sprintf("%d:%d", u.uid, u.gid), root)
+	return root
+}
+
+// TestBox makes a box, runs commands in it, and removes it.
+func TestBox(t *testing.T) {
+	u := newUser(t)
+	root := u.busybox(t)
+	u.mustSandbox(t, "create", "--name", "b", "--network", "None", "-m", "64", "--rootfs", root)
+	if out := u.mustSandbox(t, "exec", "b", "--", "sh", "-c", "id -u; touch /made; chown 33:33 /made; stat -c %u /made"); out != "0\n33\n" {
+		t.Errorf("got %q", out)
+	}
+	_, _, err := u.sandbox(t, "exec", "b", "--", "sh", "-c", "x=x; while :; do x=$x$x; done")
+	if err == nil {
+		t.Error("a command used more memory than its box has")
+	}
+	u.mustSandbox(t, "rm", "-f", "b")
+	if left, err := filepath.Glob(filepath.Join(u.home, ".sandbox/boxes/*")); err != nil || len(left) > 0 {
+		t.Errorf("left of the box: %v, %v", left, err)
+	}
+}
+
+// TestNetwork wants a box to reach what is outside, to be reached by its published
+// ports, and to reach no address of the host, neither those that it has nor those that
+// it gets later.
+func TestNetwork(t *testing.T) {
+	u := newUser(t)
+	root := u.busybox(t)
+	defer u.serve(t, u.outside, "8083", "outside")()
+	defer u.serve(t, u.host, "8082", "the host")()
+	u.mustSandbox(t, "create", "--name", "b", "-p", "127.0.0.1:8081:80", "--rootfs", root)
+	defer u.mustSandbox(t, "rm", "-f", "b")
+	boxes.Await(t, "an answer from outside", func() bool { return strings.Contains(u.fromBox(t, outsideIP+":8083"), "outside") })
+	boxes.Await(t, "the server of the host", func() bool { return strings.Contains(u.fromHost(t, hostIP+":8082"), "the host") })
+	u.mustSandbox(t, "exec", "b", "--", "sh", "-c", "mkdir /www && echo inside >/www/index.html && httpd -p 80 -h /www")
+	if out := u.fromHost(t, "127.0.0.1:8081"); !strings.Contains(out, "inside") {
+		t.Errorf("through the port came %q", out)
+	}
+	for _, address := range []string{"127.0.0.1", hostIP, laterIP} {
+		if address == laterIP {
+			u.host.ip(t, "address add "+laterIP+"/24 dev eth0")
+			boxes.Await(t, "the box to be kept from a new address of the host", func() bool {
+				return !strings.Contains(u.fromBox(t, laterIP+":8082"), "the host")
+			})
+		}
+		if out := u.fromHost(t, address+":8082"); !strings.Contains(out, "the host") {
+			t.Errorf("%s: the host itself reads %q", address, out)
+		}
+		if out := u.fromBox(t, address+":8082"); strings.Contains(out, "the host") {
+			t.Errorf("the box reads %q at %s of the host", out, address)
+		}
+	}
+}
+
+// TestRefused wants a user who lacks something that boxes need to be told what, and how
+// to get it.
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		take func(*testing.T, *account)
+		want string
+	}{
+		"no ids":     {func(t *testing.T, _ *account) { t.Helper(); must(t, os.WriteFile("/etc/subuid", nil, 0o644)) }, "usermod --add-subuids"}, //nolint:gosec // as it is
+		"no cgroups": {func(t *testing.T, u *account) { t.Helper(); u.withdraw(t) }, "cgroup"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUser(t)
+			root := u.busybox(t)
+			c.take(t, u)
+			_, complaint, err := u.sandbox(t, "create", "--network", "None", "--rootfs", root)
+			if err == nil || !strings.Contains(complaint, c.want) {
+				t.Errorf("got %v: %s", err, complaint)
+			}
+		})
+	}
+}

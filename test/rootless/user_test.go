@@ -1,0 +1,194 @@
+// Package rootless_test makes boxes as a user who is not root. The tests need root, to make
+// that user: with ranges of ids, cgroups, and a network namespace in the place of the host's.
+package rootless_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// name is the name of the user.
+const name = "sandbox-test-user"
+
+// The network namespace has the first address; the second one is outside.
+const (
+	hostIP    = "198.51.100.2"
+	laterIP   = "198.51.100.3"
+	outsideIP = "198.51.100.1"
+)
+
+// patience bounds each command of the user.
+const patience = 2 * time.Minute
+
+// account is the user, with a home of boxes.
+type account struct {
+	uid, gid int
+	home     string // of the user
+	host     netns
+	outside  netns
+}
+
+// newUser makes the user with all that boxes need, until the test ends.
+func newUser(t *testing.T) *account {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("needs root: it makes a user, gives it cgroups and ranges of ids, and makes a network namespace")
+	}
+	// The host's temporary directory is one that the user may reach.
+	home, err := os.MkdirTemp("", "sandbox-rootless-")
+	must(t, err)
+	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
+		restoreAfter(t, file)
+	}
+	_ = exec.Command("userdel", name).Run() // left by a test that was killed
+	run(t, "useradd", "--system", "--home-dir", home, "--no-create-home", "--shell", "/bin/sh", name)
+	t.Cleanup(func() {
+		run(t, "userdel", name)
+		must(t, os.RemoveAll(home))
+	})
+	u := &account{home: home, uid: idOf(t, "-u"), gid: idOf(t, "-g")}
+	must(t, os.Chmod(home, 0o755))
+	must(t, os.Chown(home, u.uid, u.gid))
+	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
+		appendTo(t, file, fmt.Sprintf("%s:%d:65536\n", name, 0x60000000))
+	}
+	openTun(t)
+	u.delegate(t)
+	u.network(t)
+	t.Cleanup(func() { u.wantNothingLeft(t) })
+	return u
+}
+
+func idOf(t *testing.T, which string) int {
+	t.Helper()
+	id, err := strconv.Atoi(strings.TrimSpace(run(t, "id", which, name)))
+	must(t, err)
+	return id
+}
+
+// restoreAfter restores a file, or its absence, when the test ends.
+func restoreAfter(t *testing.T, file string) {
+	t.Helper()
+	was, err := os.ReadFile(file)
+	absent := errors.Is(err, fs.ErrNotExist)
+	if !absent {
+		must(t, err)
+	}
+	t.Cleanup(func() {
+		if absent {
+			must(t, os.Remove(file))
+			return
+		}
+		must(t, os.WriteFile(file, was, 0o644)) //nolint:gosec // as it was
+	})
+}
+
+func appendTo(t *testing.T, file, text string) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o644) //nolint:gosec // as on every Unix
+	must(t, err)
+	_, err = f.WriteString(text)
+	must(t, errors.Join(err, f.Close()))
+}
+
+// openTun gives /dev/net/tun the mode that udev gives it, until the test ends.
+func openTun(t *testing.T) {
+	t.Helper()
+	const device = "/dev/net/tun"
+	was, err := os.Stat(device)
+	must(t, err)
+	must(t, os.Chmod(device, 0o666)) //nolint:gosec // as on every Debian
+	t.Cleanup(func() { must(t, os.Chmod(device, was.Mode().Perm())) })
+}
+
+// groups returns the directories of cgroups that the user is given.
+func (u *account) groups() (dirs []string) {
+	for _, controller := range []string{"cpu", "cpuacct", "cpuset", "memory", "pids", "freezer"} {
+		dirs = append(dirs, fmt.Sprintf("/sys/fs/cgroup/%s/sandbox-%d", controller, u.uid))
+	}
+	return dirs
+}
+
+// delegate gives the user cgroups until the test ends.
+func (u *account) delegate(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/sys/fs/cgroup/memory/tasks"); err != nil {
+		t.Fatal("the host has no cgroup v1, whose directories the test gives the user")
+	}
+	for _, dir := range u.groups() {
+		must(t, os.MkdirAll(dir, 0o755))
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+			if all, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file)); err == nil {
+				must(t, os.WriteFile(filepath.Join(dir, file), all, 0o644)) //nolint:gosec // as in every group
+			}
+		}
+		must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Chown(path, u.uid, u.gid))
+		}))
+	}
+	t.Cleanup(func() { u.withdraw(t) })
+}
+
+// withdraw takes the cgroups back. They are empty.
+func (u *account) withdraw(t *testing.T) {
+	t.Helper()
+	for _, dir := range u.groups() {
+		err := os.Remove(dir)
+		for deadline := time.Now().Add(patience / 10); errors.Is(err, syscall.EBUSY) && time.Now().Before(deadline); err = os.Remove(dir) {
+			time.Sleep(10 * time.Millisecond) // a process that has ended leaves its group a little later
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			left, _ := filepath.Glob(dir + "/*")
+			t.Errorf("a cgroup of the user is left: %v with %v", err, left)
+		}
+	}
+}
+
+// network makes the network namespace that is the user's host, and another one that is
+// outside of it, until the test ends.
+func (u *account) network(t *testing.T) {
+	t.Helper()
+	u.host, u.outside = namespace(t), namespace(t)
+	run(t, "nsenter", u.outside.net(), "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(int(u.host)))
+	u.outside.ip(t, "address add "+outsideIP+"/24 dev eth0")
+	u.outside.ip(t, "link set eth0 up")
+	for _, line := range []string{"link set lo up", "address add " + hostIP + "/24 dev eth0", "link set eth0 up", "route add default via " + outsideIP} {
+		u.host.ip(t, line)
+	}
+}
+
+// netns is a network namespace: the number of the process that keeps it. A name would be
+// a mount, and a link to this host's namespace would be a new address of this host: the
+// suites that run beside this one would meet both.
+type netns int
+
+// namespace makes a network namespace, until the test ends.
+func namespace(t *testing.T) netns {
+	t.Helper()
+	keeper := exec.Command("unshare", "--net", "sh", "-c", "echo made; exec sleep infinity")
+	made, err := keeper.StdoutPipe()
+	must(t, err)
+	must(t, keeper.Start())
+	t.Cleanup(func() { _, _ = keeper.Process.Kill(), keeper.Wait() })
+	_, err = made.Read(make([]byte, 16))
+	must(t, err)
+	return netns(keeper.Process.Pid)
+}
+
+// net is the option of nsenter for the namespace.
+func (n netns) net() string { return fmt.Sprintf("--net=/proc/%d/ns/net", n) }
+
+// ip runs a command of ip in the namespace.
+func (n netns) ip(t *testing.T, line string) {
+	t.Helper()
+	run(t, "nsenter", append([]string{n.net(), "ip"}, strings.Fields(line)...)...)
+}
