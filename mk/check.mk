@@ -3,7 +3,7 @@ CHECKS         += spelling scripts subjects bars
 CHECK_PACKAGES := codespell shellcheck
 
 # Names of the code that codespell takes for misspelt words.
-WORDS := atleast,exectable,flate,formend,inflight,lits,nd,nin,openin,outout,te,testof
+WORDS := atleast,exectable,flate,formend,inflight,lits,nd,nin,openin,outout,passt,te,testof
 
 # Commits up to BASE are older than the rule for subjects. A shallow clone does
 # not have it; there the last commit is looked at alone.
