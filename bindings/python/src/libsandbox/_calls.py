@@ -62,7 +62,11 @@ def call(do: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     if threading.current_thread() is not threading.main_thread():
         return do()
     future = submit(do)
+    ended = threading.Lock()
+    ended.acquire()
     try:
+        future.add_done_callback(lambda _: ended.release())
+        ended.acquire()  # not future.result(), whose Condition raises RuntimeError when it is interrupted in between
         return future.result()
     except BaseException:
         _undo(future, undo)

@@ -127,7 +127,7 @@ FALLIBLE: dict[str, tuple[Any, ...]] = {
 }
 
 # Result and parameters of those that can't.
-_INFALLIBLE: dict[str, tuple[Any, ...]] = {
+INFALLIBLE: dict[str, tuple[Any, ...]] = {
     "version": (_TEXT,),
     "box_id": (_HANDLE, _HANDLE),
     "exec_id": (_HANDLE, _HANDLE),
@@ -155,7 +155,7 @@ class Library:
     def __init__(self, file: Path) -> None:
         try:
             cdll = ctypes.CDLL(str(file))
-            functions = {name: self._prototype(cdll, name) for name in (*FALLIBLE, *_INFALLIBLE)}
+            functions = {name: self._prototype(cdll, name) for name in (*FALLIBLE, *INFALLIBLE)}
         except (OSError, AttributeError) as e:
             raise LibraryError(f"{file} is not the library of version {VERSION}: {e}") from None
         found = functions["version"]().decode()
@@ -170,7 +170,7 @@ class Library:
         if name in FALLIBLE:
             function.restype, function.argtypes = _INT, (*FALLIBLE[name], ctypes.POINTER(_Error))
         else:
-            function.restype, *function.argtypes = _INFALLIBLE[name]
+            function.restype, *function.argtypes = INFALLIBLE[name]
         return function
 
     def call(self, name: str, *arguments: Any) -> None:
