@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"sandbox/api"
 )
@@ -22,6 +24,29 @@ func TestPartial(t *testing.T) {
 	} {
 		if got := api.Partial([]byte(c.in)); got != c.want {
 			t.Errorf("%q: %d, want %d", c.in, got, c.want)
+		}
+	}
+}
+
+// Text that comes in pieces of any size is passed on whole, and no piece ends inside a
+// character; one that never ends is left.
+func TestCharacters(t *testing.T) {
+	t.Parallel()
+	const whole, end = "aä€😀 ошибка 🚧", "\xf0\x9f"
+	for size := 1; size < 9; size++ {
+		var (
+			stream api.Characters
+			got    string
+		)
+		for p := range slices.Chunk([]byte(whole+end), size) {
+			p = stream.Cut(p)
+			if !utf8.Valid(p) {
+				t.Errorf("in pieces of %d: %q was passed on", size, p)
+			}
+			got += string(p)
+		}
+		if left := string(stream.Left()); got != whole || left != end {
+			t.Errorf("in pieces of %d: got %q and then %q, want %q and %q", size, got, left, whole, end)
 		}
 	}
 }

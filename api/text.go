@@ -50,3 +50,22 @@ func Partial(p []byte) int {
 	}
 	return 0
 }
+
+// Characters cuts a stream of text that comes in pieces, so that no piece ends inside a
+// character. The zero value is at the stream's beginning.
+type Characters struct{ left []byte }
+
+// Cut returns what the last Cut kept back and p, up to the last character that is
+// whole. It keeps a copy of the rest. What it returns may share p's memory.
+func (c *Characters) Cut(p []byte) []byte {
+	if len(c.left) > 0 {
+		p = append(c.left, p...)
+	}
+	whole := len(p) - Partial(p)
+	c.left = append([]byte(nil), p[whole:]...)
+	return p[:whole]
+}
+
+// Left returns what the last Cut kept back: at the stream's end, a character that
+// never ended.
+func (c *Characters) Left() []byte { return c.left }

@@ -158,12 +158,23 @@ func (w *work) command(ctx context.Context, b *core.Box, step recipe.Step) error
 	}
 	defer e.Close()
 	number := w.done + 1
-	out := pieces{emit: func(stderr bool, p []byte) error { return w.Report.Output(number, stderr, p) }}
-	status, err := e.Stream(ctx, make([]byte, core.OutputBuffer), out.add)
+	var stdout, stderr api.Characters
+	report := func(isStderr bool, p []byte) error {
+		if len(p) == 0 {
+			return nil
+		}
+		return w.Report.Output(number, isStderr, p)
+	}
+	status, err := e.Stream(ctx, make([]byte, core.OutputBuffer), func(isStderr bool, p []byte) error {
+		if isStderr {
+			return report(true, stderr.Cut(p))
+		}
+		return report(false, stdout.Cut(p))
+	})
 	if err != nil {
 		return err
 	}
-	if err := out.flush(); err != nil {
+	if err := errors.Join(report(false, stdout.Left()), report(true, stderr.Left())); err != nil {
 		return err
 	}
 	return w.judge(status)

@@ -69,9 +69,9 @@ type runner struct {
 type stream struct {
 	splitter
 	kind  api.CodeEventType
-	ran   bool   // the run has begun on this stream
-	ended bool   // and ended
-	part  []byte // the beginning of a character
+	ran   bool // the run has begun on this stream
+	ended bool // and ended
+	text  api.Characters
 }
 
 // begin sends the request and waits until the kernel has begun to run it.
@@ -232,10 +232,7 @@ func (o output) text(p []byte) {
 	case !o.s.ran:
 		o.r.said = append(o.r.said, p[:min(len(p), maxSaid-len(o.r.said))]...)
 	default:
-		p = append(o.s.part, p...)
-		whole := len(p) - api.Partial(p)
-		o.s.part = append([]byte(nil), p[whole:]...)
-		o.r.printed(o.s.kind, p[:whole])
+		o.r.printed(o.s.kind, o.s.text.Cut(p))
 	}
 }
 
@@ -273,7 +270,7 @@ const maxKept = 64 << 10
 // mark notes that the run begins or ends on the stream.
 func (o output) mark() {
 	if o.s.ran {
-		o.r.printed(o.s.kind, o.s.part)
+		o.r.printed(o.s.kind, o.s.text.Left())
 		o.s.ended = true
 	}
 	o.s.ran = true
@@ -332,7 +329,7 @@ func (r *runner) finish() {
 func (r *runner) flush() {
 	for i := range r.streams {
 		if s := &r.streams[i]; s.ran && !s.ended {
-			r.printed(s.kind, append(s.part, s.rest()...))
+			r.printed(s.kind, append(s.text.Left(), s.rest()...))
 		}
 	}
 }

@@ -24,14 +24,12 @@ func (g *guest) fence() error {
 // Signals are not kept from init: it drops them all, and `kill -0 1` is to find it.
 func deny() error {
 	version, err := landlock.Version()
-	if err != nil {
+	if err != nil || version < 2 { // the first would deny to rename a file into another directory
 		return nil //nolint:nilerr // there are walls before it
 	}
-	handled := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR}
-	if version < 2 { // it would deny to rename a file into another directory
-		return nil
+	handled := unix.LandlockRulesetAttr{
+		Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_REFER,
 	}
-	handled.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
 	if version >= 6 {
 		handled.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
