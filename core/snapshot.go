@@ -99,9 +99,9 @@ const clonesAtOnce = 8
 
 // Clone makes boxes that are like this one, with the files of a snapshot of it, which is
 // taken now if none is named. The ports of each are chosen anew. If one can't be made, the
-// others are removed again, and so is the snapshot that was taken. The caller has checked c with its Check method. Errors:
-// InvalidArgument (the options, no snapshot of this box), and those of [Box.Snapshot] and
-// [Runtime.Create].
+// others are removed again, and so is the snapshot that was taken. The caller has checked
+// c with its Check method. Errors: InvalidArgument (the options, no snapshot of this box),
+// and those of [Box.Snapshot] and [Runtime.Create].
 func (b *Box) Clone(ctx context.Context, c options.Clone, host ...options.HostCheck) ([]Record, error) {
 	rec, err := b.Record(ctx)
 	if err != nil {

@@ -35,8 +35,8 @@ type check struct {
 	look     look
 }
 
-// checks are all checks of a host on which root makes boxes, in the order in which it is best to mend what they
-// find.
+// checks are all checks of a host on which root makes boxes, in the order in which it is
+// best to mend what they find.
 var checks = []check{
 	{"root", true, root},
 	{"kernel", true, kernel},

@@ -76,8 +76,8 @@ func (h *Host) stateFile() (string, error) {
 	return filepath.Join(cmp.Or(h.Dir, "/run"), fmt.Sprintf("sandbox-network-%d", st.Ino)), nil
 }
 
-// join takes the shared lock of the file with a name, and makes those of the shared parts that are
-// missing. The caller ends its use with leave.
+// join takes the shared lock of the file called name, and makes those of the shared parts
+// that are missing; look finds what the host has. The caller ends its use with leave.
 func join(h *netlink.Handle, name string, look func(*netlink.Handle) (surveyed, error)) (*shared, error) {
 	changing, err := change(name)
 	if err != nil {
