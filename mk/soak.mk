@@ -5,7 +5,7 @@ SEED    ?= $(shell date +%s)
 
 .PHONY: soak lifetimes
 
-soak: root deps build ## disturb boxes under load for SECONDS (300), by kills, shortages and damage; SEED=n repeats one (needs root)
+soak: root deps build deps-logs ## disturb boxes under load for SECONDS (300), by kills, shortages and damage; SEED=n repeats one (needs root)
 	$(GO) test -count=1 -v -timeout 0 ./test/soak -seconds=$(SECONDS) -seed=$(SEED)
 
 lifetimes: root deps build ## have 200 boxes end at their times, within 2 s, while their shim and the server are killed (needs root)

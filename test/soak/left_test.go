@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/client"
+	"sandbox/core/fault"
 )
 
 // figures are what a process has.
@@ -58,8 +59,11 @@ func (s *soak) measure() (m measured) {
 func (s *soak) awaitLogs() {
 	for {
 		_, err := s.clients[0].QueryLogs(s.ctx, "SELECT 1 FROM otel.otel_logs LIMIT 1", nil)
-		if err == nil || !s.pause(nil) {
+		switch {
+		case err == nil || !s.pause(nil):
 			return
+		case fault.Is(err, fault.SQLError):
+			s.t.Fatal("the log engine refuses a statement that is right: ", err)
 		}
 	}
 }
