@@ -192,8 +192,8 @@ func (c *Client) StopBox(ctx context.Context, ref string, grace time.Duration) (
 	return c.box(ctx, request{method: http.MethodPost, query: query}, ref, ":stop")
 }
 
-// RemoveBox removes a box; a running one only with force. It returns the box's id,
-// or ref if the reply with the id was lost. Errors: BoxNotFound, InvalidState.
+// RemoveBox removes a box; a running one only with force. It returns the box's id, or
+// ref if the request had to be sent again. Errors: BoxNotFound, InvalidState.
 func (c *Client) RemoveBox(ctx context.Context, ref string, force bool) (string, error) {
 	path, err := c.boxPath(ref, "")
 	if err != nil {

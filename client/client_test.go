@@ -252,10 +252,6 @@ func lossy(notes chan<- string, part string, then http.HandlerFunc) http.Handler
 func TestWhatMayBeSentTwice(t *testing.T) {
 	t.Parallel()
 	ok := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"id":"x","exit_code":0}`) }
-	gone := func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(404)
-		_, _ = io.WriteString(w, `{"error":{"code":"box_not_found","message":"no box"}}`)
-	}
 	ctx := t.Context()
 	for name, c := range map[string]struct {
 		then  http.HandlerFunc
@@ -293,6 +289,36 @@ func TestWhatMayBeSentTwice(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// gone answers that there is no such box.
+func gone(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(404)
+	_, _ = io.WriteString(w, `{"error":{"code":"box_not_found","message":"no box"}}`)
+}
+
+// A box that is gone when its removal is tried again was removed by the try before,
+// unless that one was refused before anything was done.
+func TestRemovedByTheTryBefore(t *testing.T) {
+	t.Parallel()
+	for code, fine := range map[string]bool{"resource_exhausted": true, "storage_error": true, "rate_limited": false} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				if asked.Add(1) > 1 {
+					gone(w, nil)
+					return
+				}
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(429)
+				_, _ = fmt.Fprintf(w, `{"error":{"code":%q,"message":"m"}}`, code)
+			})
+			if _, err := c.RemoveBox(t.Context(), "a", true); (err == nil) != fine || asked.Load() != 2 {
+				t.Errorf("%v, asked %d times", err, asked.Load())
+			}
+		})
 	}
 }
 

@@ -93,13 +93,13 @@ func (c *Client) repeat(ctx context.Context, r request, try func(doc []byte) err
 	if err != nil {
 		return fault.Wrap(fault.InvalidArgument, err, "the request can't be written as JSON")
 	}
-	lost := false
+	begun := false
 	for n := 1; ; n++ {
 		err := try(doc)
-		if lost && r.method == http.MethodDelete && isNotFound(err) {
-			return nil // an earlier try has removed it, and the reply to that was lost
+		if begun && r.method == http.MethodDelete && isNotFound(err) {
+			return nil // an earlier try has removed it, though its reply was lost or told of what could not be cleaned up
 		}
-		lost = lost || fault.Is(err, fault.Unavailable)
+		begun = begun || !fault.Is(err, fault.RateLimited)
 		wait, again := pause(err)
 		if !again || !r.again || n == tries || !sleep(ctx, wait) {
 			return err
