@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
 
 const { SANDBOX, STDIO_JSON, HTTP_JSON, NODE_MODULES, MCP_URL, MCP_KEY } = process.env;
@@ -61,20 +61,37 @@ function inspect(...args) {
   return { result: JSON.parse(ran.stdout), said: ran.stderr };
 }
 
+/** adapted calls use with the name of a copy of a configuration of the documentation that adapt has changed. */
+function adapted(file, adapt, use) {
+  const dir = mkdtempSync(join(tmpdir(), "mcp"));
+  try {
+    const config = join(dir, "config.json");
+    writeFileSync(config, adapt(readFileSync(file, "utf8")));
+    use("--config", config, "--server", "sandbox");
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
+const hi = ["--method", "tools/call", "--tool-name", "run", "--tool-arg", 'cmd=["echo","hi"]'];
+
+/** inTestHome names the home of the test: the inspector passes few variables of the environment on. */
+function inTestHome(text) {
+  const config = JSON.parse(text);
+  config.mcpServers.sandbox.env = { SANDBOX_HOME: process.env.SANDBOX_HOME };
+  return JSON.stringify(config);
+}
+
 test("the inspector, with the configuration of the documentation", () => {
-  const server = ["--config", STDIO_JSON, "--server", "sandbox"];
-  const { result, said } = inspect(...server, "--method", "tools/list", "--strict");
-  assert.ok(result.tools.some((t) => t.name === "run"));
-  assert.doesNotMatch(said, /Path: inputSchema/); // nothing that a model may not understand
-  const ran = inspect(...server, "--method", "tools/call", "--tool-name", "run", "--tool-arg", 'cmd=["echo","hi"]').result;
-  assert.equal(ran.structuredContent.stdout, "hi\n");
+  adapted(STDIO_JSON, inTestHome, (...server) => {
+    const { result, said } = inspect(...server, "--method", "tools/list", "--strict");
+    assert.ok(result.tools.some((t) => t.name === "run"));
+    assert.doesNotMatch(said, /Path: inputSchema/); // nothing that a model may not understand
+    assert.equal(inspect(...server, ...hi).result.structuredContent.stdout, "hi\n");
+  });
 });
 
 test("the inspector over HTTP, with the configuration of the documentation", () => {
-  const config = join(mkdtempSync(join(tmpdir(), "mcp")), "http.json");
-  const text = readFileSync(HTTP_JSON, "utf8").replace("http://127.0.0.1:9090/v1/mcp", MCP_URL).replace("sbx_live_...", MCP_KEY);
-  writeFileSync(config, text);
-  const { result } = inspect("--config", config, "--server", "sandbox", "--method", "tools/call", "--tool-name", "run", "--tool-arg", 'cmd=["echo","hi"]');
-  assert.equal(result.structuredContent.stdout, "hi\n");
-  rmSync(dirname(config), { recursive: true });
+  const atDaemon = (text) => text.replace("http://127.0.0.1:9090/v1/mcp", MCP_URL).replace("sbx_live_...", MCP_KEY);
+  adapted(HTTP_JSON, atDaemon, (...server) => assert.equal(inspect(...server, ...hi).result.structuredContent.stdout, "hi\n"));
 });
