@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { once } from "node:events";
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { after, test } from "node:test";
-import { ClosedError, ConfigError, Runtime, Sandbox, UnavailableError, UnauthenticatedError } from "libsandbox";
+import { ClosedError, ConfigError, NotFoundError, Runtime, Sandbox, UnavailableError, UnauthenticatedError } from "libsandbox";
 import { home, serve } from "./lib.js";
 
 const host = home();
@@ -51,6 +51,26 @@ test("an answer of something else is told", async () => {
   other.close();
   other.closeAllConnections();
 });
+
+for (const [code, fine] of [["resource_exhausted", true], ["rate_limited", false]] as const) {
+  test(`a box is gone after an attempt to remove it that ended with ${code}`, async () => {
+    let asked = 0;
+    const server = createServer((_, reply) => {
+      if (asked++ === 0) reply.writeHead(429, { "Retry-After": "0" }).end(JSON.stringify({ error: { code, message: "m" } }));
+      else reply.writeHead(404).end(JSON.stringify({ error: { code: "box_not_found", message: "no box" } }));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    await using runtime = await Runtime.remote({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    try {
+      const removal = runtime.remove("a", { force: true });
+      await (fine ? removal : assert.rejects(removal, NotFoundError));
+      assert.equal(asked, 2);
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
+  });
+}
 
 test("a server that is killed in the middle of a stream ends it with an error", async () => {
   const server = await serve(host.directory);

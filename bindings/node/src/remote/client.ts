@@ -1,4 +1,4 @@
-import { ConfigError, NetworkError, UnavailableError, classes, kinds } from "../contract.js";
+import { ConfigError, NetworkError, NotFoundError, UnavailableError, classes, kinds } from "../contract.js";
 import type { Details, SandboxError } from "../failure.js";
 import type { RemoteOptions } from "../options.js";
 
@@ -89,10 +89,13 @@ export class Client {
   }
 
   async #repeat<T>(request: Request, attempt: () => Promise<T>): Promise<T> {
+    let begun = false; // an attempt may have done what was asked for
     for (let n = 1; ; n++) {
       try {
         return await attempt();
       } catch (failure) {
+        if (begun && request.method === "DELETE" && failure instanceof NotFoundError) return {} as T; // it has
+        begun ||= (failure as SandboxError).kind !== "rate_limited";
         const wait = failure instanceof UnavailableError && failure.kind === undefined ? afterLost : 1000 * ((failure as SandboxError).retry_after ?? NaN);
         if (!request.again || request.abort?.aborted || n === tries || !(wait <= 1000 * maxRetryAfter)) throw failure;
         await new Promise((resolve) => setTimeout(resolve, wait));

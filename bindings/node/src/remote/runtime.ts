@@ -109,7 +109,7 @@ export class RemoteRuntime extends Runtime {
   }
 
   async remove(idOrName: string, { force = false }: { force?: boolean } = {}): Promise<void> {
-    const { id } = await this.use().call<{ id: string }>(this.#path(idOrName), { method: "DELETE", query: { force }, again: true });
+    const { id = idOrName } = await this.use().call<{ id?: string }>(this.#path(idOrName), { method: "DELETE", query: { force }, again: true });
     this.#forget(id);
   }
 
