@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -171,13 +172,21 @@ func (s *service) next() (m wire.Main, err error) {
 	return m, err
 }
 
+// What a box's init may tell of its main command: some states at once, and then one at a
+// time. Each is written to the record. An init that has been replaced by a hostile one
+// would keep the host busy otherwise; an honest one tells less.
+const (
+	statesAtOnce = 64
+	stateTime    = 20 * time.Millisecond
+)
+
 // follow takes the states into account that init tells, until it has ended. A connection
 // that breaks off is made again.
 func (s *service) follow(asked wire.Supervise) {
-	var told pace
+	told := rate.NewLimiter(rate.Every(stateTime), statesAtOnce)
 	for {
 		state, err := s.next()
-		if wait := told.delay(time.Now()); wait > 0 {
+		if wait := told.Reserve().Delay(); wait > 0 { // nothing is read meanwhile, so that init waits too
 			_ = s.life.init.EndsWithin(wait) // its end is taken into account below
 		}
 		if err == nil {
