@@ -156,7 +156,7 @@ func (s *soak) report(before, after measured) {
 	for _, kind := range []string{"process", "mount", "cgroup", "loop", "descriptor", "link", "table", "file"} {
 		row("orphans: "+kind, len(orphans[kind]), 0)
 		for _, line := range orphans[kind] {
-			s.t.Error("left behind: ", line)
+			s.t.Errorf("left behind: %s\nthe shim's log:\n%s", line, tail(s.shimLog(), filepath.Base(line)))
 		}
 	}
 	for _, p := range []struct {
