@@ -83,7 +83,7 @@ var untyped = map[string]string{
 }
 
 // notDocuments are structs of package api that never are JSON objects.
-var notDocuments = map[string]bool{"Event": true, "Capture": true}
+var notDocuments = map[string]bool{"Event": true, "Capture": true, "Characters": true}
 
 // Read reads the tables of the project: package api, whose sources lie in
 // directory, the codes of the C header beside it, and the table of failures.
