@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -106,6 +108,24 @@ func (c *Client) explain(id string, err error) error {
 	return fault.Wrap(fault.Engine, err, "the init of box %s does not answer: stop the box, or remove it by force", id)
 }
 
+// told are the kinds of failure that a box's init, and what it starts, may tell.
+var told = []fault.Kind{
+	fault.ExecNotFound, fault.InvalidState, fault.FileNotFound, fault.IsDirectory, fault.InvalidArgument, fault.Storage,
+	fault.ResourceExhausted, fault.Unsupported, fault.PermissionDenied, fault.Engine,
+}
+
+// believed returns err, a failure that a box's init has told, as what the host tells its
+// caller. An init that was replaced by a hostile one speaks for its box alone: it can't
+// have a caller believe that its key is refused, or the host's disk full of words.
+func believed(err error) error {
+	f := fault.Of(err)
+	kind := f.Kind
+	if !slices.Contains(told, kind) {
+		kind = fault.Engine
+	}
+	return fault.New(kind, "%.1000s", cmp.Or(f.Message, "the init of the box does not say what failed"))
+}
+
 // dying is how long a box's init may take to end after the kernel has closed its
 // connections, which it does a little earlier.
 const dying = time.Second
@@ -187,7 +207,7 @@ func orDefault(n, d int) int {
 // refused.
 func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	if f.Type == wire.TypeError {
-		return begun{}, failure(f)
+		return begun{}, believed(failure(f))
 	}
 	var e wire.Exec
 	if f.Type != wire.TypeStarted {
@@ -300,7 +320,7 @@ func (c *control) Exit() (api.ExitStatus, error) {
 	}
 	f.CloseFDs()
 	if f.Type == wire.TypeError {
-		return api.ExitStatus{}, failure(f)
+		return api.ExitStatus{}, believed(failure(f))
 	}
 	var e api.ExitStatus
 	if f.Type != wire.TypeExited {

@@ -149,7 +149,7 @@ func await(conn *wire.Conn, t wire.Type, request any) (rec api.Exec, err error) 
 func recordOf(f wire.Frame) (api.Exec, error) {
 	f.CloseFDs()
 	if f.Type == wire.TypeError {
-		return api.Exec{}, failure(f)
+		return api.Exec{}, believed(failure(f))
 	}
 	var e wire.Exec
 	if f.Type != wire.TypeExec {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -237,18 +236,12 @@ func (t *transfer) refusal(f wire.Frame, old bool) error {
 	if !old && e.Message == wire.ErrProtocol.Error() {
 		return fault.New(fault.Unsupported, "the init of box %s is too old for this: stop the box and start it again", t.id)
 	}
-	return classify(e)
+	return believed(classify(e))
 }
 
 func is(fd int, kind uint32) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == kind
-}
-
-// told are the kinds of failure that a child may report. Any other counts as
-// Engine.
-var told = []fault.Kind{
-	fault.FileNotFound, fault.IsDirectory, fault.InvalidArgument, fault.Storage, fault.ResourceExhausted, fault.Unsupported, fault.PermissionDenied,
 }
 
 // answer waits for the child's next line and returns it, or the failure that
@@ -262,11 +255,7 @@ func (t *transfer) answer() (wire.Moved, error) {
 	if m.Error == nil {
 		return m, nil
 	}
-	kind := m.Error.Kind
-	if !slices.Contains(told, kind) {
-		kind = fault.Engine
-	}
-	return m, fault.New(kind, "%.1000s", m.Error.Message)
+	return m, believed(classify(*m.Error))
 }
 
 // broken returns the failure of a transfer that can't go on: the end of its

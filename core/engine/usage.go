@@ -106,6 +106,9 @@ func (c *Client) stats(ctx context.Context, id string) (s wire.Stats, err error)
 		return s, err
 	}
 	if err := exchange(ctx, conn, wire.TypeStats, wire.Measure{Read: c.reading.of(id)}, &s, nil); err != nil {
+		if fault.Classified(err) {
+			return wire.Stats{}, believed(err)
+		}
 		return wire.Stats{}, c.explain(id, errors.Join(ctx.Err(), err))
 	}
 	return s, nil
