@@ -87,7 +87,7 @@ var allowed = map[string][]string{
 
 	// The engine in its halves: the library's (core/engine), what both speak, and
 	// the programs behind it.
-	"core/engine":                 {"api", "core", "core/engine/process", "core/engine/record", "core/engine/wire", "core/fault", "core/feed", "core/filelock", "core/ids", "core/image/layer", "core/options", "core/programs", "core/sockets", "core/store"},
+	"core/engine":                 {"api", "core", "core/engine/process", "core/engine/record", "core/engine/rootless", "core/engine/wire", "core/fault", "core/feed", "core/filelock", "core/ids", "core/image/layer", "core/options", "core/programs", "core/sockets", "core/store"},
 	"core/engine/account":         {},
 	"core/engine/guest":           {"api", "core/engine/account", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/landlock", "core/seccomp"},
 	"core/engine/process":         {},

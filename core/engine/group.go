@@ -14,6 +14,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/engine/record"
+	"sandbox/core/engine/rootless"
 )
 
 // group is where a box's cgroups are.
@@ -28,25 +29,12 @@ func groupOf(b record.Box) group {
 	g := group{slot: b.Slot()}
 	if os.Geteuid() != 0 && b.Status.Up() {
 		text, _ := lines(fmt.Sprintf("/proc/%d/cgroup", b.Init.PID)) // without it nothing is known
-		g.own = pathsOf(text)
+		g.own = rootless.ParseGroups(text)
+		for controller, path := range g.own { // on pure cgroup2 that init is in a group of its own below the box's
+			g.own[controller] = strings.TrimSuffix(path, "/init")
+		}
 	}
 	return g
-}
-
-// pathsOf returns the paths in /proc/PID/cgroup of the init of a box, by controller. On
-// pure cgroup2 that init is in a group of its own below the box's.
-func pathsOf(text string) map[string]string {
-	paths := map[string]string{}
-	for line := range strings.Lines(text) {
-		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(f) != 3 {
-			continue
-		}
-		for name := range strings.SplitSeq(f[1], ",") {
-			paths[name] = strings.TrimSuffix(f[2], "/init")
-		}
-	}
-	return paths
 }
 
 // read returns a file of the group in the hierarchy of a controller ("" on pure

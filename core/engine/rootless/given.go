@@ -58,10 +58,12 @@ func isOurs(dir, list string) bool {
 // that of cgroup2.
 func ownGroups() map[string]string {
 	text, _ := os.ReadFile("/proc/self/cgroup") // without it none was given
-	return parseGroups(string(text))
+	return ParseGroups(string(text))
 }
 
-func parseGroups(text string) map[string]string {
+// ParseGroups returns the groups in the text of a /proc/PID/cgroup by the names of
+// controllers; "" stands for that of cgroup2.
+func ParseGroups(text string) map[string]string {
 	own := map[string]string{}
 	for line := range strings.Lines(text) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)

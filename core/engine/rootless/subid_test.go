@@ -40,7 +40,7 @@ func TestMapping(t *testing.T) {
 }
 
 func TestParseGroups(t *testing.T) {
-	got := parseGroups("12:cpu,cpuacct:/a/b\n1:name=systemd:/s:c\n0::/u\nrubbish\n")
+	got := ParseGroups("12:cpu,cpuacct:/a/b\n1:name=systemd:/s:c\n0::/u\nrubbish\n")
 	want := map[string]string{"cpu,cpuacct": "/a/b", "cpu": "/a/b", "cpuacct": "/a/b", "name=systemd": "/s:c", "": "/u"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
