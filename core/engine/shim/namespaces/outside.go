@@ -65,7 +65,7 @@ func runOutside(home string, ready *os.File) error {
 	if o.spaces, err = openSpaces(home); err != nil {
 		return err
 	}
-	o.uplink = uplink{spaces: o.spaces, log: o.log}
+	o.uplink = uplink{spaces: o.spaces, log: o.log, closing: make(chan struct{})}
 	dir, err := sockets.OpenDir(filepath.Join(home, "engine"))
 	if err != nil {
 		return fault.Disk(err, "open the home")

@@ -26,21 +26,20 @@ func awaitPasta(ready *os.File) error {
 	return err
 }
 
-// supervise starts pasta again when it ends.
+// supervise starts pasta again, a moment after it has ended, until the uplink is closed.
 func (u *uplink) supervise(ended <-chan struct{}) {
 	<-ended
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.pasta = nil
-	for !u.closed {
-		u.log.Error("pasta has ended and is started again")
-		u.mu.Unlock()
-		time.Sleep(restartPause)
-		u.mu.Lock()
-		if u.closed || u.pasta != nil {
+	u.forget()
+	again := time.NewTicker(restartPause)
+	defer again.Stop()
+	for {
+		select {
+		case <-u.closing:
 			return
+		case <-again.C:
 		}
-		err := u.start()
+		u.log.Error("pasta has ended and is started again")
+		_, err := u.connect()
 		if err == nil {
 			return
 		}
@@ -48,11 +47,18 @@ func (u *uplink) supervise(ended <-chan struct{}) {
 	}
 }
 
-// close ends pasta.
-func (u *uplink) close() {
+// forget notes that pasta does not run.
+func (u *uplink) forget() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.closed = true
+	u.pasta = nil
+}
+
+// close ends pasta. One that is being started meanwhile ends with this process.
+func (u *uplink) close() {
+	close(u.closing)
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if u.pasta == nil {
 		return
 	}

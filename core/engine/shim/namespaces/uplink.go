@@ -23,14 +23,14 @@ import (
 
 // uplink connects the network namespace of a home to the host's network with pasta.
 type uplink struct {
-	spaces *spaces
-	log    *slog.Logger
+	spaces  *spaces
+	log     *slog.Logger
+	closing chan struct{} // closed when pasta is not needed any more
 
-	mu     sync.Mutex
-	pool   netip.Prefix
-	pasta  *exec.Cmd     // nil while it does not run
-	ended  chan struct{} // closed when pasta has ended
-	closed bool
+	mu    sync.Mutex
+	pool  netip.Prefix
+	pasta *exec.Cmd     // nil while it does not run
+	ended chan struct{} // closed when pasta has ended
 }
 
 // mtu is what pasta hands on best: large packets cost it as much as small ones.
