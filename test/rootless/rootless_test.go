@@ -1,22 +1,35 @@
+// Package rootless_test makes boxes as a user who is not root, which the tests make.
 package rootless_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"sandbox/test/account"
 	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
 
-// busybox makes a root file system of the user's.
-func (u *account) busybox(t *testing.T) string {
+// patience bounds each command.
+const patience = 2 * time.Minute
+
+// user is the one, who has a home of boxes.
+type user struct{ *account.User }
+
+func newUser(t *testing.T) user {
 	t.Helper()
-	root := filepath.Join(u.home, "rootfs")
+	return user{account.New(t)}
+}
+
+// busybox makes a root file system of the user's.
+func (u user) busybox(t *testing.T) string {
+	t.Helper()
+	root := filepath.Join(u.Home, "rootfs")
 	run(t, "cp", "-r", rootfs.Busybox(t), root)
-	run(t, "chown", "-R", "-h", fmt.Sprintf("%d:%d", u.uid, u.gid), root)
+	u.Own(t, root)
 	return root
 }
 
@@ -33,10 +46,13 @@ func TestBox(t *testing.T) {
 		t.Error("a command used more memory than its box has")
 	}
 	u.mustSandbox(t, "rm", "-f", "b")
-	if left, err := filepath.Glob(filepath.Join(u.home, ".sandbox/boxes/*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(u.Home, ".sandbox/boxes/*")); err != nil || len(left) > 0 {
 		t.Errorf("left of the box: %v, %v", left, err)
 	}
 }
+
+// laterIP is an address that the host gets while a box runs.
+const laterIP = "198.51.100.3"
 
 // TestNetwork wants a box to reach what is outside, to be reached by its published
 // ports, and to reach no address of the host, neither those that it has nor those that
@@ -44,19 +60,19 @@ func TestBox(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	u := newUser(t)
 	root := u.busybox(t)
-	defer u.serve(t, u.outside, "8083", "outside")()
-	defer u.serve(t, u.host, "8082", "the host")()
+	defer u.serve(t, u.Outside, "8083", "outside")()
+	defer u.serve(t, u.Host, "8082", "the host")()
 	u.mustSandbox(t, "create", "--name", "b", "-p", "127.0.0.1:8081:80", "--rootfs", root)
 	defer u.mustSandbox(t, "rm", "-f", "b")
-	boxes.Await(t, "an answer from outside", func() bool { return strings.Contains(u.fromBox(t, outsideIP+":8083"), "outside") })
-	boxes.Await(t, "the server of the host", func() bool { return strings.Contains(u.fromHost(t, hostIP+":8082"), "the host") })
+	boxes.Await(t, "an answer from outside", func() bool { return strings.Contains(u.fromBox(t, account.OutsideIP+":8083"), "outside") })
+	boxes.Await(t, "the server of the host", func() bool { return strings.Contains(u.fromHost(t, account.HostIP+":8082"), "the host") })
 	u.mustSandbox(t, "exec", "b", "--", "sh", "-c", "mkdir /www && echo inside >/www/index.html && httpd -p 80 -h /www")
 	if out := u.fromHost(t, "127.0.0.1:8081"); !strings.Contains(out, "inside") {
 		t.Errorf("through the port came %q", out)
 	}
-	for _, address := range []string{"127.0.0.1", hostIP, laterIP} {
+	for _, address := range []string{"127.0.0.1", account.HostIP, laterIP} {
 		if address == laterIP {
-			u.host.ip(t, "address add "+laterIP+"/24 dev eth0")
+			u.Host.IP(t, "address add "+laterIP+"/24 dev eth0")
 			boxes.Await(t, "the box to be kept from a new address of the host", func() bool {
 				return !strings.Contains(u.fromBox(t, laterIP+":8082"), "the host")
 			})
@@ -74,11 +90,11 @@ func TestNetwork(t *testing.T) {
 // to get it.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		take func(*testing.T, *account)
+		take func(*testing.T, user)
 		want string
 	}{
-		"no ids":     {func(t *testing.T, _ *account) { t.Helper(); must(t, os.WriteFile("/etc/subuid", nil, 0o644)) }, "usermod --add-subuids"}, //nolint:gosec // as it is
-		"no cgroups": {func(t *testing.T, u *account) { t.Helper(); u.withdraw(t) }, "cgroup"},
+		"no ids":     {func(t *testing.T, _ user) { t.Helper(); must(t, os.WriteFile("/etc/subuid", nil, 0o644)) }, "usermod --add-subuids"}, //nolint:gosec // as it is
+		"no cgroups": {func(t *testing.T, u user) { t.Helper(); u.Withdraw(t) }, "cgroup"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t)

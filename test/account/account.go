@@ -1,6 +1,7 @@
-// Package rootless_test makes boxes as a user who is not root. The tests need root, to make
-// that user: with ranges of ids, cgroups, and a network namespace in the place of the host's.
-package rootless_test
+// Package account makes the user as whom tests make boxes without root. They need root, to
+// make that user: with ranges of ids, cgroups, and a network namespace in the place of the
+// host's.
+package account
 
 import (
 	"errors"
@@ -19,32 +20,30 @@ import (
 // name is the name of the user.
 const name = "sandbox-test-user"
 
-// The network namespace has the first address; the second one is outside.
+// The network namespace has the address of the host, and outside of it is the other one.
 const (
-	hostIP    = "198.51.100.2"
-	laterIP   = "198.51.100.3"
-	outsideIP = "198.51.100.1"
+	HostIP    = "198.51.100.2"
+	OutsideIP = "198.51.100.1"
 )
 
 // patience bounds each command of the user.
 const patience = 2 * time.Minute
 
-// account is the user, with a home of boxes.
-type account struct {
-	uid, gid int
-	home     string // of the user
-	host     netns
-	outside  netns
+// User is an ordinary user of the host.
+type User struct {
+	Home          string // its directory, which every user may look into
+	Host, Outside Netns  // the namespace in the place of the host's, and what that reaches
+	uid, gid      int
 }
 
-// newUser makes the user with all that boxes need, until the test ends.
-func newUser(t *testing.T) *account {
+// New makes the user with all that boxes need, until the test ends.
+func New(t *testing.T) *User {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: it makes a user, gives it cgroups and ranges of ids, and makes a network namespace")
 	}
-	// The host's temporary directory is one that the user may reach.
-	home, err := os.MkdirTemp("", "sandbox-rootless-")
+	// A test's own temporary directory is closed to others.
+	home, err := os.MkdirTemp("/tmp", "sandbox-rootless-")
 	must(t, err)
 	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
 		restoreAfter(t, file)
@@ -55,7 +54,7 @@ func newUser(t *testing.T) *account {
 		run(t, "userdel", name)
 		must(t, os.RemoveAll(home))
 	})
-	u := &account{home: home, uid: idOf(t, "-u"), gid: idOf(t, "-g")}
+	u := &User{Home: home, uid: idOf(t, "-u"), gid: idOf(t, "-g")}
 	must(t, os.Chmod(home, 0o755))
 	must(t, os.Chown(home, u.uid, u.gid))
 	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
@@ -66,6 +65,12 @@ func newUser(t *testing.T) *account {
 	u.network(t)
 	t.Cleanup(func() { u.wantNothingLeft(t) })
 	return u
+}
+
+// Own gives the user a file and all below it.
+func (u *User) Own(t *testing.T, path string) {
+	t.Helper()
+	run(t, "chown", "-R", "-h", fmt.Sprintf("%d:%d", u.uid, u.gid), path)
 }
 
 func idOf(t *testing.T, which string) int {
@@ -111,7 +116,7 @@ func openTun(t *testing.T) {
 }
 
 // groups returns the directories of cgroups that the user is given.
-func (u *account) groups() (dirs []string) {
+func (u *User) groups() (dirs []string) {
 	for _, controller := range []string{"cpu", "cpuacct", "cpuset", "memory", "pids", "freezer"} {
 		dirs = append(dirs, fmt.Sprintf("/sys/fs/cgroup/%s/sandbox-%d", controller, u.uid))
 	}
@@ -119,7 +124,7 @@ func (u *account) groups() (dirs []string) {
 }
 
 // delegate gives the user cgroups until the test ends.
-func (u *account) delegate(t *testing.T) {
+func (u *User) delegate(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/sys/fs/cgroup/memory/tasks"); err != nil {
 		t.Fatal("the host has no cgroup v1, whose directories the test gives the user")
@@ -135,11 +140,11 @@ func (u *account) delegate(t *testing.T) {
 			return errors.Join(err, os.Chown(path, u.uid, u.gid))
 		}))
 	}
-	t.Cleanup(func() { u.withdraw(t) })
+	t.Cleanup(func() { u.Withdraw(t) })
 }
 
-// withdraw takes the cgroups back. They are empty.
-func (u *account) withdraw(t *testing.T) {
+// Withdraw takes the cgroups back. They are empty.
+func (u *User) Withdraw(t *testing.T) {
 	t.Helper()
 	for _, dir := range u.groups() {
 		err := os.Remove(dir)
@@ -155,24 +160,24 @@ func (u *account) withdraw(t *testing.T) {
 
 // network makes the network namespace that is the user's host, and another one that is
 // outside of it, until the test ends.
-func (u *account) network(t *testing.T) {
+func (u *User) network(t *testing.T) {
 	t.Helper()
-	u.host, u.outside = namespace(t), namespace(t)
-	run(t, "nsenter", u.outside.net(), "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(int(u.host)))
-	u.outside.ip(t, "address add "+outsideIP+"/24 dev eth0")
-	u.outside.ip(t, "link set eth0 up")
-	for _, line := range []string{"link set lo up", "address add " + hostIP + "/24 dev eth0", "link set eth0 up", "route add default via " + outsideIP} {
-		u.host.ip(t, line)
+	u.Host, u.Outside = namespace(t), namespace(t)
+	run(t, "nsenter", u.Outside.Option(), "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(int(u.Host)))
+	u.Outside.IP(t, "address add "+OutsideIP+"/24 dev eth0")
+	u.Outside.IP(t, "link set eth0 up")
+	for _, line := range []string{"link set lo up", "address add " + HostIP + "/24 dev eth0", "link set eth0 up", "route add default via " + OutsideIP} {
+		u.Host.IP(t, line)
 	}
 }
 
-// netns is a network namespace: the number of the process that keeps it. A name would be
+// Netns is a network namespace: the number of the process that keeps it. A name would be
 // a mount, and a link to this host's namespace would be a new address of this host: the
 // suites that run beside this one would meet both.
-type netns int
+type Netns int
 
 // namespace makes a network namespace, until the test ends.
-func namespace(t *testing.T) netns {
+func namespace(t *testing.T) Netns {
 	t.Helper()
 	keeper := exec.Command("unshare", "--net", "sh", "-c", "echo made; exec sleep infinity")
 	made, err := keeper.StdoutPipe()
@@ -181,14 +186,30 @@ func namespace(t *testing.T) netns {
 	t.Cleanup(func() { _, _ = keeper.Process.Kill(), keeper.Wait() })
 	_, err = made.Read(make([]byte, 16))
 	must(t, err)
-	return netns(keeper.Process.Pid)
+	return Netns(keeper.Process.Pid)
 }
 
-// net is the option of nsenter for the namespace.
-func (n netns) net() string { return fmt.Sprintf("--net=/proc/%d/ns/net", n) }
+// Option is the option of nsenter for the namespace.
+func (n Netns) Option() string { return fmt.Sprintf("--net=/proc/%d/ns/net", n) }
 
-// ip runs a command of ip in the namespace.
-func (n netns) ip(t *testing.T, line string) {
+// IP runs a command of ip in the namespace.
+func (n Netns) IP(t *testing.T, line string) {
 	t.Helper()
-	run(t, "nsenter", append([]string{n.net(), "ip"}, strings.Fields(line)...)...)
+	run(t, "nsenter", append([]string{n.Option(), "ip"}, strings.Fields(line)...)...)
+}
+
+func run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		t.Errorf("%s %q: %v: %s", program, args, err, out)
+	}
+	return string(out)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,0 +1,66 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandbox/test/programs"
+)
+
+// Command returns a command of the user in the network namespace.
+func (u *User) Command(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{u.Host.Option(), "--", "setpriv",
+		"--reuid", name, "--regid", strconv.Itoa(u.gid), "--init-groups"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + u.Home, "TMPDIR=" + u.Home, "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "SANDBOX_HELPER_DIR=" + programs.Dir()}
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// processes returns the processes of the user, by PID: what they run.
+func (u *User) processes() map[int]string {
+	all := map[int]string{}
+	entries, _ := os.ReadDir("/proc") // it can always be read
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		st, err := os.ReadFile(filepath.Join("/proc", e.Name(), "status"))
+		if err != nil || !strings.Contains(string(st), fmt.Sprintf("\nUid:\t%d\t", u.uid)) || strings.Contains(string(st), "\nState:\tZ") {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		all[pid] = strings.ReplaceAll(string(line), "\x00", " ")
+	}
+	return all
+}
+
+// wantNothingLeft waits until no process of the user is left, and wants no group below
+// those that the user was given.
+func (u *User) wantNothingLeft(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); len(u.processes()) > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("processes of the user are left: %v", u.processes())
+			for pid := range u.processes() {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			return
+		}
+	}
+	for _, dir := range u.groups() {
+		left, _ := filepath.Glob(dir + "/*/cgroup.procs")
+		if len(left) > 0 {
+			t.Errorf("groups are left: %v", left)
+		}
+	}
+}
