@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -89,11 +91,45 @@ func (c *Client) Diff(ctx context.Context, id string, d core.DiffRequest) ([]api
 	return changes, more, cmp.Or(err, ctx.Err())
 }
 
-// OpenLayer opens the directory in which the files of a layer are; see [image.Unpacker].
-func (c *Client) OpenLayer(ctx context.Context, dir string) (*os.File, error) {
+// Pack writes the layer in dir to w as a plain tar; see [image.Unpacker]. For a user who is
+// not root the shim does it, who is root of the namespace that the owners are of.
+func (c *Client) Pack(ctx context.Context, dir string, w io.Writer) error {
 	if os.Geteuid() != 0 {
-		return nil, fault.New(fault.Unsupported, "the layers of an image leave the store for root alone, who sees whose their files are: docs/rootless.md")
+		return c.packInShim(ctx, dir, w)
 	}
+	root, err := c.openLayer(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return layer.Pack(ctx, root, w, layer.DefaultLimits)
+}
+
+func (c *Client) packInShim(ctx context.Context, dir string, w io.Writer) error {
+	r, theirs, err := os.Pipe()
+	if err != nil {
+		return fault.Wrap(fault.ResourceExhausted, err, "make a pipe")
+	}
+	packed := make(chan error, 1)
+	go func() {
+		err := c.shim.ask(ctx, wire.TypePack, wire.Unpack{Dir: dir}, nil, int(theirs.Fd()))
+		_ = theirs.Close()
+		if err != nil {
+			_ = r.Close() // nobody may be left who ends the tar
+		}
+		packed <- err
+	}()
+	_, copied := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, make([]byte, pieceSize))
+	_ = r.Close() // else the shim would wait for a reader
+	err = <-packed
+	if copied != nil && !errors.Is(copied, os.ErrClosed) {
+		return copied
+	}
+	return err
+}
+
+// openLayer opens the directory in which the files of a layer are.
+func (c *Client) openLayer(ctx context.Context, dir string) (*os.File, error) {
 	if !layer.IsDisk(dir) {
 		f, err := os.Open(dir)
 		return f, fault.Disk(err, "open a layer")

@@ -59,7 +59,14 @@ func (u *unpacker) Unpack(ctx context.Context, tar io.Reader, dir string) error 
 }
 
 // Flush does nothing: a test flushes itself, or cuts the power before.
-func (u *unpacker) OpenLayer(_ context.Context, dir string) (*os.File, error) { return os.Open(dir) }
+func (u *unpacker) Pack(ctx context.Context, dir string, w io.Writer) error {
+	root, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return layer.Pack(ctx, root, w, layer.DefaultLimits)
+}
 
 func (u *unpacker) Flush(context.Context) error {
 	u.flushes.Add(1)
@@ -843,9 +850,7 @@ func (refuser) Unpack(context.Context, io.Reader, string) error {
 
 func (refuser) Flush(context.Context) error { return nil }
 
-func (refuser) OpenLayer(context.Context, string) (*os.File, error) {
-	return nil, errors.ErrUnsupported
-}
+func (refuser) Pack(context.Context, string, io.Writer) error { return errors.ErrUnsupported }
 
 func TestPrune(t *testing.T) {
 	t.Parallel()

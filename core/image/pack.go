@@ -18,7 +18,6 @@ import (
 
 	"sandbox/api"
 	"sandbox/core/fault"
-	"sandbox/core/image/layer"
 )
 
 // packedLayer describes a layer as it leaves the store.
@@ -108,11 +107,6 @@ func (s *Store) pack(ctx context.Context, name string, how api.Compression, pack
 
 // packInto packs the layer in a directory into f.
 func (s *Store) packInto(ctx context.Context, f io.Writer, dir string, how api.Compression, packed func(int64)) (p packedLayer, err error) {
-	root, err := s.c.Unpacker.OpenLayer(ctx, dir)
-	if err != nil {
-		return p, err
-	}
-	defer root.Close()
 	buffer := bufio.NewWriterSize(f, pieceSize)
 	outer := &measured{w: buffer, sum: sha256.New()}
 	z, err := packings[how].open(outer)
@@ -120,7 +114,7 @@ func (s *Store) packInto(ctx context.Context, f io.Writer, dir string, how api.C
 		return p, fault.Wrap(fault.Internal, err, "compress a layer")
 	}
 	inner := &measured{w: z, sum: sha256.New(), written: packed}
-	err = layer.Pack(ctx, root, inner, layer.DefaultLimits)
+	err = s.c.Unpacker.Pack(ctx, dir, inner)
 	if closeErr := z.Close(); err == nil { // ends the compressor's goroutines in any case
 		err = closeErr
 	}

@@ -48,10 +48,9 @@ type Unpacker interface {
 	// soon. It does not wait for the disk, and the calling process may end.
 	// Errors: Engine.
 	Flush(ctx context.Context) error
-	// OpenLayer opens the directory in which the files of the layer in dir are:
-	// those of a layer that is the disk of a box are mounted nowhere else. The
-	// caller closes it. Errors: Storage, Engine.
-	OpenLayer(ctx context.Context, dir string) (*os.File, error)
+	// Pack writes the layer in dir to w, as [layer.Pack] does: a layer that is the
+	// disk of a box is mounted nowhere else. Errors: those of [layer.Pack], Engine.
+	Pack(ctx context.Context, dir string, w io.Writer) error
 }
 
 // Config configures a [Store].

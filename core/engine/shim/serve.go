@@ -215,6 +215,8 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return wire.TypeDone, nil, k.unpack(f)
 	case wire.TypeDiscard:
 		return wire.TypeDone, nil, k.discardLayer(f)
+	case wire.TypePack:
+		return wire.TypeDone, nil, k.pack(f)
 	case wire.TypeSweep:
 		return k.answerSweep(f)
 	case wire.TypeFlush:

@@ -35,6 +35,28 @@ func (k *keeper) unpack(f wire.Frame) error {
 	return nil
 }
 
+// pack writes a layer to the pipe that came with a request, for a client who may not read
+// all of it and sees other owners than the box. A client that gives up closes the pipe.
+func (k *keeper) pack(f wire.Frame) error {
+	var r wire.Unpack
+	if err := f.Decode(&r); err != nil {
+		return err
+	}
+	if len(f.FDs) != 1 {
+		return fault.New(fault.Engine, "pack %q: want one pipe", r.Dir)
+	}
+	tar := os.NewFile(uintptr(f.FDs[0]), "tar")
+	f.FDs[0] = -1 // tar owns the descriptor now
+	defer tar.Close()
+	fd, err := k.openLayer(r.Dir)
+	if err != nil {
+		return err
+	}
+	root := os.NewFile(uintptr(fd), "layer")
+	defer root.Close()
+	return layer.Pack(context.Background(), root, tar, layer.DefaultLimits)
+}
+
 // discardLayer removes the directory of a layer that is not complete or not needed any
 // more, for a client who may not.
 func (k *keeper) discardLayer(f wire.Frame) error {

@@ -35,6 +35,7 @@ const (
 	TypeRollback  // Rollback
 	TypeOpenDisks // OpenDisks; answered with TypeDone and a descriptor of each directory
 	TypeDiscard   // Unpack; removes the directory, of a layer that is not complete or not needed any more
+	TypePack      // Unpack; writes the layer in the directory to the pipe that comes with it, as a plain tar
 )
 
 // Ready is what a new shim writes to the process that started it, once it
