@@ -34,24 +34,27 @@ func (c *testCase) run(t *testing.T, h *host) {
 			if !c.Alone {
 				t.Parallel()
 			}
-			r := &running{T: t, host: h, on: on, vars: map[string]string{
+			tb, settle := h.judgeOf(t, c)
+			r := &running{TB: tb, host: h, on: on, vars: map[string]string{
 				"name": "n-" + strings.ToLower(rand.Text()[:12]), "ROOTFS": h.rootfs, "SHARE": h.share,
 				"long": strings.Repeat("x", options.MaxCmdBytes), "mebibyte": strings.Repeat("x", 1<<20),
 				"URL": h.url, "HOME": os.Getenv("HOME"),
 			}}
 			maps.Copy(r.vars, days())
 			t.Cleanup(r.clean)
-			t.Cleanup(func() { h.table.add(c.Row, on, !t.Failed()) })
-			for i, s := range c.Do {
-				r.step(i+1, s)
-			}
+			t.Cleanup(func() { h.table.add(c.Row, on, !r.Failed()) })
+			settle(func() {
+				for i, s := range c.Do {
+					r.step(i+1, s)
+				}
+			})
 		})
 	}
 }
 
 // running is a case on its way on one surface.
 type running struct {
-	*testing.T
+	testing.TB
 	*host
 	on      string
 	vars    map[string]string

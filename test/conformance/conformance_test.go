@@ -43,6 +43,10 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes hundreds of boxes")
 	}
+	if *rootless && os.Geteuid() == 0 {
+		runAsUser(t)
+		return
+	}
 	all := load(t)
 	h := newHost(t)
 	t.Cleanup(func() { h.table.write(t, rows(t)) })

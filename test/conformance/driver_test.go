@@ -69,8 +69,12 @@ const longest = 2 * time.Minute
 // launch starts a driver and opens its runtime.
 func (r *running) launch(b binding) *driver {
 	r.Helper()
+	command := slices.Clone(b.command)
+	if *rootless && strings.HasSuffix(command[0], "/python") {
+		command[0] = "python3" // that of the environment may be in root's home
+	}
 	ctx, end := context.WithTimeout(context.Background(), longest)
-	d := &driver{cmd: exec.CommandContext(ctx, b.command[0], b.command[1:]...), end: end} //nolint:gosec // of the table
+	d := &driver{cmd: exec.CommandContext(ctx, command[0], command[1:]...), end: end} //nolint:gosec // of the table
 	d.cmd.Dir = "../.."
 	library, err := filepath.Abs("../../build/libsandbox.so")
 	must(r, err)

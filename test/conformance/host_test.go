@@ -41,15 +41,20 @@ type host struct {
 	document      *openapi.Document
 	others        map[string]func() *server // of other flags, and homes
 	table         table
+	lacking       map[string]string // see readLacking
 }
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 && !*rootless {
 		t.Fatal("needs root: boxes are made of namespaces, mounts and cgroups")
 	}
-	h := &host{rootfs: rootfs.Busybox(t), share: t.TempDir(), document: openapi.Load(t)}
-	h.driver = compile(t)
+	h := &host{rootfs: rootfs.Busybox(t), share: t.TempDir(), document: openapi.Load(t), lacking: readLacking(t)}
+	h.driver = filepath.Join(os.Getenv("HOME"), driverName) // where root has put it
+	if !*rootless {
+		h.driver = filepath.Join(t.TempDir(), driverName)
+		compile(t, h.driver)
+	}
 	home := short(t)
 	t.Setenv("HOME", t.TempDir()) // of profiles, and behind the build, whose cache is in it
 	t.Setenv("SANDBOX_HOME", home)
@@ -83,7 +88,11 @@ func newHost(t *testing.T) *host {
 // short returns a directory with a short path: a socket's name is.
 func short(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "c")
+	parent := ""
+	if *rootless {
+		parent = filepath.Dir(os.TempDir()) // root removes it, as layers are of ids that are not the user's own
+	}
+	dir, err := os.MkdirTemp(parent, "c")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
@@ -148,8 +157,11 @@ func (s *server) newKey(t *testing.T) string {
 	return k.Secret
 }
 
+// driverName is the name of the program in C.
+const driverName = "driver"
+
 // compile builds the library, its programs and the program that uses it.
-func compile(t *testing.T) string {
+func compile(t *testing.T, program string) {
 	t.Helper()
 	const root = "../.."
 	args := []string{"-C", root, "programs", "sandbox-logs", "build/libsandbox.so"}
@@ -163,11 +175,9 @@ func compile(t *testing.T) string {
 	dir, err := filepath.Abs(root + "/build")
 	must(t, err)
 	t.Setenv("SANDBOX_HELPER_DIR", dir)
-	program := filepath.Join(t.TempDir(), "driver")
 	out, err = exec.Command("cc", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-I", root+"/include", "-o", program,
 		"testdata/driver.c", "-L", dir, "-lsandbox", "-Wl,-rpath,"+dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
-	return program
 }
