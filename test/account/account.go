@@ -15,6 +15,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/test/programs"
 )
 
 // name is the name of the user.
@@ -42,6 +46,7 @@ func New(t *testing.T) *User {
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: it makes a user, gives it cgroups and ranges of ids, and makes a network namespace")
 	}
+	onlyOne(t)
 	// A test's own temporary directory is closed to others.
 	home, err := os.MkdirTemp("/tmp", "sandbox-rootless-")
 	must(t, err)
@@ -67,10 +72,48 @@ func New(t *testing.T) *User {
 	return u
 }
 
+// onlyOne waits until no other suite has the user, until the test ends.
+func onlyOne(t *testing.T) {
+	t.Helper()
+	lock, err := os.Open("/etc")
+	must(t, err)
+	t.Cleanup(func() { must(t, lock.Close()) })
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
+}
+
 // Own gives the user a file and all below it.
 func (u *User) Own(t *testing.T, path string) {
 	t.Helper()
 	run(t, "chown", "-R", "-h", fmt.Sprintf("%d:%d", u.uid, u.gid), path)
+}
+
+// ID returns the numbers of the user and of the user's group, with a colon between them.
+func (u *User) ID() string { return fmt.Sprintf("%d:%d", u.uid, u.gid) }
+
+// Programs gives the user the programs that make build has built, and returns the
+// directory that they are in. Those that tests use as root may lie where no other user may
+// look.
+func (u *User) Programs(t *testing.T) (dir string) {
+	t.Helper()
+	dir = filepath.Join(u.Home, "programs")
+	must(t, os.MkdirAll(filepath.Join(dir, "lib"), 0o755)) //nolint:gosec // for the user
+	for _, file := range []string{"sandbox", "sandbox-init", "sandbox-shim", "sandbox-logs", "lib/libchdb.so"} {
+		Give(t, filepath.Join(programs.Dir(), file), filepath.Join(dir, file))
+	}
+	return dir
+}
+
+// Give makes a file another name, or a copy if there can be none, that a user may read.
+func Give(t *testing.T, from, to string) {
+	t.Helper()
+	from, err := filepath.EvalSymlinks(from)
+	must(t, err)
+	if os.Link(from, to) == nil { // the log engine is half a gigabyte
+		return
+	}
+	content, err := os.ReadFile(from)
+	must(t, err)
+	must(t, os.WriteFile(to, content, 0o755)) //nolint:gosec // a program
 }
 
 func idOf(t *testing.T, which string) int {

@@ -15,12 +15,15 @@ import (
 	"sandbox/test/programs"
 )
 
+// Path is the PATH of the user.
+const Path = "/usr/bin:/bin:/usr/sbin:/sbin"
+
 // Command returns a command of the user in the network namespace.
 func (u *User) Command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{u.Host.Option(), "--", "setpriv",
 		"--reuid", name, "--regid", strconv.Itoa(u.gid), "--init-groups"}, args...)...)
 	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + u.Home, "TMPDIR=" + u.Home, "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "SANDBOX_HELPER_DIR=" + programs.Dir()}
+	cmd.Env = []string{"HOME=" + u.Home, "TMPDIR=" + u.Home, "PATH=" + Path, "SANDBOX_HELPER_DIR=" + programs.Dir()}
 	cmd.WaitDelay = time.Second
 	return cmd
 }

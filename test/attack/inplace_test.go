@@ -166,7 +166,7 @@ func TestInPlaceHuge(t *testing.T) {
 		o.PageToken = *got.NextPageToken
 	}
 	if n != all {
-		t.Errorf("listed %d", n)
+		t.Errorf("listed %d, the last of them %s", n, last)
 	}
 	if got, err := b.Engine.RemoveFile(t.Context(), b.ID, options.RemoveFile{Path: "/tmp/d", Recursive: true}); err != nil || got.Removed != all+1 {
 		t.Errorf("removed %+v, %v", got, err)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -19,12 +21,13 @@ type bench struct {
 	build  string
 	dir    string // has the home and the programs, and is open to all users
 	home   string
+	owner  *syscall.Credential // of the boxes; nil for who runs the board
 	host   *host
 	daemon *daemon // nil unless families attack as its clients
 }
 
 // openBench makes the home. The caller closes it.
-func openBench(ctx context.Context, build string) (*bench, error) {
+func openBench(ctx context.Context, build string, owner *syscall.Credential) (*bench, error) {
 	build, err := filepath.Abs(build)
 	if err != nil {
 		return nil, err
@@ -33,9 +36,12 @@ func openBench(ctx context.Context, build string) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{build: build, dir: dir, home: filepath.Join(dir, "home")}
+	b := &bench{build: build, dir: dir, home: filepath.Join(dir, "home"), owner: owner}
 	if err = os.Chmod(dir, 0o755); err == nil { //nolint:gosec // users without rights are to try the home's own
-		b.host, err = watchHost(dir)
+		err = b.own(dir)
+	}
+	if err == nil {
+		b.host, err = b.watchHost()
 	}
 	if err == nil {
 		_, err = b.sandbox(ctx, "images", "import", "default", filepath.Join(build, "debian.tar"))
@@ -59,13 +65,29 @@ func (b *bench) close() {
 
 // sandbox runs the command line and returns what it prints.
 func (b *bench) sandbox(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(b.build, "sandbox"), append([]string{"--local"}, args...)...)
-	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+b.home, "SANDBOX_HELPER_DIR="+b.build)
-	out, err := cmd.Output()
+	out, err := b.command(ctx, filepath.Join(b.build, "sandbox"), append([]string{"--local"}, args...)...).Output()
 	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
 		err = fmt.Errorf("sandbox %s: %w: %s", args[0], err, ended.Stderr)
 	}
 	return string(out), err
+}
+
+// command returns a command of the owner of the boxes.
+func (b *bench) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+b.home, "SANDBOX_HELPER_DIR="+b.build, "HOME="+b.dir, "TMPDIR="+b.dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: b.owner}
+	return cmd
+}
+
+// own gives the owner of the boxes a file, or a directory with all that is in it.
+func (b *bench) own(path string) error {
+	if b.owner == nil {
+		return nil
+	}
+	return filepath.WalkDir(path, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, int(b.owner.Uid), int(b.owner.Gid)))
+	})
 }
 
 // attack runs the attacks of a family on a box of its own. What fails before they run is

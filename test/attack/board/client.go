@@ -34,9 +34,12 @@ func (b *bench) serve(ctx context.Context) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := errors.Join(b.own(d.shared), b.own(cert), b.own(key)); err != nil {
+		return nil, err
+	}
 	d.trusted = []string{"BOARD_CERTIFICATE=" + cert, "BOARD_KEY=" + key}
-	d.cmd = exec.CommandContext(ctx, filepath.Join(b.build, "sandbox"), "serve", "--listen", "127.0.0.1:0", "--host-root", d.shared, "--port-domain", "ports.test")
-	d.cmd.Env = append(os.Environ(), "SANDBOX_HOME="+b.home, "SANDBOX_HELPER_DIR="+b.build, "HOME="+b.dir, "SSL_CERT_FILE="+cert)
+	d.cmd = b.command(ctx, filepath.Join(b.build, "sandbox"), "serve", "--listen", "127.0.0.1:0", "--host-root", d.shared, "--port-domain", "ports.test")
+	d.cmd.Env = append(d.cmd.Env, "SSL_CERT_FILE="+cert)
 	said, err := d.cmd.StderrPipe()
 	if err == nil {
 		err = d.cmd.Start()
@@ -63,6 +66,9 @@ func (d *daemon) close() { _, _ = d.cmd.Process.Signal(unix.SIGTERM), d.cmd.Wait
 // where all that they attack is, and what must stay as it is.
 func (b *bench) runAtClient(ctx context.Context, f family, id string) (string, error) {
 	scratch, err := os.MkdirTemp(b.dir, f.name)
+	if err == nil {
+		err = b.own(scratch)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -70,9 +76,9 @@ func (b *bench) runAtClient(ctx context.Context, f family, id string) (string, e
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "python3", "-B", source)
+	cmd := b.command(ctx, "python3", "-B", source)
 	cmd.Dir = scratch
-	cmd.Env = append(os.Environ(), append(slices.Concat(f.exec, b.daemon.trusted), "HOME="+b.dir, "SANDBOX_HOME="+b.home, "SANDBOX_HELPER_DIR="+b.build,
+	cmd.Env = append(cmd.Env, append(slices.Concat(f.exec, b.daemon.trusted),
 		"BOARD_BUILD="+b.build, "BOARD_HOME="+b.home, "BOARD_BOX="+id, "BOARD_OUTSIDE="+b.host.tree, "BOARD_SECRET="+sentinelText,
 		"BOARD_ADDRESS="+b.daemon.address, "BOARD_SOCKET="+b.daemon.socket, "BOARD_SHARED="+b.daemon.shared)...)
 	out, err := cmd.Output()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -39,8 +40,8 @@ type host struct {
 const sentinelText = "nobody writes here"
 
 // watchHost begins to watch. The caller closes it.
-func watchHost(dir string) (*host, error) {
-	h := &host{file: filepath.Join(dir, "sentinel"), tree: filepath.Join(dir, "outside"), sentinel: exec.Command("sleep", "infinity")}
+func (b *bench) watchHost() (*host, error) {
+	h := &host{file: filepath.Join(b.dir, "sentinel"), tree: filepath.Join(b.dir, "outside"), sentinel: b.command(context.Background(), "sleep", "infinity")}
 	if err := os.MkdirAll(filepath.Join(h.tree, "directory"), 0o700); err != nil {
 		return nil, err
 	}
@@ -48,6 +49,9 @@ func watchHost(dir string) (*host, error) {
 		if err := os.WriteFile(name, []byte(sentinelText), 0o600); err != nil {
 			return nil, err
 		}
+	}
+	if err := errors.Join(b.own(h.file), b.own(h.tree)); err != nil {
+		return nil, err
 	}
 	if err := h.sentinel.Start(); err != nil {
 		return nil, err

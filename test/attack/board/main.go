@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,11 +22,20 @@ func main() {
 	sources := flag.String("families", "test/attack/families", "`directory` of the attacks")
 	only := flag.String("only", "", "run these `families` alone, separated by commas")
 	write := flag.String("write", "", "also write the table into this `document`")
+	owner := flag.String("owner", "", "attack the boxes of the user with this number and that of a group, `UID:GID`")
 	verbose := flag.Bool("v", false, "print every attack")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	if err := run(ctx, settings{*build, *sources, *only, *write, *verbose}); err != nil {
+	s := settings{build: *build, sources: *sources, only: *only, write: *write, verbose: *verbose}
+	if *owner != "" {
+		s.owner = &syscall.Credential{}
+		if _, err := fmt.Sscanf(*owner, "%d:%d", &s.owner.Uid, &s.owner.Gid); err != nil {
+			fmt.Fprintf(os.Stderr, "board: -owner %q: %v\n", *owner, err)
+			os.Exit(2) //nolint:gocritic // nothing is left to be stopped
+		}
+	}
+	if err := run(ctx, s); err != nil {
 		fmt.Fprintln(os.Stderr, "board:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to be stopped
 	}
@@ -35,6 +45,7 @@ func main() {
 type settings struct {
 	build, sources, only, write string
 	verbose                     bool
+	owner                       *syscall.Credential // of the boxes; nil for who runs the board
 }
 
 func run(ctx context.Context, s settings) error {
@@ -48,7 +59,7 @@ func run(ctx context.Context, s settings) error {
 	text := table(results)
 	fmt.Print(text)
 	if s.write != "" {
-		if err := writeTable(s.write, text); err != nil {
+		if err := writeTable(s.write, s.owner != nil, text); err != nil {
 			return err
 		}
 	}
@@ -63,7 +74,7 @@ func attack(ctx context.Context, s settings) ([]result, error) {
 		return nil, err
 	}
 	families = slices.DeleteFunc(families, func(f family) bool { return s.only != "" && !strings.Contains(","+s.only+",", ","+f.name+",") })
-	b, err := openBench(ctx, s.build)
+	b, err := openBench(ctx, s.build, s.owner)
 	if err != nil {
 		return nil, err
 	}

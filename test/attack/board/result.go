@@ -130,14 +130,20 @@ func verdict(results []result) error {
 	return nil
 }
 
-// The table stands in a document between these lines.
+// The table stands in a document between these lines, and that of the boxes of an
+// ordinary user between others.
 const (
-	begin = "<!-- the board -->\n```\n"
-	end   = "```\n<!-- end of the board -->\n"
+	begin         = "<!-- the board -->\n```\n"
+	beginRootless = "<!-- the board without root -->\n```\n"
+	end           = "```\n<!-- end of the board -->\n"
 )
 
 // writeTable puts the table into a document.
-func writeTable(file, table string) error {
+func writeTable(file string, rootless bool, table string) error {
+	begin := begin
+	if rootless {
+		begin = beginRootless
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err

@@ -129,6 +129,15 @@ def copy_in(make, dest="/tmp/copied"):
     return "copied as it is" if code == 0 else "refused"
 
 
+def device(path):
+    """Makes a device, which a client who is not root can't."""
+    try:
+        os.mknod(path, 0o20666, os.makedev(1, 5))
+    except PermissionError:
+        if os.geteuid() == 0:
+            raise
+
+
 def copy_onto(planted):
     """Copies out of the box to where a link to the host's file was planted before."""
     with tempfile.TemporaryDirectory(dir=".") as own:
@@ -218,7 +227,7 @@ def attacks():
         "a link to the host's directory": lambda d: os.symlink(OUTSIDE, d + "/l"),
         "a link up": lambda d: os.symlink("../../outside/file", d + "/l"),
         "a pipe": lambda d: os.mkfifo(d + "/p"),
-        "a device": lambda d: os.mknod(d + "/zero", 0o20666, os.makedev(1, 5)),
+        "a device": lambda d: device(d + "/zero"),
         "a name with a newline": lambda d: os.symlink(OUTSIDE + "/file", d + "/new\nline"),
         "a magic link": lambda d: os.symlink("/proc/self/root" + OUTSIDE + "/file", d + "/l"),
         "a link to a descriptor": lambda d: os.symlink("/dev/fd/0", d + "/l"),
