@@ -145,7 +145,7 @@ func (g *guest) handleAttach(conn *wire.Conn, f wire.Frame) error {
 func (g *guest) follow(e *exec, conn *wire.Conn) {
 	defer e.detach()
 	if e.hand(g, conn) != nil {
-		return
+		conn.Cut() // what it asked for before it left, such as a release, is still read below
 	}
 	for {
 		f, err := conn.Recv()

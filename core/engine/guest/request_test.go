@@ -55,6 +55,31 @@ func exchange(t *testing.T, g *guest, data []byte) []wire.Frame {
 	}
 }
 
+// A reader that has left before init could answer has released the output all the same.
+func TestReleasedAndLeft(t *testing.T) {
+	t.Parallel()
+	g := newGuest(t)
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, asked := range [][]byte{frame(wire.TypeStart, `{"cmd":["true"]}`), frame(wire.TypeRelease, ``)} {
+		if _, err := unix.Write(p[1], asked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = unix.Close(p[1])
+	g.handle(wire.NewConn(p[0], "host"))
+	for _, e := range g.execs {
+		if e.files.out >= 0 || e.files.err >= 0 {
+			t.Errorf("its descriptors are still there: %+v", e.files)
+		}
+	}
+	if len(g.execs) != 1 {
+		t.Errorf("%d execs were started", len(g.execs))
+	}
+}
+
 func frame(t wire.Type, body string) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(body))) //nolint:gosec // short
 	return append(append(b, byte(t), 0), body...)
