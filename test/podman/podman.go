@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"sandbox/test/boxes"
 )
 
 // Podman is a podman with a storage of its own, in Dir, which ends with the test.
@@ -20,6 +22,9 @@ func New(t *testing.T) Podman {
 	t.Helper()
 	p := Podman{t.TempDir(), t}
 	t.Cleanup(func() {
+		boxes.Await(t, "podman, which cleans up beside a command that has ended", func() bool {
+			return exec.Command("pgrep", "--full", p.Dir).Run() != nil
+		})
 		for _, pattern := range []string{"libpod_parent/*", "libpod_parent"} {
 			left, _ := filepath.Glob("/sys/fs/cgroup/*/" + pattern)
 			for _, dir := range left {
