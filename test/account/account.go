@@ -1,6 +1,6 @@
-// Package account makes the user as whom tests make boxes without root. They need root, to
-// make that user: with ranges of ids, cgroups, and a network namespace in the place of the
-// host's.
+// Package account makes the user as whom tests and measurements make boxes without root.
+// It needs root, to make that user: with ranges of ids, cgroups, and a network namespace in
+// the place of the host's.
 package account
 
 import (
@@ -38,124 +38,118 @@ type User struct {
 	Home          string // its directory, which every user may look into
 	Host, Outside Netns  // the namespace in the place of the host's, and what that reaches
 	uid, gid      int
+	undo          []func() error // what takes back what was made, the last first
 }
 
-// New makes the user with all that boxes need, until the test ends.
+// New makes the user until the test ends, which has to leave nothing of the user's.
 func New(t *testing.T) *User {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Fatal("needs root: it makes a user, gives it cgroups and ranges of ids, and makes a network namespace")
+	u, err := Make()
+	if err != nil {
+		t.Fatal(err)
 	}
-	onlyOne(t)
-	// A test's own temporary directory is closed to others.
-	home, err := os.MkdirTemp("/tmp", "sandbox-rootless-")
-	must(t, err)
-	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
-		restoreAfter(t, file)
-	}
-	_ = exec.Command("userdel", name).Run() // left by a test that was killed
-	run(t, "useradd", "--system", "--home-dir", home, "--no-create-home", "--shell", "/bin/sh", name)
 	t.Cleanup(func() {
-		run(t, "userdel", name)
-		must(t, os.RemoveAll(home))
+		if err := u.Close(); err != nil {
+			t.Error(err)
+		}
 	})
-	u := &User{Home: home, uid: idOf(t, "-u"), gid: idOf(t, "-g")}
-	must(t, os.Chmod(home, 0o755))
-	must(t, os.Chown(home, u.uid, u.gid))
-	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
-		appendTo(t, file, fmt.Sprintf("%s:%d:65536\n", name, 0x60000000))
-	}
-	openTun(t)
-	u.delegate(t)
-	u.network(t)
-	t.Cleanup(func() { u.wantNothingLeft(t) })
 	return u
 }
 
-// onlyOne waits until no other suite has the user, until the test ends.
-func onlyOne(t *testing.T) {
-	t.Helper()
-	lock, err := os.Open("/etc")
-	must(t, err)
-	t.Cleanup(func() { must(t, lock.Close()) })
-	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
-}
-
-// Own gives the user a file and all below it.
-func (u *User) Own(t *testing.T, path string) {
-	t.Helper()
-	run(t, "chown", "-R", "-h", fmt.Sprintf("%d:%d", u.uid, u.gid), path)
-}
-
-// ID returns the numbers of the user and of the user's group, with a colon between them.
-func (u *User) ID() string { return fmt.Sprintf("%d:%d", u.uid, u.gid) }
-
-// Programs gives the user the programs that make build has built, and returns the
-// directory that they are in. Those that tests use as root may lie where no other user may
-// look.
-func (u *User) Programs(t *testing.T) (dir string) {
-	t.Helper()
-	dir = filepath.Join(u.Home, "programs")
-	must(t, os.MkdirAll(filepath.Join(dir, "lib"), 0o755)) //nolint:gosec // for the user
-	for _, file := range []string{"sandbox", "sandbox-init", "sandbox-shim", "sandbox-logs", "lib/libchdb.so"} {
-		Give(t, filepath.Join(programs.Dir(), file), filepath.Join(dir, file))
+// Make makes the user with all that boxes need, once no other program has it. The caller
+// closes it.
+func Make() (*User, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("needs root: it makes a user, gives it cgroups and ranges of ids, and makes a network namespace")
 	}
-	return dir
-}
-
-// Give makes a file another name, or a copy if there can be none, that a user may read.
-func Give(t *testing.T, from, to string) {
-	t.Helper()
-	from, err := filepath.EvalSymlinks(from)
-	must(t, err)
-	if os.Link(from, to) == nil { // the log engine is half a gigabyte
-		return
-	}
-	content, err := os.ReadFile(from)
-	must(t, err)
-	must(t, os.WriteFile(to, content, 0o755)) //nolint:gosec // a program
-}
-
-func idOf(t *testing.T, which string) int {
-	t.Helper()
-	id, err := strconv.Atoi(strings.TrimSpace(run(t, "id", which, name)))
-	must(t, err)
-	return id
-}
-
-// restoreAfter restores a file, or its absence, when the test ends.
-func restoreAfter(t *testing.T, file string) {
-	t.Helper()
-	was, err := os.ReadFile(file)
-	absent := errors.Is(err, fs.ErrNotExist)
-	if !absent {
-		must(t, err)
-	}
-	t.Cleanup(func() {
-		if absent {
-			must(t, os.Remove(file))
-			return
+	u := &User{}
+	for _, step := range []func() error{u.wait, u.register, u.giveIDs, u.openTun, u.delegate, u.network} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, u.Close())
 		}
-		must(t, os.WriteFile(file, was, 0o644)) //nolint:gosec // as it was
-	})
+	}
+	return u, nil
 }
 
-func appendTo(t *testing.T, file, text string) {
-	t.Helper()
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o644) //nolint:gosec // as on every Unix
-	must(t, err)
-	_, err = f.WriteString(text)
-	must(t, errors.Join(err, f.Close()))
+// Close removes the user. Errors: something that the user has made is left.
+func (u *User) Close() error {
+	err := u.nothingLeft()
+	for i := len(u.undo) - 1; i >= 0; i-- {
+		err = errors.Join(err, u.undo[i]())
+	}
+	return err
 }
 
-// openTun gives /dev/net/tun the mode that udev gives it, until the test ends.
-func openTun(t *testing.T) {
-	t.Helper()
+func (u *User) later(undo func() error) { u.undo = append(u.undo, undo) }
+
+// wait waits until no other program has the user.
+func (u *User) wait() error {
+	lock, err := os.Open("/etc")
+	if err != nil {
+		return err
+	}
+	u.later(lock.Close)
+	return unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+}
+
+// register makes the user and the directory, which is not a test's own, as these are
+// closed to others.
+func (u *User) register() (err error) {
+	if u.Home, err = os.MkdirTemp("/tmp", "sandbox-rootless-"); err != nil {
+		return err
+	}
+	u.later(func() error { return os.RemoveAll(u.Home) })
+	_ = exec.Command("userdel", name).Run() // left by a test that was killed
+	if err := run("useradd", "--system", "--home-dir", u.Home, "--no-create-home", "--shell", "/bin/sh", name); err != nil {
+		return err
+	}
+	u.later(func() error { return run("userdel", name) })
+	if u.uid, err = idOf("-u"); err == nil {
+		u.gid, err = idOf("-g")
+	}
+	if err == nil {
+		err = errors.Join(os.Chmod(u.Home, 0o755), os.Chown(u.Home, u.uid, u.gid)) //nolint:gosec // for every user
+	}
+	return err
+}
+
+func idOf(which string) (int, error) {
+	out, err := exec.Command("id", which, name).Output()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(out)))
+}
+
+// giveIDs gives the user ranges of ids.
+func (u *User) giveIDs() error {
+	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
+		was, err := os.ReadFile(file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			u.later(func() error { return os.Remove(file) })
+		case err != nil:
+			return err
+		default:
+			u.later(func() error { return os.WriteFile(file, was, 0o644) }) //nolint:gosec // as on every Unix
+		}
+		now := append(was[:len(was):len(was)], fmt.Sprintf("%s:%d:65536\n", name, 0x60000000)...)
+		if err := os.WriteFile(file, now, 0o644); err != nil { //nolint:gosec // as on every Unix
+			return err
+		}
+	}
+	return nil
+}
+
+// openTun gives /dev/net/tun the mode that udev gives it.
+func (u *User) openTun() error {
 	const device = "/dev/net/tun"
 	was, err := os.Stat(device)
-	must(t, err)
-	must(t, os.Chmod(device, 0o666)) //nolint:gosec // as on every Debian
-	t.Cleanup(func() { must(t, os.Chmod(device, was.Mode().Perm())) })
+	if err != nil {
+		return err
+	}
+	u.later(func() error { return os.Chmod(device, was.Mode().Perm()) })
+	return os.Chmod(device, 0o666) //nolint:gosec // as on every Debian
 }
 
 // groups returns the directories of cgroups that the user is given.
@@ -166,29 +160,34 @@ func (u *User) groups() (dirs []string) {
 	return dirs
 }
 
-// delegate gives the user cgroups until the test ends.
-func (u *User) delegate(t *testing.T) {
-	t.Helper()
+// delegate gives the user cgroups.
+func (u *User) delegate() error {
 	if _, err := os.Stat("/sys/fs/cgroup/memory/tasks"); err != nil {
-		t.Fatal("the host has no cgroup v1, whose directories the test gives the user")
+		return fmt.Errorf("the host has no cgroup v1, whose directories the user is given: %w", err)
 	}
+	u.later(u.Withdraw)
 	for _, dir := range u.groups() {
-		must(t, os.MkdirAll(dir, 0o755))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-			if all, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file)); err == nil {
-				must(t, os.WriteFile(filepath.Join(dir, file), all, 0o644)) //nolint:gosec // as in every group
+			all, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, file), all, 0o644) //nolint:gosec // as in every group
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
 		}
-		must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-			return errors.Join(err, os.Chown(path, u.uid, u.gid))
-		}))
+		if err := u.Own(dir); err != nil {
+			return err
+		}
 	}
-	t.Cleanup(func() { u.Withdraw(t) })
+	return nil
 }
 
 // Withdraw takes the cgroups back. They are empty.
-func (u *User) Withdraw(t *testing.T) {
-	t.Helper()
+func (u *User) Withdraw() error {
 	for _, dir := range u.groups() {
 		err := os.Remove(dir)
 		for deadline := time.Now().Add(patience / 10); errors.Is(err, syscall.EBUSY) && time.Now().Before(deadline); err = os.Remove(dir) {
@@ -196,22 +195,28 @@ func (u *User) Withdraw(t *testing.T) {
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			left, _ := filepath.Glob(dir + "/*")
-			t.Errorf("a cgroup of the user is left: %v with %v", err, left)
+			return fmt.Errorf("a cgroup of the user is left: %w with %v", err, left)
 		}
 	}
+	return nil
 }
 
 // network makes the network namespace that is the user's host, and another one that is
-// outside of it, until the test ends.
-func (u *User) network(t *testing.T) {
-	t.Helper()
-	u.Host, u.Outside = namespace(t), namespace(t)
-	run(t, "nsenter", u.Outside.Option(), "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(int(u.Host)))
-	u.Outside.IP(t, "address add "+OutsideIP+"/24 dev eth0")
-	u.Outside.IP(t, "link set eth0 up")
-	for _, line := range []string{"link set lo up", "address add " + HostIP + "/24 dev eth0", "link set eth0 up", "route add default via " + OutsideIP} {
-		u.Host.IP(t, line)
+// outside of it.
+func (u *User) network() (err error) {
+	for _, n := range []*Netns{&u.Host, &u.Outside} {
+		if *n, err = u.namespace(); err != nil {
+			return err
+		}
 	}
+	err = run("nsenter", u.Outside.Option(), "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(int(u.Host)))
+	for _, line := range []string{"address add " + OutsideIP + "/24 dev eth0", "link set eth0 up"} {
+		err = errors.Join(err, u.Outside.IP(line))
+	}
+	for _, line := range []string{"link set lo up", "address add " + HostIP + "/24 dev eth0", "link set eth0 up", "route add default via " + OutsideIP} {
+		err = errors.Join(err, u.Host.IP(line))
+	}
+	return err
 }
 
 // Netns is a network namespace: the number of the process that keeps it. A name would be
@@ -219,40 +224,68 @@ func (u *User) network(t *testing.T) {
 // suites that run beside this one would meet both.
 type Netns int
 
-// namespace makes a network namespace, until the test ends.
-func namespace(t *testing.T) Netns {
-	t.Helper()
+func (u *User) namespace() (Netns, error) {
 	keeper := exec.Command("unshare", "--net", "sh", "-c", "echo made; exec sleep infinity")
 	made, err := keeper.StdoutPipe()
-	must(t, err)
-	must(t, keeper.Start())
-	t.Cleanup(func() { _, _ = keeper.Process.Kill(), keeper.Wait() })
+	if err == nil {
+		err = keeper.Start()
+	}
+	if err != nil {
+		return 0, err
+	}
+	u.later(func() error {
+		_, _ = keeper.Process.Kill(), keeper.Wait()
+		return nil
+	})
 	_, err = made.Read(make([]byte, 16))
-	must(t, err)
-	return Netns(keeper.Process.Pid)
+	return Netns(keeper.Process.Pid), err
 }
 
 // Option is the option of nsenter for the namespace.
 func (n Netns) Option() string { return fmt.Sprintf("--net=/proc/%d/ns/net", n) }
 
 // IP runs a command of ip in the namespace.
-func (n Netns) IP(t *testing.T, line string) {
-	t.Helper()
-	run(t, "nsenter", append([]string{n.Option(), "ip"}, strings.Fields(line)...)...)
+func (n Netns) IP(line string) error {
+	return run("nsenter", append([]string{n.Option(), "ip"}, strings.Fields(line)...)...)
 }
 
-func run(t *testing.T, program string, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(program, args...).CombinedOutput()
-	if err != nil {
-		t.Errorf("%s %q: %v: %s", program, args, err, out)
+// ID returns the numbers of the user and of the user's group, with a colon between them.
+func (u *User) ID() string { return fmt.Sprintf("%d:%d", u.uid, u.gid) }
+
+// Own gives the user a file and all below it.
+func (u *User) Own(path string) error { return run("chown", "-R", "-h", u.ID(), path) }
+
+// Programs gives the user the programs that make build has built, and returns the
+// directory that they are in. Those that tests use as root may lie where no other user may
+// look.
+func (u *User) Programs() (dir string, err error) {
+	dir = filepath.Join(u.Home, "programs")
+	err = os.MkdirAll(filepath.Join(dir, "lib"), 0o755) //nolint:gosec // for the user
+	for _, file := range []string{"sandbox", "sandbox-init", "sandbox-shim", "sandbox-logs", "lib/libchdb.so"} {
+		err = errors.Join(err, Give(filepath.Join(programs.Dir(), file), filepath.Join(dir, file)))
 	}
-	return string(out)
+	return dir, err
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
+// Give makes a file another name, or a copy if there can be none, that a user may read.
+func Give(from, to string) error {
+	from, err := filepath.EvalSymlinks(from)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
+	if os.Link(from, to) == nil { // the log engine is half a gigabyte
+		return nil
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o755) //nolint:gosec // a program
+}
+
+func run(program string, args ...string) error {
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %q: %w: %s", program, args, err, out)
+	}
+	return nil
 }

@@ -29,7 +29,7 @@ func (u user) busybox(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join(u.Home, "rootfs")
 	run(t, "cp", "-r", rootfs.Busybox(t), root)
-	u.Own(t, root)
+	must(t, u.Own(root))
 	return root
 }
 
@@ -72,7 +72,7 @@ func TestNetwork(t *testing.T) {
 	}
 	for _, address := range []string{"127.0.0.1", account.HostIP, laterIP} {
 		if address == laterIP {
-			u.Host.IP(t, "address add "+laterIP+"/24 dev eth0")
+			must(t, u.Host.IP("address add "+laterIP+"/24 dev eth0"))
 			boxes.Await(t, "the box to be kept from a new address of the host", func() bool {
 				return !strings.Contains(u.fromBox(t, laterIP+":8082"), "the host")
 			})
@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 		want string
 	}{
 		"no ids":     {func(t *testing.T, _ user) { t.Helper(); must(t, os.WriteFile("/etc/subuid", nil, 0o644)) }, "usermod --add-subuids"}, //nolint:gosec // as it is
-		"no cgroups": {func(t *testing.T, u user) { t.Helper(); u.Withdraw(t) }, "cgroup"},
+		"no cgroups": {func(t *testing.T, u user) { t.Helper(); must(t, u.Withdraw()) }, "cgroup"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t)
