@@ -22,8 +22,8 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == contestants.BareArgument {
-		if err := contestants.ServeBare(); err != nil {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		if err := serve(os.Args[1], os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
@@ -37,6 +37,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// serve is what this program does in a process of its own, for one that measures.
+func serve(what string, args []string) error {
+	switch {
+	case what == contestants.BareArgument:
+		return contestants.ServeBare()
+	case what == contestants.RootlessArgument && len(args) == 3:
+		return contestants.ServeRootless(args[0], args[1], args[2])
+	}
+	return fmt.Errorf("no such part as %q", what)
 }
 
 func run(ctx context.Context) error {

@@ -74,7 +74,7 @@ var allowed = map[string][]string{
 
 	"bindings":          {"core", "core/fault"},
 	"bench":             {"bench/contestants", "bench/harness", "bench/measures"},
-	"bench/contestants": {"backend", "bench/harness", "client", "core/...", "hostcopy", "profile"},
+	"bench/contestants": {"backend", "bench/harness", "client", "core/...", "hostcopy", "profile", "test/account"},
 	"bench/harness":     {},
 	"bench/logs":        {},
 	"bench/profile":     {"bench/contestants", "bench/harness"},

@@ -16,6 +16,7 @@ var All = []Measurement{
 	{"create", "create + start + first output, no pool: from before the request to the first byte of `echo hi`", measureCreate},
 	{"create-warm", "the same from a pool of 2 boxes, 100 ms after the last one", measureWarm},
 	{"create-unseen", "the same with an image that no box had before", measureUnseen},
+	{"create-rootless", "the same by an ordinary user, no pool, beside root", measureRootless},
 	{"life", "create, exec `echo hi` to its exit status, removal; 100 ms after the last one", measureLife},
 	{"steps", "the steps of ours", measureSteps},
 	{"calls", "system calls of a create from nothing: the shim and libcontainer, up to the start of the box's init, without those that only schedule threads", measureCalls},
