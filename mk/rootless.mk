@@ -1,3 +1,3 @@
 # Boxes of a user who is not root (docs/rootless.md).
 
-PACKAGES += uidmap passt nftables iproute2
+PACKAGES += uidmap passt slirp4netns nftables iproute2

@@ -24,7 +24,7 @@ var userChecks = []check{
 	{"growth", false, growth},
 	{"records", false, records},
 	{"programs", true, programs},
-	{"network", false, pasta},
+	{"network", false, connector},
 }
 
 func user(context.Context, engine.Config) (string, *lack) {
@@ -57,12 +57,12 @@ func given(context.Context, engine.Config) (string, *lack) {
 	return "given to this user", nil
 }
 
-func pasta(context.Context, engine.Config) (string, *lack) {
-	path, err := rootless.Pasta()
+func connector(ctx context.Context, _ engine.Config) (string, *lack) {
+	c, err := rootless.FindConnector()
 	if err != nil {
 		return "", mended(err)
 	}
-	return path, nil
+	return fmt.Sprintf("%s (%s)", c.Path, c.Version(ctx)), nil
 }
 
 // mended returns what an error says is missing, and the command line in it that mends it.

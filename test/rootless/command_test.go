@@ -18,7 +18,7 @@ func (u user) sandbox(t *testing.T, args ...string) (stdout, stderr string, err 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := u.Command(ctx, u.Home, append([]string{filepath.Join(programs.Dir(), "sandbox"), "--local"}, args...)...)
+	cmd := u.Command(ctx, u.Home, append([]string{"env", "PATH=" + u.path, filepath.Join(programs.Dir(), "sandbox"), "--local"}, args...)...)
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	err = cmd.Run()

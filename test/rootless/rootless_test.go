@@ -17,11 +17,31 @@ import (
 const patience = 2 * time.Minute
 
 // user is the one, who has a home of boxes.
-type user struct{ *account.User }
+type user struct {
+	*account.User
+	path string // where it finds programs
+}
 
 func newUser(t *testing.T) user {
 	t.Helper()
-	return user{account.New(t)}
+	return user{account.New(t), account.Path}
+}
+
+// without keeps a program from the user.
+func (u *user) without(t *testing.T, program string) {
+	t.Helper()
+	bin := filepath.Join(u.Home, "bin")
+	must(t, os.Mkdir(bin, 0o755)) //nolint:gosec // for the user
+	for _, dir := range filepath.SplitList(u.path) {
+		programs, err := os.ReadDir(dir)
+		must(t, err)
+		for _, p := range programs {
+			if p.Name() != program {
+				_ = os.Symlink(filepath.Join(dir, p.Name()), filepath.Join(bin, p.Name())) // the first of a name counts
+			}
+		}
+	}
+	u.path = bin
 }
 
 // busybox makes a root file system of the user's.
@@ -56,9 +76,21 @@ const laterIP = "198.51.100.3"
 
 // TestNetwork wants a box to reach what is outside, to be reached by its published
 // ports, and to reach no address of the host, neither those that it has nor those that
-// it gets later.
+// it gets later. slirp4netns connects it where there is no pasta.
 func TestNetwork(t *testing.T) {
-	u := newUser(t)
+	t.Run("pasta", func(t *testing.T) { network(t, newUser(t)) })
+	t.Run("slirp4netns", func(t *testing.T) {
+		u := newUser(t)
+		u.without(t, "pasta")
+		if out := u.mustSandbox(t, "doctor"); !strings.Contains(out, "/slirp4netns (slirp4netns version ") {
+			t.Errorf("doctor finds another program: %s", out)
+		}
+		network(t, u)
+	})
+}
+
+func network(t *testing.T, u user) {
+	t.Helper()
 	root := u.busybox(t)
 	defer u.serve(t, u.Outside, "8083", "outside")()
 	defer u.serve(t, u.Host, "8082", "the host")()

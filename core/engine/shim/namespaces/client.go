@@ -122,7 +122,7 @@ func (c *Client) Addresses(each func([]netip.Prefix) error) error {
 	return nil
 }
 
-// lost ends the process outside, and with it pasta, when the host's addresses can't be
+// lost ends the process outside, and with it the connection, when the host's addresses can't be
 // followed any more: else boxes could reach those which come later.
 func (c *Client) lost() {
 	c.mu.Lock()

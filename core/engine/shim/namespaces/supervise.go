@@ -11,14 +11,18 @@ import (
 	"time"
 )
 
-// awaitPasta waits until pasta writes its number.
-func awaitPasta(ready *os.File) error {
+// awaitServing waits until the program writes a number: pasta that of its process, with a
+// line feed, and slirp4netns a 1.
+func awaitServing(ready *os.File) error {
 	if err := ready.SetReadDeadline(time.Now().Add(answerTimeout - 5*time.Second)); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(ready).ReadString('\n')
-	if errors.Is(err, io.EOF) && line == "" {
-		return errors.New("it has ended")
+	if errors.Is(err, io.EOF) {
+		if line == "" {
+			return errors.New("it has ended")
+		}
+		err = nil
 	}
 	if _, bad := strconv.Atoi(strings.TrimSpace(line)); err == nil && bad != nil {
 		err = fmt.Errorf("it said %q", line)
@@ -26,7 +30,7 @@ func awaitPasta(ready *os.File) error {
 	return err
 }
 
-// supervise starts pasta again, a moment after it has ended, until the uplink is closed.
+// supervise starts the program again, a moment after it has ended, until the uplink is closed.
 func (u *uplink) supervise(ended <-chan struct{}) {
 	<-ended
 	u.forget()
@@ -38,31 +42,31 @@ func (u *uplink) supervise(ended <-chan struct{}) {
 			return
 		case <-again.C:
 		}
-		u.log.Error("pasta has ended and is started again")
+		u.log.Error("what connects the boxes to the network has ended and is started again")
 		_, err := u.connect()
 		if err == nil {
 			return
 		}
-		u.log.Error("start pasta", "error", err)
+		u.log.Error("connect the boxes to the network", "error", err)
 	}
 }
 
-// forget notes that pasta does not run.
+// forget notes that the program does not run.
 func (u *uplink) forget() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.pasta = nil
+	u.program = nil
 }
 
-// close ends pasta. One that is being started meanwhile ends with this process.
+// close ends the program. One that is being started meanwhile ends with this process.
 func (u *uplink) close() {
 	close(u.closing)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.pasta == nil {
+	if u.program == nil {
 		return
 	}
-	_ = u.pasta.Process.Kill()
+	_ = u.program.Process.Kill()
 	<-u.ended
 }
 

@@ -37,6 +37,11 @@ func UplinkAddress(pool netip.Prefix) (own, gateway netip.Addr) {
 // UplinkBits is the size of the prefix of that interface.
 const UplinkBits = 30
 
+// UplinkPrefix returns the part of their pool that boxes have no addresses of.
+func UplinkPrefix(pool netip.Prefix) netip.Prefix {
+	return netip.PrefixFrom(pool.Addr(), 24)
+}
+
 // FreePool returns a pool that no route of this process's network namespace leads to.
 func FreePool() (netip.Prefix, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
