@@ -15,6 +15,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/engine/inits"
 	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
@@ -45,13 +46,13 @@ type Config struct {
 // Client is the real [core.Engine]: boxes of Linux namespaces, made by the
 // shim of the home. It is safe for concurrent use.
 type Client struct {
+	*inits.Client
 	home    string
 	config  Config
 	records store.Dir[record.Box]
 	cache   *cache // nil unless Config.Cached is set
 	shim    shim
 	guard   guard
-	reading reading
 }
 
 var _ core.Engine = (*Client)(nil)
@@ -67,11 +68,16 @@ func Open(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newClient(c, programs), nil
+}
+
+func newClient(c Config, programs paths) *Client {
 	client := &Client{home: c.Home, config: c, records: record.Open(c.Home), shim: shim{home: c.Home, programs: programs}}
+	client.Client = inits.New(client, false)
 	if c.Cached {
 		client.cache = &cache{dir: client.records}
 	}
-	return client, nil
+	return client
 }
 
 func checkHome(home string) error {
@@ -160,7 +166,7 @@ func (c *Client) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept
 	}
 	done := core.Swept{Boxes: swept.Boxes, Bytes: swept.Bytes}
 	if swept.Error != nil {
-		return done, classify(*swept.Error)
+		return done, swept.Error.Failure()
 	}
 	return done, nil
 }

@@ -36,7 +36,7 @@ func (c *Client) Connect(ctx context.Context, id string, port int) (net.Conn, er
 	}
 	init, err := process.Open(b.Init)
 	if err != nil {
-		return nil, c.explain(id, err)
+		return nil, c.Explain(id, err)
 	}
 	conn, err := c.connect(ctx, id, port)
 	if err != nil {

@@ -72,7 +72,7 @@ func dyingBox(t *testing.T, pid int) (*Client, string) {
 		t.Fatal(err)
 	}
 	home, id := t.TempDir(), ids.Box.New()
-	c := &Client{home: home, records: record.Open(home)}
+	c := newClient(Config{Home: home}, paths{})
 	b := record.Box{Init: init}
 	b.ID, b.Status, b.PID = id, api.Running, pid
 	if err := errors.Join(c.records.Put(id, b, false), os.MkdirAll(record.Dir(home, id), 0o700)); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
-	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 )
 
@@ -15,12 +14,12 @@ import (
 type Mains struct{ c *Client }
 
 // MainsOf returns the main commands of the boxes of a home.
-func MainsOf(home string) Mains { return Mains{&Client{home: home, records: record.Open(home)}} }
+func MainsOf(home string) Mains { return Mains{newClient(Config{Home: home}, paths{})} }
 
 // Attach takes over the output of a run of a main command. Errors: those of
 // [core.Execs].Attach.
 func (m Mains) Attach(ctx context.Context, box, exec string) (*core.Exec, error) {
-	p, err := m.c.attach(ctx, box, wire.Attach{ID: exec, Main: true})
+	p, err := m.c.AttachWith(ctx, box, wire.Attach{ID: exec, Main: true})
 	if err != nil {
 		return nil, err
 	}

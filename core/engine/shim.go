@@ -51,7 +51,7 @@ func (s *shim) askAgain(ctx context.Context, t wire.Type, body, v any, fds ...in
 		if err != nil {
 			return !again, err
 		}
-		err = exchange(ctx, conn, t, body, v, fds)
+		err = conn.Ask(ctx, t, body, v, fds...)
 		if err == nil || fault.Classified(err) {
 			s.keep(conn)
 			return !again, err
@@ -60,65 +60,12 @@ func (s *shim) askAgain(ctx context.Context, t wire.Type, body, v any, fds ...in
 		switch {
 		case ctx.Err() != nil:
 			return !again, fault.Of(fmt.Errorf("ask the shim: %w", ctx.Err()))
-		case again && cutOff(err) && (kept || t == wire.TypeCreate):
+		case again && wire.CutOff(err) && (kept || t == wire.TypeCreate):
 			s.drop() // the other kept connections have lost their shim too
 		default:
 			return !again, fault.Wrap(fault.Engine, err, "the shim of %s has died; see %s", s.home, s.log())
 		}
 	}
-}
-
-// cutOff tells whether err means that the other side of a connection has gone.
-func cutOff(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
-}
-
-// exchange sends a request and reads its answer into v. It fails when ctx ends
-// first.
-func exchange(ctx context.Context, conn *wire.Conn, t wire.Type, body, v any, fds []int) error {
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, conn.Cut)
-		defer stop()
-	}
-	if err := conn.Send(t, body, fds...); err != nil {
-		return err
-	}
-	return answer(conn, v)
-}
-
-// answer receives a frame and reads its body into v, or its descriptors into a
-// *[]int, which are the caller's then. An Error frame is returned as the failure that
-// it carries.
-func answer(conn *wire.Conn, v any) error {
-	f, err := conn.Recv()
-	if err != nil {
-		return err
-	}
-	if fds, ok := v.(*[]int); ok && f.Type != wire.TypeError {
-		*fds = f.FDs
-		return nil
-	}
-	f.CloseFDs()
-	if f.Type == wire.TypeError {
-		return failure(f)
-	}
-	if v == nil {
-		return nil
-	}
-	return f.Decode(v)
-}
-
-// failure returns the classified failure that an Error frame carries.
-func failure(f wire.Frame) error {
-	var e wire.Error
-	if err := f.Decode(&e); err != nil {
-		return err
-	}
-	return classify(e)
-}
-
-func classify(e wire.Error) error {
-	return fault.New(e.Kind, "%s", e.Message)
 }
 
 // connection returns a kept connection, or else a new one. It starts the shim
@@ -174,7 +121,7 @@ func (s *shim) close(settle bool) error {
 	s.mu.Unlock()
 	kept := s.take()
 	if settle && len(kept) > 0 && kept[0].SetTimeout(settleTimeout) == nil {
-		_ = exchange(context.Background(), kept[0], wire.TypeSettle, nil, nil, nil) // a shim that has died makes none
+		_ = kept[0].Ask(context.Background(), wire.TypeSettle, nil, nil) // a shim that has died makes none
 	}
 	for _, conn := range kept {
 		_ = conn.Close()
@@ -184,7 +131,7 @@ func (s *shim) close(settle bool) error {
 
 // gone tells whether a dial failed because no shim listens.
 func gone(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || cutOff(err)
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || wire.CutOff(err)
 }
 
 // dial connects to the shim and checks that it has the version of this process.
@@ -224,7 +171,7 @@ func greeting(ctx context.Context, conn *wire.Conn) (hello wire.Hello, err error
 	}
 	stop := context.AfterFunc(ctx, conn.Cut)
 	defer stop()
-	if err := answer(conn, &hello); ctx.Err() != nil {
+	if err := conn.Answer(&hello); ctx.Err() != nil {
 		return hello, fault.Of(fmt.Errorf("reach the shim: %w", ctx.Err()))
 	} else if err != nil {
 		return hello, err
@@ -312,7 +259,7 @@ func (s *shim) awaitReady(ready *os.File) error {
 	}
 	var why wire.Error
 	if json.Unmarshal(line, &why) == nil {
-		return fmt.Errorf("start the shim: %w", classify(why))
+		return fmt.Errorf("start the shim: %w", why.Failure())
 	}
 	if err == nil {
 		err = errors.New("it ended before it could serve")

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/engine/record"
-	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/image/layer"
 	"sandbox/core/options"
@@ -27,7 +25,7 @@ func (c *Client) Usage(ctx context.Context, id string) (core.Usage, error) {
 		return core.Usage{}, err
 	}
 	u, _ := c.measure(b)
-	s, err := c.stats(ctx, id)
+	s, err := c.Stats(ctx, id)
 	if err != nil && !fault.Is(err, fault.InvalidState) { // a stopped box has no counts
 		return u, err
 	}
@@ -92,26 +90,6 @@ func (c *Client) diskBytes(b record.Box) *int64 {
 	}
 	bytes := st.Blocks * 512
 	return &bytes
-}
-
-// stats returns what a box's init has counted. Errors: InvalidState (the box does
-// not run, or is stopping).
-func (c *Client) stats(ctx context.Context, id string) (s wire.Stats, err error) {
-	conn, err := c.dialInit(id)
-	if err != nil {
-		return s, err
-	}
-	defer conn.Close()
-	if err := conn.SetTimeout(answerTimeout); err != nil {
-		return s, err
-	}
-	if err := exchange(ctx, conn, wire.TypeStats, wire.Measure{Read: c.reading.of(id)}, &s, nil); err != nil {
-		if fault.Classified(err) {
-			return wire.Stats{}, believed(err)
-		}
-		return wire.Stats{}, c.explain(id, errors.Join(ctx.Err(), err))
-	}
-	return s, nil
 }
 
 // boxInterface is the name of a box's network interface inside the box; see

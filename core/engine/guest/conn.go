@@ -178,6 +178,12 @@ func (e *exec) control(f wire.Frame) error {
 			return err
 		}
 		e.signal(unix.Signal(r.Signal), false)
+	case wire.TypeResize:
+		var r wire.Resize
+		if err := f.Decode(&r); err != nil {
+			return err
+		}
+		e.resize(r)
 	case wire.TypeCancel:
 		var r wire.Cancel
 		if err := f.Decode(&r); err != nil {
@@ -211,6 +217,15 @@ func (e *exec) signal(sig unix.Signal, group bool) bool {
 	}
 	_ = unix.Kill(pid, sig)
 	return true
+}
+
+// resize sets the size of the exec's terminal, if it has one.
+func (e *exec) resize(r wire.Resize) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.files.tty && e.files.out >= 0 {
+		_ = unix.IoctlSetWinsize(e.files.out, unix.TIOCSWINSZ, winsize(r.Cols, r.Rows))
+	}
 }
 
 func milliseconds(n int64) time.Duration {

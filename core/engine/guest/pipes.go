@@ -3,6 +3,7 @@ package guest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -105,11 +106,15 @@ func (e *exec) openTerminal(g *guest, r wire.Start, c *childFiles) error {
 	}
 	c.in, c.out, c.err = int(slave), int(slave), int(slave)
 	c.own = append(c.own, int(slave))
-	size := unix.Winsize{Col: uint16(min(r.Cols, 65535)), Row: uint16(min(r.Rows, 65535))}
-	if err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &size); err != nil {
+	if err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, winsize(r.Cols, r.Rows)); err != nil {
 		return fmt.Errorf("set the terminal's size: %w", err)
 	}
 	return nil
+}
+
+// winsize returns a size of a terminal as the kernel takes it.
+func winsize(cols, rows int) *unix.Winsize {
+	return &unix.Winsize{Col: uint16(min(max(cols, 0), math.MaxUint16)), Row: uint16(min(max(rows, 0), math.MaxUint16))}
 }
 
 // fdPath returns the path of a descriptor in /proc. It can be trusted: /proc is

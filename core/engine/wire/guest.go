@@ -66,6 +66,8 @@ const (
 	// The supervision of a box's main command.
 	TypeSupervise // Supervise: to init, of the shim: the command runs from now on, unless it did before
 	TypeMain      // Main: the answer, at once and after each change
+
+	TypeResize // Resize: on the connection of an exec, of a host process that does not have its terminal open
 )
 
 // NewRoot is the directory in the mount of a TypeRoot where the box's root file
@@ -148,6 +150,12 @@ type Streams struct {
 // Signal requests a signal to the exec's own process.
 type Signal struct {
 	Signal int `json:"signal"`
+}
+
+// Resize requests another size of the exec's terminal.
+type Resize struct {
+	Cols int `json:"cols"`
+	Rows int `json:"rows"`
 }
 
 // Kill requests a signal to an exec's own process, whoever its reader is. An init

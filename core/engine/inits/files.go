@@ -1,4 +1,4 @@
-package engine
+package inits
 
 import (
 	"bufio"
@@ -155,7 +155,7 @@ type transfer struct {
 }
 
 func (c *Client) transfer(ctx context.Context, id string, r wire.Files, m wire.Move) (*transfer, error) {
-	conn, err := c.dial(id, wire.DialPolled)
+	conn, err := c.boxes.Dial(ctx, id, true)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (c *Client) transfer(ctx context.Context, id string, r wire.Files, m wire.M
 	t.stop = context.AfterFunc(ctx, conn.Cut)
 	if err := t.begin(r, m); err != nil {
 		t.close()
-		return nil, c.explain(id, errors.Join(ctx.Err(), err))
+		return nil, c.boxes.Explain(id, errors.Join(ctx.Err(), err))
 	}
 	t.stop()
 	t.stop = context.AfterFunc(ctx, t.cut)
@@ -236,7 +236,7 @@ func (t *transfer) refusal(f wire.Frame, old bool) error {
 	if !old && e.Message == wire.ErrProtocol.Error() {
 		return fault.New(fault.Unsupported, "the init of box %s is too old for this: stop the box and start it again", t.id)
 	}
-	return believed(classify(e))
+	return believed(e.Failure())
 }
 
 func is(fd int, kind uint32) bool {
@@ -255,7 +255,7 @@ func (t *transfer) answer() (wire.Moved, error) {
 	if m.Error == nil {
 		return m, nil
 	}
-	return m, believed(classify(*m.Error))
+	return m, believed(m.Error.Failure())
 }
 
 // broken returns the failure of a transfer that can't go on: the end of its

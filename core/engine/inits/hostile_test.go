@@ -1,4 +1,4 @@
-package engine
+package inits
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func answered(t testing.TB, o options.Exec, answer []byte, fds ...int) (*core.Pr
 	}
 	t.Cleanup(func() { _ = unix.Close(p[1]) })
 	conn := wire.NewConn(p[0], "init")
-	process, err := run(context.Background(), conn, o)
+	process, err := New(nil, false).run(context.Background(), conn, o)
 	if err != nil {
 		_ = conn.Close()
 	}

@@ -1,4 +1,4 @@
-package engine
+package inits
 
 import (
 	"encoding/json"
@@ -41,7 +41,7 @@ func FuzzStarted(f *testing.F) {
 		for i := 0; i < len(kinds) && i < wire.MaxFDs; i++ {
 			frame.FDs = append(frame.FDs, descriptor(t, kinds[i]))
 		}
-		proc, err := started(conn, frame)
+		proc, err := New(nil, false).started(conn, frame)
 		if err == nil {
 			if want := map[bool]string{false: "pp", true: "ppp"}[err == nil && proc.stdin]; kinds != want && len(kinds) <= wire.MaxFDs {
 				t.Errorf("took %q", kinds)
@@ -98,7 +98,7 @@ func TestStartedNeverWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	frame := wire.Frame{Type: wire.TypeStarted, Body: []byte(`{"id":"exec_aaaaaaaaaaaaaaaaaaaa","pid":2}`), FDs: []int{stream[0], second}}
-	proc, err := started(wire.NewConn(p[0], "init"), frame)
+	proc, err := New(nil, false).started(wire.NewConn(p[0], "init"), frame)
 	if err != nil {
 		t.Fatal(err)
 	}

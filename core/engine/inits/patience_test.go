@@ -1,16 +1,32 @@
-package engine
+package inits
 
 import (
+	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/api"
-	"sandbox/core/engine/process"
-	"sandbox/core/engine/record"
-	"sandbox/core/ids"
+	"sandbox/core"
+	"sandbox/core/engine/wire"
 )
+
+// oneBox is a box that nobody reaches, in one state after the other.
+type oneBox struct{ record atomic.Pointer[core.Record] }
+
+func (b *oneBox) put(state api.BoxStatus) {
+	b.record.Store(&core.Record{Status: state, UpdatedAt: time.Now().UTC()})
+}
+
+func (b *oneBox) Get(context.Context, string) (core.Record, error) { return *b.record.Load(), nil }
+
+func (*oneBox) Dial(context.Context, string, bool) (*wire.Conn, error) { return nil, unix.ECONNREFUSED }
+
+func (*oneBox) Explain(_ string, err error) error { return err }
 
 // TestPatience lets a child send nothing for longer than it may, with the box in
 // different states.
@@ -28,27 +44,15 @@ func TestPatience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			home, id := t.TempDir(), ids.Box.New()
-			c := &Client{home: home, records: record.Open(home)}
-			put := func(state api.BoxStatus) {
-				init, err := process.Of(os.Getpid())
-				if err != nil {
-					t.Error(err)
-				}
-				b := record.Box{Init: init}
-				b.ID, b.Status, b.UpdatedAt = id, state, time.Now().UTC()
-				if err := c.records.Put(id, b, false); err != nil {
-					t.Error(err)
-				}
-			}
-			put(map[bool]api.BoxStatus{false: api.Running, true: api.Paused}[tt.paused])
+			boxes := &oneBox{}
+			boxes.put(map[bool]api.BoxStatus{false: api.Running, true: api.Paused}[tt.paused])
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer r.Close()
 			defer w.Close()
-			p := (&transfer{c: c, id: id}).patient(r)
+			p := (&transfer{ctx: t.Context(), c: New(boxes, false), id: "box"}).patient(r)
 			p.limit, p.since = limit, time.Now()
 			read := make(chan error, 1)
 			go func() {
@@ -63,7 +67,7 @@ func TestPatience(t *testing.T) {
 				}
 			}
 			if tt.resumed {
-				put(api.Running)
+				boxes.put(api.Running)
 			}
 			if !tt.silent {
 				if _, err := w.WriteString("x"); err != nil {

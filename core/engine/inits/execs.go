@@ -1,4 +1,4 @@
-package engine
+package inits
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const maxListing = 32 << 20
 func (c *Client) Execs(ctx context.Context, id string) ([]api.Exec, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	conn, err := c.dial(id, wire.DialPolled)
+	conn, err := c.boxes.Dial(ctx, id, true)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (c *Client) Execs(ctx context.Context, id string) ([]api.Exec, error) {
 	defer context.AfterFunc(ctx, conn.Cut)()
 	recs, err := list(conn)
 	if err != nil {
-		return nil, c.explain(id, errors.Join(ctx.Err(), err))
+		return nil, c.boxes.Explain(id, errors.Join(ctx.Err(), err))
 	}
 	for i := range recs {
 		recs[i].BoxID = id
@@ -101,12 +101,12 @@ func (c *Client) InterruptExec(ctx context.Context, id, execID string) (api.Exec
 // is returned as lost.
 func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, request any) (api.Exec, error) {
 	if !ids.Exec.Valid(execID) {
-		if _, err := c.get(id); err != nil {
+		if _, err := c.boxes.Get(ctx, id); err != nil {
 			return api.Exec{}, err
 		}
 		return api.Exec{}, errNoExec(id, execID)
 	}
-	conn, err := c.dial(id, wire.DialPolled)
+	conn, err := c.boxes.Dial(ctx, id, true)
 	if err != nil {
 		return api.Exec{}, err
 	}
@@ -117,7 +117,7 @@ func (c *Client) ask(ctx context.Context, id, execID string, t wire.Type, reques
 		err = fmt.Errorf("%w: got another exec than was asked for", wire.ErrProtocol)
 	}
 	if err != nil {
-		return api.Exec{}, c.explain(id, errors.Join(ctx.Err(), err))
+		return api.Exec{}, c.boxes.Explain(id, errors.Join(ctx.Err(), err))
 	}
 	if ctx.Err() != nil && rec.Status == api.ExecLost {
 		return api.Exec{}, fault.Of(ctx.Err()) // the end of ctx cut the connection, not the box
@@ -132,7 +132,7 @@ func await(conn *wire.Conn, t wire.Type, request any) (rec api.Exec, err error) 
 	}
 	for {
 		f, err := conn.Recv()
-		if err != nil && rec.ID != "" && cutOff(err) {
+		if err != nil && rec.ID != "" && wire.CutOff(err) {
 			return rec.Ended(lost()), nil
 		}
 		if err != nil {
@@ -149,7 +149,7 @@ func await(conn *wire.Conn, t wire.Type, request any) (rec api.Exec, err error) 
 func recordOf(f wire.Frame) (api.Exec, error) {
 	f.CloseFDs()
 	if f.Type == wire.TypeError {
-		return api.Exec{}, believed(failure(f))
+		return api.Exec{}, believed(f.Failure())
 	}
 	var e wire.Exec
 	if f.Type != wire.TypeExec {

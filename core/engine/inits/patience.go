@@ -1,4 +1,4 @@
-package engine
+package inits
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ type patience struct {
 // patient returns what reads from a file of the transfer, for at most answerTimeout.
 func (t *transfer) patient(from *os.File) *patience {
 	return &patience{from: from, limit: answerTimeout, paused: func() (bool, time.Time) {
-		b, err := t.c.get(t.id)
+		b, err := t.c.boxes.Get(t.ctx, t.id)
 		if err != nil {
 			return false, time.Time{}
 		}

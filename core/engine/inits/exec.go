@@ -1,11 +1,10 @@
-package engine
+package inits
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -15,29 +14,23 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
-	"sandbox/core/engine/record"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
 	"sandbox/core/options"
-	"sandbox/core/sockets"
 )
-
-// answerTimeout bounds how long a box's init may take to answer. The box may be
-// hostile, and must not block the host process.
-const answerTimeout = 60 * time.Second
 
 // Exec starts a command. It opens one connection to the box's init, which
 // represents the command until it is released; see [core.Engine].
 func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Process, error) {
-	conn, err := c.dialInit(id)
+	conn, err := c.boxes.Dial(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
-	p, err := run(ctx, conn, o)
+	p, err := c.run(ctx, conn, o)
 	if err != nil {
 		_ = conn.Close()
-		return nil, c.explain(id, err)
+		return nil, c.boxes.Explain(id, err)
 	}
 	c.reads(id, p)
 	return p, nil
@@ -45,67 +38,26 @@ func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Pro
 
 // Attach takes over an exec whose reader has disconnected; see [core.Execs].
 func (c *Client) Attach(ctx context.Context, id, execID string) (*core.Process, error) {
-	return c.attach(ctx, id, wire.Attach{ID: execID})
+	return c.AttachWith(ctx, id, wire.Attach{ID: execID})
 }
 
-func (c *Client) attach(ctx context.Context, id string, r wire.Attach) (*core.Process, error) {
+// AttachWith does what Attach does for any kind of exec. Errors: those of Attach.
+func (c *Client) AttachWith(ctx context.Context, id string, r wire.Attach) (*core.Process, error) {
 	execID := r.ID
 	if !ids.Exec.Valid(execID) {
 		return nil, errNoExec(id, execID)
 	}
-	conn, err := c.dialInit(id)
+	conn, err := c.boxes.Dial(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(ctx, conn, wire.TypeAttach, r)
+	p, err := c.start(ctx, conn, wire.TypeAttach, r)
 	if err != nil {
 		_ = conn.Close()
-		return nil, c.explain(id, err)
+		return nil, c.boxes.Explain(id, err)
 	}
 	c.reads(id, p.Process)
 	return p.Process, nil
-}
-
-func (c *Client) dialInit(id string) (*wire.Conn, error) { return c.dial(id, wire.Dial) }
-
-func (c *Client) dial(id string, dial func(*os.File, string) (*wire.Conn, error)) (*wire.Conn, error) {
-	if !ids.Box.Valid(id) {
-		return nil, fault.New(fault.BoxNotFound, "no box %q", id)
-	}
-	dir, err := sockets.OpenDir(record.Dir(c.home, id))
-	if err != nil {
-		return nil, c.explain(id, err)
-	}
-	defer dir.Close()
-	conn, err := dial(dir, wire.InitSocket)
-	if err != nil {
-		return nil, c.explain(id, err)
-	}
-	return conn, nil
-}
-
-// explain returns err if it is classified; otherwise it finds out from the
-// box's record why the box's init can't be reached.
-func (c *Client) explain(id string, err error) error {
-	if fault.Classified(err) {
-		return err
-	}
-	b, missing := c.get(id)
-	short, known := fault.Host(errors.Join(err, missing))
-	switch {
-	case known && short == fault.ResourceExhausted:
-		return fault.Wrap(fault.ResourceExhausted, err, "reach box %s: this process or the host is out of file descriptors or memory, raise the limit (ulimit -n) or use less at once", id)
-	case missing != nil:
-		return missing
-	case !b.Status.Up():
-		return b.NotRunning()
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fault.Of(err)
-	case b.Init.Ended(), errors.Is(err, unix.ECONNREFUSED), brokenOff(err) && b.Init.EndsWithin(dying):
-		// The init is ending or has ended; the record will soon say so.
-		return fault.New(fault.InvalidState, "box %s is stopping: wait until it has stopped, or remove it", id)
-	}
-	return fault.Wrap(fault.Engine, err, "the init of box %s does not answer: stop the box, or remove it by force", id)
 }
 
 // told are the kinds of failure that a box's init, and what it starts, may tell.
@@ -126,16 +78,6 @@ func believed(err error) error {
 	return fault.New(kind, "%.1000s", cmp.Or(f.Message, "the init of the box does not say what failed"))
 }
 
-// dying is how long a box's init may take to end after the kernel has closed its
-// connections, which it does a little earlier.
-const dying = time.Second
-
-// brokenOff tells whether err says that init closed the connection before it had
-// answered.
-func brokenOff(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
-}
-
 // begun is a process as init passed it to this process.
 type begun struct {
 	*core.Process
@@ -144,8 +86,8 @@ type begun struct {
 
 // run starts a command, and refuses an answer that is for another kind of
 // command than the one requested.
-func run(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process, error) {
-	b, err := start(ctx, conn, wire.TypeStart, startRequest(o))
+func (c *Client) run(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process, error) {
+	b, err := c.start(ctx, conn, wire.TypeStart, startRequest(o))
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +100,7 @@ func run(ctx context.Context, conn *wire.Conn, o options.Exec) (*core.Process, e
 
 // start requests the descriptors of a command. On success the process owns the
 // connection; on failure the caller still does.
-func start(ctx context.Context, conn *wire.Conn, t wire.Type, request any) (begun, error) {
+func (c *Client) start(ctx context.Context, conn *wire.Conn, t wire.Type, request any) (begun, error) {
 	if err := conn.SetTimeout(answerTimeout); err != nil {
 		return begun{}, err
 	}
@@ -173,7 +115,7 @@ func start(ctx context.Context, conn *wire.Conn, t wire.Type, request any) (begu
 	if err != nil {
 		return begun{}, errors.Join(ctx.Err(), err)
 	}
-	b, err := started(conn, f)
+	b, err := c.started(conn, f)
 	if err != nil {
 		f.CloseFDs()
 		return begun{}, err
@@ -205,9 +147,9 @@ func orDefault(n, d int) int {
 // started returns the process of a command, with the descriptors from its
 // frame. They come from a box, so each that is not a pipe or a terminal is
 // refused.
-func started(conn *wire.Conn, f wire.Frame) (begun, error) {
+func (c *Client) started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	if f.Type == wire.TypeError {
-		return begun{}, believed(failure(f))
+		return begun{}, believed(f.Failure())
 	}
 	var e wire.Exec
 	if f.Type != wire.TypeStarted {
@@ -236,7 +178,7 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 		return begun{}, fmt.Errorf("%w: %d descriptors of a command", wire.ErrProtocol, len(f.FDs))
 	}
 	for _, fd := range f.FDs {
-		if err := checkStream(fd, e.TTY); err != nil {
+		if err := c.checkStream(fd, e.TTY); err != nil {
 			return begun{}, err
 		}
 	}
@@ -251,7 +193,7 @@ func started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	if e.TTY {
 		p.Stdin = p.Stdout
 	}
-	p.Control = &control{conn: conn, files: []*os.File{p.Stdout, p.Stderr, p.Stdin}, streams: p.Streams, unread: func() {}}
+	p.Control = &control{conn: conn, files: []*os.File{p.Stdout, p.Stderr, p.Stdin}, streams: p.Streams, far: c.far, unread: func() {}}
 	return begun{p, e.Stdin}, nil
 }
 
@@ -262,13 +204,16 @@ const (
 	ptmxMinor = 2
 )
 
-func checkStream(fd int, tty bool) error {
+func (c *Client) checkStream(fd int, tty bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
 	pipe := st.Mode&unix.S_IFMT == unix.S_IFIFO
 	terminal := st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == ptmxMajor && unix.Minor(st.Rdev) == ptmxMinor
+	if c.far {
+		terminal = st.Mode&unix.S_IFMT == unix.S_IFSOCK
+	}
 	if (tty && !terminal) || (!tty && !pipe) {
 		return fmt.Errorf("%w: a descriptor of mode %o is neither a pipe nor a terminal", wire.ErrProtocol, st.Mode)
 	}
@@ -299,6 +244,7 @@ type control struct {
 	ended atomic.Bool
 
 	streams *core.Streams
+	far     bool   // as in Client
 	unread  func() // undoes Client.reads
 }
 
@@ -312,7 +258,7 @@ func (c *control) Exit() (api.ExitStatus, error) {
 	f, err := c.conn.Recv()
 	c.ended.Store(true)
 	if err != nil {
-		if cutOff(err) {
+		if wire.CutOff(err) {
 			// Init has ended, and the command with it.
 			return lost(), nil
 		}
@@ -320,7 +266,7 @@ func (c *control) Exit() (api.ExitStatus, error) {
 	}
 	f.CloseFDs()
 	if f.Type == wire.TypeError {
-		return api.ExitStatus{}, believed(failure(f))
+		return api.ExitStatus{}, believed(f.Failure())
 	}
 	var e api.ExitStatus
 	if f.Type != wire.TypeExited {
@@ -351,9 +297,12 @@ func (c *control) Cancel(_ context.Context, grace time.Duration) error {
 	return c.send(wire.TypeCancel, wire.Cancel{GraceMS: grace.Milliseconds()})
 }
 
-// Resize sets the terminal's size without init, as this process has the
-// terminal open.
+// Resize sets the terminal's size without init where this process has the terminal
+// open.
 func (c *control) Resize(_ context.Context, cols, rows int) error {
+	if c.far && c.files[1] == nil {
+		return c.send(wire.TypeResize, wire.Resize{Cols: cols, Rows: rows})
+	}
 	size := unix.Winsize{Col: uint16(cols), Row: uint16(rows)}
 	err := core.WithFD(c.files[0], func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
 	if err != nil {
