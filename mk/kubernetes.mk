@@ -1,0 +1,38 @@
+# A cluster of one node for tests (test/kubernetes). Its programs are built from Go
+# modules, which takes minutes once; another checkout's may be used by their paths.
+KUBERNETES           := $(CURDIR)/$(BUILD)/kubernetes
+KUBERNETES_BIN       ?= $(KUBERNETES)/bin
+KUBERNETES_IMAGES    ?= $(KUBERNETES)/images
+KUBERNETES_DIR       ?= $(KUBERNETES)/cluster
+KUBERNETES_PACKAGES  := containernetworking-plugins ipset iptables nftables iproute2 busybox-static gcc libc6-dev libseccomp-dev pkg-config openssl bc
+KWOK_NODES           ?= 10
+
+kubernetes-%: export KUBERNETES_BIN := $(KUBERNETES_BIN)
+kubernetes-%: export KUBERNETES_IMAGES := $(KUBERNETES_IMAGES)
+kubernetes-%: export KUBERNETES_DIR := $(KUBERNETES_DIR)
+
+.PHONY: kubernetes kubernetes-images kubernetes-up kubernetes-down kubernetes-features kubernetes-kwok
+
+kubernetes: kubernetes-programs kubernetes-images ## build a Kubernetes of one node for tests into build/kubernetes (minutes, once)
+
+kubernetes-programs:
+	@$(MAKE) deps PACKAGES='$(KUBERNETES_PACKAGES)'
+	test/kubernetes/build.sh '$(KUBERNETES_BIN)'
+
+kubernetes-images: programs $(BUILD)/debian.tar ## write the images of the cluster's tests into build/kubernetes/images
+	@mkdir -p '$(KUBERNETES)/bin' '$(KUBERNETES_IMAGES)'
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o '$(KUBERNETES)/bin/pause' ./test/kubernetes/images/pause
+	$(GO) run ./test/kubernetes/images $(BUILD) '$(KUBERNETES_IMAGES)'
+
+kubernetes-up: root ## start a cluster in KUBERNETES_DIR (build/kubernetes/cluster; needs root)
+	test/kubernetes/cluster.sh up
+
+kubernetes-down: root ## stop the cluster, and remove all that it left
+	test/kubernetes/cluster.sh down
+
+kubernetes-features: root ## try what a cluster can do, and print it as a table
+	test/kubernetes/cluster.sh in test/kubernetes/features.sh
+
+kubernetes-kwok: root ## bring KWOK_NODES (10) fake nodes into the cluster
+	test/kubernetes/build.sh '$(KUBERNETES_BIN)' kwok
+	test/kubernetes/kwok.sh '$(KWOK_NODES)'
