@@ -22,8 +22,13 @@ for wanted in vm/overcommit_memory=1 kernel/panic=10 kernel/panic_on_oops=1; do
 	echo "${wanted#*=}" >"$shown"
 	mount --bind "$shown" "/proc/sys/${wanted%=*}"
 done
-# The profiles that pods may name, with the kubelet's path for them.
-mkdir -p /var/lib/kubelet/seccomp
+# A user namespace may mount /proc only where another is seen of which nothing is covered.
+mkdir /run/proc
+mount -t proc proc /run/proc
+# The files of pods with user namespaces are mounted with other owners, which an
+# overlay can't do. seccomp has the profiles that pods may name.
+mkdir -p "$RUN/kubelet/seccomp" /var/lib/kubelet
+mount --bind "$RUN/kubelet" /var/lib/kubelet
 
 ip link set lo up
 # A bridge without ports holds the node's address: not every kernel has dummy devices.
