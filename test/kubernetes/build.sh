@@ -88,13 +88,11 @@ policies() {
 kwok() {
 	local module=sigs.k8s.io/kwok
 	programs kwok $module $KWOK "" cmd/kwok
-	mkdir -p "$bin/stages"
 	# What fake nodes and their pods do, and when: kwok does nothing without it.
+	mkdir -p "$bin/stages"
 	(
 		cd "$(go mod download -json "$module@$KWOK" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')/kustomize/stage"
-		for kind in node/fast node/heartbeat-with-lease pod/fast; do
-			install -m 644 -D -t "$bin/stages/$kind" "$kind"/*.yaml
-		done
+		install -m 644 -t "$bin/stages" node/fast/node-*.yaml node/heartbeat-with-lease/node-*.yaml pod/fast/pod-*.yaml
 	)
 }
 

@@ -5,7 +5,7 @@
 #   cluster.sh up            start one, always from nothing
 #   cluster.sh in CMD...     run CMD in it: kubectl, ctr and the rest are in PATH
 #   cluster.sh stop PART     kill a part of it (see daemon.sh)
-#   cluster.sh start PART    start that part again
+#   cluster.sh start PART    start that part again, and wait for the API server
 #   cluster.sh status        print what runs, with the memory it has
 #   cluster.sh down          kill all that runs in it, and remove what it left
 #
@@ -36,7 +36,7 @@ is_up() { [ -e "$RUN/lock" ] && ! flock --nonblock "$RUN/lock" true; }
 enter() {
 	is_up || die "no cluster is up in $dir"
 	exec nsenter --target "$(<"$RUN/pid")" --mount --net --pid --wdns="$PWD" \
-		env HOME="$dir" PATH="$KUBERNETES_BIN:$PATH" "$@"
+		env PATH="$KUBERNETES_BIN:$PATH" KUBECACHEDIR="$RUN/kubectl" "$@"
 }
 inside() { (enter "$@"); }
 
@@ -101,7 +101,7 @@ up() {
 	exec {lock}>&-
 
 	local image
-	await 60 "API server" kubectl get --raw /readyz
+	ready
 	for image in "$images"/*.tar; do
 		await 60 "image $(basename "$image" .tar)" ctr --namespace k8s.io images import --local "$image"
 	done
@@ -111,7 +111,14 @@ up() {
 }
 
 stop() { inside sh -c "kill -9 \$(cat '$RUN/${1:?PART is missing}.pid')"; }
-start() { inside setsid "$here/daemon.sh" "${1:?PART is missing}" </dev/null >>"$LOGS/$1.log" 2>&1 & }
+
+start() {
+	began=$EPOCHREALTIME
+	inside setsid "$here/daemon.sh" "${1:?PART is missing}" </dev/null >>"$LOGS/$1.log" 2>&1 &
+	ready
+}
+
+ready() { await 60 "API server" kubectl get --raw /readyz; }
 
 status() {
 	# shellcheck disable=SC2016 # expanded inside

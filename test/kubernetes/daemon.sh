@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Becomes a part of the cluster that it is started in (node.sh, cluster.sh start):
 #
-#   daemon.sh containerd|etcd|apiserver|controller-manager|scheduler|kubelet|proxy|policies|kwok
+#   daemon.sh containerd|etcd|apiserver|controller-manager|scheduler|kubelet|proxy|policies|disks|kwok
 set -euo pipefail
 
 part=$1
@@ -58,9 +58,12 @@ policies)
 	exec kube-router --kubeconfig="$KEYS/admin.conf" --hostname-override="$NODE" \
 		--run-firewall --run-router=false --run-service-proxy=false --service-cluster-ip-range=10.96.0.0/24
 	;;
+disks)
+	while ready; do "$(dirname "$0")/disks.sh" || true; done
+	;;
 kwok)
 	stages=()
-	for f in "$KUBERNETES_BIN"/stages/*/*/*.yaml; do stages+=(--config="$f"); done
+	for f in "$KUBERNETES_BIN"/stages/*.yaml; do stages+=(--config="$f"); done
 	exec kwok --kubeconfig="$KEYS/admin.conf" --manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake \
 		--cidr=10.89.0.0/16 --node-ip=10.89.255.1 --node-lease-duration-seconds=40 "${stages[@]}"
 	;;

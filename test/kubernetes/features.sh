@@ -93,25 +93,24 @@ try_resize() {
 	echo "memory and CPUs doubled, $(kubectl get pod resize -o jsonpath='{.status.containerStatuses[0].restartCount}') restarts"
 }
 
-# storageClassName "", PersistentVolume with hostPath
+# kind: PersistentVolumeClaim, of the default class (disks.sh)
 try_persistent_volume() {
 	kubectl create -f - >/dev/null <<-END
-		{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "features"}, "spec": {
-		 "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Delete",
-		 "storageClassName": "", "hostPath": {"path": "/var/tmp/features", "type": "DirectoryOrCreate"}}}
 		{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}, "spec": {
-		 "accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}}}
+		 "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
 	END
 	local volume='"volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]'
 	local mount='"volumeMounts": [{"name": "disk", "mountPath": "/disk"}]'
 	pod first "$volume" "$mount"
 	in_pod first sh -c 'echo kept >/disk/file'
 	kubectl delete pod first >/dev/null
-	pod second "$volume" "$mount"
+	pod second "$volume, \"hostUsers\": false" "$mount"
 	echo "a second pod reads: $(in_pod second cat /disk/file)"
+	local name
+	name=$(kubectl get pvc disk -o jsonpath='{.spec.volumeName}')
 	kubectl delete pod second >/dev/null
 	kubectl delete pvc disk >/dev/null
-	kubectl wait --for=delete pv/features --timeout=20s >/dev/null
+	kubectl wait --for=delete "pv/$name" --timeout=20s >/dev/null
 }
 
 # resources.limits.ephemeral-storage

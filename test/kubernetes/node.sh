@@ -43,7 +43,7 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
 echo started >&3
 exec 3>&-
 
-for part in containerd etcd apiserver controller-manager scheduler kubelet proxy policies; do
+for part in containerd etcd apiserver controller-manager scheduler kubelet proxy policies disks; do
 	setsid "$here/daemon.sh" "$part" </dev/null >"$LOGS/$part.log" 2>&1 &
 done
 # bash reaps orphans too while it waits.
