@@ -54,7 +54,7 @@ proxy)
 	exec kube-proxy --config="$config/proxy.yaml" --hostname-override="$NODE"
 	;;
 policies)
-	ready
+	await kubectl get node "$NODE"
 	exec kube-router --kubeconfig="$KEYS/admin.conf" --hostname-override="$NODE" \
 		--run-firewall --run-router=false --run-service-proxy=false --service-cluster-ip-range=10.96.0.0/24
 	;;

@@ -57,18 +57,28 @@ try_port_forward() {
 # kind: NetworkPolicy (kube-router)
 try_network_policy() {
 	pod server "" "$serve"
+	pod other "" "$serve"
 	pod client ""
-	reaches client "$(address server)" 8080
+	local server other
+	server=$(address server) other=$(address other)
+	reaches client "$server" 8080
+	reaches client "$other" 8080
 	kubectl create -f - >/dev/null <<-END
-		{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "none"},
-		 "spec": {"podSelector": {"matchLabels": {"app": "client"}}, "policyTypes": ["Egress"]}}
+		{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "server"}, "spec": {
+		 "podSelector": {"matchLabels": {"app": "client"}}, "policyTypes": ["Egress"],
+		 "egress": [{"to": [{"podSelector": {"matchLabels": {"app": "server"}}}], "ports": [{"port": 8080}]}]}}
 	END
 	local i
 	for ((i = 0; i < 50; i++)); do
-		reaches client "$(address server)" 8080 || { echo "reached a pod before, and not after"; return; }
+		if ! reaches client "$other" 8080; then
+			reaches client "$server" 8080
+			echo "reaches the pod that is allowed, and no more the other"
+			return
+		fi
 		sleep 0.1
 	done
-	echo "not enforced" && false
+	echo "not enforced"
+	return 1
 }
 
 # hostUsers: false
