@@ -119,22 +119,28 @@ func (c *Conn) SetTimeout(d time.Duration) error {
 
 // Send sends one frame, with body as JSON. The caller still owns fds.
 func (c *Conn) Send(t Type, body any, fds ...int) error {
-	b := make([]byte, headerSize, 512)
+	var j []byte
 	if body != nil {
-		j, err := json.Marshal(body)
-		if err != nil {
+		var err error
+		if j, err = json.Marshal(body); err != nil {
 			return err
 		}
-		b = append(b, j...)
 	}
-	if len(b)-headerSize > MaxBody {
-		return fmt.Errorf("%w: a frame of %d bytes", ErrProtocol, len(b))
+	return c.Forward(Frame{Type: t, Body: j, FDs: fds})
+}
+
+// Forward sends a frame as it is. The caller still owns its descriptors.
+func (c *Conn) Forward(f Frame) error {
+	if len(f.Body) > MaxBody {
+		return fmt.Errorf("%w: a frame of %d bytes", ErrProtocol, len(f.Body))
 	}
-	binary.BigEndian.PutUint32(b, uint32(len(b)-headerSize))
-	b[4], b[5] = byte(t), byte(len(fds))
+	b := make([]byte, headerSize, headerSize+len(f.Body))
+	binary.BigEndian.PutUint32(b, uint32(len(f.Body)))
+	b[4], b[5] = byte(f.Type), byte(len(f.FDs))
+	b = append(b, f.Body...)
 	var oob []byte
-	if len(fds) > 0 {
-		oob = unix.UnixRights(fds...)
+	if len(f.FDs) > 0 {
+		oob = unix.UnixRights(f.FDs...)
 	}
 	c.send.Lock()
 	defer c.send.Unlock()

@@ -101,10 +101,21 @@ type Start struct {
 }
 
 // Attach requests the descriptors of an exec whose reader has disconnected. Those of a
-// main command are the shim's, which asks with Main.
+// main command are the shim's, which asks with Main. Have is for an exec of a box on
+// another host, whose output is kept on the way until it has been taken: it says how much
+// of it the caller has already. Without it, the output goes on behind what was taken last.
+// Init, which keeps nothing, ignores it.
 type Attach struct {
-	ID   string `json:"id"`
-	Main bool   `json:"main,omitempty"`
+	ID   string    `json:"id"`
+	Main bool      `json:"main,omitempty"`
+	Have *Position `json:"have,omitempty"`
+}
+
+// Position counts the bytes of an exec's output since it was started. All output of a
+// terminal is Stdout.
+type Position struct {
+	Stdout int64 `json:"stdout,omitempty"`
+	Stderr int64 `json:"stderr,omitempty"`
 }
 
 // Find is the body of a Find or Await and names its exec.
@@ -138,6 +149,9 @@ type Exec struct {
 	CreatedAt  time.Time         `json:"created_at"`
 	End        *api.ExitStatus   `json:"end,omitempty"`
 	Streams    Streams           `json:"streams,omitzero"` // in the answer to Start and Attach: so far
+	// From is where the output begins that follows, in the answer to an Attach of an exec
+	// on another host. It is behind what the caller has if the bytes between are lost.
+	From Position `json:"from,omitzero"`
 }
 
 // Streams is what the readers of an exec have counted since it was started: bytes

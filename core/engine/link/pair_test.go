@@ -1,0 +1,205 @@
+package link_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/api"
+	"sandbox/core/engine/link"
+	"sandbox/core/engine/wire"
+	"sandbox/test/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// both returns settings of TLS for both sides, which verify each other.
+var both = sync.OnceValues(func() (server, client *tls.Config) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"box"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	leaf, _ := x509.ParseCertificate(der)
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	own := []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+	server = &tls.Config{
+		Certificates: own, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+		DynamicRecordSizingDisabled: true,
+	}
+	client = &tls.Config{
+		Certificates: own, RootCAs: pool, ServerName: "box", MinVersion: tls.VersionTLS13, DynamicRecordSizingDisabled: true,
+	}
+	return server, client
+})
+
+// world is a box end with a fake init, behind a proxy.
+type world struct {
+	t     testing.TB
+	init  *fakeInit
+	proxy *proxy
+	addr  string
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	server, _ := both()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, init: newInit(t), addr: l.Addr().String()}
+	w.proxy = newProxy(t, w.addr)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = link.Serve(ctx, l, w.init.connect)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-served
+	})
+	return w
+}
+
+// host returns a new host end.
+func (w *world) host() *link.Host {
+	h := link.NewHost(func(ctx context.Context) (net.Conn, error) {
+		_, client := both()
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.proxy.addr)
+		if err != nil {
+			return nil, err
+		}
+		c := tls.Client(conn, client)
+		if err := c.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return c, nil
+	})
+	w.t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+// caller is the client's side of an exec.
+type caller struct {
+	t    testing.TB
+	conn *wire.Conn
+	exec wire.Exec
+	out  *os.File
+	err  *os.File
+	in   *os.File
+}
+
+func connect(t testing.TB, h *link.Host) *wire.Conn {
+	t.Helper()
+	conn, err := h.Connect(context.Background(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// start starts a command over a new connection.
+func start(t testing.TB, h *link.Host, r wire.Start) *caller {
+	t.Helper()
+	return begin(t, h, wire.TypeStart, r)
+}
+
+func attach(t testing.TB, h *link.Host, r wire.Attach) *caller {
+	t.Helper()
+	return begin(t, h, wire.TypeAttach, r)
+}
+
+func begin(t testing.TB, h *link.Host, typ wire.Type, r any) *caller {
+	t.Helper()
+	conn := connect(t, h)
+	if err := conn.Send(typ, r); err != nil {
+		t.Fatal(err)
+	}
+	f, err := conn.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Type != wire.TypeStarted {
+		t.Fatalf("got frame %d: %s", f.Type, f.Body)
+	}
+	c := &caller{t: t, conn: conn}
+	if err := f.Decode(&c.exec); err != nil {
+		t.Fatal(err)
+	}
+	slots := []**os.File{&c.out}
+	if !c.exec.TTY {
+		slots = append(slots, &c.err)
+	}
+	if c.exec.Stdin && !c.exec.TTY {
+		slots = append(slots, &c.in)
+	}
+	if len(slots) != len(f.FDs) {
+		t.Fatalf("got %d descriptors, want %d", len(f.FDs), len(slots))
+	}
+	for i, fd := range f.FDs {
+		*slots[i] = file(fd)
+	}
+	if c.exec.TTY {
+		c.in = c.out
+	}
+	return c
+}
+
+// exit waits for the end of the command.
+func (c *caller) exit() api.ExitStatus {
+	c.t.Helper()
+	f, err := c.conn.Recv()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var s api.ExitStatus
+	if err := f.Decode(&s); err != nil || f.Type != wire.TypeExited {
+		c.t.Fatalf("got frame %d: %s (%v)", f.Type, f.Body, err)
+	}
+	return s
+}
+
+// leave sends the last request and closes everything.
+func (c *caller) leave(t wire.Type) {
+	_ = c.conn.Send(t, nil)
+	c.close()
+}
+
+func (c *caller) close() {
+	for _, f := range []*os.File{c.out, c.err, c.in} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	_ = c.conn.Close()
+}
+
+// waiting returns how many bytes are in a pipe.
+func waiting(f *os.File) int {
+	rc, _ := f.SyscallConn()
+	n := 0
+	_ = rc.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return n
+}
