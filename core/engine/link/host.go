@@ -410,6 +410,7 @@ func (s *session) join(st *stream, n note) error {
 		return fmt.Errorf("%w: a note %v", wire.ErrProtocol, n)
 	}
 	s.streams = append(s.streams, st)
+	s.changed.Broadcast()
 	if s.leaving && st.out != nil {
 		st.out.fin = true
 	} else if st.out != nil {

@@ -1,7 +1,7 @@
 package link_test
 
 import (
-	"io"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -12,6 +12,7 @@ import (
 type proxy struct {
 	addr  string
 	to    string
+	plain bool // there is no handshake, and connections are cut at any place
 	l     net.Listener
 	tasks sync.WaitGroup
 
@@ -20,16 +21,17 @@ type proxy struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
-	after func() int // after how many bytes in any direction the next connection is cut; 0 for never
+	left  map[string]*atomic.Int64 // how many bytes connections still carry
+	after func() int               // how many bytes connections carry in all; nil for any number
 }
 
-func newProxy(t testing.TB, to string) *proxy {
+func newProxy(t testing.TB, to string, plain bool) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{addr: l.Addr().String(), to: to, l: l, conns: map[net.Conn]bool{}, after: func() int { return 0 }}
+	p := &proxy{addr: l.Addr().String(), to: to, plain: plain, l: l, conns: map[net.Conn]bool{}, left: map[string]*atomic.Int64{}}
 	p.tasks.Go(p.accept)
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -60,37 +62,47 @@ func (p *proxy) carry(a net.Conn) {
 		return
 	}
 	defer b.Close()
+	left := &atomic.Int64{}
+	left.Store(math.MaxInt64)
 	p.mu.Lock()
 	p.conns[a], p.conns[b] = true, true
-	after := p.after()
+	p.left[a.RemoteAddr().String()] = left
+	if p.plain && p.after != nil {
+		left.Store(int64(p.after()))
+	}
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		delete(p.conns, a)
 		delete(p.conns, b)
+		delete(p.left, a.RemoteAddr().String())
 		p.mu.Unlock()
 	}()
-	var left atomic.Int64
-	left.Store(int64(after))
 	done := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
 		p.tasks.Go(func() {
-			copyUntil(way[0], way[1], &left, after > 0)
+			copyUntil(way[0], way[1], left)
 			done <- struct{}{}
 		})
 	}
 	<-done
-	if after > 0 {
+	if left.Load() <= 0 {
 		p.cuts.Add(1)
 	}
 }
 
-// copyUntil copies bytes until left have been copied, if limited.
-func copyUntil(to, from net.Conn, left *atomic.Int64, limited bool) {
-	if !limited {
-		_, _ = io.Copy(to, from)
-		return
+// arm has a connection cut from now on, if connections are. It is told by its address at
+// the side that dialed.
+func (p *proxy) arm(addr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left := p.left[addr]; left != nil && p.after != nil {
+		left.Store(int64(p.after()))
 	}
+}
+
+// copyUntil copies bytes until left have been copied.
+func copyUntil(to, from net.Conn, left *atomic.Int64) {
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(b)
@@ -113,7 +125,7 @@ func (p *proxy) cut() {
 	}
 }
 
-// cutAfter makes each later connection end after some bytes.
+// cutAfter has each later connection cut after some bytes in any direction.
 func (p *proxy) cutAfter(after func() int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
