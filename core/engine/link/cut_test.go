@@ -27,7 +27,7 @@ func within(r *rand.Rand, n int) func() int { return func() int { return 1 + r.I
 
 // cutSizes are the most bytes that a line carries. A record of TLS that is cut is lost as
 // a whole, so shorter lines have none.
-var cutSizes = []int{300, 5000, 40_000, 300_000}
+var cutSizes = []int{1000, 5000, 40_000, 300_000}
 
 func TestCutsOfOutput(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestCutsOfOutput(t *testing.T) {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			t.Parallel()
 			r := chances(t)
-			size := max(100_000, 4*n)
+			size := max(40_000, 4*n)
 			w := makeWorld(t, n < 20_000)
 			w.proxy.cutAfter(within(r, n))
 			h := w.host()
@@ -59,7 +59,7 @@ func TestCutsOfInput(t *testing.T) {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			t.Parallel()
 			r := chances(t)
-			size := max(100_000, 4*n)
+			size := max(40_000, 4*n)
 			w := makeWorld(t, n < 20_000)
 			w.proxy.cutAfter(within(r, n))
 			h := w.host()

@@ -151,7 +151,7 @@ func (s *session) rewind(received []int64) error {
 	return nil
 }
 
-// batch appends to b the frames that are to be sent now, about maxFrame bytes of them.
+// batch appends to b the frames that are to be sent now, up to maxFrame bytes of data.
 // last tells that no frame of the session follows on this line.
 func (s *session) batch(b []byte) (_ []byte, last bool) {
 	s.mu.Lock()
@@ -159,9 +159,16 @@ func (s *session) batch(b []byte) (_ []byte, last bool) {
 	if s.box() && s.kept.answerable() {
 		return header{kind: kindEnded}.append(b), true
 	}
-	b = s.acknowledge(b)
+	if s.pong {
+		s.pong = false
+		b = header{kind: kindPong}.append(b)
+	}
+	lazy := s.lazy || s.left == kindDetach
+	s.lazy = false
 	for i, st := range s.streams {
-		if b = s.appendData(b, i, st); len(b) >= maxFrame-headerSize || st.out != nil && i == 0 && !st.out.done() {
+		b = s.acknowledge(b, i, st, lazy)
+		b = s.appendData(b, i, st)
+		if i == 0 && !st.out.done() {
 			return b, false // stream 0 first: it says which streams there are
 		}
 	}
@@ -176,30 +183,22 @@ func (s *session) batch(b []byte) (_ []byte, last bool) {
 	return header{kind: s.left, offset: s.streams[0].out.sent}.append(b), true
 }
 
-// acknowledge appends what the other end has to know of what it sent.
-func (s *session) acknowledge(b []byte) []byte {
-	if s.pong {
-		s.pong = false
-		b = header{kind: kindPong}.append(b)
+// acknowledge appends what the other end has to know of what it sent on a stream.
+func (s *session) acknowledge(b []byte, i int, st *stream, lazy bool) []byte {
+	in := st.in
+	if in == nil || in.silent {
+		return b
 	}
-	lazy := s.lazy || s.left == kindDetach
-	s.lazy = false
-	for i, st := range s.streams {
-		in := st.in
-		if in == nil || in.silent {
-			continue
+	if lazy || in.again || in.taken-in.told >= quantum {
+		taken := st.consumed(!s.box())
+		if taken-in.told >= quantum || taken > in.told && lazy || in.again {
+			in.told, in.again = max(in.told, taken), false
+			b = header{kind: kindAck, stream: i, offset: in.told}.append(b)
 		}
-		if lazy || in.again || in.taken-in.told >= quantum {
-			taken := st.consumed(!s.box())
-			if taken-in.told >= quantum || taken > in.told && lazy || in.again {
-				in.told, in.again = max(in.told, taken), false
-				b = header{kind: kindAck, stream: i, offset: in.told}.append(b)
-			}
-		}
-		if in.dead && s.box() && !in.stopSent {
-			in.stopSent = true
-			b = header{kind: kindStop, stream: i}.append(b)
-		}
+	}
+	if in.dead && s.box() && !in.stopSent {
+		in.stopSent = true
+		b = header{kind: kindStop, stream: i}.append(b)
 	}
 	return b
 }
