@@ -531,6 +531,9 @@ func (b *box) takeOver(l *line, id [idSize]byte, r wire.Attach) *session {
 func (s *session) free() (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for s.line != nil && s.kept.heard && !s.over { // its owner has left it, and knows that
+		s.changed.Wait()
+	}
 	if s.over || s.line != nil {
 		return 0, false
 	}

@@ -24,6 +24,8 @@ const (
 	maxIdle  = 4
 	// redial is the longest pause between two tries to make a line.
 	redial = time.Second
+	// farewell is how long Close waits for sessions whose callers have left.
+	farewell = time.Second
 )
 
 // Host is the host end of one box: it makes connections to the box's init, and keeps
@@ -87,13 +89,37 @@ func (h *Host) own(s *session, l *line) bool {
 		h.mu.Lock()
 		delete(h.sessions, s)
 		h.mu.Unlock()
+		close(s.done)
 	})
 	return true
 }
 
+// leaving returns the sessions whose callers have left, but which the box end may not
+// know to have ended.
+func (h *Host) leaving() (list []*session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s := range h.sessions {
+		if s.conn.HungUp() {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // Close ends all sessions as a cut does: their callers see their connections end, and
-// another Host may take their execs over. It returns once all is closed.
+// another Host may take their execs over. Those whose callers have left have a moment to
+// tell the box end. Close returns once all is closed.
 func (h *Host) Close() error {
+	late := time.After(farewell)
+	for _, s := range h.leaving() {
+		select {
+		case <-s.done:
+			continue
+		case <-late:
+		}
+		break
+	}
 	h.mu.Lock()
 	h.cancel()
 	for s := range h.sessions {
@@ -160,6 +186,13 @@ func (h *Host) run(s *session, l *line) {
 		return
 	}
 	first.CloseFDs() // no request has descriptors
+	if first.Type == wire.TypeAttach {
+		for _, before := range h.leaving() { // one may be the exec's reader until now
+			if before != s {
+				<-before.done
+			}
+		}
+	}
 	s.workers.Go(func() { s.deliver(s.pass) })
 	listener := make(chan struct{})
 	go func() {

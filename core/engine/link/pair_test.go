@@ -90,11 +90,15 @@ func makeWorld(t testing.TB, plain bool) *world {
 	return w
 }
 
-// host returns a new host end.
-func (w *world) host() *link.Host {
+// host returns a new host end behind the proxy, and directHost one that needs none.
+func (w *world) host() *link.Host { return w.hostAt(w.proxy.addr) }
+
+func (w *world) directHost() *link.Host { return w.hostAt(w.proxy.to) }
+
+func (w *world) hostAt(addr string) *link.Host {
 	h := link.NewHost(func(ctx context.Context) (net.Conn, error) {
 		_, client := both()
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.proxy.addr)
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		if err != nil {
 			return nil, err
 		}

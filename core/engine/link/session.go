@@ -20,6 +20,7 @@ type session struct {
 	conn *wire.Conn // to the caller, or to init
 	kept *kept      // at the box end; nil at the host end
 
+	done    chan struct{}  // at the host end: closed once the session has ended
 	workers sync.WaitGroup // all goroutines but the one that owns the session
 
 	mu      sync.Mutex
@@ -37,7 +38,7 @@ type session struct {
 }
 
 func newSession(conn *wire.Conn, k *kept) *session {
-	s := &session{conn: conn, kept: k}
+	s := &session{conn: conn, kept: k, done: make(chan struct{})}
 	s.changed.L = &s.mu
 	s.streams = []*stream{{what: bothWays, out: newOutgoing(0), in: newIncoming(0)}}
 	return s

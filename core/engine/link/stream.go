@@ -153,12 +153,10 @@ func (s *session) pump(st *stream) {
 	var p []byte
 	var n int
 	var failed error
-	try := func(fd uintptr) bool {
+	try := func(fd uintptr) bool { // takes no lock that is held while the file is closed
 		st.reading.Lock()
-		defer st.reading.Unlock()
-		n, failed = unix.Read(int(fd), p)
-		if n > 0 {
-			s.add(st, n)
+		if n, failed = unix.Read(int(fd), p); n <= 0 {
+			st.reading.Unlock()
 		}
 		return !errors.Is(failed, unix.EAGAIN)
 	}
@@ -167,9 +165,14 @@ func (s *session) pump(st *stream) {
 		if p = s.room(st, want); p == nil {
 			break
 		}
+		n = 0
 		err := st.raw.Read(try)
 		if errors.Is(err, os.ErrDeadlineExceeded) { // the caller leaves: only what is there is still read
 			err = st.raw.Control(func(fd uintptr) { try(fd) })
+		}
+		if n > 0 {
+			s.add(st, n)
+			st.reading.Unlock()
 		}
 		if err != nil || n <= 0 && !errors.Is(failed, unix.EINTR) {
 			break
