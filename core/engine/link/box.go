@@ -446,7 +446,7 @@ func (b *box) left(s *session, err error) {
 	over, exec, since := err == nil && s.kept.delivered && !s.kept.detached, s.kept.exec, s.kept.since
 	s.mu.Unlock()
 	switch {
-	case over || b.ctx.Err() != nil:
+	case over || b.ctx.Err() != nil || errors.Is(err, wire.ErrProtocol):
 		b.drop(s)
 	case exec != "":
 		b.trim()
@@ -588,7 +588,7 @@ func (s *session) again(have *wire.Position) record {
 			in.stopSent = false
 			e.Streams.Stdin += in.received
 			if st.what == toBox {
-				in.fin = in.fin && !in.keep
+				in.fin = in.fin && !in.keep // init keeps it open, so it goes on
 				in.silent = in.fin
 				e.Stdin = !in.fin
 			}

@@ -88,6 +88,7 @@ func (h *Host) own(s *session, l *line) bool {
 		h.run(s, l)
 		h.mu.Lock()
 		delete(h.sessions, s)
+		_ = s.conn.Close()
 		h.mu.Unlock()
 		close(s.done)
 	})
@@ -179,7 +180,6 @@ func (h *Host) keep(l *line) {
 // run owns a session: it opens it with the caller's first request, and has it served by
 // one line after the other until it has ended.
 func (h *Host) run(s *session, l *line) {
-	defer s.conn.Close()
 	first, err := s.conn.Recv()
 	if err != nil {
 		h.keep(l)

@@ -153,7 +153,11 @@ func attach(t testing.TB, h *link.Host, r wire.Attach) *caller {
 
 func begin(t testing.TB, h *link.Host, typ wire.Type, r any) *caller {
 	t.Helper()
-	conn := connect(t, h)
+	return beginOn(t, connect(t, h), typ, r)
+}
+
+func beginOn(t testing.TB, conn *wire.Conn, typ wire.Type, r any) *caller {
+	t.Helper()
 	if err := conn.Send(typ, r); err != nil {
 		t.Fatal(err)
 	}

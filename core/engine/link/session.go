@@ -222,7 +222,7 @@ func (s *session) appendData(b []byte, i int, st *stream) []byte {
 		b = append(append(b, p...), q...)
 		o.sent += int64(len(p) + len(q))
 	}
-	if o.fin && !o.finSent && o.sent == o.ring.end && s.left != kindDetach && (i > 0 || s.box()) {
+	if o.fin && !o.finSent && o.sent == o.ring.end && (i > 0 || s.box()) && (!s.leaving || s.left == kindFin) {
 		o.finSent = true
 		b = header{kind: kindFin, stream: i, offset: o.sent}.append(b)
 	}
