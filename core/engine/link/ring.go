@@ -8,7 +8,7 @@ type ring struct {
 }
 
 // smallest is the length in bytes of a ring that has just begun.
-const smallest = 16 << 10
+const smallest = 4 << 10
 
 func (r *ring) held() int { return int(r.end - r.base) }
 
