@@ -20,6 +20,12 @@
 // keeps the session, because init passes the descriptors of an exec to one reader at a
 // time.
 //
+// A window is larger than the largest pipe that a reader makes (spool makes one of 1 MiB):
+// the kernel tells when a full pipe has room again, not when one that is not full is read.
+// Those who make the TLS connections should set DynamicRecordSizingDisabled, and
+// SessionTicketsDisabled at the box end: a line is kept, so its first records may be whole
+// and nothing is resumed.
+//
 // Both ends take what comes from the other for hostile: sizes, offsets and numbers of
 // streams are bounded, and a frame that breaks the rules ends the session at that end.
 package link
