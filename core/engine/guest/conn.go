@@ -25,6 +25,8 @@ func (g *guest) handle(conn *wire.Conn) {
 		defer g.leave()
 	}
 	switch f.Type {
+	case wire.TypeConfig:
+		err = g.handleConfig(conn, f)
 	case wire.TypeStart:
 		err = g.handleStart(conn, f)
 	case wire.TypeAttach:
@@ -71,7 +73,7 @@ func (g *guest) handle(conn *wire.Conn) {
 // kindOf classifies a failure in init.
 func kindOf(err error) fault.Kind {
 	switch {
-	case errors.Is(err, errStopping), errors.Is(err, errPaused), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded):
+	case errors.Is(err, errStopping), errors.Is(err, errPaused), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded), errors.Is(err, errUnclaimed):
 		return fault.InvalidState
 	case errors.Is(err, errUnknown):
 		return fault.ExecNotFound

@@ -38,6 +38,8 @@ type guest struct {
 	pts     int      // O_PATH descriptor of the box's /dev/pts
 	null    *os.File // /dev/null
 	spawner *spawner
+	pod     *pod   // nil in a box that the shim made
+	quit    func() // ends init, once the box has been stopped
 
 	reaping  sync.Mutex // held before mu
 	mu       sync.Mutex
@@ -72,15 +74,10 @@ func Main() error {
 
 func run() error {
 	_ = unix.Close(selfFD)
-	if err := dropSignals(); err != nil {
+	children, err := harden(droppedPC)
+	if err != nil {
 		return err
 	}
-	children := make(chan os.Signal, 1)
-	signal.Notify(children, unix.SIGCHLD)
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("close init to the box: %w", err)
-	}
-	keepCode()
 	control, err := nonblocking(controlFD, "shim")
 	if err != nil {
 		return err
@@ -93,19 +90,34 @@ func run() error {
 	return g.serve(listener)
 }
 
-// dropSignals gives all signals a handler that does nothing, except those that
-// Go's runtime needs and SIGCHLD. The default action is not enough: the kernel
+// harden protects init from whatever the box does, and returns the channel that tells of
+// children that have ended. Signals get the handler at an address.
+func harden(handler uintptr) (<-chan os.Signal, error) {
+	if err := handleSignals(handler); err != nil {
+		return nil, err
+	}
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("close init to the box: %w", err)
+	}
+	keepCode()
+	return children, nil
+}
+
+// handleSignals gives all signals a handler that does nothing for those that come from
+// the box, except those that Go's runtime needs and SIGCHLD. The default action is not enough: the kernel
 // drops a signal with default action that is sent to process 1 from inside, but
 // not while the thread that it is sent to blocks the signal, as one of Go's
 // threads always does. Ignoring them is no choice either, because commands would
 // inherit that. (signal.Notify for all of them costs 130 thread switches, 4 ms a
 // box.)
-func dropSignals() error {
+func handleSignals(handler uintptr) error {
 	var drop sigaction
 	if err := drop.read(unix.SIGURG); err != nil { // to take over the flags that Go sets
 		return err
 	}
-	drop.handler = droppedPC
+	drop.handler = handler
 	for sig := unix.Signal(1); sig <= 64; sig++ {
 		action := drop
 		switch sig {
@@ -147,7 +159,7 @@ func rtSigaction(sig unix.Signal, set, old *sigaction) error {
 // up. It returns the listening socket too.
 func begin(control *wire.Conn) (*guest, int, error) {
 	defer control.Close()
-	g := &guest{execs: map[string]*exec{}, children: map[int]*exec{}}
+	g := &guest{execs: map[string]*exec{}, children: map[int]*exec{}, quit: func() { os.Exit(0) }}
 	listener, err := g.prepare(control)
 	if err != nil {
 		return nil, 0, err

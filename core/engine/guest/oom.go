@@ -10,7 +10,8 @@ import (
 
 // oomKills is the host's file that counts the commands' processes that the
 // kernel has killed because the box was out of memory: memory.events of cgroup2,
-// or memory.oom_control of v1. The shim opened it; the box can't see it.
+// or memory.oom_control of v1. The shim opened it; the box can't see it. In a pod, init
+// opens that of its container, if it is mounted.
 type oomKills struct{ *os.File }
 
 // count returns the number of kills, or 0 if it can't be read. An OOM kill then
@@ -28,4 +29,14 @@ func (k oomKills) count() int {
 		}
 	}
 	return 0
+}
+
+// ownKills returns the count of the container that init runs in.
+func ownKills() oomKills {
+	for _, path := range []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"} {
+		if f, err := os.Open(path); err == nil {
+			return oomKills{f}
+		}
+	}
+	return oomKills{}
 }

@@ -15,6 +15,8 @@ func (g *guest) busy() error {
 	switch {
 	case g.stopping, time.Now().Before(g.use.held):
 		return errStopping
+	case g.pod.waits():
+		return errUnclaimed
 	case g.paused:
 		return errPaused
 	}

@@ -47,6 +47,10 @@ func (g *guest) handleSupervise(conn *wire.Conn, f wire.Frame) error {
 		return wire.ErrProtocol
 	}
 	g.mu.Lock()
+	if g.pod.waits() {
+		g.mu.Unlock()
+		return errUnclaimed
+	}
 	first := g.main == nil
 	if first {
 		g.main = &service{g: g, asked: r, changed: make(chan struct{}), state: wire.Main{Command: api.CommandState{Status: api.CommandWaiting}}}

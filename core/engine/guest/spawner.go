@@ -65,20 +65,33 @@ func join(tasks []int) error {
 	return nil
 }
 
+// bounds reports whether a capability is in the bounding set.
+func bounds(c uintptr) bool {
+	in, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
+	return err != nil || in != 0
+}
+
 // confine takes from the calling thread every right that commands must not have.
 func confine() error {
-	// Dropping from the bounding set needs CAP_SETPCAP, which the thread keeps.
+	// Dropping from the bounding set needs CAP_SETPCAP, which the thread keeps. A pod
+	// may be without it, if its bounding set is small already.
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if capabilities&(1<<c) != 0 {
 			continue
 		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL && bounds(c) {
 			return fmt.Errorf("drop capability %d from the bounding set: %w", c, err)
 		}
 	}
-	low, high := uint32(capabilities&0xffffffff), uint32(uint64(capabilities)>>32)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return fmt.Errorf("read capabilities: %w", err)
+	}
+	for i, kept := range [2]uint32{capabilities & 0xffffffff, uint32(uint64(capabilities) >> 32)} {
+		kept &= data[i].Permitted // a pod may have fewer
+		data[i] = unix.CapUserData{Effective: kept, Permitted: kept}
+	}
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
 	}

@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,16 +9,24 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// stop ends the box: it sends SIGTERM to every process, SIGKILL to those that
-// are left after grace, and then ends init. A main command with a signal of its own gets
-// that first, and the others get SIGTERM when it has ended. The ends of the execs that still run
-// are published before that.
+// stop ends the box and then init. A second stop returns at once: the first one ends the
+// box for it too.
 func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
+	if g.end(grace) {
+		_ = conn.Send(wire.TypeStopped, nil)
+		g.quit()
+	}
+}
+
+// end sends SIGTERM to every process, and SIGKILL to those that are left after grace. A main command with a signal of its own gets
+// that first, and the others get SIGTERM when it has ended. The ends of the execs that still run
+// are published before it returns. It returns false, at once, if the box is being ended already.
+func (g *guest) end(grace time.Duration) bool {
 	empty := make(chan struct{})
 	g.mu.Lock()
 	if g.stopping {
 		g.mu.Unlock()
-		return // the first stop ends the box for this request too
+		return false
 	}
 	g.stopping, g.empty = true, empty
 	main := g.main
@@ -44,8 +51,7 @@ func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
 		<-empty
 	}
 	g.awaitTelling()
-	_ = conn.Send(wire.TypeStopped, nil)
-	os.Exit(0)
+	return true
 }
 
 // tellingTime bounds how long a stop waits until those who wait for the end of
