@@ -73,7 +73,8 @@ func (g *guest) handle(conn *wire.Conn) {
 // kindOf classifies a failure in init.
 func kindOf(err error) fault.Kind {
 	switch {
-	case errors.Is(err, errStopping), errors.Is(err, errPaused), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded), errors.Is(err, errUnclaimed):
+	case errors.Is(err, errStopping), errors.Is(err, errPaused), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded),
+		errors.Is(err, errUnclaimed), errors.Is(err, errClaimed):
 		return fault.InvalidState
 	case errors.Is(err, errUnknown):
 		return fault.ExecNotFound

@@ -75,13 +75,13 @@ func (m *mark) signal(sig unix.Signal) error {
 // which no fork leads. It may leave that by setsid, over and over, and is then met in one
 // of the rounds.
 func (m *mark) kill() error {
-	clear := 0
+	clear, own := 0, unix.Getpgrp()
 	for range killRounds {
 		found := false
 		err := m.each(func(p process) bool {
 			found = true
 			_ = unix.Kill(p.pid, unix.SIGKILL)
-			if p.group > 1 {
+			if p.group != own && p.group > 1 { // a child of init that has just been forked is in init's
 				_ = unix.Kill(-p.group, unix.SIGKILL)
 			}
 			return true

@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,9 @@ import (
 type Pod struct {
 	g     *guest
 	ended chan string // why the box has ended
+
+	mu    sync.Mutex
+	conns map[*wire.Conn]bool // that init serves; nil once the box has ended
 }
 
 // pod is what init knows of its pod.
@@ -45,8 +49,8 @@ func NewPod(grace time.Duration) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pod{ended: make(chan string, 2)}
-	p.g = &guest{execs: map[string]*exec{}, children: map[int]*exec{}, quit: func() { p.ended <- "stopped on request" }}
+	p := &Pod{ended: make(chan string, 1), conns: map[*wire.Conn]bool{}}
+	p.g = &guest{execs: map[string]*exec{}, children: map[int]*exec{}, quit: func() { p.end("stopped on request") }}
 	if err := p.g.preparePod(); err != nil {
 		return nil, err
 	}
@@ -90,12 +94,39 @@ func (p *Pod) Connect() (*wire.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to init: %w", err)
 	}
-	go p.g.handle(wire.NewConn(pair[0], "peer"))
+	go p.serve(wire.NewConn(pair[0], "peer"))
 	return wire.NewConn(pair[1], "init"), nil
 }
 
+// serve serves one connection of init's.
+func (p *Pod) serve(conn *wire.Conn) {
+	p.mu.Lock()
+	if p.conns == nil {
+		conn.Cut()
+	} else {
+		p.conns[conn] = true
+	}
+	p.mu.Unlock()
+	p.g.handle(conn)
+	p.mu.Lock()
+	delete(p.conns, conn)
+	p.mu.Unlock()
+}
+
+// end ends all connections, in which the ends of execs have been sent, and Wait.
+func (p *Pod) end(why string) {
+	p.mu.Lock()
+	for conn := range p.conns {
+		conn.Cut()
+	}
+	p.conns = nil
+	p.mu.Unlock()
+	p.ended <- why
+}
+
 // Wait waits until the box has been stopped, and returns why. No process but init is
-// left then, and the ends of all execs have been sent.
+// left then, and all connections have ended, behind the ends of the execs. It may be called
+// once.
 func (p *Pod) Wait() (why string) { return <-p.ended }
 
 // latest is how long before the kubelet's own end init kills what is left, so that the
@@ -109,7 +140,7 @@ func (p *Pod) heed(signals *os.File, grace time.Duration) {
 		return
 	}
 	if p.g.end(max(grace-latest, grace/2)) {
-		p.ended <- "stopped by a signal from outside"
+		p.end("stopped by a signal from outside")
 	}
 }
 
