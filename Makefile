@@ -44,6 +44,7 @@ build: $(BUILDS) ## build the library, the command line and the programs behind 
 programs:
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox-init ./cmd/sandbox-init
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox-pod ./cmd/sandbox-pod
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox ./cmd/sandbox
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w -extldflags=-static' -o $(BUILD)/sandbox-shim ./cmd/sandbox-shim
 

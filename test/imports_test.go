@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"capi":             {"api", "backend", "client", "core", "core/code", "core/document", "core/local", "core/options", "core/fault", "core/feed", "hostcopy"},
 	"cli":              {"api", "backend", "client", "core", "core/build/recipe", "core/build/tree", "core/code", "core/document", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "daemon/systemd", "mcp", "profile", "hostcopy"},
 	"client":           {"api", "core/feed", "core/options", "core/fault", "core/sockets"},
-	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/shim/namespaces", "core/engine/guest", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
+	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/shim/namespaces", "core/engine/guest", "core/engine/link", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"console":          {"core/fault", "core/store"},
 	"core":             {"api", "core/document", "core/fault", "core/feed", "core/ids", "core/options", "core/hostpath"},
 	"core/code":        {"api", "core", "core/fault", "core/feed", "core/ids", "core/options"},
@@ -133,6 +133,7 @@ var unlinked = map[string][]string{
 	"./core/local":       shimModules,
 	"./cmd/sandbox":      {"github.com/opencontainers/runc", "github.com/opencontainers/cgroups", "github.com/vishvananda"}, // its doctor reads the host's rules
 	"./cmd/sandbox-init": shimModules,
+	"./cmd/sandbox-pod":  shimModules,
 }
 
 // shimModules are what the shim makes boxes with.

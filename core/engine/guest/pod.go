@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,11 +19,13 @@ import (
 // kubelet has done there what the shim does for a box of this host: mounts, network,
 // limits, host name.
 type Pod struct {
-	g     *guest
-	ended chan string // why the box has ended
+	g       *guest
+	stopped chan string // why
 
 	mu    sync.Mutex
-	conns map[*wire.Conn]bool // that init serves; nil once the box has ended
+	conns map[*wire.Conn]bool // that init serves
+	over  bool
+	left  func() // called when no connection is left, if the box is over
 }
 
 // pod is what init knows of its pod.
@@ -49,8 +52,8 @@ func NewPod(grace time.Duration) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pod{ended: make(chan string, 1), conns: map[*wire.Conn]bool{}}
-	p.g = &guest{execs: map[string]*exec{}, children: map[int]*exec{}, quit: func() { p.end("stopped on request") }}
+	p := &Pod{stopped: make(chan string, 1), conns: map[*wire.Conn]bool{}}
+	p.g = &guest{execs: map[string]*exec{}, children: map[int]*exec{}, quit: func() { p.stopped <- "stopped on request" }}
 	if err := p.g.preparePod(); err != nil {
 		return nil, err
 	}
@@ -101,37 +104,41 @@ func (p *Pod) Connect() (*wire.Conn, error) {
 // serve serves one connection of init's.
 func (p *Pod) serve(conn *wire.Conn) {
 	p.mu.Lock()
-	if p.conns == nil {
-		conn.Cut()
-	} else {
-		p.conns[conn] = true
+	p.conns[conn] = true
+	if p.over {
+		conn.CloseWrite()
 	}
 	p.mu.Unlock()
 	p.g.handle(conn)
 	p.mu.Lock()
-	delete(p.conns, conn)
-	p.mu.Unlock()
-}
-
-// end ends all connections, in which the ends of execs have been sent, and Wait.
-func (p *Pod) end(why string) {
-	p.mu.Lock()
-	for conn := range p.conns {
-		conn.Cut()
+	defer p.mu.Unlock()
+	if delete(p.conns, conn); p.over && len(p.conns) == 0 {
+		p.left()
 	}
-	p.conns = nil
-	p.mu.Unlock()
-	p.ended <- why
 }
 
-// Wait waits until the box has been stopped, and returns why. No process but init is
-// left then, and all connections have ended, behind the ends of the execs. It may be called
-// once.
-func (p *Pod) Wait() (why string) { return <-p.ended }
+// Wait waits until the box has been stopped, and returns why. No process but init is left
+// then, and the other sides of all connections have closed them, having got the ends of the
+// execs, or the time for that is over. It may be called once.
+func (p *Pod) Wait() (why string) {
+	why = <-p.stopped
+	told, left := context.WithTimeout(context.Background(), farewell)
+	p.mu.Lock()
+	p.over, p.left = true, left
+	for conn := range p.conns {
+		conn.CloseWrite()
+	}
+	if len(p.conns) == 0 {
+		left()
+	}
+	p.mu.Unlock()
+	<-told.Done()
+	return why
+}
 
-// latest is how long before the kubelet's own end init kills what is left, so that the
-// ends of execs can still be told.
-const latest = time.Second
+// farewell bounds how long the other sides may take to get the ends of execs, once nothing
+// runs any more. The kubelet's own end must not come before that.
+const farewell = 2 * time.Second
 
 // heed stops the box when a signal comes from outside: that is the kubelet's wish,
 // whichever signal the image names for it.
@@ -139,8 +146,8 @@ func (p *Pod) heed(signals *os.File, grace time.Duration) {
 	if err := await(signals); err != nil {
 		return
 	}
-	if p.g.end(max(grace-latest, grace/2)) {
-		p.end("stopped by a signal from outside")
+	if p.g.end(max(grace-farewell, grace/2)) {
+		p.stopped <- "stopped by a signal from outside"
 	}
 }
 

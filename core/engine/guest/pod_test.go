@@ -133,7 +133,7 @@ func forge() error {
 	return nil
 }
 
-const podGrace = 2 * time.Second
+const podGrace = 200 * time.Millisecond
 
 // testPod is a pod of the tests.
 type testPod struct {
@@ -209,7 +209,9 @@ func (p *testPod) dial() *wire.Conn {
 // ask sends one request on a connection of its own and returns the answer.
 func (p *testPod) ask(t wire.Type, body any) wire.Frame {
 	p.t.Helper()
-	return receiveFrame(p.t, p.send(t, body))
+	c := p.send(t, body)
+	defer c.Close()
+	return receiveFrame(p.t, c)
 }
 
 func (p *testPod) send(t wire.Type, body any) *wire.Conn {
@@ -286,8 +288,10 @@ func (e *running) rest() string {
 	return string(b)
 }
 
+// end returns how the command ended, and leaves.
 func (e *running) end() api.ExitStatus {
 	e.t.Helper()
+	defer e.conn.Close()
 	f := receiveFrame(e.t, e.conn)
 	var s api.ExitStatus
 	if err := f.Decode(&s); err != nil || f.Type != wire.TypeExited {

@@ -99,9 +99,14 @@ func (c *Conn) Close() error {
 // Cut ends all sending and receiving, also of a call that waits. It may be
 // called at any time. After Close it does nothing, even if the descriptor's
 // number belongs to another file by then.
-func (c *Conn) Cut() {
+func (c *Conn) Cut() { c.shutdown(unix.SHUT_RDWR) }
+
+// CloseWrite ends all sending. It may be called when Cut may.
+func (c *Conn) CloseWrite() { c.shutdown(unix.SHUT_WR) }
+
+func (c *Conn) shutdown(how int) {
 	if rc, err := c.f.SyscallConn(); err == nil {
-		_ = rc.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+		_ = rc.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), how) })
 	}
 }
 
