@@ -603,7 +603,9 @@ func TestPodFiles(t *testing.T) {
 // move moves bytes into the pod, or out of it where there are none.
 func (p *testPod) move(m wire.Move, data string) (moved wire.Moved, got string) {
 	p.t.Helper()
-	f := p.ask(wire.TypeFiles, wire.Files{In: data != ""})
+	conn := p.send(wire.TypeFiles, wire.Files{In: data != ""})
+	defer conn.Close()
+	f := receiveFrame(p.t, conn)
 	if f.Type != wire.TypeMoving || len(f.FDs) != 2 {
 		p.t.Fatalf("frame %d: %s", f.Type, f.Body)
 	}
