@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"sandbox/core/engine/guest"
+	"sandbox/core/engine/link"
+)
+
+// defaultGrace is Kubernetes' default of terminationGracePeriodSeconds.
+const defaultGrace = 30 * time.Second
+
+// serve runs the box until it is stopped.
+func serve(args []string) error {
+	flags := flag.NewFlagSet("sandbox-pod serve", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	address := flags.String("listen", ":7443", "where to listen")
+	dir := flags.String("tls", "", "the directory of tls.crt, tls.key and ca.crt")
+	grace := flags.Duration("grace", defaultGrace, "the terminationGracePeriodSeconds of the pod")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	config, err := identity(*dir)
+	if err != nil {
+		return err
+	}
+	pod, err := guest.NewPod(*grace)
+	if err != nil {
+		return err
+	}
+	l, err := tls.Listen("tcp", *address, config)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", *address, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	failed := make(chan error, 1)
+	go func() { failed <- link.Serve(ctx, l, pod.Connect) }()
+	stopped := make(chan string, 1)
+	go func() { stopped <- pod.Wait() }()
+	select {
+	case why := <-stopped:
+		cancel()
+		<-failed
+		lastWords(why)
+		return nil
+	case err := <-failed:
+		cancel()
+		return err
+	}
+}
