@@ -138,7 +138,7 @@ func (p *Pod) Wait() (why string) {
 
 // farewell bounds how long the other sides may take to get the ends of execs, once nothing
 // runs any more. The kubelet's own end must not come before that.
-const farewell = 2 * time.Second
+const farewell = 1 * time.Second
 
 // heed stops the box when a signal comes from outside: that is the kubelet's wish,
 // whichever signal the image names for it.
