@@ -69,6 +69,7 @@ var allowed = map[string][]string{
 	"profile":          {"core/fault"},
 	"spool":            {"api", "core", "core/fault", "core/ids", "core/store"},
 	"test":             {"api", "core/...", "packaging/parts"},
+	"test/kubelet":     {},
 	"packaging":        {"packaging/parts"},
 	"packaging/parts":  {},
 

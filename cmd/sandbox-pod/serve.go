@@ -37,6 +37,7 @@ func serve(args []string) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", *address, err)
 	}
+	fmt.Println("listening on", l.Addr())
 	ctx, cancel := context.WithCancel(context.Background())
 	failed := make(chan error, 1)
 	go func() { failed <- link.Serve(ctx, l, pod.Connect) }()

@@ -1,8 +1,6 @@
 package guest
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +23,7 @@ import (
 	"sandbox/core/engine/transfer"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
+	"sandbox/test/kubelet"
 )
 
 // This program, started anew, is process 1 of a pod, and what that starts.
@@ -33,59 +32,21 @@ func TestMain(m *testing.M) {
 		transfer.Main()
 		return
 	}
-	stage, inPod := map[string]func() error{"kubelet": kubelet, "init": initOfPod, "forger": forge}[os.Getenv(stageVariable)]
-	if !inPod {
+	kubelet.Main()
+	role, given := map[string]func() error{"init": initOfPod, "forger": forge}[os.Getenv(roleVariable)]
+	if !given {
 		os.Exit(m.Run())
 	}
 	failed := make(chan error)
-	go func() { failed <- stage() }() // not on the main thread, as in Main
+	go func() { failed <- role() }() // not on the main thread, as in Main
 	if err := <-failed; err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-const stageVariable = Private + "STAGE"
-
-// kubelet does what the kubelet and its runtime do before they start process 1.
-func kubelet() error {
-	runtime.LockOSThread()
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return err
-	}
-	for _, m := range [][3]string{{"proc", "/proc", ""}, {"devpts", "/dev/pts", "newinstance,ptmxmode=0666,mode=0620,gid=5"}} {
-		if err := unix.Mount(m[0], m[1], m[0], unix.MS_NOSUID|unix.MS_NOEXEC, m[2]); err != nil {
-			return err
-		}
-	}
-	if err := confinePod(); err != nil {
-		return err
-	}
-	if err := os.Setenv(stageVariable, "init"); err != nil {
-		return err
-	}
-	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
-}
-
-// podCapabilities are those that the container of a pod is given.
-const podCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
-	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_SYS_CHROOT
-
-func confinePod() error {
-	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		if podCapabilities&(1<<c) == 0 {
-			if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-				return err
-			}
-		}
-	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := [2]unix.CapUserData{{Effective: podCapabilities, Permitted: podCapabilities}}
-	if err := unix.Capset(&header, &data[0]); err != nil {
-		return err
-	}
-	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-}
+// roleVariable says what this program is.
+const roleVariable = Private + "ROLE"
 
 // initOfPod serves the connections of the listener that it was started with.
 func initOfPod() error {
@@ -137,10 +98,9 @@ const podGrace = 200 * time.Millisecond
 
 // testPod is a pod of the tests.
 type testPod struct {
+	*kubelet.Container
 	t      *testing.T
-	cmd    *osexec.Cmd
 	socket string
-	stderr bytes.Buffer
 }
 
 func startPod(t *testing.T) *testPod {
@@ -155,27 +115,13 @@ func startPod(t *testing.T) *testPod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd = osexec.CommandContext(context.Background(), "/proc/self/exe")
-	p.cmd.ExtraFiles, p.cmd.Stderr, p.cmd.Dir = []*os.File{file}, &p.stderr, "/usr"
-	p.cmd.Env = []string{stageVariable + "=kubelet", "PATH=" + defaultPath, "FROM_IMAGE=yes", "KUBERNETES_PORT=1", "HOSTNAME=x"}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS, Setsid: true}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	env := []string{roleVariable + "=init", "PATH=" + defaultPath, "FROM_IMAGE=yes", "KUBERNETES_PORT=1", "HOSTNAME=x"}
+	p.Container = kubelet.Start(t, []string{"/proc/self/exe"}, env, file)
 	_, _ = file.Close(), l.Close()
-	t.Cleanup(func() {
-		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Kill()
-			_ = p.cmd.Wait()
-		}
-		if t.Failed() {
-			t.Logf("init: %s", p.stderr.String())
-		}
-	})
 	return p
 }
 
-// claimed returns a pod that has its settings.
+// claimedPod returns a pod that has its settings.
 func claimedPod(t *testing.T) *testPod {
 	t.Helper()
 	p := startPod(t)
@@ -242,7 +188,7 @@ type running struct {
 	in   *os.File
 }
 
-func (p *testPod) start(r wire.Start) *running {
+func (p *testPod) run(r wire.Start) *running {
 	p.t.Helper()
 	e := &running{t: p.t, conn: p.send(wire.TypeStart, r)}
 	f := receiveFrame(p.t, e.conn)
@@ -264,7 +210,7 @@ func (p *testPod) start(r wire.Start) *running {
 
 func (p *testPod) sh(script string) *running {
 	p.t.Helper()
-	return p.start(wire.Start{Cmd: []string{"/bin/sh", "-c", script}})
+	return p.run(wire.Start{Cmd: []string{"/bin/sh", "-c", script}})
 }
 
 // line returns the next line of the output.
@@ -325,7 +271,7 @@ func TestPodExec(t *testing.T) {
 		{"user", wire.Start{Cmd: []string{"id", "-u"}, User: "nobody"}, "65534\n", 0},
 		{"no privileges", wire.Start{Cmd: []string{"grep", "-E", "^(NoNewPrivs|Seccomp):", "/proc/self/status"}}, "NoNewPrivs:\t1\nSeccomp:\t2\n", 0},
 	} {
-		e := p.start(c.start)
+		e := p.run(c.start)
 		out, end := e.rest(), e.end()
 		if c.name == "environment" {
 			lines := strings.Fields(out)
@@ -486,13 +432,13 @@ func TestPodSettings(t *testing.T) {
 func TestPodSignals(t *testing.T) {
 	t.Parallel()
 	p := claimedPod(t)
-	e := p.start(wire.Start{Cmd: []string{"sh", "-c", "trap 'echo got; exit 7' USR1; echo up; while :; do sleep 0.01; done"}, User: "nobody"})
+	e := p.run(wire.Start{Cmd: []string{"sh", "-c", "trap 'echo got; exit 7' USR1; echo up; while :; do sleep 0.01; done"}, User: "nobody"})
 	e.line()
 	e.tell(wire.TypeSignal, wire.Signal{Signal: int(unix.SIGUSR1)})
 	if out, end := e.rest(), e.end(); out != "got\n" || end.ExitCode != 7 {
 		t.Errorf("%q, %+v", out, end)
 	}
-	e = p.start(wire.Start{Cmd: []string{"sleep", "1000"}, User: "nobody", TimeoutMS: 1})
+	e = p.run(wire.Start{Cmd: []string{"sleep", "1000"}, User: "nobody", TimeoutMS: 1})
 	if end := e.end(); end.Status != api.ExecTimedOut {
 		t.Errorf("%+v", end)
 	}
@@ -501,7 +447,7 @@ func TestPodSignals(t *testing.T) {
 func TestPodTerminal(t *testing.T) {
 	t.Parallel()
 	p := claimedPod(t)
-	e := p.start(wire.Start{TTY: true, Cols: 70, Rows: 20, User: "nobody", Cmd: []string{"sh", "-c",
+	e := p.run(wire.Start{TTY: true, Cols: 70, Rows: 20, User: "nobody", Cmd: []string{"sh", "-c",
 		"tty; stty size; read x; echo $x; stty size; trap 'exit 9' INT; echo up; while :; do sleep 0.01; done"}})
 	if tty, size := e.line(), e.line(); !strings.HasPrefix(tty, "/dev/pts/") || size != "20 70" {
 		t.Errorf("%q, %q", tty, size)
@@ -526,7 +472,7 @@ func TestPodTerminal(t *testing.T) {
 func TestPodStdin(t *testing.T) {
 	t.Parallel()
 	p := claimedPod(t)
-	e := p.start(wire.Start{Cmd: []string{"cat"}, Stdin: true})
+	e := p.run(wire.Start{Cmd: []string{"cat"}, Stdin: true})
 	if _, err := e.in.WriteString("through"); err != nil {
 		t.Fatal(err)
 	}
@@ -543,16 +489,16 @@ func TestPodStopped(t *testing.T) {
 		p := claimedPod(t)
 		for _, from := range []wire.Start{
 			{Cmd: []string{"bash", "-c", "for s in TERM INT QUIT HUP KILL STOP WINCH ABRT SEGV 35; do kill -$s 1 || exit 1; done"}},
-			{Cmd: []string{os.Args[0]}, Env: map[string]string{stageVariable: "forger"}},
+			{Cmd: []string{os.Args[0]}, Env: map[string]string{roleVariable: "forger"}},
 		} {
-			if end := p.start(from).end(); end.ExitCode != 0 {
+			if end := p.run(from).end(); end.ExitCode != 0 {
 				t.Errorf("signals from inside: %+v", end)
 			}
 		}
 		polite, deaf := p.sh("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.01; done"), p.sh("trap '' TERM; echo up; while :; do sleep 0.01; done")
 		polite.line()
 		deaf.line()
-		if err := p.cmd.Process.Signal(sig); err != nil {
+		if err := p.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
 		if out, end := polite.rest(), polite.end(); out != "bye\n" || end.Reason != api.ReasonBoxStopped || end.ExitCode != 4 {
@@ -561,8 +507,8 @@ func TestPodStopped(t *testing.T) {
 		if end := deaf.end(); end.Reason != api.ReasonBoxStopped || end.Signal != int(unix.SIGKILL) {
 			t.Errorf("%+v", end)
 		}
-		if err := p.cmd.Wait(); err != nil || p.stderr.String() != "stopped by a signal from outside\n" {
-			t.Errorf("%v: %s", err, p.stderr.String())
+		if err := p.Wait(); err != nil || p.Output.String() != "stopped by a signal from outside\n" {
+			t.Errorf("%v: %s", err, p.Output.String())
 		}
 	}
 }
@@ -578,7 +524,7 @@ func TestPodStopRequest(t *testing.T) {
 	if end := e.end(); end.Reason != api.ReasonBoxStopped || end.Signal != int(unix.SIGTERM) {
 		t.Errorf("%+v", end)
 	}
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.Wait(); err != nil {
 		t.Error(err)
 	}
 }
