@@ -94,15 +94,15 @@ func names(t *testing.T, s *suite) {
 		t.Errorf("got %+v, %v", rec, err)
 	}
 	o := options.Defaults()
-	o.RootfsPath, o.CPUs, o.Name = s.rootfs, 1, "enginetest"
+	s.root(&o)
+	o.CPUs, o.Name = 1, "enginetest"
 	_, _, err = s.runtime.Create(ctx, o)
 	want(t, err, fault.AlreadyExists)
-	if _, err := box.Stop(ctx, grace); err != nil {
-		t.Error(err)
+	if s.stops(t, box) {
+		_, _, err = s.runtime.Create(ctx, o)
+		want(t, err, fault.AlreadyExists) // a stopped box keeps its name
 	}
-	_, _, err = s.runtime.Create(ctx, o)
-	want(t, err, fault.AlreadyExists) // a stopped box keeps its name
-	if err := s.engine.Remove(ctx, box.ID(), false); err != nil {
+	if err := s.engine.Remove(ctx, box.ID(), true); err != nil {
 		t.Error(err)
 	}
 	s.box(t, named)
@@ -111,8 +111,9 @@ func names(t *testing.T, s *suite) {
 // sameID tests that all creates with one id, at once and later, return one box.
 func sameID(t *testing.T, s *suite) {
 	ctx := s.context(t)
-	req := core.CreateRequest{ID: ids.Box.New(), Options: options.Defaults(), Image: core.Image{Layers: []string{s.rootfs}}}
-	req.Options.RootfsPath, req.Options.CPUs, req.Options.Name, req.Options.AutoRemove = s.rootfs, 1, "same-id", false
+	req := core.CreateRequest{ID: ids.Box.New(), Options: options.Defaults(), Image: core.Image{Layers: []string{s.Rootfs}}}
+	s.root(&req.Options)
+	req.Options.CPUs, req.Options.Name, req.Options.AutoRemove = 1, "same-id", false
 	create := func(state api.BoxStatus) {
 		rec, err := s.engine.Create(ctx, req)
 		members.Equal(t, "the box", members.Of{"failure": {err, nil}, "id": {rec.ID, req.ID}, "state": {rec.Status, state}})
@@ -122,11 +123,10 @@ func sameID(t *testing.T, s *suite) {
 		tries.Go(func() { create(api.Running) })
 	}
 	tries.Wait()
-	if _, err := s.engine.Stop(ctx, req.ID, grace); err != nil {
-		t.Error(err)
+	if s.stops(t, s.runtime.At(req.ID)) {
+		create(api.Stopped)
 	}
-	create(api.Stopped)
-	if err := s.engine.Remove(ctx, req.ID, false); err != nil {
+	if err := s.engine.Remove(ctx, req.ID, true); err != nil {
 		t.Error(err)
 	}
 	create(api.Running)
@@ -208,7 +208,7 @@ func disk(t *testing.T, s *suite) {
 	if r := s.shell(t, box, "cat "+file); r.out != "kept\n" {
 		t.Errorf("after a stop: %q %q", r.out, r.err)
 	}
-	if _, err := os.Lstat(filepath.Join(s.rootfs, file)); s.rootfs != "/" && err == nil {
+	if _, err := os.Lstat(filepath.Join(s.Rootfs, file)); s.Rootfs != "/" && err == nil {
 		t.Error("the box wrote to its root file system's directory")
 	}
 }
@@ -247,7 +247,7 @@ func sweep(t *testing.T, s *suite) {
 		t.Errorf("within the hour: %+v, %v", swept, err)
 	}
 	swept, err = e.engine.Sweep(ctx, 0)
-	if err != nil || !slices.Equal(swept.Boxes, []string{stopped.ID()}) || s.rootfs != "/" && swept.Bytes < 100000 {
+	if err != nil || !slices.Equal(swept.Boxes, []string{stopped.ID()}) || s.Rootfs != "/" && swept.Bytes < 100000 {
 		t.Errorf("got %+v, %v", swept, err)
 	}
 	_, err = e.engine.Get(ctx, stopped.ID())

@@ -5,6 +5,7 @@ package enginetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -87,31 +88,136 @@ var tests = map[string]func(*testing.T, *suite){
 	"ports":                ports,
 }
 
-// Run runs the suite on one engine. rootfs is a directory with a shell and the
-// usual commands, as busybox has them, and with the users root (0) and nobody
-// (65534). newEngine returns a new engine and closes it when its test ends.
-func Run(t *testing.T, newEngine func(t *testing.T) core.Engine, rootfs string) {
-	s := (&suite{newEngine: newEngine, rootfs: rootfs}).fresh(t)
+// Subject is an engine that the suite runs on, and what its boxes are made of.
+type Subject struct {
+	// New returns a new engine, which has no boxes, and closes it when the test ends.
+	New func(t *testing.T) core.Engine
+	// Rootfs is a directory with a shell and the usual commands, as busybox has them, and
+	// with the users root (0) and nobody (65534). It is "" for an engine that finds images
+	// by itself.
+	Rootfs string
+	// Plain and Set name images for such an engine: both have what Rootfs has, and Set has
+	// the settings of [suite.Resolve] too.
+	Plain, Set string
+	// Lacks says why the engine does not do something. It refuses that as unsupported,
+	// and the suite tests that it does.
+	Lacks map[Ability]string
+	// Instead has other tests in place of those of what the engine does differently, by
+	// their names.
+	Instead map[string]Instead
+}
+
+// Ability is what an engine may lack.
+type Ability string
+
+// The abilities.
+const (
+	Stop      Ability = "stop"       // and start again, with the same disk
+	Pause     Ability = "pause"      // and resume
+	Idle      Ability = "idle"       // to end boxes that nobody uses
+	AutoStart Ability = "auto_start" // to start boxes that somebody uses
+)
+
+// needs names the tests of abilities.
+var needs = map[string]Ability{
+	"pause": Pause, "paused ends": Pause, "paused upload": Pause, "idle": Idle, "auto start": AutoStart,
+	"auto start once": AutoStart, "auto start stopping": AutoStart, "disk": Stop, "sweep": Stop, "lifecycle": Stop,
+	"stop ends execs": Stop, "exec needs a running": Stop, "await a stop": Stop, "expiries": Pause,
+}
+
+// Instead says why an engine differs in a case, and tests what it does there.
+type Instead struct {
+	Reason string
+	Test   func(t *testing.T, engine core.Engine, box func(change ...func(*options.Box)) *core.Box)
+}
+
+// Run runs the suite on one engine.
+func Run(t *testing.T, subject Subject) {
+	for name := range subject.Instead {
+		if tests[name] == nil {
+			t.Errorf("the suite has no test %q that could differ", name)
+		}
+	}
+	s := (&suite{Subject: subject}).fresh(t)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, s)
+			other, differs := subject.Instead[name]
+			switch {
+			case differs:
+				t.Log("differs: " + other.Reason)
+				other.Test(t, s.engine, func(change ...func(*options.Box)) *core.Box { return s.box(t, change...) })
+			case s.lacks(needs[name]):
+				t.Log("lacks: " + s.Lacks[needs[name]])
+				s.refuses(t, needs[name])
+			default:
+				test(t, s)
+			}
 		})
 	}
 }
 
 type suite struct {
+	Subject
 	core.Images // its methods that no test of the suite needs
-	newEngine   func(t *testing.T) core.Engine
 	engine      core.Engine
 	runtime     *core.Runtime
-	rootfs      string
+}
+
+func (s *suite) lacks(a Ability) bool { return s.Lacks[a] != "" }
+
+// refuses tests that an engine that lacks an ability says so, and does nothing else.
+func (s *suite) refuses(t *testing.T, a Ability) {
+	t.Helper()
+	ctx := s.context(t)
+	refused := func(err error) { t.Helper(); want(t, err, fault.Unsupported) }
+	create := func(change func(*options.Box)) error {
+		o := options.Defaults()
+		s.root(&o)
+		o.CPUs = 1
+		change(&o)
+		_, _, err := s.runtime.Create(ctx, o)
+		return err
+	}
+	switch a {
+	case Stop:
+		box := s.box(t)
+		_, err := box.Stop(ctx, grace)
+		refused(err)
+		s.shell(t, box, "true").wants(t, exited(0))
+	case Pause:
+		box := s.box(t)
+		_, err := box.Pause(ctx, false)
+		refused(err)
+		_, err = box.Resume(ctx)
+		refused(err)
+		s.shell(t, box, "true").wants(t, exited(0))
+		refused(create(func(o *options.Box) { o.TTLSeconds, o.OnExpiry = 1, options.ExpiryPause }))
+	case Idle:
+		refused(create(func(o *options.Box) { o.IdleSeconds = 1 }))
+	case AutoStart:
+		refused(create(func(o *options.Box) { o.AutoRemove, o.AutoStart = false, true }))
+	}
+}
+
+// stops stops a box, and returns whether the engine can.
+func (s *suite) stops(t *testing.T, box *core.Box) bool {
+	t.Helper()
+	_, err := box.Stop(s.context(t), grace)
+	if s.lacks(Stop) {
+		want(t, err, fault.Unsupported)
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return true
 }
 
 // fresh returns a suite with a new engine, which has no boxes.
 func (s *suite) fresh(t *testing.T) *suite {
 	t.Helper()
-	f := &suite{newEngine: s.newEngine, engine: s.newEngine(t), rootfs: s.rootfs}
+	f := &suite{Subject: s.Subject, engine: s.New(t)}
 	f.runtime = core.New(core.Config{Engine: f.engine, Images: f})
 	return f
 }
@@ -120,7 +226,7 @@ func (s *suite) fresh(t *testing.T) *suite {
 // own.
 func (s *suite) Resolve(_ context.Context, ref string) (core.Image, error) {
 	return core.Image{
-		Ref: ref, ID: "sha256:0", Layers: []string{s.rootfs}, WorkingDir: "/usr",
+		Ref: ref, ID: "sha256:0", Layers: []string{s.Rootfs}, WorkingDir: "/usr",
 		Env: []string{"FROM=image", "ONLY_IMAGE=1", "HOME=/image"}, User: "nobody",
 	}, nil
 }
@@ -140,12 +246,10 @@ func (s *suite) context(t *testing.T) context.Context {
 func (s *suite) box(t *testing.T, change ...func(*options.Box)) *core.Box {
 	t.Helper()
 	o := options.Defaults()
-	o.RootfsPath, o.CPUs, o.MemoryMiB, o.AutoRemove = s.rootfs, 1, 128, false
+	s.root(&o)
+	o.CPUs, o.MemoryMiB, o.AutoRemove = 1, 128, false
 	for _, c := range change {
 		c(&o)
-	}
-	if o.Image != "" {
-		o.RootfsPath = ""
 	}
 	box, _, err := s.runtime.Create(s.context(t), o)
 	if err != nil {
@@ -158,6 +262,14 @@ func (s *suite) box(t *testing.T, change ...func(*options.Box)) *core.Box {
 		}
 	})
 	return box
+}
+
+// root gives a box the root file system of the suite.
+func (s *suite) root(o *options.Box) { o.RootfsPath, o.Image = s.Rootfs, s.Plain }
+
+// set gives a box the image with settings.
+func (s *suite) set(o *options.Box) {
+	o.RootfsPath, o.Image = "", cmp.Or(s.Set, "image")
 }
 
 // result is what an exec returned: its end and all of its output.

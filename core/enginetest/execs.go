@@ -160,7 +160,8 @@ func hangUp(t *testing.T, s *suite) {
 // of a variable, the last one wins.
 func environment(t *testing.T, s *suite) {
 	box := s.box(t, func(o *options.Box) {
-		o.Image, o.User = "image", "root"
+		s.set(o)
+		o.User = "root"
 		o.Env = map[string]string{"FROM": "box", "ONLY_BOX": "2", "BOTH": "box"}
 	})
 	r := s.run(t, box, options.Exec{
@@ -178,8 +179,8 @@ func environment(t *testing.T, s *suite) {
 
 func workingDirectory(t *testing.T, s *suite) {
 	plain := s.box(t)
-	image := s.box(t, func(o *options.Box) { o.Image = "image" })
-	set := s.box(t, func(o *options.Box) { o.Image, o.WorkingDir = "image", "/etc" })
+	image := s.box(t, s.set)
+	set := s.box(t, s.set, func(o *options.Box) { o.WorkingDir = "/etc" })
 	for w, tt := range map[string]struct {
 		box *core.Box
 		dir string
@@ -192,7 +193,7 @@ func workingDirectory(t *testing.T, s *suite) {
 
 func users(t *testing.T, s *suite) {
 	plain := s.box(t)
-	image := s.box(t, func(o *options.Box) { o.Image = "image" })
+	image := s.box(t, s.set)
 	for _, tt := range []struct {
 		box        *core.Box
 		user, want string

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	// With its records in memory; most other tests read them each time.
-	enginetest.Run(t, func(t *testing.T) core.Engine {
+	enginetest.Run(t, enginetest.Subject{New: func(t *testing.T) core.Engine {
 		return boxes.OpenConfig(t, engine.Config{Home: t.TempDir(), Cached: true})
-	}, rootfs.Busybox(t))
+	}, Rootfs: rootfs.Busybox(t)})
 }

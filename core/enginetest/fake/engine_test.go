@@ -13,5 +13,5 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 func TestEngine(t *testing.T) {
 	t.Parallel()
-	enginetest.Run(t, func(t *testing.T) core.Engine { return fake.NewEngine(t) }, "/")
+	enginetest.Run(t, enginetest.Subject{New: func(t *testing.T) core.Engine { return fake.NewEngine(t) }, Rootfs: "/"})
 }
