@@ -62,6 +62,8 @@ func (g *guest) handle(conn *wire.Conn) {
 		}
 	case wire.TypeStats:
 		err = g.handleStats(conn, f)
+	case wire.TypeReach:
+		err = g.handleConnect(conn, f)
 	default:
 		err = wire.ErrProtocol
 	}
@@ -73,6 +75,8 @@ func (g *guest) handle(conn *wire.Conn) {
 // kindOf classifies a failure in init.
 func kindOf(err error) fault.Kind {
 	switch {
+	case fault.Is(err, fault.PortUnreachable):
+		return fault.PortUnreachable
 	case errors.Is(err, errStopping), errors.Is(err, errPaused), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded),
 		errors.Is(err, errUnclaimed), errors.Is(err, errClaimed):
 		return fault.InvalidState

@@ -48,8 +48,12 @@ func (g *guest) handleStats(conn *wire.Conn, f wire.Frame) error {
 			g.count(e, now)
 		}
 	}
-	return conn.Send(wire.TypeStatsIs, wire.Stats{
+	now := wire.Stats{
 		Execs: g.started.Load(), ExecErrors: g.failed.Load(),
 		Streams: wire.Streams{Stdin: g.stdin.Load(), Output: g.output.Load()},
-	})
+	}
+	if g.pod != nil {
+		now.Used = ownUse()
+	}
+	return conn.Send(wire.TypeStatsIs, now)
 }

@@ -63,7 +63,7 @@ func (c *Client) AttachWith(ctx context.Context, id string, r wire.Attach) (*cor
 // told are the kinds of failure that a box's init, and what it starts, may tell.
 var told = []fault.Kind{
 	fault.ExecNotFound, fault.InvalidState, fault.FileNotFound, fault.IsDirectory, fault.InvalidArgument, fault.Storage,
-	fault.ResourceExhausted, fault.Unsupported, fault.PermissionDenied, fault.Engine,
+	fault.ResourceExhausted, fault.Unsupported, fault.PermissionDenied, fault.PortUnreachable, fault.Engine,
 }
 
 // believed returns err, a failure that a box's init has told, as what the host tells its

@@ -67,6 +67,9 @@ const (
 	TypeSupervise // Supervise: to init, of the shim: the command runs from now on, unless it did before
 	TypeMain      // Main: the answer, at once and after each change
 
+	TypeReach   // Reach: to init of a pod, which answers with TypeReached
+	TypeReached // no body: has a socket that is connected to the port
+
 	TypeResize // Resize: on the connection of an exec, of a host process that does not have its terminal open
 )
 
@@ -172,6 +175,11 @@ type Resize struct {
 	Rows int `json:"rows"`
 }
 
+// Reach requests a connection to a TCP port of the box.
+type Reach struct {
+	Port int `json:"port"`
+}
+
 // Kill requests a signal to an exec's own process, whoever its reader is. An init
 // that does not know Group sends it to that process alone.
 type Kill struct {
@@ -214,6 +222,15 @@ type Stats struct {
 	Execs      int64   `json:"execs"`
 	ExecErrors int64   `json:"exec_errors"`
 	Streams    Streams `json:"streams,omitzero"`
+	Used       *Used   `json:"used,omitempty"` // nil where the host knows it
+}
+
+// Used is what a pod's container has used, as its init reads it.
+type Used struct {
+	CPUNS       int64 `json:"cpu_ns"`
+	MemoryBytes int64 `json:"memory_bytes"`
+	CacheBytes  int64 `json:"cache_bytes"`
+	Processes   int64 `json:"processes"`
 }
 
 // Error answers a request that failed. Kind is a kind of package fault.
