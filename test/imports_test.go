@@ -92,6 +92,7 @@ var allowed = map[string][]string{
 	"core/engine/account":         {},
 	"core/engine/guest":           {"api", "core/engine/account", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/landlock", "core/seccomp"},
 	"core/engine/inits":           {"api", "core", "core/engine/wire", "core/fault", "core/feed", "core/ids", "core/options"},
+	"core/engine/kubernetes":      {"api", "core", "core/document", "core/engine/inits", "core/engine/link", "core/engine/wire", "core/fault", "core/ids", "core/options"},
 	"core/engine/process":         {},
 	"core/engine/link":            {"api", "core/engine/wire"},
 	"core/engine/record":          {"api", "core", "core/engine/process", "core/engine/wire", "core/fault", "core/image/layer", "core/options", "core/store"},

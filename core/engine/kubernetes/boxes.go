@@ -1,0 +1,405 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/engine/wire"
+	"sandbox/core/fault"
+	"sandbox/core/ids"
+	"sandbox/core/options"
+)
+
+// Get returns one box; see [core.Boxes].
+func (e *Engine) Get(ctx context.Context, id string) (core.Record, error) {
+	rec, _, err := e.find(ctx, id)
+	return rec, err
+}
+
+// find returns a box and its pod. Errors: BoxNotFound, those of begin.
+func (e *Engine) find(ctx context.Context, id string) (core.Record, *corev1.Pod, error) {
+	if !ids.Box.Valid(id) {
+		return core.Record{}, nil, errNoBox(id)
+	}
+	if err := e.begin(ctx); err != nil {
+		return core.Record{}, nil, err
+	}
+	pod := e.pods.ofBox(id)
+	if pod == nil {
+		return core.Record{}, nil, errNoBox(id)
+	}
+	return recordOf(pod), pod, nil
+}
+
+func errNoBox(id string) error { return fault.New(fault.BoxNotFound, "no box %.60q", id) }
+
+// List returns all boxes, newest first; see [core.Boxes].
+func (e *Engine) List(ctx context.Context) ([]core.Record, error) {
+	if err := e.begin(ctx); err != nil {
+		return nil, err
+	}
+	recs := []core.Record{}
+	for _, pod := range e.pods.all(isBox) {
+		recs = append(recs, recordOf(pod))
+	}
+	slices.SortFunc(recs, func(a, b core.Record) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
+	})
+	return recs, nil
+}
+
+func isBox(pod *corev1.Pod) bool {
+	return pod.Labels[labelBox] != "" && pod.DeletionTimestamp == nil
+}
+
+// Create makes a box of a spare, or a new pod for it; see [core.Boxes].
+func (e *Engine) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
+	if err := refuse(req.Options); err != nil {
+		return core.Record{}, err
+	}
+	if err := e.begin(ctx); err != nil {
+		return core.Record{}, err
+	}
+	pod, err := e.pods.ofBox(req.ID), error(nil)
+	made := pod == nil
+	if made {
+		pod, made, err = e.make(ctx, req)
+	}
+	if err != nil {
+		return core.Record{}, err
+	}
+	rec, err := e.up(ctx, pod)
+	if err != nil && made {
+		err = errors.Join(err, e.delete(context.WithoutCancel(ctx), pod))
+	}
+	return rec, err
+}
+
+// make returns the pod of a box, and whether it is new: another program may make the
+// same box at the same time.
+func (e *Engine) make(ctx context.Context, req core.CreateRequest) (pod *corev1.Pod, made bool, err error) {
+	now := time.Now().UTC()
+	rec := core.Record{ID: req.ID, Options: req.Options, Status: api.Created, CreatedAt: now, UpdatedAt: now}
+	if pod, err = e.spares.claim(ctx, rec); err != nil {
+		return nil, false, err
+	}
+	for pod == nil {
+		pod, err = e.post(ctx, e.boxPod(rec))
+		if apierrors.IsAlreadyExists(err) {
+			if pod, err = e.other(ctx, req.ID); pod != nil || err != nil {
+				return pod, false, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, false, failure(err, "create the pod of a box")
+		}
+	}
+	e.spares.want(req.Options)
+	if err := e.name(ctx, pod, req.Options.Name); err != nil {
+		return nil, false, errors.Join(err, e.delete(context.WithoutCancel(ctx), pod))
+	}
+	return pod, true, nil
+}
+
+// boxPod returns the pod of a new box.
+func (e *Engine) boxPod(rec core.Record) *corev1.Pod {
+	o := rec.Options
+	pod := e.pod(podName(rec.ID), o)
+	pod.Spec.Hostname = podName(cmp.Or(o.Hostname, o.Name, rec.ID))
+	become(pod, rec)
+	if o.TTLSeconds > 0 {
+		deadline := int64(o.TTLSeconds) + int64(deadlineSlack/time.Second)
+		pod.Spec.ActiveDeadlineSeconds = &deadline
+	}
+	return pod
+}
+
+// post makes a pod, and then its keys: the kubelet waits for these, and so nothing is
+// left that belongs to no pod.
+func (e *Engine) post(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	made, err := e.api.pods.Create(ctx, pod, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	e.pods.put(made)
+	keys, err := e.keys.secret(made)
+	if err == nil {
+		_, err = e.api.secrets.Create(ctx, keys, metav1.CreateOptions{})
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, errors.Join(failure(err, "give the pod of a box its keys"), e.delete(context.WithoutCancel(ctx), made))
+	}
+	return made, nil
+}
+
+// other returns the pod of a box that another program makes, or nil once one that was
+// being deleted has gone.
+func (e *Engine) other(ctx context.Context, id string) (*corev1.Pod, error) {
+	pod, err := e.reread(ctx, podName(id))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, failure(err, "look who makes the box")
+	case pod.DeletionTimestamp == nil:
+		return pod, nil
+	}
+	_, err = e.pods.await(ctx, pod.Name, func(now *corev1.Pod) (bool, error) { return now.UID != pod.UID, nil })
+	return nil, failure(err, "wait until the box before has gone")
+}
+
+// reread reads a pod anew.
+func (e *Engine) reread(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod, err := e.api.pods.Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		e.pods.put(pod)
+	}
+	return pod, err
+}
+
+// name takes a name for a box. A name is an object of the namespace, so that two
+// programs can't give it to two boxes; it belongs to the pod, and goes with it.
+func (e *Engine) name(ctx context.Context, pod *corev1.Pod, name string) error {
+	if name == "" {
+		return nil
+	}
+	claim := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "sandbox-name-" + hash(name), Labels: map[string]string{labelSlot: pod.Name}, OwnerReferences: []metav1.OwnerReference{owner(pod)},
+	}, Data: map[string]string{"name": name}}
+	for {
+		_, err := e.api.names.Create(ctx, claim, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			return failure(err, "take the name %s", name)
+		}
+		held, err := e.api.names.Get(ctx, claim.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // its box has just gone
+		}
+		if err != nil {
+			return failure(err, "look who has the name %s", name)
+		}
+		if holder := e.pods.named(held.Labels[labelSlot]); holder != nil && holder.DeletionTimestamp == nil && slices.ContainsFunc(held.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == holder.UID }) {
+			return fault.New(fault.AlreadyExists, "a box is called %s already: choose another name, or remove it", name)
+		}
+		// Its box is being deleted. The collector of the cluster takes a while.
+		err = e.api.names.Delete(ctx, held.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return failure(err, "take over the name %s", name)
+		}
+	}
+}
+
+// up waits until a box runs and its init answers, and returns its record.
+func (e *Engine) up(ctx context.Context, pod *corev1.Pod) (core.Record, error) {
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(e.config.ScheduleTimeout, DefaultScheduleTimeout))
+	defer cancel()
+	var last string
+	now, err := e.pods.await(limited, pod.Name, func(p *corev1.Pod) (bool, error) {
+		if p.UID != pod.UID || over(p) || container(p).State.Running != nil && p.Status.PodIP != "" {
+			return true, nil
+		}
+		reason, message, final := problem(p)
+		last = message
+		switch {
+		case final && strings.Contains(reason, "Image"):
+			return false, fault.New(fault.Image, "the image %s can't be had: %s: %s", p.Spec.Containers[0].Image, reason, message)
+		case final:
+			return false, fault.New(fault.Engine, "the box can't be started: %s: %s", reason, message)
+		}
+		return false, nil
+	})
+	switch {
+	case err != nil && ctx.Err() == nil && limited.Err() != nil && last != "":
+		return core.Record{}, fault.New(fault.ResourceExhausted, "no node takes the box: %s", last)
+	case err != nil && ctx.Err() == nil && limited.Err() != nil:
+		return core.Record{}, fault.New(fault.Timeout, "the pod of the box did not start in time: see `kubectl describe pod %s`", pod.Name)
+	case err != nil:
+		return core.Record{}, failure(err, "wait for the pod of a box")
+	case now == nil || now.UID != pod.UID:
+		return core.Record{}, fault.New(fault.Engine, "the pod of the box was deleted while it was made")
+	}
+	rec := recordOf(now)
+	if rec.Error != nil {
+		return core.Record{}, fault.New(rec.Error.Code, "%s", rec.Error.Message)
+	}
+	return rec, e.answers(ctx, now, rec)
+}
+
+// answers waits until the init in a pod that runs answers. It listens some milliseconds
+// after its start.
+func (e *Engine) answers(ctx context.Context, pod *corev1.Pod, rec core.Record) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		conn, err := e.reach(ctx, pod, rec, true)
+		if err == nil {
+			return conn.Close()
+		}
+		if fault.Classified(err) || ctx.Err() != nil {
+			return e.Explain(rec.ID, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause): // nothing tells when a port is listened on
+		}
+	}
+}
+
+// answerTimeout bounds how long an init may take to answer after its start.
+const answerTimeout = 30 * time.Second
+
+// Stop stops a box with auto_remove, which removes it; see [core.Boxes].
+func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) (core.Record, error) {
+	rec, pod, err := e.find(ctx, id)
+	if err != nil {
+		return rec, err
+	}
+	if !rec.Status.Up() {
+		return rec, fault.New(fault.InvalidState, "box %s is %s already", id, rec.Status)
+	}
+	if !rec.Options.AutoRemove {
+		return rec, errDisk("stop")
+	}
+	if err := e.end(ctx, pod, rec, grace); err != nil {
+		return rec, err
+	}
+	stop(&rec, time.Now().UTC(), string(api.Stopped))
+	return rec, e.delete(ctx, pod)
+}
+
+// end has the init of a box end its processes and itself.
+func (e *Engine) end(ctx context.Context, pod *corev1.Pod, rec core.Record, grace time.Duration) error {
+	conn, err := e.reach(ctx, pod, rec, true)
+	if err != nil {
+		return e.Explain(rec.ID, err)
+	}
+	defer conn.Close()
+	err = conn.Ask(ctx, wire.TypeStop, wire.Stop{GraceMS: grace.Milliseconds()}, nil)
+	if err != nil && !wire.CutOff(err) {
+		return e.Explain(rec.ID, errors.Join(ctx.Err(), err))
+	}
+	return nil
+}
+
+// Start is refused, since what a box has written goes with its pod.
+func (e *Engine) Start(ctx context.Context, id string) (core.Record, error) {
+	rec, _, err := e.find(ctx, id)
+	switch {
+	case err != nil:
+		return rec, err
+	case rec.Status.Up():
+		return rec, fault.New(fault.InvalidState, "box %s is %s already", id, rec.Status)
+	}
+	return rec, errDisk("start")
+}
+
+func errDisk(what string) error {
+	return fault.New(fault.Unsupported, "this cluster can't %s a box: its disk would go with its pod; remove the box, and make another one", what)
+}
+
+// Remove deletes the pod of a box; see [core.Boxes].
+func (e *Engine) Remove(ctx context.Context, id string, force bool) error {
+	rec, pod, err := e.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if rec.Status.Up() && !force {
+		return fault.New(fault.InvalidState, "box %s is %s: stop it first, or remove it by force", id, rec.Status)
+	}
+	return e.delete(ctx, pod)
+}
+
+// delete deletes a pod, and with it all that belongs to it.
+func (e *Engine) delete(ctx context.Context, pod *corev1.Pod) error {
+	soon := int64(1) // the least that lets the kubelet, and not the API server, remove it
+	err := e.api.pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &soon, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return failure(err, "delete the pod of a box")
+	}
+	e.pods.leave(pod)
+	e.lines.forget(pod)
+	return nil
+}
+
+// Update changes options of a box; see [core.Boxes].
+func (e *Engine) Update(ctx context.Context, id string, u options.Update) (core.Record, error) {
+	for {
+		rec, pod, err := e.find(ctx, id)
+		if err != nil {
+			return rec, err
+		}
+		if u.IdleSeconds != nil || u.AutoStart != nil || u.OnExpiry != nil && *u.OnExpiry == options.ExpiryPause {
+			return rec, fault.New(fault.Unsupported, "boxes of a cluster have no idle time, are not paused and don't start by themselves")
+		}
+		if u.OnExpiry != nil {
+			rec.Options.OnExpiry = *u.OnExpiry
+		}
+		now := time.Now().UTC()
+		rec.UpdatedAt = now
+		if u.TTLSeconds != nil {
+			if err := retime(&rec, pod, *u.TTLSeconds, now); err != nil {
+				return rec, err
+			}
+		}
+		err = e.patch(ctx, pod, rec, nil, nil)
+		if !apierrors.IsConflict(err) {
+			return rec, failure(err, "change the record of a box")
+		}
+		if _, err := e.reread(ctx, pod.Name); err != nil {
+			return rec, failure(err, "read the record of a box")
+		}
+	}
+}
+
+// retime gives a box another time. That of a box which was made with one can only become
+// shorter: the kubelet's deadline can't be moved away.
+func retime(rec *core.Record, pod *corev1.Pod, seconds int, now time.Time) error {
+	rec.Options.TTLSeconds, rec.ExpiresAt = seconds, nil
+	if seconds > 0 {
+		at := now.Add(time.Duration(seconds) * time.Second)
+		rec.ExpiresAt = &at
+	}
+	deadline, started := pod.Spec.ActiveDeadlineSeconds, pod.Status.StartTime
+	if deadline == nil || started == nil {
+		return nil
+	}
+	if rec.ExpiresAt == nil || rec.ExpiresAt.After(started.Add(time.Duration(*deadline)*time.Second-deadlineSlack)) {
+		return fault.New(fault.Unsupported, "the time of a box of a cluster that was made with one can only become shorter")
+	}
+	return nil
+}
+
+// patch writes the record of a box into its pod, unless that has changed since: the
+// error is a conflict then. A label of nil is removed.
+func (e *Engine) patch(ctx context.Context, pod *corev1.Pod, rec core.Record, labels map[string]any, spec map[string]any) error {
+	meta := map[string]any{"resourceVersion": pod.ResourceVersion, "annotations": map[string]string{annotationRecord: encode(rec)}}
+	if labels != nil {
+		meta["labels"] = labels
+	}
+	change := map[string]any{"metadata": meta}
+	if len(spec) > 0 {
+		change["spec"] = spec
+	}
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	changed, err := e.api.pods.Patch(ctx, pod.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	if err == nil {
+		e.pods.put(changed)
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"sandbox/core/fault"
+)
+
+// The ways to reach the init of a box.
+const (
+	ReachDirect  = "direct"  // by the address of its pod
+	ReachForward = "forward" // through the API server, as `kubectl port-forward` does
+)
+
+// DefaultScheduleTimeout is how long a create waits for a node that has room.
+const DefaultScheduleTimeout = time.Minute
+
+// Config says which cluster holds the boxes, and how they are made there.
+type Config struct {
+	// Kubeconfig is the path of the file that names the cluster and the user. "" means
+	// what KUBECONFIG names, else ~/.kube/config, else, inside a pod, its service
+	// account.
+	Kubeconfig string
+	// Namespace holds the pods. "" means that of the kubeconfig or of the pod.
+	Namespace string
+	// Program is the image that has sandbox-pod.
+	Program string
+	// Installed says that the cluster has no image volumes: an init container copies
+	// sandbox-pod out of Program, which costs a second a box.
+	Installed bool
+	// Reach is [ReachDirect], [ReachForward], or "" for direct inside the cluster and
+	// forward outside.
+	Reach string
+	// HostUsers gives boxes the user ids of the node, for a cluster whose nodes have no
+	// user namespaces for pods.
+	HostUsers bool
+	// PullPolicy is the imagePullPolicy of a box's image; "" for the cluster's default.
+	PullPolicy string
+	// PullSecrets are the names of Secrets of the namespace with which images are pulled.
+	PullSecrets []string
+	// ScheduleTimeout is how long a create waits for a node that has room; 0 for
+	// [DefaultScheduleTimeout].
+	ScheduleTimeout time.Duration
+	// Pool is how many pods are kept ready for boxes like the last one; 0 for none.
+	Pool int
+}
+
+// connection is how to speak with the API server.
+type connection struct {
+	rest      *rest.Config
+	namespace string
+	inside    bool // of the cluster
+}
+
+// connect reads the configuration of the cluster. It sends nothing. Errors: Config.
+func (c Config) connect() (connection, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	config, err := loader.ClientConfig()
+	if errors.Is(err, rest.ErrNotInCluster) || clientcmd.IsEmptyConfig(err) {
+		return connection{}, fault.New(fault.Config, "no cluster is named: give --kubeconfig, set KUBECONFIG, or run inside the cluster")
+	}
+	if err != nil {
+		return connection{}, fault.Wrap(fault.Config, err, "read the kubeconfig")
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return connection{}, fault.Wrap(fault.Config, err, "read the namespace of the kubeconfig")
+	}
+	if c.Namespace != "" {
+		namespace = c.Namespace
+	}
+	// The defaults, 5 requests a second, are for tools that a person runs.
+	config.QPS, config.Burst = 200, 400
+	config.UserAgent = "sandbox"
+	// A list of pods is smaller and faster read as protobuf.
+	config.AcceptContentTypes, config.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
+	return connection{rest: config, namespace: namespace, inside: insideCluster(config)}, nil
+}
+
+// insideCluster reports whether the configuration is that of a pod's service account.
+func insideCluster(config *rest.Config) bool {
+	own, err := rest.InClusterConfig()
+	return err == nil && own.Host == config.Host
+}
+
+func (c Config) check() error {
+	if c.Program == "" {
+		return fault.New(fault.Config, "the image that has sandbox-pod is not named: set kubernetes.program")
+	}
+	switch c.Reach {
+	case "", ReachDirect, ReachForward:
+	default:
+		return fault.New(fault.Config, "%s", fmt.Sprintf("kubernetes.reach is %q, want direct or forward", c.Reach))
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+// Package kubernetes is the engine whose boxes are pods. A box's init is process 1 of
+// its pod's container and serves the engine over TLS (package link), so that what is done
+// in boxes is the same code as on one machine (package inits).
+//
+// The cluster holds all state: a pod has the record of its box in an annotation. So
+// several programs can use one namespace at once, and none of them must be there.
+package kubernetes
+
+import (
+	"context"
+	"sync"
+
+	"sandbox/core"
+	"sandbox/core/engine/inits"
+	"sandbox/core/fault"
+)
+
+// Engine makes boxes in one namespace of a cluster. It is safe for concurrent use.
+type Engine struct {
+	*inits.Client
+	config Config
+	conn   connection
+	api    objects
+	pods   *pods
+	lines  lines
+	spares spares
+
+	ready sync.Mutex // held while the namespace is prepared
+	keys  *authority // nil until it is
+
+	ctx    context.Context //nolint:containedctx // the life of the Engine, in which its goroutines work
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+var _ core.Engine = (*Engine)(nil)
+
+// Open reads the configuration of the cluster. It sends nothing. Errors: Config.
+func Open(c Config) (*Engine, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	conn, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	all, err := newObjects(conn)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{config: c, conn: conn, api: all}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.Client = inits.New(e, true)
+	e.pods = newPods(all.pods)
+	e.lines.engine, e.spares.engine = e, e
+	return e, nil
+}
+
+// Close ends this process's use of the cluster. Boxes go on running.
+func (e *Engine) Close() error {
+	e.cancel()
+	e.lines.close()
+	e.work.Wait()
+	return nil
+}
+
+// begin prepares the namespace, once, and waits until this process knows its pods.
+// Errors: those of failure.
+func (e *Engine) begin(ctx context.Context) error {
+	e.ready.Lock()
+	defer e.ready.Unlock()
+	if e.ctx.Err() != nil {
+		return fault.New(fault.Stopped, "the engine was closed")
+	}
+	if e.keys != nil {
+		return nil
+	}
+	e.pods.start.Do(func() {
+		e.work.Go(func() { e.pods.follow(e.ctx) })
+		e.work.Go(func() { e.tend(e.ctx) })
+	})
+	if err := e.pods.known(ctx); err != nil {
+		return err
+	}
+	keys, err := e.authority(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.fence(ctx); err != nil {
+		return err
+	}
+	e.keys = keys
+	return nil
+}

@@ -1,0 +1,241 @@
+package kubernetes
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/tools/cache"
+)
+
+// pods is what this process knows of the pods of boxes: a copy that a watch keeps up to
+// date, and into which this process puts what it changes itself, so that it sees its own
+// changes at once. It implements [cache.ReflectorStore].
+type pods struct {
+	client *gentype.ClientWithList[*corev1.Pod, *corev1.PodList]
+	start  sync.Once
+
+	mu      sync.Mutex
+	byName  map[string]*corev1.Pod // nobody changes these
+	whole   bool                   // all pods are here
+	failed  error                  // of the last try to list or watch; nil once that works
+	changed chan struct{}          // closed and made anew at each change
+}
+
+func newPods(client *gentype.ClientWithList[*corev1.Pod, *corev1.PodList]) *pods {
+	return &pods{client: client, byName: map[string]*corev1.Pod{}, changed: make(chan struct{})}
+}
+
+// selector selects the pods of this engine: boxes, and spares.
+const selector = labelSlot
+
+// follow keeps the copy up to date until ctx ends.
+func (p *pods) follow(ctx context.Context) {
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			list, err := p.client.List(ctx, o)
+			p.note(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			w, err := p.client.Watch(ctx, o)
+			p.note(err)
+			return w, err
+		},
+	}
+	silent := logr.Discard() // this is a guest in its process, and tells failures by errors
+	cache.NewReflectorWithOptions(lw, &corev1.Pod{}, p, cache.ReflectorOptions{Name: "boxes", Logger: &silent}).RunWithContext(ctx)
+}
+
+// note notes how a request went.
+func (p *pods) note(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = err
+	p.tell()
+}
+
+// tell wakes all who wait for a change. p.mu is held.
+func (p *pods) tell() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// known waits until all pods are here. Errors: those of failure.
+func (p *pods) known(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		whole, failed, changed := p.whole, p.failed, p.changed
+		p.mu.Unlock()
+		if whole {
+			return nil
+		}
+		if failed != nil {
+			return failure(failed, "list the boxes of the namespace")
+		}
+		select {
+		case <-ctx.Done():
+			return failure(ctx.Err(), "list the boxes of the namespace")
+		case <-changed:
+		}
+	}
+}
+
+// await waits until a pod is as until wants it, or has gone, which is nil.
+func (p *pods) await(ctx context.Context, name string, until func(*corev1.Pod) (bool, error)) (*corev1.Pod, error) {
+	for {
+		p.mu.Lock()
+		pod, changed := p.byName[name], p.changed
+		p.mu.Unlock()
+		if pod == nil {
+			return nil, nil
+		}
+		if done, err := until(pod); done || err != nil {
+			return pod, err
+		}
+		select {
+		case <-ctx.Done():
+			return pod, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// all returns the pods that want returns true for.
+func (p *pods) all(want func(*corev1.Pod) bool) (found []*corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pod := range p.byName {
+		if want(pod) {
+			found = append(found, pod)
+		}
+	}
+	return found
+}
+
+// ofBox returns the pod of a box, or nil. One that is being deleted has no box any more.
+func (p *pods) ofBox(id string) *corev1.Pod {
+	found := p.all(func(pod *corev1.Pod) bool { return pod.Labels[labelBox] == id && pod.DeletionTimestamp == nil })
+	if len(found) == 0 {
+		return nil
+	}
+	// Two programs that were asked for the same id at once: all of them see the first.
+	return slices.MinFunc(found, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+}
+
+// put takes in a pod as the API server has answered it.
+func (p *pods) put(pod *corev1.Pod) {
+	pod.ManagedFields = nil // half of a pod's bytes, and of no use here
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before := p.byName[pod.Name]; before == nil || before.UID != pod.UID || version(before) < version(pod) {
+		p.byName[pod.Name] = pod
+		p.tell()
+	}
+}
+
+// drop forgets a pod that the API server has deleted.
+func (p *pods) drop(pod *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := p.byName[pod.Name]; now != nil && now.UID == pod.UID {
+		delete(p.byName, pod.Name)
+		p.tell()
+	}
+}
+
+// version returns the version of an object, which grows with each change of it:
+// Kubernetes promises so since 1.35.
+func version(o metav1.Object) uint64 {
+	n, _ := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	return n
+}
+
+// Add implements [cache.ReflectorStore].
+func (p *pods) Add(o any) error { return p.Update(o) }
+
+// Update implements [cache.ReflectorStore].
+func (p *pods) Update(o any) error {
+	if pod, ok := o.(*corev1.Pod); ok {
+		p.put(pod)
+	}
+	return nil
+}
+
+// Delete implements [cache.ReflectorStore].
+func (p *pods) Delete(o any) error {
+	if pod, ok := o.(*corev1.Pod); ok {
+		p.drop(pod)
+	}
+	return nil
+}
+
+// Replace implements [cache.ReflectorStore]. What this process made while the list was
+// on its way is in a later version, and stays.
+func (p *pods) Replace(list []any, at string) error {
+	listed := map[string]*corev1.Pod{}
+	for _, o := range list {
+		if pod, ok := o.(*corev1.Pod); ok {
+			pod.ManagedFields = nil
+			listed[pod.Name] = pod
+		}
+	}
+	then, _ := strconv.ParseUint(at, 10, 64)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, pod := range p.byName {
+		if version(pod) > then {
+			listed[name] = pod
+		}
+	}
+	p.byName, p.whole, p.failed = listed, true, nil
+	p.tell()
+	return nil
+}
+
+// Resync implements [cache.ReflectorStore].
+func (*pods) Resync() error { return nil }
+
+// named returns the pod of a name, or nil.
+func (p *pods) named(name string) *corev1.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byName[name]
+}
+
+// changes returns a channel that is closed at the next change.
+func (p *pods) changes() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
+}
+
+// nudge wakes all who wait for a change.
+func (p *pods) nudge() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tell()
+}
+
+// leave notes that a pod is being deleted, before the watch tells so.
+func (p *pods) leave(pod *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.byName[pod.Name]
+	if now == nil || now.UID != pod.UID || now.DeletionTimestamp != nil {
+		return
+	}
+	leaving, at := now.DeepCopy(), metav1.Now()
+	leaving.DeletionTimestamp = &at
+	p.byName[pod.Name] = leaving
+	p.tell()
+}

@@ -1,0 +1,121 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/fault"
+)
+
+// The labels and annotations of what belongs to boxes.
+const (
+	labelSlot    = "sandbox/slot"    // on all pods and what belongs to them: the pod's name
+	labelBox     = "sandbox/box"     // the id of the box that a pod is
+	labelSpare   = "sandbox/spare"   // what a spare is for, until it is a box
+	labelNetwork = "sandbox/network" // which NetworkPolicy holds
+
+	annotationRecord = "sandbox/record"
+)
+
+// encode returns the record for the annotation of its pod.
+func encode(rec core.Record) string {
+	text, _ := json.Marshal(rec) // of members that JSON has
+	return string(text)
+}
+
+// recordOf returns the record of a box: what was written about it, and what the cluster
+// says of its pod now.
+func recordOf(pod *corev1.Pod) core.Record {
+	rec := core.Record{ID: pod.Labels[labelBox], CreatedAt: pod.CreationTimestamp.UTC(), UpdatedAt: pod.CreationTimestamp.UTC()}
+	id := rec.ID
+	if err := json.Unmarshal([]byte(pod.Annotations[annotationRecord]), &rec); err != nil || rec.ID != id {
+		damaged := core.Record{ID: id, CreatedAt: pod.CreationTimestamp.UTC()}
+		fail(&damaged, pod.CreationTimestamp.UTC(), "record_damaged", fault.New(fault.Storage, "the annotation %s of pod %s does not hold the record of the box: remove the box", annotationRecord, pod.Name))
+		return damaged
+	}
+	c := container(pod)
+	if c.ImageID != "" {
+		rec.ImageID = c.ImageID
+	}
+	switch {
+	case over(pod):
+		ended(&rec, pod, c)
+	case c.State.Running != nil && rec.Status != api.Stopped:
+		started := c.State.Running.StartedAt.UTC()
+		if rec.StartedAt != nil && rec.StartedAt.After(started) {
+			started = *rec.StartedAt // it was a spare before
+		}
+		rec.Status, rec.StartedAt = api.Running, &started
+		if ttl := rec.Options.TTLSeconds; ttl > 0 && rec.ExpiresAt == nil && rec.Reason == "" {
+			at := started.Add(time.Duration(ttl)*time.Second + time.Second) // the kubelet tells whole seconds
+			rec.ExpiresAt = &at
+		}
+	}
+	return rec
+}
+
+// container returns the state of the container that a box is.
+func container(pod *corev1.Pod) corev1.ContainerStatus {
+	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == boxContainer })
+	if i < 0 {
+		return corev1.ContainerStatus{}
+	}
+	return pod.Status.ContainerStatuses[i]
+}
+
+// over reports whether nothing runs in a pod any more, and never will.
+func over(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || nodeGone(pod) != ""
+}
+
+// nodeGone returns why a pod's node is lost, or "".
+func nodeGone(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// ended says how a box has ended.
+func ended(rec *core.Record, pod *corev1.Pod, c corev1.ContainerStatus) {
+	at := time.Now().UTC()
+	t := c.State.Terminated
+	if t != nil {
+		at = t.FinishedAt.UTC()
+	}
+	switch {
+	case pod.Status.Reason == "DeadlineExceeded", rec.Reason == "expired":
+		stop(rec, at, "expired")
+	case pod.Status.Reason == "Evicted":
+		fail(rec, at, "evicted", fault.New(fault.ResourceExhausted, "the node has evicted the box: %s", pod.Status.Message))
+	case nodeGone(pod) != "":
+		fail(rec, at, "node_lost", fault.New(fault.Engine, "the node of the box has gone: %s", nodeGone(pod)))
+	case t != nil && t.Reason == "OOMKilled":
+		fail(rec, at, "oom_killed", fault.New(fault.ResourceExhausted, "the box had no memory left for its init: give it more than %d MiB", rec.Options.MemoryMiB))
+	case pod.Status.Phase == corev1.PodSucceeded:
+		stop(rec, at, string(api.Stopped))
+	default:
+		why := pod.Status.Message
+		if t != nil && t.Message != "" {
+			why = t.Message
+		}
+		fail(rec, at, "init_died", fault.New(fault.Engine, "the box's init has ended: %.300s", why))
+	}
+}
+
+func stop(rec *core.Record, at time.Time, reason string) {
+	rec.Status, rec.Reason, rec.StoppedAt, rec.UpdatedAt, rec.ExpiresAt, rec.PID = api.Stopped, reason, &at, at, nil, 0
+}
+
+func fail(rec *core.Record, at time.Time, reason string, err error) {
+	stop(rec, at, reason)
+	f := fault.Of(err)
+	rec.Status, rec.Error = api.Failed, &api.Failure{Code: f.Kind, Message: f.Message}
+}

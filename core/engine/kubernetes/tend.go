@@ -1,0 +1,92 @@
+package kubernetes
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/options"
+)
+
+// patience is how long the next try waits after the API server has refused something:
+// nothing tells when it would take it.
+const patience = 5 * time.Second
+
+// tend does what is to be done without a request, until ctx ends: it ends boxes whose
+// time has come, removes those with auto_remove that have ended, and fills the pool.
+// Several programs may tend one namespace: whoever comes second finds it done.
+func (e *Engine) tend(ctx context.Context) {
+	for ctx.Err() == nil {
+		changed := e.pods.changes()
+		next, err := e.tendOnce(ctx)
+		if err != nil {
+			next = patience
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// forever is the next time where there is none.
+const forever = time.Hour
+
+func (e *Engine) tendOnce(ctx context.Context) (next time.Duration, err error) {
+	next = forever
+	e.ready.Lock()
+	begun := e.keys != nil
+	e.ready.Unlock()
+	if !begun {
+		return next, nil
+	}
+	for _, pod := range e.pods.all(isBox) {
+		rec := recordOf(pod)
+		switch left := untilExpiry(rec); {
+		case !rec.Status.Up() && rec.Options.AutoRemove && rec.Status != api.Created:
+			err = e.delete(ctx, pod)
+		case left <= 0:
+			err = e.expire(ctx, pod, rec)
+		default:
+			next = min(next, left)
+		}
+		if err != nil {
+			return next, err
+		}
+	}
+	for _, pod := range e.lines.known() {
+		if now := e.pods.named(pod.Name); now == nil || now.UID != pod.UID {
+			e.lines.forget(pod)
+		}
+	}
+	for more := true; more && err == nil; {
+		more, err = e.spares.fill(ctx)
+	}
+	return next, err
+}
+
+func untilExpiry(rec core.Record) time.Duration {
+	if !rec.Status.Up() || rec.ExpiresAt == nil {
+		return forever
+	}
+	return time.Until(*rec.ExpiresAt)
+}
+
+// expire ends a box whose time is over. Without a disk of its own it can't be started
+// again, so it is only told of then, until somebody removes it.
+func (e *Engine) expire(ctx context.Context, pod *corev1.Pod, rec core.Record) error {
+	if rec.Options.AutoRemove || rec.Options.OnExpiry == options.ExpiryRemove {
+		return e.delete(ctx, pod)
+	}
+	rec.Reason, rec.ExpiresAt = "expired", nil
+	if err := e.patch(ctx, pod, rec, nil, nil); err != nil {
+		return nil //nolint:nilerr // another program was faster, or the next look tries again
+	}
+	return e.end(ctx, pod, rec, core.DefaultGrace)
+}

@@ -1,0 +1,67 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+
+	"sandbox/api"
+	"sandbox/core"
+	"sandbox/core/document"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// cannot returns why something can't be done with a box: what a pod can't do, if the box
+// is there.
+func (e *Engine) cannot(ctx context.Context, id, what string) error {
+	if _, _, err := e.find(ctx, id); err != nil {
+		return err
+	}
+	return fault.New(fault.Unsupported, "boxes of a cluster can't be %s", what)
+}
+
+// Pause is refused.
+func (e *Engine) Pause(ctx context.Context, id string, _ bool) (core.Record, error) {
+	return core.Record{}, e.cannot(ctx, id, "paused")
+}
+
+// Resume is refused.
+func (e *Engine) Resume(ctx context.Context, id string) (core.Record, error) {
+	return core.Record{}, e.cannot(ctx, id, "paused and resumed")
+}
+
+// Snapshot is refused.
+func (e *Engine) Snapshot(ctx context.Context, id, _ string) (core.Taken, error) {
+	return core.Taken{}, e.cannot(ctx, id, "taken snapshots of")
+}
+
+// Finish is refused.
+func (e *Engine) Finish(ctx context.Context, id, _ string) (core.Image, error) {
+	return core.Image{}, e.cannot(ctx, id, "made into images")
+}
+
+// Rollback is refused.
+func (e *Engine) Rollback(ctx context.Context, id string, _ []string) (core.Record, error) {
+	return core.Record{}, e.cannot(ctx, id, "rolled back")
+}
+
+// Diff is refused.
+func (e *Engine) Diff(ctx context.Context, id string, _ core.DiffRequest) ([]api.Change, bool, error) {
+	return nil, false, e.cannot(ctx, id, "compared with their images")
+}
+
+// refuse refuses what a pod can't have. Errors: Unsupported, with the fields.
+func refuse(o options.Box) error {
+	var p document.Problems
+	code := fault.Unsupported.Row().Code
+	p.When(o.RootfsPath != "", "rootfs_path", code, "is a directory of one host: boxes of a cluster have images")
+	for i := range o.Volumes {
+		p.When(true, fmt.Sprintf("volumes[%d]", i), code, "is a directory of one host, which boxes of a cluster don't see")
+	}
+	p.When(len(o.Ports) > 0, "ports", code, "can't be published by a node: reach them through the server, at /v1/boxes/ID/ports/PORT")
+	p.When(o.IdleSeconds > 0, "idle_seconds", code, "is not kept for boxes of a cluster: use ttl_seconds")
+	p.When(o.OnExpiry == options.ExpiryPause, "on_expiry", code, "is pause, and boxes of a cluster are not paused")
+	p.When(o.AutoStart, "auto_start", code, "needs a box that can be stopped")
+	p.When(len(o.Command) > 0 || o.ImageCommand, "command", code, "is not kept running in boxes of a cluster: run it")
+	return p.Err(fault.Unsupported)
+}
