@@ -7,9 +7,9 @@ KUBERNETES_DIR       ?= $(KUBERNETES)/cluster
 KUBERNETES_PACKAGES  := containernetworking-plugins ipset iptables nftables iproute2 busybox-static gcc libc6-dev libseccomp-dev pkg-config openssl bc
 KWOK_NODES           ?= 10
 
-kubernetes-%: export KUBERNETES_BIN := $(KUBERNETES_BIN)
-kubernetes-%: export KUBERNETES_IMAGES := $(KUBERNETES_IMAGES)
-kubernetes-%: export KUBERNETES_DIR := $(KUBERNETES_DIR)
+kubernetes-% test-kubernetes: export KUBERNETES_BIN := $(KUBERNETES_BIN)
+kubernetes-% test-kubernetes: export KUBERNETES_IMAGES := $(KUBERNETES_IMAGES)
+kubernetes-% test-kubernetes: export KUBERNETES_DIR := $(KUBERNETES_DIR)
 
 .PHONY: kubernetes kubernetes-images kubernetes-up kubernetes-down kubernetes-features kubernetes-kwok
 
@@ -36,3 +36,10 @@ kubernetes-features: root ## try what a cluster can do, and print it as a table
 kubernetes-kwok: root ## bring KWOK_NODES (10) fake nodes into the cluster
 	test/kubernetes/build.sh '$(KUBERNETES_BIN)' kwok
 	test/kubernetes/kwok.sh '$(KWOK_NODES)'
+
+.PHONY: test-kubernetes
+test-kubernetes: root deps ## test the engine whose boxes are pods in a cluster that is started and stopped for it (needs root)
+	$(MAKE) kubernetes
+	test/kubernetes/cluster.sh up
+	trap 'test/kubernetes/cluster.sh down' EXIT; \
+	  test/kubernetes/cluster.sh in $(GO) test -count=1 -timeout 20m -tags kubernetes $(GOTESTFLAGS) ./test/kubernetes/suite

@@ -89,9 +89,9 @@ try_user_namespace() {
 
 # volumes: [{image: {reference}}]
 try_image_volume() {
-	pod image '"volumes": [{"name": "init", "image": {"reference": "localhost/sandbox-init:dev", "pullPolicy": "Never"}}]' \
+	pod image '"volumes": [{"name": "init", "image": {"reference": "localhost/sandbox-pod:dev", "pullPolicy": "Never"}}]' \
 		'"volumeMounts": [{"name": "init", "mountPath": "/init", "readOnly": true}]'
-	in_pod image ls -l /init/sandbox-init | awk '{print $NF, $5, "bytes"}'
+	in_pod image ls -l /init/sandbox-pod | awk '{print $NF, $5, "bytes"}'
 }
 
 # kubectl patch --subresource resize

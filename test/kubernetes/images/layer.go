@@ -36,7 +36,14 @@ func busybox(string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := []entry{{"tmp/", "", 0o1777, tar.TypeDir}, {"etc/", "", 0o755, tar.TypeDir}, {"bin/", "", 0o755, tar.TypeDir}, {"bin/busybox", string(content), 0o755, tar.TypeReg}}
+	entries := []entry{{"tmp/", "", 0o1777, tar.TypeDir}, {"root/", "", 0o700, tar.TypeDir}}
+	for _, dir := range []string{"bin", "sbin", "usr", "usr/bin", "usr/sbin", "etc", "dev", "proc", "sys", "run", "var", "home"} {
+		entries = append(entries, entry{dir + "/", "", 0o755, tar.TypeDir})
+	}
+	entries = append(entries,
+		entry{"etc/passwd", "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n", 0o644, tar.TypeReg},
+		entry{"etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n", 0o644, tar.TypeReg},
+		entry{"bin/busybox", string(content), 0o755, tar.TypeReg})
 	for command := range strings.FieldsSeq(string(commands)) {
 		if command != "busybox" {
 			entries = append(entries, entry{"bin/" + command, "busybox", 0o777, tar.TypeSymlink})

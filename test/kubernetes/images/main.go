@@ -32,7 +32,9 @@ type image struct {
 var images = []image{
 	{"pause", "localhost/pause:1", program("kubernetes/bin/pause", "pause"), v1.Config{Entrypoint: []string{"/pause"}}},
 	{"busybox", "localhost/busybox:1", busybox, v1.Config{Cmd: []string{"/bin/sh"}, Env: []string{"PATH=/bin"}}},
-	{"sandbox-init", "localhost/sandbox-init:dev", program("sandbox-init", "sandbox-init"), v1.Config{Entrypoint: []string{"/sandbox-init"}}},
+	{"sandbox-pod", "localhost/sandbox-pod:dev", program("sandbox-pod", "sandbox-pod"), v1.Config{Entrypoint: []string{"/sandbox-pod"}}},
+	// For the suite of engines, with the settings that it wants of an image.
+	{"enginetest", "localhost/enginetest:1", busybox, v1.Config{Env: []string{"PATH=/bin", "FROM=image", "ONLY_IMAGE=1", "HOME=/image"}, WorkingDir: "/usr", User: "nobody"}},
 	{"sandbox", "localhost/sandbox:dev", program("sandbox", "sandbox"), v1.Config{Entrypoint: []string{"/sandbox"}, Env: []string{"HOME=/tmp"}, User: "65532:65532"}},
 	// The name that containerd takes a bare "default" for.
 	{"default", "docker.io/library/default:latest", whole("debian.tar"), v1.Config{Cmd: []string{"/bin/bash"}, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}},
