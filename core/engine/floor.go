@@ -44,6 +44,10 @@ func (c Config) Space() (Space, error) {
 	return Space{Free: st.Bavail * block, Floor: c.DiskFloor(st.Blocks * block)}, nil
 }
 
+// Room returns why nothing that is large may be written to the home, or nil: less of its
+// disk is free than is to stay so. Errors: Storage.
+func (c *Client) Room() error { return c.config.checkDisk() }
+
 // checkDisk refuses more boxes when the home's disk is nearly full: running
 // boxes and the host need what is left. It only looks at the free space of the
 // moment, and reserves none. Errors: Storage.

@@ -32,6 +32,7 @@ type partial struct {
 	sum     hash.Hash
 	n       int64 // bytes in f
 	fetched func(done int64)
+	room    room
 }
 
 // fetch returns the verified bytes of a blob, in a file that no longer has a
@@ -47,7 +48,7 @@ func (r *repository) fetch(ctx context.Context, d v1.Descriptor, fetched func(in
 	if err != nil {
 		return nil, fault.Disk(err, "lock the image store")
 	}
-	p := &partial{f: f, d: d, fetched: fetched}
+	p := &partial{f: f, d: d, fetched: fetched, room: room{check: r.room}}
 	err = r.complete(ctx, p)
 	if err == nil || p.n == 0 || fault.Is(err, fault.Storage) { // otherwise the file stays, for a later download to resume
 		_ = os.Remove(f.Name())
@@ -150,6 +151,9 @@ func (p *partial) Write(b []byte) (int, error) {
 	p.n += int64(n)
 	p.sum.Write(b[:n])
 	p.fetched(p.n)
+	if err == nil {
+		err = p.room.take(n)
+	}
 	return n, fault.Disk(err, "fetch a layer")
 }
 

@@ -79,6 +79,9 @@ func (s *Store) importFrom(ctx context.Context, ref string, progress func(Progre
 	if err := s.sweep(ctx); err != nil {
 		return Info{}, err
 	}
+	if err := s.room(); err != nil {
+		return Info{}, err
+	}
 	c, err := open()
 	if err != nil {
 		return Info{}, err

@@ -111,6 +111,7 @@ func (s *Store) unpack(ctx context.Context, b blob, dir string, progress func(st
 		return v1.Hash{}, 0, err
 	}
 	defer st.close()
+	st.room.check = s.c.Room
 	if err := st.hasten(); err != nil {
 		return v1.Hash{}, 0, err
 	}

@@ -147,6 +147,9 @@ func (s *Store) pullFrom(ctx context.Context, place name.Reference, missing bool
 			return have, err
 		}
 	}
+	if err := s.room(); err != nil {
+		return Info{}, err
+	}
 	repo, err := s.connect(ctx, place, transport.PullScope)
 	if err != nil {
 		return Info{}, err

@@ -88,6 +88,7 @@ type repository struct {
 	base  *patient
 	http  http.Client
 	blobs string // directory of partly downloaded layers
+	room  func() error
 }
 
 // connect logs in to the registry of ref, with [transport.PullScope] or
@@ -98,7 +99,7 @@ func (s *Store) connect(ctx context.Context, ref name.Reference, scope string) (
 	if err != nil {
 		return nil, err
 	}
-	r := &repository{ref: ref, scope: scope, auth: auth, blobs: s.blobs(), base: newPatient(s.c.Sources, repo.RegistryStr())}
+	r := &repository{ref: ref, scope: scope, auth: auth, blobs: s.blobs(), room: s.c.Room, base: newPatient(s.c.Sources, repo.RegistryStr())}
 	r.http.Transport, err = transport.NewWithContext(ctx, repo.Registry, auth, r.base, []string{repo.Scope(scope)})
 	if err != nil {
 		r.close()

@@ -50,7 +50,7 @@ func (s *Store) keep(ctx context.Context, r io.Reader) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	size, err := io.Copy(f, io.LimitReader(r, maxStream+1))
+	size, err := io.Copy(f, &roomReader{r: io.LimitReader(r, maxStream+1), room: room{check: s.c.Room}})
 	if err == nil && size > maxStream {
 		err = fault.New(fault.TooLarge, "the tar is larger than the %d bytes allowed", int64(maxStream))
 	}
@@ -197,6 +197,7 @@ func (s *Store) spool(ctx context.Context, f *os.File) (*os.File, error) {
 		return nil, err
 	}
 	defer st.close()
+	st.room.check = s.c.Room
 	file, err := s.unnamed()
 	if err != nil {
 		return nil, err
@@ -208,8 +209,12 @@ func (s *Store) spool(ctx context.Context, f *os.File) (*os.File, error) {
 	return file, nil
 }
 
-// unnamed makes a file without a name, which is gone once it is closed.
+// unnamed makes a file without a name, which is gone once it is closed, if the disk has
+// room.
 func (s *Store) unnamed() (*os.File, error) {
+	if err := s.room(); err != nil {
+		return nil, err
+	}
 	fd, err := unix.Open(s.layers.Path, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, fault.Disk(err, "make a file for the image source")

@@ -66,6 +66,9 @@ type Config struct {
 	// Discard removes a directory of the store with what is in it; nil for os.RemoveAll. A
 	// user who is not root can't remove all of a layer, but the shim can.
 	Discard func(dir string) error
+	// Room returns why nothing that is large may be written to the home, of which some
+	// space has to stay free, or nil; it is asked often. nil: all of the disk may be used.
+	Room func() error
 }
 
 // Store holds the images of one home. It is safe for concurrent use, also by

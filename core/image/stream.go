@@ -52,6 +52,8 @@ type stream struct {
 	err   error
 	// packed says whether the source is compressed.
 	packed bool
+	// room is that for what is unpacked.
+	room room
 }
 
 // meter measures what is read from a source.
@@ -109,7 +111,10 @@ func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.plain.Read(p)
 	s.size += int64(n)
 	s.sum.Write(p[:n])
+	full := s.room.take(n)
 	switch {
+	case full != nil:
+		err = full
 	case s.size > maxStream, s.size > freeStream && s.size/maxRatio > s.raw.n.Load():
 		err = fault.New(fault.Image, "the tar holds too much: %d bytes from %d packed ones", s.size, s.raw.n.Load())
 	case err != nil && !errors.Is(err, io.EOF):

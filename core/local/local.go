@@ -88,7 +88,7 @@ func Open(c Config) (*Host, error) {
 		// ~/.docker/config.json, and a proxy in the environment.
 		Keychain: authn.DefaultKeychain, Proxy: http.ProxyFromEnvironment,
 	}
-	images, err := image.Open(image.Config{Home: home, Unpacker: e, InUse: e.Images, Sources: sources, Discard: e.Discard})
+	images, err := image.Open(image.Config{Home: home, Unpacker: e, InUse: e.Images, Sources: sources, Discard: e.Discard, Room: e.Room})
 	if err != nil {
 		return nil, err
 	}
