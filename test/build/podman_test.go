@@ -42,4 +42,8 @@ CMD ["echo $GREETING $(id -u) $(pwd) $(cat file) $(stat -c %u:%g file) $(ls /usr
 	if want := "test map[80/tcp:{}] SIGQUIT"; strings.TrimSpace(config) != want {
 		t.Errorf("its config is %q, want %q", config, want)
 	}
+	p.Do("pull", "docker-archive:"+file) // as docker reads it: the format of OCI has no health check
+	if got := p.Do("inspect", "--format", "{{.HealthCheck.Test}} {{.HealthCheck.Interval}}", "built"); strings.TrimSpace(got) != "[CMD-SHELL true] 5s" {
+		t.Errorf("its health check is %q", got)
+	}
 }
