@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"sandbox/api"
@@ -106,10 +107,17 @@ func match(ctx context.Context, b *core.Box, patterns []string) ([]string, error
 	return all, nil
 }
 
+// mounted tells whether a file is in a directory that every box has for itself, whatever
+// its image has there. Its name has no / before it.
+func mounted(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return slices.Contains([]string{"dev", "proc", "sys"}, first)
+}
+
 // maxListed bounds the names in a directory that a pattern is tried with.
 const maxListed = 100_000
 
-// list returns the names in a directory of a box.
+// list returns the names in a directory of a box, without those that the box has mounted.
 func list(ctx context.Context, b *core.Box, dir string) ([]string, error) {
 	var names []string
 	for o := (options.ListFiles{Path: dir}); ; {
@@ -121,6 +129,9 @@ func list(ctx context.Context, b *core.Box, dir string) ([]string, error) {
 			names = append(names, f.Name)
 		}
 		if page.NextPageToken == nil {
+			if dir == "/" {
+				names = slices.DeleteFunc(names, mounted)
+			}
 			return names, nil
 		}
 		if len(names) > maxListed {
@@ -180,7 +191,7 @@ func (f *foreign) copy(tw *tar.Writer, name string) error {
 				to = path.Clean(h.Name)
 			}
 		}
-		if !isDir || path.Clean(h.Name) != root {
+		if (!isDir || path.Clean(h.Name) != root) && (root != "." || !mounted(to)) {
 			if err := f.entry(tw, h, to); err != nil {
 				return err
 			}

@@ -15,17 +15,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/klauspost/compress/gzip"
 
 	"sandbox/api"
 	"sandbox/core/build"
 	"sandbox/core/build/tree"
 	"sandbox/core/fault"
+	"sandbox/core/image"
 	"sandbox/core/local"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
 	"sandbox/test/leak"
 	"sandbox/test/programs"
+	"sandbox/test/registry"
 	"sandbox/test/rootfs"
 )
 
@@ -313,6 +317,61 @@ func TestScratch(t *testing.T) {
 	result, err := b.Run(t.Context(), "/bin/busybox", "ls", "/bin")
 	if err != nil || result.Stdout != "busybox\n" {
 		t.Errorf("it has %+v, %v", result, err)
+	}
+}
+
+// TestDeep has a box on as many layers as there can be, of which no snapshot can be taken;
+// what its failure says to do gives a box of which one can.
+func TestDeep(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	archive := filepath.Join(t.TempDir(), "deep")
+	must(t, tarball.WriteToFile(archive, name.MustParseReference("deep"), registry.Deep(t, image.MaxLayers)))
+	_, err := h.Images.Import(t.Context(), "deep", archive, nil)
+	must(t, err)
+	h.taken("deep", fault.ResourceExhausted, "COPY --from=deep:latest / /")
+	h.built("FROM scratch\nCOPY --from=deep:latest / /\n", nil, func(o *build.Options) { o.Name = "flat" })
+	h.taken("flat", 0, "")
+}
+
+// taken wants snapshots of a box of an image, which runs and which is stopped, to succeed,
+// or to fail in a way; the box has its files and goes on in any case.
+func (h home) taken(image string, kind fault.Kind, says string) {
+	h.t.Helper()
+	o := options.Defaults()
+	o.Image, o.User, o.CPUs, o.MemoryMiB, o.Network, o.AutoRemove = image, "root", 1, 64, options.NetworkNone, false
+	b, _, err := h.Create(h.t.Context(), o)
+	must(h.t, err)
+	defer func() { must(h.t, b.Remove(context.Background(), true)) }()
+	take := func(name string) {
+		h.t.Helper()
+		if _, err := b.Snapshot(h.t.Context(), name); (err == nil) != (kind == 0) || err != nil && (!fault.Is(err, kind) || !strings.Contains(err.Error(), says)) {
+			h.t.Errorf("a snapshot of a box of %s: %v", image, err)
+		}
+	}
+	take(image + "-running")
+	_, err = b.Stop(h.t.Context(), 0)
+	must(h.t, err)
+	take(image + "-stopped")
+	_, err = b.Start(h.t.Context())
+	must(h.t, err)
+	if result, err := b.Run(h.t.Context(), "sh", "-c", "ls /file* | wc -l; touch /more"); err != nil || result.Stdout != "126\n" {
+		h.t.Errorf("the box of %s has %+v, %v", image, result, err)
+	}
+}
+
+// TestCopyAll copies all files of an image, but not the /dev, /proc and /sys of the box that
+// they are read from.
+func TestCopyAll(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for _, source := range []string{"/", "/*"} {
+		h.built("FROM scratch\nCOPY --from=base "+source+" /all/\n", nil, func(o *build.Options) { o.Name = "all" })
+		h.built("FROM base\nCOPY --from=all /all /all\n", nil)
+		got := h.sh("built", "0", "cd /all; ls -d dev proc sys null mqueue kernel 2>&1 | grep -v 'No such'; find . -name busybox")
+		if want := map[string]string{"/": "./bin/busybox\n", "/*": "./busybox\n"}[source]; got != want {
+			t.Errorf("of %s it has %q, want %q", source, got, want)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package registry
 
 import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"runtime"
@@ -26,6 +30,28 @@ func Busybox(t testing.TB) v1.Image {
 	return configured(t, img, func(c *v1.Config) {
 		c.Env, c.WorkingDir, c.User, c.Cmd = []string{"GREETING=hello"}, "/home/user", "user", []string{"sh"}
 	})
+}
+
+// Deep returns busybox with so many layers, of which each but the lowest two has a file.
+func Deep(t testing.TB, layers int) v1.Image {
+	t.Helper()
+	img := Busybox(t)
+	for i := 2; i < layers; i++ {
+		var file bytes.Buffer
+		tw := tar.NewWriter(&file)
+		err := errors.Join(tw.WriteHeader(&tar.Header{Name: fmt.Sprint("file", i), Typeflag: tar.TypeReg, Mode: 0o644}), tw.Close())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file.Bytes())), nil })
+		if err == nil {
+			img, err = mutate.AppendLayers(img, l)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return img
 }
 
 // Commands returns images of busybox by what each has of a command of its own.

@@ -108,7 +108,7 @@ func (k *keeper) below(b *box) ([]string, error) {
 	}
 	layers := layer.Squashed(b.record().Layers(), least)
 	if len(layers) >= maxLayers {
-		return nil, fault.New(fault.ResourceExhausted, "box %s stands on %d layers, which is the most: export a snapshot and import it as an image of one layer", rec.ID, maxLayers)
+		return nil, fault.New(fault.ResourceExhausted, "box %s stands on %d layers, which is the most: build an image of one layer, FROM scratch and COPY --from=%s / /, and make the box of that", rec.ID, maxLayers, rec.Image.Ref)
 	}
 	return layers, nil
 }
