@@ -199,7 +199,7 @@ func (h hostBoxes) ImageCommand(ctx context.Context, ref string, progress func(a
 func (h hostBoxes) Images(context.Context) ([]api.Image, error) { return h.host.Images.List() }
 
 func (h hostBoxes) Image(_ context.Context, ref string) (api.Image, error) {
-	return h.host.Images.Inspect(ref)
+	return h.host.Images.Describe(ref)
 }
 
 func (h hostBoxes) Pull(ctx context.Context, ref string, progress func(api.ImageProgress)) (api.Image, error) {

@@ -55,7 +55,7 @@ func pageOfImages(all []api.Image, p paging) images {
 }
 
 func (s *Server) getImage(w http.ResponseWriter, r *request) error {
-	img, err := s.Images.Inspect(r.param("reference"))
+	img, err := s.Images.Describe(r.param("reference"))
 	if err != nil {
 		return refused("reference", err)
 	}

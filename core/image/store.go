@@ -106,7 +106,36 @@ func Open(c Config) (*Store, error) {
 func (s *Store) List() ([]Info, error) {
 	all, damaged, err := s.images.List()
 	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	measured := map[string]int64{}
+	for i := range all {
+		all[i].Size = s.size(all[i], measured)
+	}
 	return all, errors.Join(err, store.Errors(damaged))
+}
+
+// Describe returns what Inspect does, with the size that List tells. Errors: those of
+// Inspect.
+func (s *Store) Describe(ref string) (Info, error) {
+	info, err := s.Inspect(ref)
+	info.Size = s.size(info, map[string]int64{})
+	return info, err
+}
+
+// size returns the size of an image. That of a snapshot is not in its record, since
+// measuring a disk takes longer than taking it. measured has the sizes of layers by their
+// names: many snapshots of one box share most of them.
+func (s *Store) size(info Info, measured map[string]int64) int64 {
+	if info.Box == "" {
+		return info.Size
+	}
+	sum := int64(0)
+	for _, name := range info.Layers {
+		if _, ok := measured[name]; !ok {
+			measured[name] = s.added(name)
+		}
+		sum += measured[name]
+	}
+	return sum
 }
 
 // Inspect returns the image that ref names: one that was imported under exactly

@@ -219,6 +219,9 @@ func TestTree(t *testing.T) {
 	if got := strings.Join(lines, " "); got != want {
 		t.Errorf("the tree is\n%s, want\n%s", got, want)
 	}
+	if s1, err := h.Images.Describe("s1"); err != nil || s1.Size != base.Size+tree[0].AddedBytes+tree[1].AddedBytes || tree[1].Size != s1.Size {
+		t.Errorf("the second snapshot has %d bytes, %v, and %d in the tree", s1.Size, err, tree[1].Size)
+	}
 	if err := h.Images.Remove(t.Context(), "s1", false); !fault.Is(err, fault.InvalidState) {
 		t.Errorf("a snapshot with a box on it is removed: %v", err)
 	}
