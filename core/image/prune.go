@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 )
 
 // Pruned is what [Store.Prune] has removed.
@@ -16,13 +18,13 @@ type Pruned struct {
 	Images []string `json:"images"` // the names of the images
 	Steps  int      `json:"steps"`  // of builds: they are carried out again when they are next needed
 	Layers int      `json:"layers"`
-	Bytes  int64    `json:"bytes"` // the sizes of layers as plain tars, and of partly downloaded layers
+	Bytes  int64    `json:"bytes"` // the sizes of layers as plain tars, what those of snapshots occupied, and of partly downloaded layers
 }
 
 // Prune removes what nobody needs: steps of builds whose layers no image has, layers
-// without an image or a box, and partly downloaded layers; if unused is set, also the images that no box runs on.
-// Layers are kept while an image is being made. Errors: Storage, and what ended
-// ctx.
+// without an image or a box, and partly downloaded layers; if unused is set, also the
+// images, snapshots among them, that no box runs on. Layers are kept while an image is
+// being made. Errors: Storage, and what ended ctx.
 func (s *Store) Prune(ctx context.Context, unused bool) (Pruned, error) {
 	done := Pruned{Images: []string{}}
 	if err := s.sweep(ctx); err != nil {
@@ -50,8 +52,12 @@ func (s *Store) Prune(ctx context.Context, unused bool) (Pruned, error) {
 	}
 	garbage, err := s.collect()
 	for _, dir := range garbage {
+		size := sizes[filepath.Base(dir)]
+		if size == 0 { // of a disk of a box that nobody has asked for
+			size = layer.DiskUse(dir, math.MaxInt).Bytes
+		}
 		done.Layers++
-		done.Bytes += sizes[filepath.Base(dir)]
+		done.Bytes += size
 	}
 	return done, cmp.Or(s.discard(garbage), err)
 }

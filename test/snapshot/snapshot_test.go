@@ -242,6 +242,27 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// What a box has left of a snapshot that was removed goes with the box, and its size is told.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	ofEachKind(t, func(t *testing.T, h home, b *core.Box, kind string) {
+		if kind == "passing" { // it is gone once it is stopped
+			return
+		}
+		h.sh(b, "head -c 1000000 /dev/urandom >/bulk; sync")
+		h.stop(b)
+		h.snapshot(b, "gone")
+		must(t, h.Images.Remove(t.Context(), "gone", true))
+		if done, err := h.Images.Prune(t.Context(), true); err != nil || done.Layers != 0 {
+			t.Errorf("from below a box went %+v, %v", done, err)
+		}
+		must(t, b.Remove(t.Context(), true))
+		if done, err := h.Images.Prune(t.Context(), false); err != nil || done.Layers != 1 || done.Bytes < 1_000_000 {
+			t.Errorf("pruned %+v, %v", done, err)
+		}
+	})
+}
+
 // A rollback gives a box the disk of a snapshot, whatever it did since.
 func TestRollback(t *testing.T) {
 	t.Parallel()
