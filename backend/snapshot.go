@@ -32,7 +32,7 @@ func (h hostBoxes) CloneBox(ctx context.Context, ref string, o options.Clone) ([
 	if err != nil {
 		return nil, err
 	}
-	made, err := b.Clone(ctx, o, core.CheckLimits)
+	made, err := b.Clone(ctx, o, h.host.CheckLimits)
 	var boxes []api.Box
 	for _, rec := range made {
 		boxes = append(boxes, rec.Info())

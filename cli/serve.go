@@ -74,6 +74,12 @@ func Lasting(args []string) bool { return len(args) > 0 && args[0] == "serve" }
 
 func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.Listen, "listen", "127.0.0.1:9090", "TCP `ADDRESS`; port 0 is a free one, \"none\" the socket alone")
+	fs.StringVar(&c.Engine, "engine", "", "where boxes are: host, or kubernetes for pods of a cluster (default host, unless SANDBOX_HOME/config.toml has another)")
+	fs.StringVar(&c.Cluster.Kubeconfig, "kubeconfig", "", "`FILE` that names the cluster (default KUBECONFIG, ~/.kube/config, or the service account of the pod)")
+	fs.StringVar(&c.Cluster.Namespace, "namespace", "", "`NAME` of the namespace of the pods (default that of the kubeconfig or of the pod)")
+	fs.StringVar(&c.Cluster.Program, "pod-image", "", "`IMAGE` that has sandbox-pod, for --engine kubernetes")
+	fs.StringVar(&c.Cluster.Reach, "reach", "", "reach pods direct, or forward, through the API server (default direct inside the cluster)")
+	fs.DurationVar(&c.Cluster.ScheduleTimeout, "schedule-timeout", 0, "how long a create waits for a node that has room (default 1m0s)")
 	fs.StringVar(&c.E2B, "e2b", "", "TCP `ADDRESS` that answers E2B's SDKs; port 0 is a free one (default none)")
 	fs.StringVar(&c.Socket, "socket", "", "`PATH` of the Unix socket (default sandbox.sock in SANDBOX_HOME)")
 	fs.StringVar(&c.SocketGroup, "socket-group", "", "`GROUP` that may use the socket, too: as good as root unless --host-root bounds it (default none)")

@@ -122,7 +122,17 @@ func (b *Box) Run(ctx context.Context, cmd ...string) (api.RunResult, error) {
 // ExecNotFound; InvalidState when another reader holds the exec, and after the
 // exec was closed.
 func (b *Box) Attach(ctx context.Context, execID string) (*Exec, error) {
-	p, err := b.r.engine.Attach(ctx, b.id, execID)
+	return b.attach(ctx, execID, nil)
+}
+
+// AttachBehind does what Attach does for a caller that has the output up to a position
+// already, as it keeps it on disk.
+func (b *Box) AttachBehind(ctx context.Context, execID string, have Position) (*Exec, error) {
+	return b.attach(ctx, execID, &have)
+}
+
+func (b *Box) attach(ctx context.Context, execID string, have *Position) (*Exec, error) {
+	p, err := b.r.engine.Attach(ctx, b.id, execID, have)
 	if err != nil {
 		return nil, err
 	}

@@ -97,9 +97,12 @@ type Execs interface {
 	Exec(ctx context.Context, boxID string, opts options.Exec) (*Process, error)
 	// Attach takes over an exec whose reader has gone without a Release: the
 	// reader called Detach, or its process ended. An exec that has ended still
-	// has its output and its end to read. Errors: InvalidState while another
-	// reader holds the exec, and after a Release.
-	Attach(ctx context.Context, boxID, execID string) (*Process, error)
+	// has its output and its end to read. have is how much of the output the caller
+	// has already, for an engine whose output passes a network: what was on its way
+	// to the reader before comes again, and no byte twice. nil is for a caller that
+	// has nothing of it. Errors: InvalidState while another reader holds the exec, and
+	// after a Release.
+	Attach(ctx context.Context, boxID, execID string, have *Position) (*Process, error)
 	// Execs returns the last 1,024 execs, newest first, without their
 	// environment.
 	Execs(ctx context.Context, boxID string) ([]api.Exec, error)
@@ -163,6 +166,10 @@ type Ports interface {
 	// Connect connects to a TCP port of a box, as [Box.Connect] says.
 	Connect(ctx context.Context, boxID string, port int) (net.Conn, error)
 }
+
+// Position is a place in the output of an exec: how many bytes of each stream come
+// before it. A terminal has only Stdout.
+type Position struct{ Stdout, Stderr int64 }
 
 // FileWatch has the events of a watch. Behind the last one, whose type is
 // [api.EndOfWatch], Next returns io.EOF; it fails with Engine where the watch broke

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandbox/auth"
+	"sandbox/core/engine/kubernetes"
 	"sandbox/core/fault"
 	"sandbox/core/local"
 	"sandbox/daemon/address"
@@ -31,6 +32,9 @@ type Config struct {
 	// Beside is the directory of this program; the other programs are looked
 	// for around it.
 	Beside string
+	// Engine is where the boxes are, and Cluster which cluster; see [local.Config].
+	Engine  string
+	Cluster kubernetes.Config
 	// Listen is a TCP address, or [NoListen]. With port 0 the kernel picks a
 	// free port.
 	Listen string

@@ -94,14 +94,19 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := local.Open(local.Config{Home: s.Home, Beside: s.Beside, Aliases: s.Aliases, Cached: true})
+	host, err := local.Open(local.Config{Home: s.Home, Beside: s.Beside, Aliases: s.Aliases, Cached: true, Engine: s.Engine, Cluster: s.Cluster})
 	if err != nil {
 		return nil, err
 	}
-	host.Engine.Guard() // first, since the times of boxes go on; also for those of other programs, which may have ended
+	if host.Engine != nil {
+		host.Engine.Guard() // first, since the times of boxes go on; also for those of other programs, which may have ended
+	}
 	d, err := start(ctx, s, host, streams)
 	if err == nil {
-		d.changes, d.watchSpace = host.Engine.Changes, host.Engine.WatchSpace
+		d.changes = host.Changes
+	}
+	if err == nil && host.Engine != nil {
+		d.watchSpace = host.Engine.WatchSpace
 	}
 	return d, err
 }

@@ -11,13 +11,13 @@ import (
 // earlier daemon started.
 type spooled struct{ *core.Runtime }
 
-// Attach attaches to an exec of a box, by their ids.
-func (s spooled) Attach(ctx context.Context, box, exec string) (*core.Exec, error) {
+// Attach attaches to an exec of a box, by their ids, behind the output that is spooled.
+func (s spooled) Attach(ctx context.Context, box, exec string, have core.Position) (*core.Exec, error) {
 	b, err := s.Get(ctx, box)
 	if err != nil {
 		return nil, err
 	}
-	return b.Attach(ctx, exec)
+	return b.AttachBehind(ctx, exec, have)
 }
 
 // Exec returns what the init of a box knows of an exec.

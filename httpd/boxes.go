@@ -50,7 +50,7 @@ func (s *Server) create(r *request, id string, doc []byte) (created, error) {
 	if doc == nil {
 		doc = []byte("{}") // every member has a default
 	}
-	o, err := options.DecodeCreate(doc, s.complete(r), core.CheckLimits)
+	o, err := options.DecodeCreate(doc, s.complete(r), s.Runtime.CheckLimits)
 	if err != nil {
 		return created{}, err
 	}

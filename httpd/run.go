@@ -21,7 +21,7 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 	if doc == nil {
 		doc = []byte("{}") // so that the reply names the members that are missing
 	}
-	o, asked, err := options.DecodeRun(doc, s.complete(r), core.CheckLimits)
+	o, asked, err := options.DecodeRun(doc, s.complete(r), s.Runtime.CheckLimits)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"sandbox/api"
-	"sandbox/core"
 	"sandbox/core/document"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -76,7 +75,7 @@ func (s *Server) cloneBox(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	made, err := box.Clone(r.Context(), c, s.complete(r), core.CheckLimits)
+	made, err := box.Clone(r.Context(), c, s.complete(r), s.Runtime.CheckLimits)
 	if err != nil {
 		return err
 	}

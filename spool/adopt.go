@@ -16,9 +16,10 @@ import (
 // Boxes is what the store needs to know about boxes when it takes over the
 // execs of an earlier process.
 type Boxes interface {
-	// Attach opens the descriptors of a running exec again. Errors:
-	// BoxNotFound, ExecNotFound, InvalidState (the box does not run).
-	Attach(ctx context.Context, box, exec string) (*core.Exec, error)
+	// Attach opens the descriptors of a running exec again, whose output up to have
+	// is in the store. Errors: BoxNotFound, ExecNotFound, InvalidState (the box does
+	// not run).
+	Attach(ctx context.Context, box, exec string, have core.Position) (*core.Exec, error)
 	// Status returns the status of a box. Errors: BoxNotFound.
 	Status(ctx context.Context, box string) (api.BoxStatus, error)
 	// Exec returns what the box's init knows about an exec. Errors: those
@@ -85,7 +86,7 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) error {
 	e := s.exec(rec)
 	err := e.mend()
 	if err == nil {
-		e.command, err = boxes.Attach(ctx, rec.BoxID, rec.ID)
+		e.command, err = boxes.Attach(ctx, rec.BoxID, rec.ID, e.spooled())
 	}
 	if err == nil {
 		e.open = e.command.Stdin() != nil
@@ -147,6 +148,13 @@ func settled(ctx context.Context, boxes Boxes, box string) (api.BoxStatus, error
 			return status, err
 		}
 	}
+}
+
+// spooled returns how much of the output is in the files.
+func (e *Exec) spooled() core.Position {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return core.Position{Stdout: e.out.sizes[Stdout], Stderr: e.out.sizes[Stderr]}
 }
 
 // mend indexes the output that a killed process had spooled but not indexed.

@@ -34,7 +34,7 @@ func (inherited) Get(context.Context, string) (core.Record, error) {
 	return core.Record{ID: childBox, Status: api.Running}, nil
 }
 
-func (inherited) Attach(context.Context, string, string) (*core.Process, error) {
+func (inherited) Attach(context.Context, string, string, *core.Position) (*core.Process, error) {
 	files := [3]*os.File{}
 	for i := range files {
 		_ = syscall.SetNonblock(3+i, true)
@@ -60,12 +60,12 @@ func (b childBoxes) Status(context.Context, string) (api.BoxStatus, error) { ret
 func (b childBoxes) Exec(context.Context, string, string) (api.Exec, error) {
 	return api.Exec{}, fault.New(fault.ExecNotFound, "no exec")
 }
-func (b childBoxes) Attach(ctx context.Context, box, exec string) (*core.Exec, error) {
+func (b childBoxes) Attach(ctx context.Context, box, exec string, have core.Position) (*core.Exec, error) {
 	x, err := b.rt.Get(ctx, box)
 	if err != nil {
 		return nil, err
 	}
-	return x.Attach(ctx, exec)
+	return x.AttachBehind(ctx, exec, have)
 }
 
 // told is an event that a reader had received before a kill.

@@ -63,12 +63,12 @@ func (h *home) again(t *testing.T) {
 	}
 }
 
-func (h *home) Attach(ctx context.Context, box, exec string) (*core.Exec, error) {
+func (h *home) Attach(ctx context.Context, box, exec string, have core.Position) (*core.Exec, error) {
 	b, err := h.rt.Get(ctx, box)
 	if err != nil {
 		return nil, err
 	}
-	return b.Attach(ctx, exec)
+	return b.AttachBehind(ctx, exec, have)
 }
 
 func (h *home) Exec(ctx context.Context, box, exec string) (api.Exec, error) {
@@ -615,7 +615,7 @@ type ending struct {
 	looks int // at its status
 }
 
-func (*ending) Attach(context.Context, string, string) (*core.Exec, error) {
+func (*ending) Attach(context.Context, string, string, core.Position) (*core.Exec, error) {
 	return nil, fault.New(fault.InvalidState, "the box is stopping")
 }
 
@@ -654,7 +654,7 @@ func TestAdoptedEnding(t *testing.T) {
 // short is what a process without free descriptors knows of boxes.
 type short struct{ *home }
 
-func (short) Attach(context.Context, string, string) (*core.Exec, error) {
+func (short) Attach(context.Context, string, string, core.Position) (*core.Exec, error) {
 	return nil, fault.New(fault.ResourceExhausted, "no descriptors")
 }
 

@@ -25,7 +25,7 @@ func TestNotice(t *testing.T) {
 	}
 	delete(linked, module(t))
 	named := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z.]+/\S+) +\S`).FindAllStringSubmatch(read(t, "NOTICE"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z0-9.]+/\S+) +\S`).FindAllStringSubmatch(read(t, "NOTICE"), -1) {
 		named[m[1]] = true
 	}
 	if regexp.MustCompile(`(?m)^(<{7}|={7}|>{7})`).MatchString(read(t, "NOTICE")) {

@@ -18,7 +18,7 @@ func MainsOf(home string) Mains { return Mains{newClient(Config{Home: home}, pat
 
 // Attach takes over the output of a run of a main command. Errors: those of
 // [core.Execs].Attach.
-func (m Mains) Attach(ctx context.Context, box, exec string) (*core.Exec, error) {
+func (m Mains) Attach(ctx context.Context, box, exec string, _ core.Position) (*core.Exec, error) {
 	p, err := m.c.AttachWith(ctx, box, wire.Attach{ID: exec, Main: true})
 	if err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func unknownExec(t *testing.T, s *suite) {
 		want(t, err, tt.kind)
 		_, err = s.engine.InterruptExec(ctx, tt.box, tt.exec)
 		want(t, err, tt.kind)
-		_, err = s.engine.Attach(ctx, tt.box, tt.exec)
+		_, err = s.engine.Attach(ctx, tt.box, tt.exec, nil)
 		want(t, err, tt.kind)
 	}
 }

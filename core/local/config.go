@@ -38,6 +38,10 @@ type file struct {
 	// ones: 2 if it is left out, and none if it is 0. -1 is for tests: see
 	// [engine.Config].
 	Pool int `toml:"pool"`
+	// Engine is where the boxes are: [EngineHost], the default, or [EngineKubernetes].
+	Engine string `toml:"engine"`
+	// Kubernetes has the settings of the cluster.
+	Kubernetes cluster `toml:"kubernetes"`
 	// Limits hold for each box that is made from now on.
 	Limits struct {
 		// Processes is how many processes and threads a box may have.
@@ -109,6 +113,9 @@ func readFile(home string) (file, error) {
 	}
 	if f.Pool < -1 || f.Pool > maxPool {
 		problems = append(problems, fmt.Sprintf("pool is %d, want 0 (none) to %d", f.Pool, maxPool))
+	}
+	if f.Engine != "" && f.Engine != EngineHost && f.Engine != EngineKubernetes {
+		problems = append(problems, fmt.Sprintf("engine is %q, want %s or %s", f.Engine, EngineHost, EngineKubernetes))
 	}
 	if f.Limits.Processes < 1 || f.Limits.Processes > maxProcesses {
 		problems = append(problems, fmt.Sprintf("limits.processes is %d, want 1 to %d", f.Limits.Processes, maxProcesses))

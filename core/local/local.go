@@ -4,6 +4,8 @@
 package local
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/build"
 	"sandbox/core/engine"
+	"sandbox/core/engine/kubernetes"
 	"sandbox/core/engine/record"
 	"sandbox/core/fault"
 	"sandbox/core/image"
@@ -39,6 +42,12 @@ type Config struct {
 	Aliases map[string]string
 	// Owned ties this process's auto_remove boxes to it; see [core.Config].
 	Owned bool
+	// Engine is [EngineHost] or [EngineKubernetes]; "" for that of the home's
+	// configuration, and without it for the host.
+	Engine string
+	// Cluster has settings of the engine of a cluster, which win over those of the
+	// home's configuration.
+	Cluster kubernetes.Config
 	// Cached keeps the records in memory, for a process that serves requests
 	// for boxes all the time; see [engine.Config].
 	Cached bool
@@ -48,7 +57,9 @@ type Config struct {
 type Host struct {
 	*core.Runtime
 	Images *image.Store
-	Engine *engine.Client
+	Engine *engine.Client // nil if the boxes are elsewhere
+	// Changes calls back after boxes have changed, by this process or another.
+	Changes func(ctx context.Context, changed func(removed bool)) error
 	// Mains is what the main commands of the home's boxes print, for reading alone.
 	Mains *spool.Store
 	Home  string
@@ -73,12 +84,6 @@ func Open(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.Open(engine.Config{
-		Home: home, Beside: c.Beside, HelperDir: c.HelperDir, Cached: c.Cached, DiskFloorMiB: settings.DiskFloorMiB, Pool: settings.Pool,
-	})
-	if err != nil {
-		return nil, err
-	}
 	if err := settings.add(c.Aliases); err != nil {
 		return nil, err
 	}
@@ -88,12 +93,29 @@ func Open(c Config) (*Host, error) {
 		// ~/.docker/config.json, and a proxy in the environment.
 		Keychain: authn.DefaultKeychain, Proxy: http.ProxyFromEnvironment,
 	}
+	switch cmp.Or(c.Engine, settings.Engine, EngineHost) {
+	case EngineKubernetes:
+		return openCluster(home, c, settings, sources)
+	case EngineHost:
+		return openHost(home, c, settings, sources)
+	}
+	return nil, fault.New(fault.Config, "engine is %q, want %s or %s", cmp.Or(c.Engine, settings.Engine), EngineHost, EngineKubernetes)
+}
+
+// openHost opens a home whose boxes are on this host.
+func openHost(home string, c Config, settings file, sources image.Sources) (*Host, error) {
+	e, err := engine.Open(engine.Config{
+		Home: home, Beside: c.Beside, HelperDir: c.HelperDir, Cached: c.Cached, DiskFloorMiB: settings.DiskFloorMiB, Pool: settings.Pool,
+	})
+	if err != nil {
+		return nil, err
+	}
 	images, err := image.Open(image.Config{Home: home, Unpacker: e, InUse: e.Images, Sources: sources, Discard: e.Discard, Room: e.Room})
 	if err != nil {
 		return nil, err
 	}
 	rt := core.New(core.Config{Engine: e, Images: images, Owned: c.Owned, DiskCeilingGB: settings.DiskCeilingGB, Processes: settings.Limits.Processes})
-	return &Host{Runtime: rt, Images: images, Engine: e, Mains: spool.Read(record.OutputDir(home)), Home: home}, nil
+	return &Host{Runtime: rt, Images: images, Engine: e, Changes: e.Changes, Mains: spool.Read(record.OutputDir(home)), Home: home}, nil
 }
 
 // Home returns the absolute path of the home that dir names; see [Config].

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"sandbox/core"
 	"sandbox/core/document"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
@@ -124,7 +123,7 @@ func (s *Server) options(n newSandbox) (options.Box, error) {
 		return o, err
 	}
 	var p document.Problems
-	return o, cmp.Or(core.CheckLimits(&o, &p), p.Err(fault.InvalidArgument))
+	return o, cmp.Or(s.Runtime.CheckLimits(&o, &p), p.Err(fault.InvalidArgument))
 }
 
 // expiry returns what becomes of a box when its time has come.

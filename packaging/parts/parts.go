@@ -48,7 +48,7 @@ func Modules(top, notice string) ([]Part, error) {
 // Licences returns the licences that NOTICE says of each module.
 func Licences(notice string) map[string][]string {
 	all := map[string][]string{}
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z.]+/\S+) +(\S.*)$`).FindAllStringSubmatch(notice, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z0-9.]+/\S+) +(\S.*)$`).FindAllStringSubmatch(notice, -1) {
 		all[m[1]] = strings.FieldsFunc(strings.ReplaceAll(m[2], " and ", ","), func(r rune) bool { return r == ',' || r == ' ' })
 	}
 	return all

@@ -60,7 +60,7 @@ var drilled = map[string]func(ctx context.Context, e core.Engine, box string) er
 		return err
 	},
 	"attach": func(ctx context.Context, e core.Engine, box string) error {
-		p, err := e.Attach(ctx, box, drillExec)
+		p, err := e.Attach(ctx, box, drillExec, nil)
 		if err == nil {
 			err = p.Release()
 		}

@@ -93,7 +93,7 @@ func TestMainCommand(t *testing.T) {
 	if err != nil || len(execs) != 1 || !execs[0].Main || execs[0].ID != first.ExecID {
 		t.Errorf("execs: %+v, %v", execs, err)
 	}
-	if _, err := b.Engine.Attach(t.Context(), b.ID, first.ExecID); !fault.Is(err, fault.InvalidState) {
+	if _, err := b.Engine.Attach(t.Context(), b.ID, first.ExecID, nil); !fault.Is(err, fault.InvalidState) {
 		t.Errorf("another reader of its pipes: %v", err)
 	}
 	if _, err := b.Engine.SignalExec(t.Context(), b.ID, first.ExecID, 10); err != nil {

@@ -37,8 +37,8 @@ func (c *Client) Exec(ctx context.Context, id string, o options.Exec) (*core.Pro
 }
 
 // Attach takes over an exec whose reader has disconnected; see [core.Execs].
-func (c *Client) Attach(ctx context.Context, id, execID string) (*core.Process, error) {
-	return c.AttachWith(ctx, id, wire.Attach{ID: execID})
+func (c *Client) Attach(ctx context.Context, id, execID string, have *core.Position) (*core.Process, error) {
+	return c.AttachWith(ctx, id, wire.Attach{ID: execID, Have: (*wire.Position)(have)})
 }
 
 // AttachWith does what Attach does for any kind of exec. Errors: those of Attach.

@@ -244,7 +244,7 @@ func (s *service) keep(box, exec string, all bool) {
 		if _, err := s.k.outputs.Get(box, run); err == nil {
 			continue
 		}
-		command, err := s.k.mains.Attach(ctx, box, run)
+		command, err := s.k.mains.Attach(ctx, box, run, core.Position{})
 		if err == nil {
 			_, err = s.k.outputs.Start(command, false)
 		}

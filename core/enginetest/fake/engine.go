@@ -228,7 +228,7 @@ func (e *Engine) Exec(_ context.Context, id string, o options.Exec) (*core.Proce
 }
 
 // Attach hands a command to another reader.
-func (e *Engine) Attach(_ context.Context, boxID, execID string) (*core.Process, error) {
+func (e *Engine) Attach(_ context.Context, boxID, execID string, _ *core.Position) (*core.Process, error) {
 	c, err := e.find(boxID, execID)
 	if err != nil {
 		return nil, err
