@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -46,7 +47,9 @@ func serve(args []string) error {
 	select {
 	case why := <-stopped:
 		cancel()
-		<-failed
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			return err
+		}
 		lastWords(why)
 		return nil
 	case err := <-failed:

@@ -12,8 +12,8 @@ import (
 // when a signal comes from outside the box.
 var (
 	heardPC  uintptr
-	heardFD  int32
-	heardOne uint64 = 1
+	heardFD  int32      //nolint:unused // the handler reads it
+	heardOne uint64 = 1 //nolint:unused // so is this
 )
 
 // hear makes the eventfd of that handler.

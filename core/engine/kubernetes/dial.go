@@ -13,8 +13,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"sandbox/core"
 	"sandbox/core/engine/link"
@@ -218,7 +218,7 @@ func (e *Engine) forward(w *way) (net.Conn, error) {
 		_ = w.forward.Close()
 		w.forward = nil
 	}
-	dialer, err := portforward.NewSPDYOverWebsocketDialer(e.api.forward(e.conn.namespace, w.pod.Name), e.conn.rest)
+	dialer, err := portforward.NewSPDYOverWebsocketDialerForStreaming(e.api.forward(e.conn.namespace, w.pod.Name), e.conn.rest)
 	if err != nil {
 		return nil, failure(err, "reach pod %s through the API server", w.pod.Name)
 	}
@@ -269,7 +269,7 @@ func newForwarded(conn httpstream.Connection) (net.Conn, error) {
 func (f *forwarded) Close() error {
 	f.read.Stop()
 	f.write.Stop()
-	return errors.Join(f.Stream.Reset(), f.failed.Reset())
+	return errors.Join(f.Reset(), f.failed.Reset())
 }
 
 func (*forwarded) LocalAddr() net.Addr  { return &net.TCPAddr{} }

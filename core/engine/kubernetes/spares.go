@@ -23,7 +23,6 @@ type spares struct {
 	engine *Engine
 	mu     sync.Mutex
 	last   *options.Box // what the next box is expected to be like; nil for unknown
-	wake   chan struct{}
 }
 
 // hash returns a short name of a text that an object can have.

@@ -142,9 +142,11 @@ func (st *stream) unread() (n int) {
 	return n
 }
 
-func withFD(f *os.File, use func(fd int)) bool {
-	rc, err := f.SyscallConn()
-	return err == nil && rc.Control(func(fd uintptr) { use(int(fd)) }) == nil
+// withFD calls use with the descriptor of a file, unless that is closed.
+func withFD(f *os.File, use func(fd int)) {
+	if rc, err := f.SyscallConn(); err == nil {
+		_ = rc.Control(func(fd uintptr) { use(int(fd)) })
+	}
 }
 
 // pump reads a stream's file into its ring until the file or the session ends. It is
