@@ -138,8 +138,8 @@ func brokenUpload(t *testing.T, s *suite) {
 			t.Errorf("got %v", err)
 		}
 	}
-	r := s.shell(t, box, "cd "+dir+"; until test -z \"$(find . -name '.*' -type f)\"; do sleep 0.05; done; find . -type f; cat file")
-	if r.out != "./file\nold\n" {
+	r := s.shell(t, box, "cd "+dir+"; until test \"$(find . -type f)\" = ./file; do sleep 0.05; done; cat file")
+	if r.out != "old\n" {
 		t.Errorf("left %q", r.out)
 	}
 }
