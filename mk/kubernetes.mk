@@ -42,4 +42,4 @@ test-kubernetes: root deps ## test the engine whose boxes are pods in a cluster 
 	$(MAKE) kubernetes
 	test/kubernetes/cluster.sh up
 	trap 'test/kubernetes/cluster.sh down' EXIT; \
-	  test/kubernetes/cluster.sh in $(GO) test -count=1 -timeout 20m -tags kubernetes $(GOTESTFLAGS) ./test/kubernetes/suite
+	  SANDBOX_TEST_ROOT='$(CURDIR)' test/kubernetes/cluster.sh in $(GO) test -count=1 -timeout 20m -tags kubernetes $(GOTESTFLAGS) ./test/kubernetes/suite

@@ -139,7 +139,7 @@ func (e *Engine) post(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error)
 	if err == nil {
 		_, err = e.api.secrets.Create(ctx, keys, metav1.CreateOptions{})
 	}
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err != nil {
 		return nil, errors.Join(failure(err, "give the pod of a box its keys"), e.delete(context.WithoutCancel(ctx), made))
 	}
 	return made, nil

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"crypto/rand"
 	"crypto/x509"
 	"slices"
 	"strconv"
@@ -59,6 +60,9 @@ func kindOf(o options.Box) kind {
 // pod returns the pod for a box, or a spare for boxes like it.
 func (e *Engine) pod(name string, o options.Box) *corev1.Pod {
 	no, root := false, int64(0)
+	// Not the name of the pod: a pod of the same name may have gone a moment ago, and its
+	// Secret goes some moments later.
+	keys := name + "-" + strings.ToLower(rand.Text()[:8])
 	hostUsers, graceSeconds := e.config.HostUsers, int64(grace/time.Second)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelSlot: name, labelNetwork: o.Network}},
@@ -80,7 +84,7 @@ func (e *Engine) pod(name string, o options.Box) *corev1.Pod {
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: capabilities},
 				},
 				// Not a mounted Secret: the root of a box could read that, and can't read this.
-				Env:          []corev1.EnvVar{keyFrom(name, "SANDBOX_POD_CERTIFICATE", fileCert), keyFrom(name, "SANDBOX_POD_KEY", fileKey), keyFrom(name, "SANDBOX_POD_CLIENT_CA", fileCA)},
+				Env:          []corev1.EnvVar{keyFrom(keys, "SANDBOX_POD_CERTIFICATE", fileCert), keyFrom(keys, "SANDBOX_POD_KEY", fileKey), keyFrom(keys, "SANDBOX_POD_CLIENT_CA", fileCA)},
 				Resources:    resources(o),
 				Ports:        []corev1.ContainerPort{{Name: "link", ContainerPort: linkPort}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "program", MountPath: programDir, ReadOnly: true}},
@@ -155,7 +159,7 @@ func (a *authority) secret(pod *corev1.Pod) (*corev1.Secret, error) {
 		return nil, err
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Labels: map[string]string{labelSlot: pod.Name}, OwnerReferences: []metav1.OwnerReference{owner(pod)}},
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name, Labels: map[string]string{labelSlot: pod.Name}, OwnerReferences: []metav1.OwnerReference{owner(pod)}},
 		Type:       corev1.SecretTypeOpaque,
 		Data:       map[string][]byte{fileCA: a.pem, fileCert: cert, fileKey: key},
 	}, nil

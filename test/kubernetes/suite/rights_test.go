@@ -1,0 +1,138 @@
+//go:build kubernetes
+
+package suite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"sandbox/core"
+	"sandbox/core/engine/kubernetes"
+	"sandbox/core/fault"
+	"sandbox/core/ids"
+	"sandbox/core/options"
+)
+
+// rule is a rule of a Role.
+type rule struct {
+	Groups    []string `yaml:"apiGroups"`
+	Resources []string `yaml:"resources"`
+	Verbs     []string `yaml:"verbs"`
+}
+
+// rights returns the rules of deploy/kubernetes.
+func rights(t *testing.T) []rule {
+	t.Helper()
+	f, err := os.Open(filepath.Join(os.Getenv("SANDBOX_TEST_ROOT"), "deploy/kubernetes/rights.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for d := yaml.NewDecoder(f); ; {
+		var role struct {
+			Kind  string `yaml:"kind"`
+			Rules []rule `yaml:"rules"`
+		}
+		if err := d.Decode(&role); err != nil {
+			t.Fatal("there is no Role: ", err)
+		}
+		if role.Kind == "Role" {
+			return role.Rules
+		}
+	}
+}
+
+// limited returns an engine that has these rights alone.
+func limited(t *testing.T, ns string, rules []rule) *kubernetes.Engine {
+	t.Helper()
+	name := strings.TrimPrefix(ids.Box.New(), string(ids.Box))
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": map[string]string{"name": name, "namespace": ns}, "rules": rules,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := filepath.Join(t.TempDir(), "role.yaml")
+	if err := os.WriteFile(role, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "create", "-f", role)
+	kubectl(t, "create", "serviceaccount", name, "-n", ns)
+	kubectl(t, "create", "rolebinding", name, "-n", ns, "--role="+name, "--serviceaccount="+ns+":"+name)
+	token := strings.TrimSpace(kubectl(t, "create", "token", name, "-n", ns))
+	config := filepath.Join(t.TempDir(), "config")
+	admin, err := os.ReadFile(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, admin, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "config", "--kubeconfig="+config, "set-credentials", "limited", "--token="+token)
+	kubectl(t, "config", "--kubeconfig="+config, "set-context", "--current", "--user=limited")
+	return open(t, ns, func(c *kubernetes.Config) { c.Kubeconfig, c.Reach = config, kubernetes.ReachDirect })
+}
+
+// work does what needs each of the rights, and returns what was refused.
+func work(ctx context.Context, e *kubernetes.Engine) error {
+	req := core.CreateRequest{ID: ids.Box.New(), Options: plain()}
+	req.Options.Name = strings.TrimPrefix(req.ID, string(ids.Box))
+	if _, err := e.Create(ctx, req); err != nil {
+		return err
+	}
+	taken := core.CreateRequest{ID: ids.Box.New(), Options: req.Options}
+	if _, err := e.Create(ctx, taken); !fault.Is(err, fault.AlreadyExists) {
+		return fmt.Errorf("a name that is taken: %w", err)
+	}
+	seconds := 3600
+	if _, err := e.Update(ctx, req.ID, options.Update{TTLSeconds: &seconds}); err != nil {
+		return err
+	}
+	if err := e.Remove(ctx, req.ID, true); err != nil {
+		return err
+	}
+	if _, err := e.Create(ctx, taken); err != nil { // the name of one that is being deleted
+		return err
+	}
+	if err := e.Remove(ctx, taken.ID, true); err != nil {
+		return err
+	}
+	if _, err := e.Create(ctx, req); err != nil { // and the id of one
+		return err
+	}
+	return e.Remove(ctx, req.ID, true)
+}
+
+// TestRights works with the rights of deploy/kubernetes, and with each of them missing.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	all := rights(t)
+	ns := namespace(t)
+	if err := work(t.Context(), limited(t, ns, all)); err != nil {
+		t.Fatal("with all rights: ", err)
+	}
+	for i, r := range all {
+		for _, verb := range r.Verbs {
+			t.Run(r.Resources[0]+" "+verb, func(t *testing.T) {
+				t.Parallel()
+				fewer := slices.Clone(all)
+				fewer[i].Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(v string) bool { return v == verb })
+				fewer = slices.DeleteFunc(fewer, func(r rule) bool { return len(r.Verbs) == 0 })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := work(ctx, limited(t, namespace(t), fewer))
+				if err == nil || !strings.Contains(err.Error(), verb) || !strings.Contains(err.Error(), r.Resources[0]) {
+					t.Errorf("without it: %v, want a failure that names it", err)
+				}
+			})
+		}
+	}
+}
