@@ -1,14 +1,22 @@
-# The engine on pure cgroup2 and on Debian's own kernel, whatever the host has.
-# It takes minutes where there is no KVM, so it is no part of `make test`.
+# The engine on pure cgroup2 and on Debian's own kernels, and Debian's service and boxes
+# without root under systemd, whatever the host has. It takes from minutes to hours where
+# there is no KVM, so it is no part of `make test`.
 VM_PACKAGES := qemu-system-x86 e2fsprogs kmod busybox-static
+VM_SUITES   ?= bookworm bookworm-backports
 VM_TESTS    ?= .
 
-.PHONY: test-cgroup2
+.PHONY: test-cgroup2 test-systemd test-vm-programs
 
-test-cgroup2: build ## run the engine's tests on pure cgroup2, in a virtual machine with Debian's kernel
+test-cgroup2: build test-vm-programs ## run the engine's tests on pure cgroup2, in virtual machines with the kernels of the VM_SUITES of Debian; VM_TESTS selects tests
+	@for suite in $(VM_SUITES); do test/vm/cgroup2.sh $(BUILD) $$suite '$(VM_TESTS)'; done
+
+test-vm-programs:
 	@$(MAKE) deps PACKAGES='$(VM_PACKAGES)'
 	@mkdir -p $(BUILD)/vm
 	for suite in engine attack; do \
 	  CGO_ENABLED=1 $(GO) test -c -tags osusergo,netgo -ldflags '-extldflags=-static' -o $(BUILD)/vm/$$suite.test ./test/$$suite; done
 	CGO_ENABLED=0 $(GO) build -o $(BUILD)/vm/intruder ./test/attack/testdata/intruder
-	test/vm/cgroup2.sh $(BUILD) '$(VM_TESTS)'
+
+test-systemd: root build test-vm-programs deb ## use the Debian package, and boxes without root, under systemd in virtual machines with the kernels of the VM_SUITES (needs root)
+	CGO_ENABLED=1 $(GO) test -c -tags osusergo,netgo -ldflags '-extldflags=-static' -o $(BUILD)/vm/rootless.test ./test/rootless
+	@for suite in $(VM_SUITES); do test/vm/systemd.sh $(BUILD) $$suite '$(DEB)'; done

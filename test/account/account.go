@@ -154,16 +154,46 @@ func (u *User) openTun() error {
 
 // groups returns the directories of cgroups that the user is given.
 func (u *User) groups() (dirs []string) {
+	if unified() {
+		given, login := u.unifiedGroup()
+		return []string{login, given}
+	}
 	for _, controller := range []string{"cpu", "cpuacct", "cpuset", "memory", "pids", "freezer"} {
 		dirs = append(dirs, fmt.Sprintf("/sys/fs/cgroup/%s/sandbox-%d", controller, u.uid))
 	}
 	return dirs
 }
 
+// unified tells whether the host has pure cgroup2.
+func unified() bool {
+	_, err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
+	return err == nil
+}
+
+// unifiedGroup is the group that the user is given on pure cgroup2. Its processes are in the
+// one below, as one that hands on controllers has none.
+func (u *User) unifiedGroup() (given, login string) {
+	given = fmt.Sprintf("/sys/fs/cgroup/sandbox-%d", u.uid)
+	return given, filepath.Join(given, "login")
+}
+
+func (u *User) delegateUnified() error {
+	given, login := u.unifiedGroup()
+	err := os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+cpu +memory +pids"), 0)
+	if err == nil {
+		err = os.MkdirAll(login, 0o755) //nolint:gosec // as every group
+	}
+	u.later(u.Withdraw)
+	for _, file := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads", "login", "login/cgroup.procs"} {
+		err = errors.Join(err, os.Chown(filepath.Join(given, file), u.uid, u.gid))
+	}
+	return err
+}
+
 // delegate gives the user cgroups.
 func (u *User) delegate() error {
-	if _, err := os.Stat("/sys/fs/cgroup/memory/tasks"); err != nil {
-		return fmt.Errorf("the host has no cgroup v1, whose directories the user is given: %w", err)
+	if unified() {
+		return u.delegateUnified()
 	}
 	u.later(u.Withdraw)
 	for _, dir := range u.groups() {
@@ -188,6 +218,9 @@ func (u *User) delegate() error {
 
 // Withdraw takes the cgroups back. They are empty.
 func (u *User) Withdraw() error {
+	if unified() {
+		u.removeLast()
+	}
 	for _, dir := range u.groups() {
 		err := os.Remove(dir)
 		for deadline := time.Now().Add(patience / 10); errors.Is(err, syscall.EBUSY) && time.Now().Before(deadline); err = os.Remove(dir) {
@@ -199,6 +232,18 @@ func (u *User) Withdraw() error {
 		}
 	}
 	return nil
+}
+
+// removeLast removes the groups in which the last shim and the process outside were: on
+// pure cgroup2 they can't leave them, as no group above may have processes.
+func (u *User) removeLast() {
+	given, _ := u.unifiedGroup()
+	for _, pattern := range []string{"sandbox/shim-*", "outside-*", "sandbox"} {
+		left, _ := filepath.Glob(filepath.Join(given, pattern))
+		for _, dir := range left {
+			_ = os.Remove(dir) // one that is in use shows next
+		}
+	}
 }
 
 // network makes the network namespace that is the user's host, and another one that is

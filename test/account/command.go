@@ -19,8 +19,12 @@ const Path = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 // Command returns a command of the user in the network namespace.
 func (u *User) Command(ctx context.Context, dir string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{u.Host.Option(), "--", "setpriv",
-		"--reuid", name, "--regid", strconv.Itoa(u.gid), "--init-groups"}, args...)...)
+	args = append([]string{u.Host.Option(), "--", "setpriv", "--reuid", name, "--regid", strconv.Itoa(u.gid), "--init-groups"}, args...)
+	cmd := exec.CommandContext(ctx, "nsenter", args...)
+	if unified() { // the user can't get into the group from outside
+		_, login := u.unifiedGroup()
+		cmd = exec.CommandContext(ctx, "sh", append([]string{"-c", `[ -d "$0" ] && echo $$ >"$0/cgroup.procs"; exec nsenter "$@"`, login}, args...)...)
+	}
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + u.Home, "TMPDIR=" + u.Home, "PATH=" + Path, "SANDBOX_HELPER_DIR=" + programs.Dir()}
 	cmd.WaitDelay = time.Second
@@ -60,6 +64,9 @@ func (u *User) nothingLeft() error {
 			}
 			return fmt.Errorf("processes of the user are left: %v", left)
 		}
+	}
+	if unified() {
+		return nil // what is left shows when the groups are withdrawn
 	}
 	for _, dir := range u.groups() {
 		if left, _ := filepath.Glob(dir + "/*/cgroup.procs"); len(left) > 0 {
