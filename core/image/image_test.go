@@ -842,6 +842,30 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
+// FuzzDocuments is an image whose manifest and config are anything, with the digests that
+// they have.
+func FuzzDocuments(f *testing.F) {
+	b := twoLayers(f)
+	config := marshal(f, b.config)
+	f.Add(`{"schemaVersion":2,"config":%s,"layers":[]}`, config)
+	f.Add(`{"config":%s,"layers":[{"digest":"sha256:00"}]}`, `{"rootfs":{"diff_ids":["x"]},"config":null}`)
+	f.Add(`{"manifests":[]}`, `{"config":{"Env":["=",""],"Healthcheck":{"Test":["NONE"],"Interval":-1}}}`)
+	f.Fuzz(func(t *testing.T, manifest, config string) {
+		home := t.TempDir()
+		s, err := image.Open(image.Config{Home: home, Unpacker: refuser{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := map[string]string{"oci-layout": `{"imageLayoutVersion":"1.0.0"}`}
+		c := put(files, "application/vnd.oci.image.config.v1+json", config)
+		m := put(files, "application/vnd.oci.image.manifest.v1+json", strings.Replace(manifest, "%s", marshal(t, c), 1))
+		files["index.json"] = marshal(t, map[string]any{"schemaVersion": 2, "manifests": []any{m}})
+		if _, err := s.Import(t.Context(), "x", source(t, pack(t, files)), nil); fault.Is(err, fault.Internal) {
+			t.Error(err)
+		}
+	})
+}
+
 type refuser struct{}
 
 func (refuser) Unpack(context.Context, io.Reader, string) error {

@@ -1,10 +1,13 @@
 package image
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"sandbox/core/fault"
 )
@@ -35,4 +38,27 @@ func TestBombs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzZstd wants a damaged frame to be refused, and an endless one to end.
+func FuzzZstd(f *testing.F) {
+	for _, plain := range []string{"", "plain", strings.Repeat("x", 100_000)} {
+		z, err := zstd.NewWriter(nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(z.EncodeAll([]byte(plain), nil))
+	}
+	f.Add([]byte("\x28\xb5\x2f\xfd\x00\xff\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		r, end, err := openZstd(bytes.NewReader(packed))
+		if err != nil {
+			if !fault.Is(err, fault.Image) {
+				t.Error(err)
+			}
+			return
+		}
+		defer end()
+		_, _ = io.Copy(io.Discard, io.LimitReader(r, 64<<20)) // the store says what the failure means
+	})
 }

@@ -90,7 +90,7 @@ func (e *engine) sameTree(t *testing.T, name, statement string) {
 	}
 }
 
-func (e *engine) tree(t *testing.T, statement string) string {
+func (e *engine) tree(t testing.TB, statement string) string {
 	t.Helper()
 	return e.ask(t, "EXPLAIN AST "+statement, "TSVRaw")
 }
@@ -301,7 +301,7 @@ func (e *engine) testTexts(t *testing.T) {
 // names no database.
 type engine struct{ client *http.Client }
 
-func startEngine(t *testing.T) *engine {
+func startEngine(t testing.TB) *engine {
 	t.Helper()
 	child, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), HelperDir: programs.Dir()})
 	if err != nil {
@@ -326,7 +326,7 @@ func startEngine(t *testing.T) *engine {
 	return e
 }
 
-func (e *engine) ask(t *testing.T, statement, format string) string {
+func (e *engine) ask(t testing.TB, statement, format string) string {
 	t.Helper()
 	answer, ok := e.post(t, statement, format)
 	if !ok {
@@ -342,7 +342,7 @@ func (e *engine) runs(t *testing.T, statement string) bool {
 }
 
 // post runs a statement on one thread, so that sums of floats come out alike.
-func (e *engine) post(t *testing.T, statement, format string) (answer string, ok bool) {
+func (e *engine) post(t testing.TB, statement, format string) (answer string, ok bool) {
 	t.Helper()
 	settings := url.Values{"default_format": {format}, "max_threads": {"1"}}
 	r, err := e.client.Post("http://engine/?"+settings.Encode(), "text/plain", strings.NewReader(statement))

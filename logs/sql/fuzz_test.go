@@ -38,6 +38,28 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// FuzzEngine holds the gate to the engine's own parser: what both read is printed as
+// what the engine reads as the same tree.
+func FuzzEngine(f *testing.F) {
+	e := startEngine(f)
+	for _, entry := range everything(f) {
+		f.Add(entry.sql)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		q, err := parse.Query(text)
+		if err != nil {
+			return
+		}
+		want, ok := e.post(t, "EXPLAIN AST "+text, "TSVRaw")
+		if !ok {
+			return // the engine reads less than the gate
+		}
+		if got, ok := e.post(t, "EXPLAIN AST "+print.Query(q), "TSVRaw"); !ok || got != want {
+			t.Errorf("%s\nprinted %s\nwant %s\ngot %s", text, print.Query(q), want, got)
+		}
+	})
+}
+
 func everything(t testing.TB) []entry {
 	t.Helper()
 	return append(append(corpus(t, "legit"), corpus(t, "grammar")...), corpus(t, "attack")...)
