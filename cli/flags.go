@@ -40,6 +40,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.User, "user", "u", "", "user of commands: a name or id, with :group if wanted")
 	fs.StringVar(&f.Hostname, "hostname", "", "host name of the box (default: its name, or its id where that is no host name)")
 	fs.Var(&choice{&f.Seccomp, []string{options.SeccompDefault, options.SeccompStrict}}, "seccomp", "which system calls it has: strict is what Python, bash and compilers need (default default)")
+	fs.BoolVar(&f.AllowUnenforcedLimits, "allow-unenforced-limits", false, "run where the host can't enforce the limits, too (see docs/rootless.md)")
 	fs.StringVar(&f.Network, "network", f.Network, "Isolated or None")
 	fs.StringArrayVar(&f.labels, "label", nil, "label the box `KEY=VALUE` (repeatable)")
 	lifeFlags(fs, &f.Box)

@@ -45,6 +45,8 @@ type createBody struct {
 	AutoStart   bool              `json:"auto_start,omitempty"`
 	Seccomp     string            `json:"seccomp,omitempty"`
 
+	AllowUnenforcedLimits bool `json:"allow_unenforced_limits,omitempty"`
+
 	Command         any              `json:"command,omitempty"` // a list of strings, or "image"
 	Restart         string           `json:"restart,omitempty"`
 	StopWithCommand bool             `json:"stop_with_command,omitempty"`
@@ -62,7 +64,8 @@ func newCreateBody(o options.Box) createBody {
 		WorkingDir: o.WorkingDir, User: o.User, Hostname: o.Hostname, Env: o.Env, Volumes: volumes,
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove,
 		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry, AutoStart: o.AutoStart, Seccomp: o.Seccomp,
-		Restart: o.Restart, StopWithCommand: o.StopWithCommand, HealthCheck: o.HealthCheck,
+		AllowUnenforcedLimits: o.AllowUnenforcedLimits,
+		Restart:               o.Restart, StopWithCommand: o.StopWithCommand, HealthCheck: o.HealthCheck,
 	}
 	switch {
 	case o.ImageCommand:

@@ -35,7 +35,7 @@ func (r Record) Summary() api.Box {
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 		StartedAt: utc(r.StartedAt), StoppedAt: utc(r.StoppedAt), PausedAt: utc(r.PausedAt), TTLSeconds: orNull(o.TTLSeconds), IdleSeconds: orNull(o.IdleSeconds), OnExpiry: cmp.Or(o.OnExpiry, options.ExpiryStop), ExpiresAt: utc(r.ExpiresAt), Error: r.Error,
 	}
-	b.Seccomp = o.Seccomp
+	b.Seccomp, b.UnenforcedLimits = o.Seccomp, r.UnenforcedLimits
 	if len(o.Command) > 0 {
 		b.Command, b.Restart, b.HealthCheck = o.Command, cmp.Or(o.Restart, string(api.RestartNo)), o.HealthCheck
 		b.StopWithCommand = &o.StopWithCommand

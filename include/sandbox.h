@@ -341,6 +341,7 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *   auto_remove   boolean  true      remove the box when it stops
  *   seccomp       string   "default" "strict": the system calls that Python, bash and compilers need,
  *                                    and little else
+ *   allow_unenforced_limits boolean false  run where the user has no cgroups, too (docs/rootless.md)
  *   command       array    null      the main command, which is started with the box, each time: its
  *                                    arguments, or the string "image" for the image's Entrypoint with
  *                                    its Cmd. sandbox_box_info shows how it is doing

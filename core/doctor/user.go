@@ -46,6 +46,9 @@ func ids(context.Context, engine.Config) (string, *lack) {
 // given looks for the cgroups that root has given to the user.
 func given(context.Context, engine.Config) (string, *lack) {
 	groups, err := rootless.Delegated()
+	if argv, _ := rootless.InManager(); err != nil && argv != nil {
+		return "the user manager of systemd gives them", nil
+	}
 	if err != nil {
 		return "", mended(err)
 	}

@@ -33,6 +33,8 @@ type boxMembers struct {
 	OnExpiry    *string   `json:"on_expiry"`
 	AutoStart   *bool     `json:"auto_start"`
 	Seccomp     *string   `json:"seccomp"`
+
+	AllowUnenforcedLimits *bool `json:"allow_unenforced_limits"`
 	serviceMembers
 }
 
@@ -125,6 +127,7 @@ func (d *boxMembers) fill(b *Box) {
 	b.Network = or(d.Network, b.Network)
 	b.AutoRemove = or(d.AutoRemove, b.AutoRemove)
 	b.AutoStart = or(d.AutoStart, b.AutoStart)
+	b.AllowUnenforcedLimits = or(d.AllowUnenforcedLimits, b.AllowUnenforcedLimits)
 	if b.Seccomp = or(d.Seccomp, b.Seccomp); b.Seccomp == SeccompDefault {
 		b.Seccomp = ""
 	}

@@ -63,6 +63,7 @@ struct box_options {
   std::string on_expiry;          /* "stop" if empty, "pause" or "remove" */
   bool auto_start = false;        /* what needs it to run starts or resumes it */
   std::string seccomp;            /* which system calls it has: "default" if empty, or "strict" */
+  bool allow_unenforced_limits = false; /* run where the user has no cgroups, too */
   std::vector<std::string> command; /* the main command, which is started with the box; none if empty */
   bool image_command = false;       /* the image's own command is the main one */
   std::string restart;              /* "no" if empty, "always", "on-failure" or "on-failure:N" */

@@ -198,6 +198,7 @@ inline std::string runtime::written(const box_options &o) {
       .member("on_expiry", o.on_expiry, !o.on_expiry.empty())
       .member("auto_start", o.auto_start, o.auto_start)
       .member("seccomp", o.seccomp, !o.seccomp.empty())
+      .member("allow_unenforced_limits", o.allow_unenforced_limits, o.allow_unenforced_limits)
       .member("command", "image", o.image_command)
       .member("command", detail::texts(o.command), !o.command.empty())
       .member("restart", o.restart, !o.restart.empty())

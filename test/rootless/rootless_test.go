@@ -66,9 +66,47 @@ func TestBox(t *testing.T) {
 		t.Error("a command used more memory than its box has")
 	}
 	u.mustSandbox(t, "rm", "-f", "b")
-	if left, err := filepath.Glob(filepath.Join(u.Home, ".sandbox/boxes/*")); err != nil || len(left) > 0 {
-		t.Errorf("left of the box: %v, %v", left, err)
+	boxes.Await(t, "the box to leave nothing", func() bool { // nor a spare, which ends with the shim
+		left, err := filepath.Glob(filepath.Join(u.Home, ".sandbox/boxes/*"))
+		return err == nil && len(left) == 0
+	})
+}
+
+// TestUnenforced wants a box that allows it to run without cgroups, with limits that init
+// watches over, and its record to say so.
+func TestUnenforced(t *testing.T) {
+	u := newUser(t)
+	root := u.busybox(t)
+	must(t, u.Withdraw())
+	create := []string{"create", "--name", "b", "--network", "None", "-m", "64", "--rootfs", root}
+	if _, complaint, err := u.sandbox(t, create...); err == nil || !strings.Contains(complaint, "allow_unenforced_limits") {
+		t.Errorf("it was not asked for, and is made: %s", complaint)
 	}
+	u.mustSandbox(t, append(create, "--allow-unenforced-limits")...)
+	defer u.mustSandbox(t, "rm", "-f", "b")
+	if info := u.mustSandbox(t, "-o", "json", "info", "b"); !strings.Contains(info, `"unenforced_limits": true`) {
+		t.Errorf("the record does not say it: %s", info)
+	}
+	for _, c := range []struct{ name, script, want string }{
+		{"memory of one process", "x=x; while :; do x=$x$x; done", "memory"},
+		{"memory of several", "for i in 1 2 3; do (x=$(head -c 33554432 /dev/zero | tr '\\0' x); sleep 60) & done; wait", ""},
+	} {
+		_, complaint, err := u.sandbox(t, "exec", "--timeout", "30", "b", "--", "sh", "-c", c.script)
+		if err == nil || !strings.Contains(complaint, c.want) {
+			t.Errorf("%s: %v: %s", c.name, err, complaint)
+		}
+	}
+	_, _, err := u.sandbox(t, "exec", "--timeout", "1", "b", "--", "sh", "-c", "setsid sleep 61 & sleep 62 & wait")
+	if out := u.mustSandbox(t, "exec", "b", "--", "ps"); err == nil || strings.Contains(out, "sleep 61") || strings.Contains(out, "sleep 62") {
+		t.Errorf("a command outlives its time: %v: %s", err, out)
+	}
+	if out := u.mustSandbox(t, "exec", "b", "--", "sh", "-c", "sleep 1; grep 'Max processes' /proc/self/limits"); strings.Count(out, "4096") != 2 {
+		t.Errorf("the processes of a command are not bounded: %s", out)
+	}
+	if _, complaint, err := u.sandbox(t, "pause", "b"); err == nil || !strings.Contains(complaint, "without cgroups can't stand still") {
+		t.Errorf("it stands still: %v: %s", err, complaint)
+	}
+	u.mustSandbox(t, "exec", "b", "--", "true")
 }
 
 // laterIP is an address that the host gets while a box runs.

@@ -86,6 +86,7 @@ sandbox::box_options options(const json &from) {
   o.on_expiry = get<std::string>(from, "on_expiry");
   o.auto_start = get(from, "auto_start", false);
   o.seccomp = get<std::string>(from, "seccomp");
+  o.allow_unenforced_limits = get(from, "allow_unenforced_limits", false);
   const json main = get<json>(from, "command", json::array());
   o.image_command = main == "image";
   if (main.is_array()) o.command = main.get<std::vector<std::string>>();

@@ -8,7 +8,7 @@ type Kind = "string" | "number" | "boolean" | "strings" | "bytes" | "array" | "o
 
 const createKinds: Record<keyof CreateOptions, Kind> = {
   name: "string", rootfs_path: "string", cpus: "number", memory_mib: "number", disk_size_gb: "number", working_dir: "string",
-  env: "strings", volumes: "array", ports: "array", network: "string", auto_remove: "boolean", ttl_seconds: "number", idle_seconds: "number", on_expiry: "string", auto_start: "boolean", seccomp: "string",
+  env: "strings", volumes: "array", ports: "array", network: "string", auto_remove: "boolean", ttl_seconds: "number", idle_seconds: "number", on_expiry: "string", auto_start: "boolean", seccomp: "string", allow_unenforced_limits: "boolean",
   command: "command", restart: "string", stop_with_command: "boolean", healthcheck: "object",
 };
 const healthKinds: Record<keyof HealthCheckOptions, Kind> = {

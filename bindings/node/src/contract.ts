@@ -194,6 +194,8 @@ export interface BoxInfo {
   expires_at: string | null;
   /** strict where it has the smaller list of system calls */
   seccomp?: string;
+  /** UnenforcedLimits is true where the host enforces no limit of the box. */
+  unenforced_limits?: boolean;
   /** Command is the main command, and what follows belongs to it: a box without one has none of these members. */
   command?: string[];
   /** a [Restart] */

@@ -32,6 +32,8 @@ export interface CreateOptions {
   auto_start?: boolean;
   /** Which system calls it has: "strict" is what Python, bash and compilers need; "default" if left out. */
   seccomp?: "default" | "strict";
+  /** Run where the host gives the user no cgroups to enforce limits with, too; false if left out. */
+  allow_unenforced_limits?: boolean;
   /** The main command, which is started with the box, each time: its arguments, or "image" for the image's own. */
   command?: "image" | readonly string[];
   /** When it is started again: "always", "on-failure", "on-failure:N" or "no"; "no" if left out. */

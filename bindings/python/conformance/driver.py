@@ -49,7 +49,7 @@ ABSENT = {
         *("text", "html", "markdown", "svg", "png", "jpeg", "pdf", "latex", "json", "javascript"),
         *("table", "chart", "extra"),
     },
-    "BoxInfo": {"env", "seccomp", "command", "restart", "stop_with_command", "healthcheck"},
+    "BoxInfo": {"env", "seccomp", "unenforced_limits", "command", "restart", "stop_with_command", "healthcheck"},
     "FileEvent": {"path", "path_base64", "from_", "from_base64", "directory", "reason", "message"},
     "FileInfo": {"path_base64", "target_base64", "unreadable"},
     "MadeDirectory": {"path_base64", "target_base64", "unreadable"},

@@ -150,6 +150,7 @@ func (g *guest) fork(e *exec, plan plan, argv []string, child childFiles) *start
 	e.noteStart(plan.user, pid)
 	g.children[pid] = e
 	preferForOOM(pid)
+	g.limit(pid)
 	e.arm(e.asked.TimeoutMS)
 	return nil
 }
@@ -223,7 +224,7 @@ func (e *exec) kill() {
 }
 
 // exited turns the end of the command's own process into the end of the exec.
-func (e *exec) exited(ws unix.WaitStatus, oom oomKills) {
+func (e *exec) exited(ws unix.WaitStatus, oom *oomKills) {
 	end := api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonExited, ExitCode: ws.ExitStatus()}
 	switch {
 	case ws.Signaled():

@@ -190,7 +190,7 @@ func (g *guest) prepare(control *wire.Conn) (listener int, err error) {
 	if len(f.FDs) < 3 {
 		return 0, fmt.Errorf("%w: got %d descriptors, want 3 and lists of tasks", wire.ErrProtocol, len(f.FDs))
 	}
-	g.oom = oomKills{os.NewFile(uintptr(f.FDs[2]), "oom kills")}
+	g.oom.File = os.NewFile(uintptr(f.FDs[2]), "oom kills")
 	if err := g.open(f.FDs[1]); err != nil {
 		return 0, err
 	}
@@ -213,6 +213,9 @@ func (g *guest) become() error {
 	}
 	if err := writeFiles("/etc", g.config.Files); err != nil {
 		return err
+	}
+	if g.config.Watched != nil {
+		go g.watchMemory(g.config.Watched.MemoryBytes)
 	}
 	var err error
 	g.spawner.do(func() { err = g.fence() })

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marks tell the processes of each exec apart where no cgroup can be made: in a pod. A
+// marks tell the processes of each exec apart where no cgroup can be made: in a pod, and where the host gives its user none. A
 // mark is a soft limit of resident memory, RLIMIT_RSS, which every process inherits from
 // the one that forked it, and to which Linux has held nobody since 2.4. A process that
 // changes its own limit no longer ends with its exec; it ends with the box.

@@ -70,7 +70,7 @@ func (g *guest) preparePod() (err error) {
 	if g.tree, err = newMarks(); err != nil {
 		return err
 	}
-	g.oom = ownKills()
+	g.oom.File = ownKills()
 	if err := g.openDevices(); err != nil {
 		return err
 	}

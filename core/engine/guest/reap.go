@@ -42,7 +42,7 @@ func (g *guest) reapOne() bool {
 	}
 	g.mu.Unlock()
 	if e != nil {
-		e.exited(ws, g.oom)
+		e.exited(ws, &g.oom)
 	}
 	g.removeGroups(e)
 	return true

@@ -21,6 +21,7 @@ func ToWire(r core.CreateRequest) wire.Create {
 		Network: o.Network, Ports: o.Ports, Labels: o.Labels, AutoRemove: o.AutoRemove, Processes: o.Processes,
 		TTLSeconds: o.TTLSeconds, IdleSeconds: o.IdleSeconds, OnExpiry: o.OnExpiry, AutoStart: o.AutoStart, Seccomp: o.Seccomp,
 		Command: o.Command, ImageCommand: o.ImageCommand, Restart: o.Restart, StopWithCommand: o.StopWithCommand, HealthCheck: o.HealthCheck,
+		AllowUnenforcedLimits: o.AllowUnenforcedLimits,
 	}}
 }
 
@@ -38,5 +39,6 @@ func FromWire(c wire.Create) core.CreateRequest {
 		Network: b.Network, Ports: b.Ports, Labels: b.Labels, AutoRemove: b.AutoRemove, Processes: b.Processes,
 		TTLSeconds: b.TTLSeconds, IdleSeconds: b.IdleSeconds, OnExpiry: b.OnExpiry, AutoStart: b.AutoStart, Seccomp: b.Seccomp,
 		Command: b.Command, ImageCommand: b.ImageCommand, Restart: b.Restart, StopWithCommand: b.StopWithCommand, HealthCheck: b.HealthCheck,
+		AllowUnenforcedLimits: b.AllowUnenforcedLimits,
 	}}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func delegatedV2() (Groups, error) {
-	const line = "log in by a session of systemd, or begin the command with: systemd-run --user --scope -p Delegate=yes --"
+	const line = "the user manager of systemd gives them to who logs in: sudo apt-get install libpam-systemd dbus-user-session, and log in again"
 	dir := given(groupsDir, ownGroups()[""], "cgroup.procs")
 	if dir == "" {
 		return nil, fault.New(fault.Unsupported, "no cgroup was given to this user, so the limits of boxes could not be enforced: %s", line)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 	"sandbox/core/ids"
 )
@@ -35,7 +34,7 @@ func (u *cpuUse) pick(n int) string {
 		return ""
 	}
 	parent := groups("").dir("cpuset")
-	if cgroups.IsCgroup2UnifiedMode() {
+	if unifiedMode() {
 		parent = groups("").unified()
 	}
 	boxes := u.count(parent)
@@ -58,7 +57,7 @@ func (u *cpuUse) pick(n int) string {
 }
 
 func hasCpusets() bool {
-	if cgroups.IsCgroup2UnifiedMode() {
+	if unifiedMode() {
 		return exists(filepath.Join(groupRoot(), "cpuset.cpus.effective"))
 	}
 	return exists(filepath.Join(groupRoot(), "cpuset", "cpuset.cpus"))

@@ -44,10 +44,13 @@ const (
 	initDir  = "init"
 )
 
+// unifiedMode tells whether the boxes of this home have groups of pure cgroup2.
+func unifiedMode() bool { return noGroups == "" && cgroups.IsCgroup2UnifiedMode() }
+
 // groupRoot returns the directory through which this process changes the
 // cgroup hierarchies.
 func groupRoot() string {
-	if cgroups.IsCgroup2UnifiedMode() {
+	if unifiedMode() {
 		return hostGroups
 	}
 	return ourGroups
@@ -61,7 +64,7 @@ func takeGroups() error {
 		return fmt.Errorf("look at the host's cgroups: %w", err)
 	}
 	mounted, _ := filepath.Glob(hostGroups + "/*/tasks") // only a bad pattern fails
-	if cgroups.IsCgroup2UnifiedMode() || len(mounted) == 0 {
+	if unifiedMode() || len(mounted) == 0 {
 		return nil // there is nothing to take; creating a box reports what is missing
 	}
 	if err := os.Mkdir(ourGroups, 0o700); err != nil {
@@ -96,7 +99,7 @@ func (g groups) dir(controller string) string {
 
 // unified returns the box's cgroup2 directory.
 func (g groups) unified() string {
-	if cgroups.IsCgroup2UnifiedMode() {
+	if unifiedMode() {
 		return filepath.Join(groupRoot(), groupParent, string(g))
 	}
 	return g.dir("unified")
@@ -104,7 +107,7 @@ func (g groups) unified() string {
 
 // hybrid reports whether the host has cgroup2 beside v1.
 func hybrid() bool {
-	return !cgroups.IsCgroup2UnifiedMode() && exists(filepath.Join(groupRoot(), "unified", "cgroup.procs"))
+	return !unifiedMode() && exists(filepath.Join(groupRoot(), "unified", "cgroup.procs"))
 }
 
 // controllers returns the box's directory in each v1 hierarchy of the host, by the
@@ -123,7 +126,7 @@ func (g groups) controllers() map[string]string {
 // all returns the box's directories: its one directory on pure cgroup2, and
 // elsewhere those in all hierarchies that exist.
 func (g groups) all() []string {
-	if cgroups.IsCgroup2UnifiedMode() {
+	if unifiedMode() {
 		return []string{g.unified()}
 	}
 	names, _ := hierarchyNames() // known since the shim began
@@ -167,6 +170,9 @@ func exists(path string) bool {
 // into them. The goroutine must be locked to the thread, and the thread must end
 // soon: it stays in the box's groups, unless leaveGroups moves it back.
 func (g groups) enter(limits *cgroups.Resources, o options.Box) error {
+	if noGroups != "" {
+		return nil
+	}
 	paths := g.controllers()
 	for name := range execLimits(o) {
 		if paths[name] == "" {
@@ -219,7 +225,7 @@ func execLimits(o options.Box) map[string]limit {
 func (g groups) limitExecs(o options.Box) error {
 	for controller, limit := range execLimits(o) {
 		dir, file := g.dir(controller), limit.v1
-		if cgroups.IsCgroup2UnifiedMode() {
+		if unifiedMode() {
 			dir, file = g.unified(), limit.v2
 		}
 		dir = filepath.Join(dir, execsDir)
@@ -238,7 +244,7 @@ func (g groups) limitExecs(o options.Box) error {
 // them, so that its children are born in these groups while the rest of init
 // stays outside.
 func (g groups) execTasks() ([]*os.File, error) {
-	if cgroups.IsCgroup2UnifiedMode() {
+	if unifiedMode() {
 		return nil, nil
 	}
 	var tasks []*os.File
@@ -258,7 +264,7 @@ func (g groups) execTasks() ([]*os.File, error) {
 // of the box's group, which also counts for the groups below it and exists
 // before they do.
 func (g groups) oomKills() (*os.File, error) {
-	if cgroups.IsCgroup2UnifiedMode() {
+	if unifiedMode() {
 		return os.Open(filepath.Join(g.unified(), "memory.events"))
 	}
 	return os.Open(filepath.Join(g.dir("memory"), execsDir, "memory.oom_control"))
@@ -290,7 +296,7 @@ func (g groups) adopt(pid int) error {
 // Call it only after init has reported that it is ready: threads that init's
 // exec ends can't be moved, and stay in the box's group until they have ended.
 func (g groups) split(pid int, o options.Box) error {
-	if !cgroups.IsCgroup2UnifiedMode() {
+	if !unifiedMode() {
 		return nil
 	}
 	if err := attach(filepath.Join(g.unified(), initDir), pid); err != nil {
@@ -345,8 +351,11 @@ func (g groups) delegate(base int) (*os.File, error) {
 }
 
 // files opens the files of the groups that init needs, in the order that
-// [wire.TypePrepare] says.
+// [wire.TypePrepare] says. Of a box without groups they are /dev/null.
 func (g groups) files(base int) ([]*os.File, error) {
+	if noGroups != "" {
+		return noFiles()
+	}
 	tree, err := g.delegate(base)
 	if err != nil {
 		return nil, err

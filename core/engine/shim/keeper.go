@@ -86,10 +86,11 @@ func (b *box) set(rec record.Box) {
 // bringUp starts a box and writes to its record that it runs. On failure the box
 // stays as it was, both in memory and on disk. The caller holds b.change.
 func (k *keeper) bringUp(b *box) error {
-	if err := k.useSquashed(b); err != nil {
+	if err := errors.Join(checkEnforced(b.record().Options), k.useSquashed(b)); err != nil {
 		return err
 	}
 	rec := b.record()
+	rec.UnenforcedLimits = noGroups != ""
 	life, err := k.raise(b, &rec)
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
@@ -169,7 +168,7 @@ func (l launcher) run(b record.Box, root string, control *os.File, mounted <-cha
 
 func (l launcher) runHere(b record.Box, config *configs.Config, control *os.File, mounted <-chan error) (*life, error) {
 	var entered error
-	if !cgroups.IsCgroup2UnifiedMode() {
+	if !unifiedMode() {
 		limits := config.Cgroups
 		config.Cgroups, config.RootlessCgroups = withoutGroups(b.ID), true
 		entered = groups(b.ID).enter(limits.Resources, b.Options)
@@ -298,7 +297,7 @@ func (l launcher) told(f *life, err error) error {
 }
 
 func guestConfig(b record.Box, net *network.Box) (wire.Config, error) {
-	c := wire.Config{Hostname: hostname(b), ImageEnv: b.Image.Env, Env: b.Options.Env, WorkingDir: b.Options.WorkingDir, User: b.Options.User, Strict: b.Options.Seccomp == options.SeccompStrict}
+	c := wire.Config{Hostname: hostname(b), ImageEnv: b.Image.Env, Env: b.Options.Env, WorkingDir: b.Options.WorkingDir, User: b.Options.User, Strict: b.Options.Seccomp == options.SeccompStrict, Watched: unenforced(b.Options)}
 	if c.WorkingDir == "" {
 		c.WorkingDir = b.Image.WorkingDir
 	}

@@ -34,7 +34,7 @@ func homeMark(home string) string { return fmt.Sprintf("SANDBOX_HOME_MARK=%x", h
 // earlier shim of the home left there when it died: those of half-made boxes, and
 // children that unpack layers.
 func (g group) enter() error {
-	if asUser && !cgroups.IsCgroup2UnifiedMode() {
+	if asUser && !unifiedMode() {
 		return g.enterGiven()
 	}
 	m, err := manager.New(&cgroups.Cgroup{Path: g.path, Resources: &cgroups.Resources{}})
@@ -120,7 +120,7 @@ func (g group) dirs(groupRoot string) []string {
 // hierarchies returns the directories at which the host's cgroup hierarchies are
 // mounted.
 func hierarchies(groupRoot string) []string {
-	if cgroups.IsCgroup2UnifiedMode() {
+	if unifiedMode() {
 		return []string{groupRoot}
 	}
 	roots, _ := filepath.Glob(groupRoot + "/*") // only a bad pattern fails

@@ -27,6 +27,9 @@ func (k *keeper) pause(id string, reclaim bool) (core.Record, error) {
 	default:
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is %s, and only a running box can be paused", id, status)
 	}
+	if err := checkFreezable(); err != nil {
+		return core.Record{}, err
+	}
 	slot := groups(b.slot())
 	if file, _ := slot.reclaimer(); reclaim && file == "" {
 		return core.Record{}, fault.New(fault.Unsupported, "this host's kernel can't reclaim the memory of a box: pause it without reclaim")

@@ -283,6 +283,9 @@ func (k *keeper) standing(b *box, do func() error) (time.Duration, error) {
 	if rec.Status == api.Paused {
 		return 0, do()
 	}
+	if err := checkFreezable(); err != nil {
+		return 0, err
+	}
 	if err := k.note(b, func(rec *record.Box) { rec.Pausing = true }); err != nil {
 		return 0, err
 	}

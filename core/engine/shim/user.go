@@ -23,14 +23,22 @@ import (
 var asUser bool
 
 // userGroups are the directories of cgroups that the user was given, by the name of the
-// hierarchy.
-var userGroups rootless.Groups
+// hierarchy. noGroups tells why there are none, and is "" where there are: see checkEnforced.
+var (
+	userGroups rootless.Groups
+	noGroups   string
+)
 
 // takeGivenGroups makes the directories that the user was given the roots of the
 // hierarchies, for this process.
-func takeGivenGroups() (err error) {
-	if userGroups, err = namespaces.Groups(); err != nil {
+func takeGivenGroups() error {
+	given, err := namespaces.Groups()
+	if err != nil {
 		return err
+	}
+	if userGroups, noGroups = given.Groups, given.Why; noGroups != "" {
+		namesOnce.Store(&[]string{})
+		return nil
 	}
 	if cgroups.IsCgroup2UnifiedMode() {
 		return bindGroup(userGroups[""], hostGroups)

@@ -40,6 +40,8 @@ type Box struct {
 	StopWithCommand bool              `json:"stop_with_command,omitempty"`
 	HealthCheck     *api.HealthCheck  `json:"healthcheck,omitempty"`
 	Processes       int               `json:"processes,omitempty"`
+
+	AllowUnenforcedLimits bool `json:"allow_unenforced_limits,omitempty"`
 }
 
 // Volume is a volume of a Box. Within is the directory that its host path must

@@ -87,6 +87,13 @@ type Config struct {
 	User       string            `json:"user"`
 	Files      map[string]string `json:"files,omitempty"`  // the text of files in /etc, by name
 	Strict     bool              `json:"strict,omitempty"` // commands have the smaller list of system calls
+	Watched    *Watched          `json:"watched,omitempty"`
+}
+
+// Watched are the limits of a box without cgroups, which init watches over.
+type Watched struct {
+	MemoryBytes int64 `json:"memory_bytes"`
+	Processes   int   `json:"processes"` // and threads, of each user of the box
 }
 
 // Start requests a command.

@@ -342,6 +342,7 @@ class BoxInfo:
     on_expiry: str  # stop, pause or remove
     expires_at: datetime | None  # None unless it is up and has a ttl
     seccomp: str | None  # strict where it has the smaller list of system calls
+    unenforced_limits: bool  # UnenforcedLimits is true where the host enforces no limit of the box.
     command: tuple[str, ...]  # Command is the main command, and what follows belongs to it: a box without one has none of these members.
     restart: str | None  # a [Restart]
     stop_with_command: bool | None  # the box stops when the command has ended for good
@@ -379,6 +380,7 @@ class BoxInfo:
             on_expiry=document["on_expiry"],
             expires_at=maybe(time, document.get("expires_at")),
             seccomp=document.get("seccomp"),
+            unenforced_limits=document.get("unenforced_limits", False),
             command=tuple(document.get("command", ())),
             restart=document.get("restart"),
             stop_with_command=document.get("stop_with_command"),

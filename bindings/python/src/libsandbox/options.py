@@ -144,6 +144,9 @@ class CloneOptions(TypedDict, total=False):
     seccomp: str
     """Which system calls it has: strict is what Python, bash and compilers need. default."""
 
+    allow_unenforced_limits: bool
+    """Run where the host gives the user no cgroups to enforce limits with, too: False."""
+
     command: str | Sequence[str]
     """The main command, which is started with the box: its arguments, or "image" for the image's own. None."""
 
@@ -195,7 +198,7 @@ class ExecOptions(TypedDict, total=False):
 
 
 _BOX_TYPES: dict[str, type] = {
-    **{"auto_remove": bool, "auto_start": bool, "stop_with_command": bool},
+    **{"auto_remove": bool, "auto_start": bool, "stop_with_command": bool, "allow_unenforced_limits": bool},
     **{"working_dir": str, "on_expiry": str, "restart": str, "seccomp": str},
 }
 """The types of the options of a box that are no numbers."""

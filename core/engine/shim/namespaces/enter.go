@@ -29,12 +29,17 @@ func Enter(home string) error {
 	return err
 }
 
-// groupsVariable holds the cgroups that the user was given, for the shim: in its namespaces
-// the user has another number.
+// groupsVariable holds a [Given], for the shim: in its namespaces the user has another number.
 const groupsVariable = "SANDBOX_GROUPS"
 
-// Groups returns the cgroups that were found by [Enter], for the shim that it became.
-func Groups() (given rootless.Groups, err error) {
+// Given is what the user was given of cgroups.
+type Given struct {
+	Groups rootless.Groups
+	Why    string // why there are none, with what to do; "" where there are
+}
+
+// Groups returns what was found by [Enter], for the shim that it became.
+func Groups() (given Given, err error) {
 	err = json.Unmarshal([]byte(os.Getenv(groupsVariable)), &given)
 	return given, fault.Wrap(fault.Engine, errors.Join(err, os.Unsetenv(groupsVariable)), "learn which cgroups the user was given")
 }
@@ -43,9 +48,13 @@ func enter(home string) error {
 	for fd := firstInherited; fd <= readyFD; fd++ { // a process that is started here must not keep them open
 		unix.CloseOnExec(fd)
 	}
-	given, err := rootless.Delegated()
-	if err != nil {
-		return err
+	var given Given
+	var err error
+	if given.Groups, err = rootless.Delegated(); err != nil {
+		if err := enterManaged(home); err != nil {
+			return err
+		}
+		given.Why = fault.Of(err).Message
 	}
 	dirs, err := json.Marshal(given)
 	if err != nil {
@@ -63,4 +72,33 @@ func enter(home string) error {
 	env := append(os.Environ(), fmt.Sprintf("SANDBOX_JOIN=%d,%d", fds[0], fds[1]), groupsVariable+"="+string(dirs))
 	err = unix.Exec("/proc/self/exe", []string{"sandbox-shim", "serve-user", home}, env)
 	return fault.Wrap(fault.Engine, err, "start the shim in the namespaces of the home")
+}
+
+// managedVariable is set for a process that the user manager of systemd has started.
+const managedVariable = "SANDBOX_MANAGED"
+
+// enterManaged begins anew in a cgroup of the user manager of systemd. It returns nil where
+// there is no such manager, or this process is in such a cgroup already.
+func enterManaged(home string) error {
+	if os.Getenv(managedVariable) != "" {
+		return nil
+	}
+	exe, err := unix.Open("/proc/self/exe", unix.O_PATH, 0)
+	if err != nil {
+		return fault.Wrap(fault.Engine, err, "find the program of the shim")
+	}
+	argv, env := rootless.InManager(fmt.Sprintf("/proc/self/fd/%d", exe), "enter", home)
+	if argv == nil {
+		return unix.Close(exe)
+	}
+	for fd := firstInherited; fd <= readyFD; fd++ {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fault.Wrap(fault.Engine, err, "hand on what the shim was started with")
+		}
+	}
+	if log, err := unix.Open(logOf(home), unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, 0o600); err == nil {
+		_ = unix.Dup3(log, unix.Stderr, 0) // for what systemd-run says
+	}
+	err = unix.Exec(argv[0], argv, append(env, managedVariable+"=1"))
+	return fault.Wrap(fault.Engine, err, "start the shim in a cgroup of the user manager of systemd")
 }
