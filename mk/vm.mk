@@ -2,7 +2,8 @@
 # without root under systemd, whatever the host has. It takes from minutes to hours where
 # there is no KVM, so it is no part of `make test`.
 VM_PACKAGES := qemu-system-x86 e2fsprogs kmod busybox-static
-VM_SUITES   ?= bookworm bookworm-backports
+# bookworm-backports has Linux 6.12, which faults as it starts where QEMU 7.2 emulates it.
+VM_SUITES   ?= bookworm
 VM_TESTS    ?= .
 
 .PHONY: test-cgroup2 test-systemd test-vm-programs

@@ -72,9 +72,8 @@ disk() {
 # boot DISK CONSOLE PROGRAM... starts a machine with a disk, on which the program is process 1. It
 # returns when the machine is off, and fails unless that said that all went well.
 boot() {
-	# Emulated: /dev/kvm inside another virtual machine may not work. The processor is a plain one:
-	# with all that QEMU 7.2 can emulate, Linux 6.12 faults as it starts.
-	local accel=${VM_ACCEL:-tcg} cpu=${VM_CPU:-qemu64}
+	# Emulated: /dev/kvm inside another virtual machine may not work.
+	local accel=${VM_ACCEL:-tcg} cpu=${VM_CPU:-max}
 	echo "starting Linux ${kernel##*vmlinuz-} ($accel): ${*:3}"
 	timeout "${VM_TIMEOUT:-3000}" qemu-system-x86_64 -accel "$accel" -cpu "$cpu" -smp 2 -m 3072 -no-reboot \
 		-display none -monitor none -serial stdio -nic none \
