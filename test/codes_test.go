@@ -60,7 +60,7 @@ func literals(t *testing.T) map[string][]literal {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && slices.Contains([]string{".git", "build", "core/fault", "test", "core/enginetest"}, rel):
+		case entry.IsDir() && (slices.Contains([]string{".git", "build", "core/fault", "test", "core/enginetest"}, rel) || slices.Contains([]string{"dist", "node_modules", "out"}, entry.Name())):
 			return filepath.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil

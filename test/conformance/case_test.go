@@ -35,7 +35,7 @@ func (c *testCase) run(t *testing.T, h *host) {
 				t.Parallel()
 			}
 			tb, settle := h.judgeOf(t, c)
-			r := &running{TB: tb, host: h, on: on, vars: map[string]string{
+			r := &running{TB: tb, host: h, on: on, marks: c.marks(), vars: map[string]string{
 				"name": "n-" + strings.ToLower(rand.Text()[:12]), "ROOTFS": h.rootfs, "SHARE": h.share,
 				"long": strings.Repeat("x", options.MaxCmdBytes), "mebibyte": strings.Repeat("x", 1<<20),
 				"URL": h.url, "HOME": os.Getenv("HOME"),
@@ -57,6 +57,7 @@ type running struct {
 	testing.TB
 	*host
 	on      string
+	marks   bool // see marking
 	vars    map[string]string
 	boxes   []string // to be removed
 	driving *driver  // of a binding

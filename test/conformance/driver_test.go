@@ -2,8 +2,8 @@ package conformance_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"sandbox/core/fault"
@@ -54,27 +55,100 @@ func expand(on []string) (names []string) {
 	return names
 }
 
-// driver is a driver that runs for one case.
+// driver is a driver that runs. It serves one case after another.
 type driver struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	answers *json.Decoder
 	stderr  bytes.Buffer
-	end     context.CancelFunc
+	bound   *time.Timer // kills it when a case takes too long
 }
 
-// longest is how long a driver may live.
+// marking are the verbs after which a runtime is not as it was, or that tell what it has
+// done before. A case with one of these has a driver that serves it alone.
+var marking = []string{"close", "metrics", "shutdown"}
+
+// marks tells whether the case has such a verb.
+func (c *testCase) marks() bool {
+	return slices.ContainsFunc(c.Do, func(s step) bool {
+		return slices.ContainsFunc(marking, func(verb string) bool { return s[verb] != nil })
+	})
+}
+
+// longest is how long a case may use a driver.
 const longest = 2 * time.Minute
 
-// launch starts a driver and opens its runtime.
+// drivers are those that wait for their next case, by their surfaces.
+type drivers struct {
+	mu      sync.Mutex
+	waiting map[string][]*driver
+}
+
+// take returns a driver that waits, or nil.
+func (d *drivers) take(surface string) *driver {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.waiting[surface]
+	if len(list) == 0 {
+		return nil
+	}
+	d.waiting[surface] = list[:len(list)-1]
+	return list[len(list)-1]
+}
+
+// give has a driver wait for its next case.
+func (d *drivers) give(surface string, waits *driver) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting == nil {
+		d.waiting = map[string][]*driver{}
+	}
+	d.waiting[surface] = append(d.waiting[surface], waits)
+}
+
+// leave ends all drivers.
+func (d *drivers) leave(t testing.TB) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for surface, list := range d.waiting {
+		for _, waits := range list {
+			if err := waits.leave(); err != nil {
+				t.Errorf("%s: %v", surface, err)
+			}
+		}
+	}
+}
+
+// launch returns a driver for the case: one that waits, or a new one. It waits again
+// after the case, unless that failed.
 func (r *running) launch(b binding) *driver {
+	r.Helper()
+	var d *driver
+	if !r.marks {
+		d = r.drivers.take(b.name)
+	}
+	if d == nil {
+		d = r.start(b)
+	}
+	d.bound = time.AfterFunc(longest, func() { _ = d.cmd.Process.Kill() })
+	r.Cleanup(func() {
+		if d.bound.Stop() && !r.marks && !r.Failed() {
+			r.drivers.give(b.name, d)
+		} else if err := d.leave(); err != nil {
+			r.Error(err)
+		}
+	})
+	return d
+}
+
+// start starts a driver and opens its runtime.
+func (r *running) start(b binding) *driver {
 	r.Helper()
 	command := slices.Clone(b.command)
 	if *rootless && strings.HasSuffix(command[0], "/python") {
 		command[0] = "python3" // that of the environment may be in root's home
 	}
-	ctx, end := context.WithTimeout(context.Background(), longest)
-	d := &driver{cmd: exec.CommandContext(ctx, command[0], command[1:]...), end: end} //nolint:gosec // of the table
+	d := &driver{cmd: exec.Command(command[0], command[1:]...)} //nolint:gosec // of the table
 	d.cmd.Dir = "../.."
 	library, err := filepath.Abs("../../build/libsandbox.so")
 	must(r, err)
@@ -86,24 +160,25 @@ func (r *running) launch(b binding) *driver {
 	must(r, err)
 	d.answers = json.NewDecoder(out)
 	must(r, d.cmd.Start())
-	r.Cleanup(func() { d.leave(r) })
 	how := object{}
 	if b.remote {
 		how = object{"url": r.url, "api_key": r.key}
 	}
 	if got := d.ask(r, "open", how); got.fail != nil {
-		r.Fatalf("the driver can't open a runtime: %s", got.fail.text)
+		r.Errorf("the driver can't open a runtime: %s", got.fail.text)
+		must(r, d.leave())
+		r.FailNow()
 	}
 	return d
 }
 
 // leave ends the driver, which has nothing to complain about.
-func (d *driver) leave(r *running) {
-	defer d.end()
+func (d *driver) leave() error {
 	d.in.Close()
 	if err := d.cmd.Wait(); err != nil || d.stderr.Len() > 0 {
-		r.Errorf("the driver ended with %v: %s", err, d.stderr.Bytes())
+		return fmt.Errorf("the driver ended with %v: %s", err, d.stderr.Bytes())
 	}
+	return nil
 }
 
 // told is what a driver says of a failure.
