@@ -213,12 +213,13 @@ func check(script string) *api.HealthCheck {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	b := serving(t, "sleep 600", func(o *options.Box) {
-		o.HealthCheck = check("echo looks; cat /tmp/well")
-		o.HealthCheck.StartPeriodMS = 600000
+		o.HealthCheck = check("until [ -e /tmp/looked ]; do sleep 0.01; done; echo looks; cat /tmp/well")
+		o.HealthCheck.StartPeriodMS, o.HealthCheck.TimeoutMS = 600000, 600000
 	})
 	if h := b.Health; h == nil || h.Status != api.HealthStarting || h.FailingStreak != 0 || h.ExitCode != nil {
 		t.Fatalf("at first: %+v", h)
 	}
+	b.Sh(t, "touch /tmp/looked") // no check has ended before
 	rec := commandIs(t, b, "a check", func(r core.Record) bool { return r.Health.ExitCode != nil })
 	if h := rec.Health; h.Status != api.HealthStarting || h.FailingStreak != 0 || *h.ExitCode != 1 || !strings.Contains(h.Output, "looks") {
 		t.Errorf("in the start period: %+v", h)
