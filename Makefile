@@ -64,9 +64,10 @@ demo: root deps image examples ## from nothing to Python computing in a box, fro
 root:
 	@[ "$$(id -u)" = 0 ] || { echo 'needs root: sudo env PATH="$$PATH" make $(MAKECMDGOALS)' >&2; exit 1; }
 
-# The suites of other languages run one after another beside those of Go.
+# The suites of other languages run beside those of Go, two at once: what they fetch takes
+# no processor.
 test: root deps build ## run all tests (needs root)
-	$(MAKE) -j2 --output-sync=target $(TESTS)
+	$(MAKE) -j3 --output-sync=target $(TESTS)
 
 # Tests with boxes wait more than they compute, so more of them run at once than there
 # are processors, and the packages that take longest begin first. The limit of time is
