@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -175,8 +176,12 @@ func (r *running) start(b binding) *driver {
 // leave ends the driver, which has nothing to complain about.
 func (d *driver) leave() error {
 	d.in.Close()
-	if err := d.cmd.Wait(); err != nil || d.stderr.Len() > 0 {
-		return fmt.Errorf("the driver ended with %v: %s", err, d.stderr.Bytes())
+	err := d.cmd.Wait()
+	if d.stderr.Len() > 0 {
+		err = errors.Join(err, errors.New(d.stderr.String()))
+	}
+	if err != nil {
+		return fmt.Errorf("the driver ended: %w", err)
 	}
 	return nil
 }
