@@ -75,7 +75,7 @@ test: root deps build ## run all tests (needs root)
 # else. go vet is a check of its own.
 GOTESTPACKAGES ?= ./test/conformance ./test/engine ./test/attack/... ./test/... ./...
 gotest:
-	$(GO) test -p 4 -parallel 8 -vet=off -timeout 25m $(GOTESTFLAGS) $(GOTESTPACKAGES)
+	$(GO) test -p 4 -parallel 4 -vet=off -timeout 25m $(GOTESTFLAGS) $(GOTESTPACKAGES)
 
 race: root deps build ## run the Go tests under the race detector (needs root)
 	$(MAKE) gotest GOTESTFLAGS=-race
