@@ -64,18 +64,15 @@ demo: root deps image examples ## from nothing to Python computing in a box, fro
 root:
 	@[ "$$(id -u)" = 0 ] || { echo 'needs root: sudo env PATH="$$PATH" make $(MAKECMDGOALS)' >&2; exit 1; }
 
-# The suites of other languages run beside those of Go, two at once: what they fetch takes
-# no processor.
-test: root deps build ## run all tests (needs root)
-	$(MAKE) -j3 --output-sync=target $(TESTS)
+test: root deps build $(TESTS) ## run all tests (needs root)
 
-# Tests with boxes wait more than they compute, so more of them run at once than there
-# are processors, and the packages that take longest begin first. The limit of time is
+# Tests with boxes wait more than they compute, so more of a package run at once than
+# there are processors, and the packages that take longest begin first. The limit of time is
 # that of go test for the suite of all surfaces, where the machine is busy with something
 # else. go vet is a check of its own.
 GOTESTPACKAGES ?= ./test/conformance ./test/engine ./test/attack/... ./test/... ./...
 gotest:
-	$(GO) test -p 4 -parallel 4 -vet=off -timeout 25m $(GOTESTFLAGS) $(GOTESTPACKAGES)
+	$(GO) test -parallel 4 -vet=off -timeout 25m $(GOTESTFLAGS) $(GOTESTPACKAGES)
 
 race: root deps build ## run the Go tests under the race detector (needs root)
 	$(MAKE) gotest GOTESTFLAGS=-race
