@@ -150,5 +150,8 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 
 // config returns the settings of a connection to the init in a pod.
 func (a *authority) config(pod string) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: a.pool, ServerName: pod, Certificates: []tls.Certificate{a.client}}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, RootCAs: a.pool, ServerName: pod, Certificates: []tls.Certificate{a.client},
+		DynamicRecordSizingDisabled: true, // see package link
+	}
 }
