@@ -7,9 +7,9 @@ KUBERNETES_DIR       ?= $(KUBERNETES)/cluster
 KUBERNETES_PACKAGES  := containernetworking-plugins ipset iptables nftables iproute2 busybox-static gcc libc6-dev libseccomp-dev pkg-config openssl bc
 KWOK_NODES           ?= 10
 
-kubernetes-% test-kubernetes: export KUBERNETES_BIN := $(KUBERNETES_BIN)
-kubernetes-% test-kubernetes: export KUBERNETES_IMAGES := $(KUBERNETES_IMAGES)
-kubernetes-% test-kubernetes: export KUBERNETES_DIR := $(KUBERNETES_DIR)
+kubernetes-% test-kubernetes bench-kubernetes: export KUBERNETES_BIN := $(KUBERNETES_BIN)
+kubernetes-% test-kubernetes bench-kubernetes: export KUBERNETES_IMAGES := $(KUBERNETES_IMAGES)
+kubernetes-% test-kubernetes bench-kubernetes: export KUBERNETES_DIR := $(KUBERNETES_DIR)
 
 .PHONY: kubernetes kubernetes-images kubernetes-up kubernetes-down kubernetes-features kubernetes-kwok
 
@@ -43,3 +43,11 @@ test-kubernetes: root deps ## test the engine whose boxes are pods in a cluster 
 	test/kubernetes/cluster.sh up
 	trap 'test/kubernetes/cluster.sh down' EXIT; \
 	  SANDBOX_TEST_ROOT='$(CURDIR)' test/kubernetes/cluster.sh in $(GO) test -count=1 -timeout 20m -tags kubernetes $(GOTESTFLAGS) ./test/kubernetes/suite
+
+.PHONY: bench-kubernetes
+bench-kubernetes: root deps programs ## measure boxes of a cluster beside kubectl and local boxes, ROUNDS (30) of each (needs root)
+	$(MAKE) kubernetes
+	test/kubernetes/cluster.sh up
+	trap 'test/kubernetes/cluster.sh down' EXIT; export SANDBOX_TEST_REACH=direct; \
+	  test/kubernetes/cluster.sh in $(GO) test -timeout 60m -tags kubernetes -run '^$$' -bench 'Claim|Cold|Echo|Output' -benchtime $(ROUNDS)x ./test/kubernetes/suite && \
+	  test/kubernetes/cluster.sh in $(GO) test -timeout 60m -tags kubernetes -run '^$$' -bench Cuts -benchtime 1x ./test/kubernetes/suite
