@@ -109,7 +109,7 @@ func BenchmarkClaim(b *testing.B) {
 		}
 		if round == 0 {
 			do() // from here on the engine keeps spares
-			b.Cleanup(func() { remove(b, box) })
+			remove(b, box)
 			filled(b, ns, pool)
 		}
 		own.take(do)
