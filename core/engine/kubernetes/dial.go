@@ -196,7 +196,7 @@ func (e *Engine) dial(ctx context.Context, w *way) (net.Conn, error) {
 func (e *Engine) carrier(ctx context.Context, w *way) (net.Conn, error) {
 	direct := e.config.Reach == ReachDirect || e.config.Reach == "" && e.conn.inside
 	if !direct {
-		return e.forward(w)
+		return e.forward(ctx, w)
 	}
 	pod := e.pods.named(w.pod.Name)
 	if pod == nil || pod.Status.PodIP == "" {
@@ -208,11 +208,11 @@ func (e *Engine) carrier(ctx context.Context, w *way) (net.Conn, error) {
 
 // forward returns a connection through the API server. All connections to a pod share
 // one of the API server's.
-func (e *Engine) forward(w *way) (net.Conn, error) {
+func (e *Engine) forward(ctx context.Context, w *way) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.forward != nil {
-		if conn, err := newForwarded(w.forward); err == nil {
+		if conn, err := openForwarded(ctx, w.forward); err == nil {
 			return conn, nil
 		}
 		_ = w.forward.Close()
@@ -227,7 +227,7 @@ func (e *Engine) forward(w *way) (net.Conn, error) {
 		return nil, failure(err, "reach pod %s through the API server", w.pod.Name)
 	}
 	w.forward = conn
-	return newForwarded(conn)
+	return openForwarded(ctx, conn)
 }
 
 // forwarded is a connection to a port of a pod, as a stream of the API server's.
@@ -235,6 +235,35 @@ type forwarded struct {
 	httpstream.Stream
 	failed      httpstream.Stream
 	read, write *time.Timer
+}
+
+// openForwarded opens a stream as newForwarded does, and waits no longer than until the
+// connection or ctx ends: the library waits for an answer for 30 s, also on a connection
+// that was cut meanwhile. What it still gets after that is closed.
+func openForwarded(ctx context.Context, conn httpstream.Connection) (net.Conn, error) {
+	var opened net.Conn
+	done := make(chan error)
+	left := make(chan struct{})
+	defer close(left)
+	go func() {
+		c, err := newForwarded(conn)
+		opened = c
+		select {
+		case done <- err:
+		case <-left:
+			if err == nil {
+				_ = c.Close()
+			}
+		}
+	}()
+	select {
+	case err := <-done:
+		return opened, err
+	case <-conn.CloseChan():
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // newForwarded opens a stream for the bytes, and one for what fails, which closes both.

@@ -53,6 +53,7 @@ func (p *pods) follow(ctx context.Context) {
 		},
 	}
 	silent := logr.Discard() // this is a guest in its process, and tells failures by errors
+	ctx = logr.NewContext(ctx, silent)
 	cache.NewReflectorWithOptions(lw, &corev1.Pod{}, p, cache.ReflectorOptions{Name: "boxes", Logger: &silent}).RunWithContext(ctx)
 }
 
