@@ -92,7 +92,7 @@ func Start(t *testing.T, command, env []string, files ...*os.File) *Container {
 		t.Fatal(err)
 	}
 	c.Log = bufio.NewReader(stdout)
-	if err := c.Cmd.Start(); err != nil {
+	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
