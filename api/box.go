@@ -48,7 +48,7 @@ type Box struct {
 	ExpiresAt   *time.Time        `json:"expires_at"`        // nil unless it is up and has a ttl
 	Seccomp     string            `json:"seccomp,omitempty"` // strict where it has the smaller list of system calls
 	// UnenforcedLimits is true where the host enforces no limit of the box.
-	UnenforcedLimits bool `json:"unenforced_limits,omitempty"`
+	UnenforcedLimits bool `json:"unenforced_limits,omitzero"`
 	// Command is the main command, and what follows belongs to it: a box without one has
 	// none of these members.
 	Command         []string     `json:"command,omitempty"`

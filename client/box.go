@@ -45,7 +45,7 @@ type createBody struct {
 	AutoStart   bool              `json:"auto_start,omitempty"`
 	Seccomp     string            `json:"seccomp,omitempty"`
 
-	AllowUnenforcedLimits bool `json:"allow_unenforced_limits,omitempty"`
+	AllowUnenforcedLimits bool `json:"allow_unenforced_limits,omitzero"`
 
 	Command         any              `json:"command,omitempty"` // a list of strings, or "image"
 	Restart         string           `json:"restart,omitempty"`

@@ -24,7 +24,7 @@ type Record struct {
 	PausedAt  *time.Time    `json:"paused_at,omitempty"`  // nil unless it is paused
 	ExpiresAt *time.Time    `json:"expires_at,omitempty"` // nil unless it is up and has a time
 	// UnenforcedLimits says that the box has no cgroups, so that init alone watches over its limits.
-	UnenforcedLimits bool `json:"unenforced_limits,omitempty"`
+	UnenforcedLimits bool `json:"unenforced_limits,omitzero"`
 	// Command is how the main command is doing, or how it has ended; nil for none.
 	Command *api.CommandState `json:"command,omitempty"`
 	Health  *api.HealthState  `json:"health,omitempty"` // nil unless the command runs and has a check

@@ -74,7 +74,7 @@ type Box struct {
 	AutoStart    bool              `json:"auto_start,omitempty"`   // what needs it to run starts or resumes it
 	Seccomp      string            `json:"seccomp,omitempty"`      // which system calls it has: [SeccompStrict], or "" for [SeccompDefault]
 	// AllowUnenforcedLimits lets the box run where the host can't enforce its limits.
-	AllowUnenforcedLimits bool `json:"allow_unenforced_limits,omitempty"`
+	AllowUnenforcedLimits bool `json:"allow_unenforced_limits,omitzero"`
 	// Command is the main command, which runs whenever the box does; nil for none. With
 	// ImageCommand it is the one that the image has of its own: see [Box.Serve].
 	Command         []string         `json:"command,omitempty"`
