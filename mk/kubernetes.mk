@@ -35,14 +35,17 @@ kubernetes-features: root ## try what a cluster can do, and print it as a table
 
 kubernetes-kwok: root ## bring KWOK_NODES (10) fake nodes into the cluster
 	test/kubernetes/build.sh '$(KUBERNETES_BIN)' kwok
-	test/kubernetes/kwok.sh '$(KWOK_NODES)'
+	test/kubernetes/cluster.sh start kwok
+	test/kubernetes/cluster.sh in test/kubernetes/kwok.sh '$(KWOK_NODES)'
 
 .PHONY: test-kubernetes
 test-kubernetes: root deps ## test the engine whose boxes are pods in a cluster that is started and stopped for it (needs root)
 	$(MAKE) kubernetes
 	test/kubernetes/cluster.sh up
 	trap 'test/kubernetes/cluster.sh down' EXIT; \
-	  SANDBOX_TEST_ROOT='$(CURDIR)' test/kubernetes/cluster.sh in $(GO) test -count=1 -timeout 20m -tags kubernetes $(GOTESTFLAGS) ./test/kubernetes/suite
+	  SANDBOX_TEST_ROOT='$(CURDIR)' test/kubernetes/cluster.sh in $(GO) test -count=1 -timeout 20m -tags kubernetes $(GOTESTFLAGS) ./test/kubernetes/suite && \
+	  $(MAKE) kubernetes-kwok && \
+	  test/kubernetes/cluster.sh in $(GO) test -count=1 -v -run TestClaims -tags kubernetes $(GOTESTFLAGS) ./core/engine/kubernetes
 
 .PHONY: bench-kubernetes
 bench-kubernetes: root deps programs ## measure boxes of a cluster beside kubectl and local boxes, ROUNDS (30) of each (needs root)

@@ -60,8 +60,10 @@ func (e *Engine) List(ctx context.Context) ([]core.Record, error) {
 	return recs, nil
 }
 
+// isBox reports whether a pod is a box. One that is being deleted is none any more, unless
+// its node is lost: nobody ends it there, and it would stay unseen.
 func isBox(pod *corev1.Pod) bool {
-	return pod.Labels[labelBox] != "" && pod.DeletionTimestamp == nil
+	return pod.Labels[labelBox] != "" && (pod.DeletionTimestamp == nil || nodeGone(pod) != "")
 }
 
 // Create makes a box of a spare, or a new pod for it; see [core.Boxes].
@@ -82,7 +84,7 @@ func (e *Engine) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 	}
 	rec, err := e.up(ctx, pod)
 	if err != nil && made {
-		err = errors.Join(err, e.delete(context.WithoutCancel(ctx), pod))
+		err = errors.Join(err, e.discard(ctx, pod))
 	}
 	return rec, err
 }
@@ -95,6 +97,7 @@ func (e *Engine) make(ctx context.Context, req core.CreateRequest) (pod *corev1.
 	if pod, err = e.spares.claim(ctx, rec); err != nil {
 		return nil, false, err
 	}
+	claimed := pod != nil
 	for pod == nil {
 		pod, err = e.post(ctx, e.boxPod(rec))
 		if apierrors.IsAlreadyExists(err) {
@@ -107,9 +110,12 @@ func (e *Engine) make(ctx context.Context, req core.CreateRequest) (pod *corev1.
 			return nil, false, failure(err, "create the pod of a box")
 		}
 	}
-	e.spares.want(req.Options)
-	if err := e.name(ctx, pod, req.Options.Name); err != nil {
-		return nil, false, errors.Join(err, e.delete(context.WithoutCancel(ctx), pod))
+	err = e.name(ctx, pod, req.Options.Name)
+	if err == nil && !claimed {
+		err = e.give(ctx, pod)
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, e.discard(ctx, pod))
 	}
 	return pod, true, nil
 }
@@ -127,22 +133,28 @@ func (e *Engine) boxPod(rec core.Record) *corev1.Pod {
 	return pod
 }
 
-// post makes a pod, and then its keys: the kubelet waits for these, and so nothing is
-// left that belongs to no pod.
+// post makes a pod, which waits for its keys.
 func (e *Engine) post(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	made, err := e.api.pods.Create(ctx, pod, metav1.CreateOptions{})
-	if err != nil {
-		return nil, err
-	}
-	e.pods.put(made)
-	keys, err := e.keys.secret(made)
 	if err == nil {
-		_, err = e.api.secrets.Create(ctx, keys, metav1.CreateOptions{})
+		e.pods.put(made)
 	}
+	return made, err
+}
+
+// give gives a pod its keys. They come last: the kubelet waits for them, and so a pod
+// whose maker has died in between never runs (see unfinished), and nothing is left that
+// belongs to no pod.
+func (e *Engine) give(ctx context.Context, pod *corev1.Pod) error {
+	keys, err := e.keys.secret(pod)
 	if err != nil {
-		return nil, errors.Join(failure(err, "give the pod of a box its keys"), e.delete(context.WithoutCancel(ctx), made))
+		return err
 	}
-	return made, nil
+	_, err = e.api.secrets.Create(ctx, keys, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return failure(err, "give the pod of a box its keys")
 }
 
 // other returns the pod of a box that another program makes, or nil once one that was
@@ -204,7 +216,7 @@ func (e *Engine) name(ctx context.Context, pod *corev1.Pod, name string) error {
 
 // up waits until a box runs and its init answers, and returns its record.
 func (e *Engine) up(ctx context.Context, pod *corev1.Pod) (core.Record, error) {
-	limited, cancel := context.WithTimeout(ctx, cmp.Or(e.config.ScheduleTimeout, DefaultScheduleTimeout))
+	limited, cancel := context.WithTimeout(ctx, e.config.scheduleTimeout())
 	defer cancel()
 	var last string
 	now, err := e.pods.await(limited, pod.Name, func(p *corev1.Pod) (bool, error) {
@@ -221,10 +233,13 @@ func (e *Engine) up(ctx context.Context, pod *corev1.Pod) (core.Record, error) {
 		}
 		return false, nil
 	})
-	switch {
-	case err != nil && ctx.Err() == nil && limited.Err() != nil && last != "":
+	late := err != nil && ctx.Err() == nil && limited.Err() != nil
+	switch lost := e.pods.lost(); {
+	case late && lost != nil:
+		return core.Record{}, failure(lost, "wait for the pod of a box")
+	case late && last != "":
 		return core.Record{}, fault.New(fault.ResourceExhausted, "no node takes the box: %s", last)
-	case err != nil && ctx.Err() == nil && limited.Err() != nil:
+	case late:
 		return core.Record{}, fault.New(fault.Timeout, "the pod of the box did not start in time: see `kubectl describe pod %s`", pod.Name)
 	case err != nil:
 		return core.Record{}, failure(err, "wait for the pod of a box")
@@ -325,7 +340,14 @@ func (e *Engine) Remove(ctx context.Context, id string, force bool) error {
 // delete deletes a pod, and with it all that belongs to it.
 func (e *Engine) delete(ctx context.Context, pod *corev1.Pod) error {
 	soon := int64(1) // the least that lets the kubelet, and not the API server, remove it
-	err := e.api.pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &soon, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	if nodeGone(pod) != "" {
+		soon = 0 // there is no kubelet
+	}
+	only := &metav1.Preconditions{UID: &pod.UID}
+	if pod.Labels[labelSpare] != "" {
+		only.ResourceVersion = &pod.ResourceVersion // and not if it has become a box
+	}
+	err := e.api.pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &soon, Preconditions: only})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return failure(err, "delete the pod of a box")
 	}
@@ -333,6 +355,21 @@ func (e *Engine) delete(ctx context.Context, pod *corev1.Pod) error {
 	e.lines.forget(pod)
 	return nil
 }
+
+// discard deletes a pod that is of no use. While the API server does not take that, tend
+// tries again.
+func (e *Engine) discard(ctx context.Context, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	err := e.delete(ctx, pod)
+	if err != nil {
+		e.pods.condemn(pod)
+	}
+	return err
+}
+
+// discardTimeout bounds how much later a create fails because it also has to delete.
+const discardTimeout = 10 * time.Second
 
 // Update changes options of a box; see [core.Boxes].
 func (e *Engine) Update(ctx context.Context, id string, u options.Update) (core.Record, error) {

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -48,6 +49,10 @@ type Config struct {
 	ScheduleTimeout time.Duration
 	// Pool is how many pods are kept ready for boxes like the last one; 0 for none.
 	Pool int
+}
+
+func (c Config) scheduleTimeout() time.Duration {
+	return cmp.Or(c.ScheduleTimeout, DefaultScheduleTimeout)
 }
 
 // connection is how to speak with the API server.

@@ -44,6 +44,10 @@ func Open(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(c, conn)
+}
+
+func open(c Config, conn connection) (*Engine, error) {
 	all, err := newObjects(conn)
 	if err != nil {
 		return nil, err
@@ -52,7 +56,7 @@ func Open(c Config) (*Engine, error) {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.Client = inits.New(e, true)
 	e.pods = newPods(all.pods)
-	e.lines.engine, e.spares.engine = e, e
+	e.lines.engine, e.spares = e, spares{engine: e, tried: map[string]string{}}
 	return e, nil
 }
 
@@ -88,6 +92,11 @@ func (e *Engine) begin(ctx context.Context) error {
 	}
 	if err := e.fence(ctx); err != nil {
 		return err
+	}
+	if e.config.Pool > 0 {
+		if e.spares.resizes, err = e.canResize(ctx); err != nil {
+			return err
+		}
 	}
 	e.keys = keys
 	return nil

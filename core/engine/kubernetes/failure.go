@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/net"
 
@@ -29,6 +30,8 @@ func failure(err error, format string, args ...any) error {
 		return fault.Of(fmt.Errorf("%s: %w", what, err))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return fault.Wrap(fault.ResourceExhausted, err, "%s: the namespace's quota is used up", what)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fault.Wrap(fault.Engine, err, "%s: the namespace is being deleted", what)
 	case apierrors.IsForbidden(err):
 		// The API server names the verb, the resource and the user.
 		return fault.Wrap(fault.Engine, err, "%s: a right is missing, which docs/kubernetes.md lists", what)

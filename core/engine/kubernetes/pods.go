@@ -2,17 +2,24 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/tools/cache"
+
+	"sandbox/core"
+	"sandbox/core/options"
 )
 
 // pods is what this process knows of the pods of boxes: a copy that a watch keeps up to
@@ -23,15 +30,21 @@ type pods struct {
 	start  sync.Once
 
 	mu      sync.Mutex
-	byName  map[string]*corev1.Pod // nobody changes these
-	whole   bool                   // all pods are here
-	failed  error                  // of the last try to list or watch; nil once that works
-	changed chan struct{}          // closed and made anew at each change
+	byName  map[string]*corev1.Pod  // nobody changes these
+	since   map[types.UID]time.Time // when this process first saw each: clocks differ
+	doomed  map[types.UID]bool      // what nobody could delete yet
+	latest  *corev1.Pod             // the box that started last, or a spare made later: what the next box is likely to be
+	whole   bool                    // all pods are here
+	failed  error                   // of the last try to list or watch; nil once that works
+	changed chan struct{}           // closed and made anew at each change
 }
 
 func newPods(client *gentype.ClientWithList[*corev1.Pod, *corev1.PodList]) *pods {
-	return &pods{client: client, byName: map[string]*corev1.Pod{}, changed: make(chan struct{})}
+	return &pods{client: client, byName: map[string]*corev1.Pod{}, since: map[types.UID]time.Time{}, doomed: map[types.UID]bool{}, changed: make(chan struct{})}
 }
+
+// again is how long the next try to list or watch waits after one that failed.
+var again = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 2 * time.Second}
 
 // selector selects the pods of this engine: boxes, and spares.
 const selector = labelSlot
@@ -52,9 +65,10 @@ func (p *pods) follow(ctx context.Context) {
 			return w, err
 		},
 	}
+	pause := again
 	silent := logr.Discard() // this is a guest in its process, and tells failures by errors
 	ctx = logr.NewContext(ctx, silent)
-	cache.NewReflectorWithOptions(lw, &corev1.Pod{}, p, cache.ReflectorOptions{Name: "boxes", Logger: &silent}).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(lw, &corev1.Pod{}, p, cache.ReflectorOptions{Name: "boxes", Logger: &silent, Backoff: &pause}).RunWithContext(ctx)
 }
 
 // note notes how a request went.
@@ -125,7 +139,7 @@ func (p *pods) all(want func(*corev1.Pod) bool) (found []*corev1.Pod) {
 
 // ofBox returns the pod of a box, or nil. One that is being deleted has no box any more.
 func (p *pods) ofBox(id string) *corev1.Pod {
-	found := p.all(func(pod *corev1.Pod) bool { return pod.Labels[labelBox] == id && pod.DeletionTimestamp == nil })
+	found := p.all(func(pod *corev1.Pod) bool { return pod.Labels[labelBox] == id && isBox(pod) })
 	if len(found) == 0 {
 		return nil
 	}
@@ -139,9 +153,45 @@ func (p *pods) put(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if before := p.byName[pod.Name]; before == nil || before.UID != pod.UID || version(before) < version(pod) {
+		p.see(before, pod)
 		p.byName[pod.Name] = pod
 		p.tell()
 	}
+}
+
+// see notes what is new about a pod: since when it is there, and that it shows what the
+// next box is likely to be. All programs on a namespace see the same. p.mu is held.
+func (p *pods) see(before, pod *corev1.Pod) {
+	if before == nil || before.UID != pod.UID {
+		before = &corev1.Pod{}
+		p.since[pod.UID] = time.Now()
+	}
+	if shows(pod) && (!shows(before) || before.Labels[labelBox] != pod.Labels[labelBox]) && (p.latest == nil || version(p.latest) < version(pod)) {
+		p.latest = pod
+	}
+}
+
+// shows reports whether a pod shows that boxes of its kind can be made.
+func shows(pod *corev1.Pod) bool {
+	return pod.Labels[labelSpare] != "" || pod.Labels[labelBox] != "" && container(pod).State.Running != nil
+}
+
+// likely returns the options of the pod that shows what the next box is likely to be.
+func (p *pods) likely() (options.Box, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var rec core.Record
+	if p.latest == nil || json.Unmarshal([]byte(p.latest.Annotations[annotationRecord]), &rec) != nil {
+		return rec.Options, false
+	}
+	return rec.Options, true
+}
+
+// age returns for how long this process has seen a pod.
+func (p *pods) age(pod *corev1.Pod) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(p.since[pod.UID])
 }
 
 // drop forgets a pod that the API server has deleted.
@@ -150,6 +200,8 @@ func (p *pods) drop(pod *corev1.Pod) {
 	defer p.mu.Unlock()
 	if now := p.byName[pod.Name]; now != nil && now.UID == pod.UID {
 		delete(p.byName, pod.Name)
+		delete(p.since, pod.UID)
+		delete(p.doomed, pod.UID)
 		p.tell()
 	}
 }
@@ -198,6 +250,14 @@ func (p *pods) Replace(list []any, at string) error {
 			listed[name] = pod
 		}
 	}
+	since := p.since
+	p.since = map[types.UID]time.Time{}
+	for name, pod := range listed {
+		p.see(p.byName[name], pod)
+		if at, ok := since[pod.UID]; ok {
+			p.since[pod.UID] = at
+		}
+	}
 	p.byName, p.whole, p.failed = listed, true, nil
 	p.tell()
 	return nil
@@ -220,11 +280,24 @@ func (p *pods) changes() <-chan struct{} {
 	return p.changed
 }
 
-// nudge wakes all who wait for a change.
-func (p *pods) nudge() {
+// lost returns why this process does not see changes now, or nil.
+func (p *pods) lost() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.failed
+}
+
+// condemn notes that a pod is to be deleted as soon as that can be done.
+func (p *pods) condemn(pod *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doomed[pod.UID] = true
 	p.tell()
+}
+
+// condemned returns the pods that are to be deleted.
+func (p *pods) condemned() []*corev1.Pod {
+	return p.all(func(pod *corev1.Pod) bool { return p.doomed[pod.UID] && pod.DeletionTimestamp == nil })
 }
 
 // leave notes that a pod is being deleted, before the watch tells so.

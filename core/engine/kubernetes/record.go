@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/options"
 )
 
 // The labels and annotations of what belongs to boxes.
@@ -33,6 +35,7 @@ func encode(rec core.Record) string {
 func recordOf(pod *corev1.Pod) core.Record {
 	rec := core.Record{ID: pod.Labels[labelBox], CreatedAt: pod.CreationTimestamp.UTC(), UpdatedAt: pod.CreationTimestamp.UTC()}
 	id := rec.ID
+	rec.ID = "" // which the annotation must tell, whatever it holds
 	if err := json.Unmarshal([]byte(pod.Annotations[annotationRecord]), &rec); err != nil || rec.ID != id {
 		damaged := core.Record{ID: id, CreatedAt: pod.CreationTimestamp.UTC()}
 		fail(&damaged, pod.CreationTimestamp.UTC(), "record_damaged", fault.New(fault.Storage, "the annotation %s of pod %s does not hold the record of the box: remove the box", annotationRecord, pod.Name))
@@ -76,7 +79,7 @@ func over(pod *corev1.Pod) bool {
 // nodeGone returns why a pod's node is lost, or "".
 func nodeGone(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason != corev1.PodReasonTerminationByKubelet && c.Reason != corev1.PodReasonPreemptionByScheduler {
 			return c.Message
 		}
 	}
@@ -99,6 +102,11 @@ func ended(rec *core.Record, pod *corev1.Pod, c corev1.ContainerStatus) {
 		fail(rec, at, "node_lost", fault.New(fault.Engine, "the node of the box has gone: %s", nodeGone(pod)))
 	case t != nil && t.Reason == "OOMKilled":
 		fail(rec, at, "oom_killed", fault.New(fault.ResourceExhausted, "the box had no memory left for its init: give it more than %d MiB", rec.Options.MemoryMiB))
+	case rec.ExpiresAt != nil && !at.Before(*rec.ExpiresAt):
+		stop(rec, at, "expired") // the kubelet has told its deadline or not, see below
+	case t != nil && t.Message == stoppedOutside:
+		// An init that ends at once is faster than the kubelet, which then tells no reason.
+		fail(rec, at, "evicted", fault.New(fault.ResourceExhausted, "the node has ended the box, as it does where a box or the node has no disk or memory left: see `kubectl describe pod %s`%s", pod.Name, diskOf(rec.Options)))
 	case pod.Status.Phase == corev1.PodSucceeded:
 		stop(rec, at, string(api.Stopped))
 	default:
@@ -108,6 +116,16 @@ func ended(rec *core.Record, pod *corev1.Pod, c corev1.ContainerStatus) {
 		}
 		fail(rec, at, "init_died", fault.New(fault.Engine, "the box's init has ended: %.300s", why))
 	}
+}
+
+// stoppedOutside is what the init of a box leaves when the kubelet has ended it.
+const stoppedOutside = "stopped by a signal from outside"
+
+func diskOf(o options.Box) string {
+	if o.DiskSizeGB == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; its disk may hold %d GiB", o.DiskSizeGB)
 }
 
 func stop(rec *core.Record, at time.Time, reason string) {

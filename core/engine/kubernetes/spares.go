@@ -5,12 +5,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"maps"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sandbox/core"
 	"sandbox/core/ids"
@@ -18,11 +24,12 @@ import (
 )
 
 // spares keeps pods ready for boxes like the last one that was asked for. All programs
-// on a namespace share them.
+// on a namespace share them, and see the same pod as the last.
 type spares struct {
-	engine *Engine
-	mu     sync.Mutex
-	last   *options.Box // what the next box is expected to be like; nil for unknown
+	engine  *Engine
+	resizes bool // the cluster gives a pod that runs other limits; set before there is any claim
+	mu      sync.Mutex
+	tried   map[string]string // the version of each spare that a claim has tried to take
 }
 
 // hash returns a short name of a text that an object can have.
@@ -33,74 +40,163 @@ func hash(text string) string {
 
 // key returns the label of the spares for boxes with these options, or "" where no
 // spare will do.
-func key(o options.Box) string {
+func (s *spares) key(o options.Box) string {
 	if o.Hostname != "" {
 		return ""
 	}
-	text, _ := json.Marshal(kindOf(o)) // of members that JSON has
+	k := kindOf(o)
+	if s.resizes {
+		k.CPUs, k.Memory = 0, 0
+	}
+	text, _ := json.Marshal(k) // of members that JSON has
 	return hash(string(text))
 }
+
+// claimTries bounds how often a claim comes too late before it makes a pod of its own.
+const claimTries = 3
 
 // claim makes a box of a spare, and returns its pod; nil if there is none. Each spare
 // becomes one box: the API server takes only one change of each version of a pod.
 func (s *spares) claim(ctx context.Context, rec core.Record) (*corev1.Pod, error) {
 	e := s.engine
-	want := key(rec.Options)
+	want := s.key(rec.Options)
 	if want == "" || e.config.Pool == 0 {
 		return nil, nil
 	}
-	ready := e.pods.all(func(p *corev1.Pod) bool {
-		return p.Labels[labelSpare] == want && p.DeletionTimestamp == nil && !over(p) && container(p).State.Running != nil
-	})
-	slices.SortFunc(ready, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	for _, pod := range ready {
+	for range claimTries {
+		pod := s.reserve(want, rec.Options)
+		if pod == nil {
+			return nil, nil
+		}
 		spec := map[string]any{}
 		if ttl := rec.Options.TTLSeconds; ttl > 0 && pod.Status.StartTime != nil {
-			spec["activeDeadlineSeconds"] = int64(time.Since(pod.Status.StartTime.Time)/time.Second) + int64(ttl) + int64(deadlineSlack/time.Second)
+			// The kubelet counts from the start of the pod. The clocks may differ.
+			age := max(time.Since(pod.Status.StartTime.Time), e.pods.age(pod))
+			spec["activeDeadlineSeconds"] = int64((age + time.Duration(ttl)*time.Second + deadlineSlack) / time.Second)
 		}
 		started := time.Now().UTC()
 		rec.StartedAt = &started
 		err := e.patch(ctx, pod, rec, map[string]any{labelSpare: nil, labelBox: rec.ID}, spec)
 		switch {
 		case err == nil:
-			return e.pods.named(pod.Name), nil
+			return s.fit(ctx, e.pods.named(pod.Name), rec.Options)
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 			continue // another program was faster
 		}
+		s.release(pod)
 		return nil, failure(err, "make a box of a pod that is ready")
 	}
 	return nil, nil
 }
 
-// want has spares made for boxes like this one from now on.
-func (s *spares) want(o options.Box) {
-	if s.engine.config.Pool == 0 || key(o) == "" {
-		return
+// fit gives a claimed pod the limits of its box, and waits until it has them. It returns
+// nil if the node does not give them: another one may.
+func (s *spares) fit(ctx context.Context, pod *corev1.Pod, o options.Box) (*corev1.Pod, error) {
+	e := s.engine
+	if pod == nil || fits(pod.Spec.Containers[0].Resources.Limits, o) {
+		return pod, nil
 	}
-	s.mu.Lock()
-	s.last = &o
-	s.mu.Unlock()
-	s.engine.pods.nudge()
+	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
+	defer cancel()
+	body, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []map[string]any{{"name": boxContainer, "resources": resources(o)}}}})
+	if err != nil {
+		return nil, err
+	}
+	var now *corev1.Pod
+	fitted := false
+	changed, err := e.api.pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "resize")
+	if err == nil {
+		e.pods.put(changed)
+		now, err = e.pods.await(ctx, pod.Name, func(p *corev1.Pod) (bool, error) {
+			has := container(p).Resources
+			fitted = has != nil && fits(has.Limits, o)
+			return fitted || over(p) || slices.ContainsFunc(p.Status.Conditions, refused), nil
+		})
+	}
+	if fitted {
+		return now, nil
+	}
+	tooMuch := apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "cannot patch") // for the node, or the quota
+	if tooMuch || apierrors.IsInvalid(err) || errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	return nil, errors.Join(failure(err, "give a pod that is ready the size of its box"), e.discard(ctx, pod))
 }
 
-// fill makes a spare if there are too few, and deletes one of another kind if there are
-// too many. It returns whether it has done something, and there may be more to do.
+// fitTimeout bounds how long a node may take to change the limits of a pod. Then a new
+// pod is faster.
+const fitTimeout = 5 * time.Second
+
+func fits(limits corev1.ResourceList, o options.Box) bool {
+	want := resources(o).Limits
+	return limits.Cpu().Cmp(*want.Cpu()) == 0 && limits.Memory().Cmp(*want.Memory()) == 0
+}
+
+// refused reports whether a node says that it has not what a pod shall have.
+func refused(c corev1.PodCondition) bool {
+	return c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue
+}
+
+// canResize asks whether the cluster gives a pod that runs other limits.
+func (e *Engine) canResize(ctx context.Context) (bool, error) {
+	var kinds metav1.APIResourceList
+	body, err := e.api.core.Get().AbsPath("/api/v1").SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(body, &kinds)
+	}
+	return slices.ContainsFunc(kinds.APIResources, func(r metav1.APIResource) bool { return r.Name == "pods/resize" }), failure(err, "ask what the cluster can do")
+}
+
+// reserve returns a spare that no other claim of this process tries to take, or nil: one of
+// the size of the box, if there is any. Which of them is chance, so that two programs
+// seldom want the same one.
+func (s *spares) reserve(want string, o options.Box) *corev1.Pod {
+	pods := s.engine.pods
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.tried, func(name, version string) bool {
+		pod := pods.named(name)
+		return pod == nil || pod.ResourceVersion != version
+	})
+	ready := pods.all(func(p *corev1.Pod) bool {
+		return p.Labels[labelSpare] == want && p.DeletionTimestamp == nil && !over(p) && container(p).State.Running != nil && s.tried[p.Name] == ""
+	})
+	if len(ready) == 0 {
+		return nil
+	}
+	if fit := slices.DeleteFunc(slices.Clone(ready), func(p *corev1.Pod) bool { return !fits(p.Spec.Containers[0].Resources.Limits, o) }); len(fit) > 0 {
+		ready = fit
+	}
+	pod := ready[rand.IntN(len(ready))]
+	s.tried[pod.Name] = pod.ResourceVersion
+	return pod
+}
+
+// release gives a spare back that was not taken.
+func (s *spares) release(pod *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tried, pod.Name)
+}
+
+// fill makes a spare if there are too few and none is starting, and deletes one of another
+// kind. It returns whether it has done something, and there may be more to do.
 func (s *spares) fill(ctx context.Context) (bool, error) {
 	e := s.engine
-	s.mu.Lock()
-	last := s.last
-	s.mu.Unlock()
-	if last == nil {
+	last, known := e.pods.likely()
+	wanted := s.key(last)
+	if e.config.Pool == 0 || !known || wanted == "" {
 		return false, nil
 	}
-	wanted, have := key(*last), 0
+	have, starting := 0, false
 	for _, pod := range e.pods.all(func(p *corev1.Pod) bool { return p.Labels[labelSpare] != "" && p.DeletionTimestamp == nil }) {
 		if pod.Labels[labelSpare] != wanted || over(pod) {
 			return true, e.delete(ctx, pod)
 		}
 		have++
+		starting = starting || container(pod).State.Running == nil
 	}
-	if have >= e.config.Pool {
+	if have >= e.config.Pool || starting {
 		return false, nil
 	}
 	o := options.Box{
@@ -109,6 +205,13 @@ func (s *spares) fill(ctx context.Context) (bool, error) {
 	}
 	pod := e.pod(podName(ids.Box.New()), o)
 	pod.Labels[labelSpare] = wanted
-	_, err := e.post(ctx, pod)
-	return true, failure(err, "make a pod ready")
+	pod.Annotations = map[string]string{annotationRecord: encode(core.Record{Options: o})}
+	pod, err := e.post(ctx, pod)
+	if err != nil {
+		return false, failure(err, "make a pod ready")
+	}
+	if err := e.give(ctx, pod); err != nil {
+		return false, errors.Join(err, e.discard(ctx, pod))
+	}
+	return true, nil
 }

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,9 @@ import (
 const patience = 5 * time.Second
 
 // tend does what is to be done without a request, until ctx ends: it ends boxes whose
-// time has come, removes those with auto_remove that have ended, and fills the pool.
-// Several programs may tend one namespace: whoever comes second finds it done.
+// time has come, removes those with auto_remove that have ended and pods whose makers have
+// died, and fills the pool. Several programs may tend one namespace: whoever comes second
+// finds it done.
 func (e *Engine) tend(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := e.pods.changes()
@@ -29,11 +31,17 @@ func (e *Engine) tend(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-changed:
+			timer.Reset(gather)
+			<-timer.C
 		case <-timer.C:
 		}
 		timer.Stop()
 	}
 }
+
+// gather is how long tend waits for more changes after one: they come in bursts, and a
+// look at all boxes for each of them would be most of what a program does.
+const gather = 20 * time.Millisecond
 
 // forever is the next time where there is none.
 const forever = time.Hour
@@ -50,18 +58,26 @@ func (e *Engine) tendOnce(ctx context.Context) (next time.Duration, err error) {
 		rec := recordOf(pod)
 		switch left := untilExpiry(rec); {
 		case !rec.Status.Up() && rec.Options.AutoRemove && rec.Status != api.Created:
-			err = e.delete(ctx, pod)
+			err = errors.Join(err, e.delete(ctx, pod))
 		case left <= 0:
-			err = e.expire(ctx, pod, rec)
+			err = errors.Join(err, e.expire(ctx, pod, rec))
 		default:
 			next = min(next, left)
 		}
-		if err != nil {
-			return next, err
+	}
+	for _, pod := range e.pods.all(unfinished) {
+		left := 2*e.config.scheduleTimeout() - e.pods.age(pod)
+		if left > 0 {
+			next = min(next, left)
+			continue
 		}
+		err = errors.Join(err, e.delete(ctx, pod))
+	}
+	for _, pod := range e.pods.condemned() {
+		err = errors.Join(err, e.delete(ctx, pod))
 	}
 	for _, pod := range e.lines.known() {
-		if now := e.pods.named(pod.Name); now == nil || now.UID != pod.UID {
+		if now := e.pods.named(pod.Name); now == nil || now.UID != pod.UID || over(now) {
 			e.lines.forget(pod)
 		}
 	}
@@ -69,6 +85,15 @@ func (e *Engine) tendOnce(ctx context.Context) (next time.Duration, err error) {
 		more, err = e.spares.fill(ctx)
 	}
 	return next, err
+}
+
+// unfinished reports whether a pod has never run, or is neither a box nor a spare. Whoever
+// makes one waits for ScheduleTimeout and then deletes it. So one that this process has
+// seen for twice that time was abandoned: its maker has died.
+func unfinished(pod *corev1.Pod) bool {
+	started := container(pod).State.Running != nil || over(pod)
+	named := pod.Labels[labelBox] != "" || pod.Labels[labelSpare] != ""
+	return pod.DeletionTimestamp == nil && !(started && named)
 }
 
 func untilExpiry(rec core.Record) time.Duration {
@@ -88,5 +113,7 @@ func (e *Engine) expire(ctx context.Context, pod *corev1.Pod, rec core.Record) e
 	if err := e.patch(ctx, pod, rec, nil, nil); err != nil {
 		return nil //nolint:nilerr // another program was faster, or the next look tries again
 	}
+	ctx, cancel := context.WithTimeout(ctx, core.DefaultGrace+answerTimeout)
+	defer cancel()
 	return e.end(ctx, pod, rec, core.DefaultGrace)
 }
