@@ -29,8 +29,8 @@ const (
 	deadlineSlack = 60 * time.Second
 	// A box asks for a share of what it may use at most, so that a node holds as many
 	// boxes as one machine does, where most of them do nothing most of the time.
-	cpuRequest    = 100 // thousandths of a CPU, for each CPU of the limit
-	memoryRequest = 4   // the limit divided by this
+	cpuRequest    = 20 // thousandths of a CPU, for each CPU of the limit
+	memoryRequest = 4  // the limit divided by this
 )
 
 // capabilities are those of a box's init: what it needs to start commands as users of
