@@ -151,6 +151,24 @@ func attach(t testing.TB, h *link.Host, r wire.Attach) *caller {
 	return begin(t, h, wire.TypeAttach, r)
 }
 
+// attachOnceCut attaches when the box end has seen that the line of the reader before was
+// cut: until then it says that the exec has another reader.
+func attachOnceCut(t testing.TB, h *link.Host, r wire.Attach) *caller {
+	t.Helper()
+	for {
+		conn := connect(t, h)
+		if err := conn.Send(wire.TypeAttach, r); err != nil {
+			t.Fatal(err)
+		}
+		f, err := conn.Recv()
+		if err == nil && f.Type == wire.TypeError && t.Context().Err() == nil {
+			_ = conn.Close()
+			continue
+		}
+		return begun(t, conn, f, err)
+	}
+}
+
 func begin(t testing.TB, h *link.Host, typ wire.Type, r any) *caller {
 	t.Helper()
 	return beginOn(t, connect(t, h), typ, r)
@@ -162,6 +180,12 @@ func beginOn(t testing.TB, conn *wire.Conn, typ wire.Type, r any) *caller {
 		t.Fatal(err)
 	}
 	f, err := conn.Recv()
+	return begun(t, conn, f, err)
+}
+
+// begun returns the caller of an exec, whose first frame was received with err.
+func begun(t testing.TB, conn *wire.Conn, f wire.Frame, err error) *caller {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

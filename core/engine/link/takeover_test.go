@@ -82,7 +82,7 @@ func TestTakeOver(t *testing.T) {
 			begun := time.Now()
 			r := id(c)
 			r.Have = &wire.Position{Stdout: tt.have}
-			c = attach(t, w.host(), r)
+			c = attachOnceCut(t, w.host(), r)
 			if took := time.Since(begun); took < 1900*time.Millisecond {
 				t.Errorf("taken over after %v", took)
 			}
