@@ -62,6 +62,8 @@ func (g *guest) handle(conn *wire.Conn) {
 		}
 	case wire.TypeStats:
 		err = g.handleStats(conn, f)
+	case wire.TypeResize:
+		err = g.handleResize(conn, f)
 	case wire.TypeReach:
 		err = g.handleConnect(conn, f)
 	default:
@@ -185,12 +187,6 @@ func (e *exec) control(f wire.Frame) error {
 			return err
 		}
 		e.signal(unix.Signal(r.Signal), false)
-	case wire.TypeResize:
-		var r wire.Resize
-		if err := f.Decode(&r); err != nil {
-			return err
-		}
-		e.resize(r)
 	case wire.TypeCancel:
 		var r wire.Cancel
 		if err := f.Decode(&r); err != nil {
@@ -224,6 +220,20 @@ func (e *exec) signal(sig unix.Signal, group bool) bool {
 	}
 	_ = unix.Kill(pid, sig)
 	return true
+}
+
+// handleResize sets the size of an exec's terminal, and answers once it has it.
+func (g *guest) handleResize(conn *wire.Conn, f wire.Frame) error {
+	var r wire.Resize
+	if err := f.Decode(&r); err != nil {
+		return err
+	}
+	e, err := g.find(r.ID)
+	if err != nil {
+		return err
+	}
+	e.resize(r)
+	return conn.Send(wire.TypeReady, nil)
 }
 
 // resize sets the size of the exec's terminal, if it has one.

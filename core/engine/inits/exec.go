@@ -193,7 +193,7 @@ func (c *Client) started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	if e.TTY {
 		p.Stdin = p.Stdout
 	}
-	p.Control = &control{conn: conn, files: []*os.File{p.Stdout, p.Stderr, p.Stdin}, streams: p.Streams, far: c.far, unread: func() {}}
+	p.Control = &control{conn: conn, files: []*os.File{p.Stdout, p.Stderr, p.Stdin}, streams: p.Streams, unread: func() {}}
 	return begun{p, e.Stdin}, nil
 }
 
@@ -244,8 +244,9 @@ type control struct {
 	ended atomic.Bool
 
 	streams *core.Streams
-	far     bool   // as in Client
 	unread  func() // undoes Client.reads
+	// resize sets the size of a terminal that is elsewhere; nil for one of this host.
+	resize func(ctx context.Context, cols, rows int) error
 }
 
 func (c *control) ExitFD() int {
@@ -299,9 +300,9 @@ func (c *control) Cancel(_ context.Context, grace time.Duration) error {
 
 // Resize sets the terminal's size without init where this process has the terminal
 // open.
-func (c *control) Resize(_ context.Context, cols, rows int) error {
-	if c.far && c.files[1] == nil {
-		return c.send(wire.TypeResize, wire.Resize{Cols: cols, Rows: rows})
+func (c *control) Resize(ctx context.Context, cols, rows int) error {
+	if c.resize != nil && c.files[1] == nil {
+		return c.resize(ctx, cols, rows)
 	}
 	size := unix.Winsize{Col: uint16(cols), Row: uint16(rows)}
 	err := core.WithFD(c.files[0], func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })

@@ -1,6 +1,7 @@
 package inits
 
 import (
+	"context"
 	"sync"
 
 	"sandbox/core"
@@ -27,7 +28,13 @@ func (c *Client) reads(box string, p *core.Process) {
 		r.boxes[box] = map[string]*core.Streams{}
 	}
 	r.boxes[box][id] = p.Streams
-	p.Control.(*control).unread = func() { r.forget(box, id, p.Streams) }
+	own := p.Control.(*control)
+	own.unread = func() { r.forget(box, id, p.Streams) }
+	if c.far {
+		own.resize = func(ctx context.Context, cols, rows int) error {
+			return c.resize(ctx, box, wire.Resize{ID: id, Cols: cols, Rows: rows})
+		}
+	}
 }
 
 // forget forgets an exec, unless this process has taken it up again meanwhile.

@@ -70,7 +70,7 @@ const (
 	TypeReach   // Reach: to init of a pod, which answers with TypeReached
 	TypeReached // no body: has a socket that is connected to the port
 
-	TypeResize // Resize: on the connection of an exec, of a host process that does not have its terminal open
+	TypeResize // Resize: to init, of a host process that does not have the terminal open; the answer is TypeReady
 )
 
 // NewRoot is the directory in the mount of a TypeRoot where the box's root file
@@ -176,10 +176,11 @@ type Signal struct {
 	Signal int `json:"signal"`
 }
 
-// Resize requests another size of the exec's terminal.
+// Resize requests another size of an exec's terminal.
 type Resize struct {
-	Cols int `json:"cols"`
-	Rows int `json:"rows"`
+	ID   string `json:"id"`
+	Cols int    `json:"cols"`
+	Rows int    `json:"rows"`
 }
 
 // Reach requests a connection to a TCP port of the box.
