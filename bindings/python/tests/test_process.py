@@ -88,6 +88,22 @@ def test_ctrl_c_during_a_copy_with_progress(tmp_path: Path) -> None:
     assert code == -2 and stderr.endswith("KeyboardInterrupt\n") and seconds < 5, (code, stderr)
 
 
+# What another thread takes does not wake the main thread, as a signal does not that comes just before it waits.
+TAKEN_BY_ANOTHER = """
+from libsandbox._calls import call
+import signal, threading, time
+def work():
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    time.sleep(1000)
+call(work)
+"""
+
+
+def test_ctrl_c_that_does_not_wake_the_main_thread() -> None:
+    code, _, stderr = run(TAKEN_BY_ANOTHER)
+    assert code == -2 and stderr.endswith("KeyboardInterrupt\n")
+
+
 def use(box_id: str) -> str:
     with Runtime.local() as runtime, runtime.get(box_id) as box:
         return box.run("echo", "from another process").stdout

@@ -22,6 +22,10 @@ from ._support import SandboxError
 
 T = TypeVar("T")
 
+# How long the main thread waits at once, in seconds. Python looks at signals between two
+# instructions, so one that comes when the wait has just begun would be heeded at its end only.
+HEED = 0.2
+
 
 class _Workers:
     """Threads that make calls for others. There is one for each call that waits; idle ones are used again."""
@@ -66,7 +70,9 @@ def call(do: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     ended.acquire()
     try:
         future.add_done_callback(lambda _: ended.release())
-        ended.acquire()  # not future.result(), whose Condition raises RuntimeError when it is interrupted in between
+        # Not future.result(), whose Condition raises RuntimeError when it is interrupted in between.
+        while not ended.acquire(timeout=HEED):
+            pass
         return future.result()
     except BaseException:
         _undo(future, undo)
