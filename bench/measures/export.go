@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	exportRounds = 5
+	exportRounds = 30
 	exportSize   = 500 << 20 // bytes of files, at least
 )
 
@@ -50,7 +50,7 @@ func measureExport(ctx context.Context, b *contestants.Field) (_ []harness.Row, 
 	if _, err := e.host.Images.Import(ctx, "bench", e.tree, nil); err != nil {
 		return nil, err
 	}
-	all := harness.Pace{Rounds: exportRounds, Pause: b.Pause}.Interleave(ctx, b.Ours.Contestant(e.thereAndBack), e.tar())
+	all := harness.Pace{Rounds: exportRounds, Pause: b.Pause}.Interleave(ctx, b.Ours.Contestant(e.onNewDisk(e.thereAndBack)), e.tar())
 	return harness.Rows(harness.Millis, all, harness.Bar{Contestant: "ours", Peer: "tar --zstd", Percentile: 50, Limit: 1.3}), nil
 }
 
@@ -81,13 +81,30 @@ func (e *exporting) grow(ctx context.Context) error {
 	return nil
 }
 
+// onNewDisk has each run write to a disk of its own: the rounds together write more than one
+// disk holds, and nothing may be deleted meanwhile.
+func (e *exporting) onNewDisk(run func(ctx context.Context, dir string) (time.Duration, error)) func(context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (took time.Duration, err error) {
+		e.n++
+		dir := filepath.Join(e.b.Dir, "export"+strconv.Itoa(e.n))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return 0, err
+		}
+		disk, err := harness.NewDisk(dir)
+		defer func() { err = errors.Join(err, disk.Close(), os.RemoveAll(dir)) }()
+		if err != nil {
+			return 0, err
+		}
+		if err := errors.Join(e.disk.Sync(), disk.Sync()); err != nil {
+			return 0, err
+		}
+		return run(ctx, disk.Dir)
+	}
+}
+
 // thereAndBack exports the image and imports it into a new home, whose shim is
 // already running. It fails if what was imported gives another archive.
-func (e *exporting) thereAndBack(ctx context.Context) (took time.Duration, err error) {
-	dir, err := e.newDir()
-	if err != nil {
-		return 0, err
-	}
+func (e *exporting) thereAndBack(ctx context.Context, dir string) (took time.Duration, err error) {
 	host, err := local.Open(local.Config{Home: filepath.Join(dir, "home"), Beside: e.b.Tools})
 	if err != nil {
 		return 0, err
@@ -140,11 +157,7 @@ func sameDigest(path string, want []byte) error {
 // tar packs the files and unpacks them again.
 func (e *exporting) tar() harness.Contestant {
 	path, version, why := contestants.FindTool(context.Background(), e.b, "tar")
-	return harness.Contestant{Name: "tar --zstd", Version: version, Why: why, Isolation: "none", Run: func(ctx context.Context) (time.Duration, error) {
-		dir, err := e.newDir()
-		if err != nil {
-			return 0, err
-		}
+	return harness.Contestant{Name: "tar --zstd", Version: version, Why: why, Isolation: "none", Run: e.onNewDisk(func(ctx context.Context, dir string) (time.Duration, error) {
 		archive := filepath.Join(dir, "archive")
 		there, err := harness.Command{Args: []string{path, "--zstd", "-cf", archive, "-C", e.tree, "."}}.Run(ctx)
 		if err != nil {
@@ -156,5 +169,5 @@ func (e *exporting) tar() harness.Contestant {
 		}
 		back, err := harness.Command{Args: []string{path, "--zstd", "-xf", archive, "-C", to}}.Run(ctx)
 		return there.End + back.End, err
-	}}
+	})}
 }
