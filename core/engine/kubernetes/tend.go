@@ -31,17 +31,11 @@ func (e *Engine) tend(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-changed:
-			timer.Reset(gather)
-			<-timer.C
 		case <-timer.C:
 		}
 		timer.Stop()
 	}
 }
-
-// gather is how long tend waits for more changes after one: they come in bursts, and a
-// look at all boxes for each of them would be most of what a program does.
-const gather = 20 * time.Millisecond
 
 // forever is the next time where there is none.
 const forever = time.Hour
