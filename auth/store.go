@@ -2,11 +2,9 @@ package auth
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
-	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,77 +15,76 @@ import (
 	"sandbox/core/document"
 	"sandbox/core/fault"
 	"sandbox/core/ids"
-	"sandbox/core/store"
 )
 
-const (
-	// maxKeys bounds the disk and memory that a key with the permission Keys
-	// can use up.
-	maxKeys = 10_000
-	// writeAfter is how far the last-used times on disk may lag behind. To
-	// write one for each request would cost more than the request.
-	writeAfter = 10 * time.Second
-)
+// maxKeys bounds the disk and memory that a key with the permission Keys can use up.
+const maxKeys = 10_000
 
-// Store holds the keys of a home. It is safe for concurrent use. Only one process
-// at a time may have a directory open: the daemon's lock of the home ensures it.
+// Store holds the keys of a home, or those that the servers of a namespace share. It is
+// safe for concurrent use.
 type Store struct {
-	records store.Dir[Key]
+	keeper keeper
+	lag    time.Duration // how far the last-used times that are kept may lag behind
 
-	disk   sync.Mutex // held while records change; taken before mu
-	closed bool
+	changing sync.Mutex // held while a caller has keys changed; taken before mu
+	closed   bool
 
-	mu     sync.RWMutex // every request takes it: never held while writing to disk
+	mu     sync.RWMutex // every request takes it: never held while the keeper works
 	byHash map[[32]byte]*entry
 	byID   map[string]*entry
 	flush  *time.Timer // the planned write of last-used times, or nil
 }
 
-// entry is a live key.
+// keeper keeps keys beyond this process. It calls set and drop of the Store for all that
+// changes, in the order of the changes, those that it is asked for among them: before
+// the call that asks for one returns.
+type keeper interface {
+	// create keeps a new key for good. Errors: ResourceExhausted when there are maxKeys.
+	create(ctx context.Context, k Key) error
+	// delete forgets a key for good. Errors: KeyNotFound.
+	delete(ctx context.Context, id string) error
+	// used keeps the last-used times of keys. A key that is gone stays gone.
+	used(ctx context.Context, keys []Key) error
+	close()
+}
+
+// entry is a live key. Nothing of it changes but lastUsed.
 type entry struct {
-	key       Key // as on disk, except for LastUsedAt
+	key       Key // as it is kept
 	principal Principal
-	lastUsed  atomic.Int64 // Unix time in seconds; 0 for never
-	written   int64        // lastUsed as on disk; guarded by Store.disk
+	lastUsed  *atomic.Int64 // Unix time in seconds; 0 for never
 }
 
-// Open reads the keys of a directory, which is made with the first key. A record
-// that is damaged is set aside, and the log names it: its key is refused from
-// now on, and all others work. log may be nil. Errors: Storage.
-func Open(dir string, log *slog.Logger) (*Store, error) {
-	s := &Store{
-		records: store.Dir[Key]{Path: dir},
-		byHash:  map[[32]byte]*entry{}, byID: map[string]*entry{},
-	}
-	if err := s.records.Sweep(); err != nil {
-		return nil, err
-	}
-	keys, damaged, err := s.records.List()
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range damaged {
-		file, err := s.records.SetAside(d.Key)
-		if log != nil {
-			log.Error("the damaged record of a key was set aside, and the key is refused", "key_id", d.Key, "file", file, "damage", d.Err, "error", err)
-		}
-	}
-	for _, k := range keys {
-		s.add(k)
-	}
-	return s, nil
+func newStore(lag time.Duration) *Store {
+	return &Store{lag: lag, byHash: map[[32]byte]*entry{}, byID: map[string]*entry{}}
 }
 
-func (s *Store) add(k Key) {
-	e := &entry{key: k, principal: Principal{
+// set notes that a key is kept as k.
+func (s *Store) set(k Key) {
+	e := &entry{key: k, lastUsed: &atomic.Int64{}, principal: Principal{
 		Sub: k.ID, Name: k.Name, Type: api.ServiceAccount,
 		Permissions: k.Permissions, Environment: k.Environment, ExpiresAt: k.ExpiresAt,
 	}}
-	if k.LastUsedAt != nil {
-		e.written = k.LastUsedAt.Unix()
-		e.lastUsed.Store(e.written)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.byID[k.ID]; before != nil {
+		e.lastUsed = before.lastUsed
+		delete(s.byHash, before.key.Hash)
+	}
+	if k.LastUsedAt != nil && k.LastUsedAt.Unix() > e.lastUsed.Load() {
+		e.lastUsed.Store(k.LastUsedAt.Unix())
 	}
 	s.byHash[k.Hash], s.byID[k.ID] = e, e
+}
+
+// drop notes that a key is gone: Verify refuses its secret from now on.
+func (s *Store) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.byID[id]; e != nil {
+		delete(s.byID, id)
+		delete(s.byHash, e.key.Hash)
+	}
 }
 
 // Verify returns the principal that a secret belongs to, and notes that the key
@@ -149,14 +146,14 @@ func (s *Store) used(e *entry, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flush == nil {
-		s.flush = time.AfterFunc(writeAfter, s.writeUsed)
+		s.flush = time.AfterFunc(s.lag, s.writeUsed)
 	}
 }
 
-// writeUsed is called by the timer: it writes the last-used times that changed.
+// writeUsed is called by the timer: it has the last-used times kept that changed.
 func (s *Store) writeUsed() {
-	s.disk.Lock()
-	defer s.disk.Unlock()
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
 	s.flush = nil
 	s.mu.Unlock()
@@ -165,25 +162,25 @@ func (s *Store) writeUsed() {
 	}
 }
 
-// write writes the last-used times that changed. It does not sync: a power cut
-// may lose them. The caller holds disk.
+// writeTimeout bounds how long last-used times may take to be kept.
+const writeTimeout = 10 * time.Second
+
+// write has the last-used times kept that changed. The caller holds changing.
 func (s *Store) write() error {
+	var keys []Key
 	s.mu.RLock()
-	entries := slices.Collect(maps.Values(s.byID))
-	s.mu.RUnlock()
-	var errs []error
-	for _, e := range entries {
-		last := e.lastUsed.Load()
-		if last == e.written {
-			continue
+	for _, e := range s.byID {
+		if k := e.shown(); k.LastUsedAt != nil && (e.key.LastUsedAt == nil || k.LastUsedAt.After(*e.key.LastUsedAt)) {
+			keys = append(keys, k)
 		}
-		if err := s.records.Put(e.key.ID, e.shown(), false); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		e.written = last
 	}
-	return errors.Join(errs...)
+	s.mu.RUnlock()
+	if len(keys) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	return s.keeper.used(ctx, keys)
 }
 
 // shown returns the key with its last-used time.
@@ -199,8 +196,8 @@ func (e *entry) shown() Key {
 // Create makes a key and returns it with its secret, which is stored nowhere and
 // can't be had again. by is the principal that makes the key; it can grant only
 // permissions that it has itself. Errors: InvalidArgument, PermissionDenied,
-// ResourceExhausted, Storage.
-func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
+// ResourceExhausted, Storage; of shared keys those of [Shared].
+func (s *Store) Create(ctx context.Context, by *Principal, r Request) (Key, string, error) {
 	var wrong document.Problems
 	if r.Check(&wrong); wrong.Err(fault.InvalidArgument) != nil {
 		return Key{}, "", wrong.Err(fault.InvalidArgument)
@@ -216,18 +213,16 @@ func (s *Store) Create(by *Principal, r Request) (Key, string, error) {
 		Permissions: slices.Compact(slices.Sorted(slices.Values(r.Permissions))), Environment: r.Environment,
 		CreatedAt: time.Now().UTC(), ExpiresAt: r.ExpiresAt,
 	}
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	if len(s.byID) >= maxKeys { // read without mu: byID changes only while disk is held
-		return Key{}, "", fault.New(fault.ResourceExhausted, "there are %d keys, which is the most: delete some of them", maxKeys)
-	}
-	if err := s.records.Put(k.ID, k, true); err != nil {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if err := s.keeper.create(ctx, k); err != nil {
 		return Key{}, "", err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.add(k)
 	return k, secret, nil
+}
+
+func errTooMany() error {
+	return fault.New(fault.ResourceExhausted, "there are %d keys, which is the most: delete some of them", maxKeys)
 }
 
 // List returns all keys, newest first.
@@ -245,28 +240,20 @@ func (s *Store) List() []Key {
 }
 
 // Delete deletes a key: Verify refuses its secret from now on. Errors:
-// KeyNotFound, Storage.
-func (s *Store) Delete(id string) error {
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	e := s.byID[id]
-	if e == nil {
-		return fault.New(fault.KeyNotFound, "no key %q", id)
-	}
-	if err := s.records.Delete(id); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	delete(s.byID, id)
-	delete(s.byHash, e.key.Hash)
-	s.mu.Unlock()
-	return s.records.Sync() // or a power cut would bring the key back
+// KeyNotFound, Storage; of shared keys those of [Shared].
+func (s *Store) Delete(ctx context.Context, id string) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.keeper.delete(ctx, id)
 }
 
-// Close writes the last-used times that are not on disk yet. Errors: Storage.
+func errNoKey(id string) error { return fault.New(fault.KeyNotFound, "no key %q", id) }
+
+// Close has the last-used times kept that are not yet. Errors: Storage; of shared keys
+// those of [Shared].
 func (s *Store) Close() error {
-	s.disk.Lock()
-	defer s.disk.Unlock()
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
 	if s.flush != nil {
 		s.flush.Stop()
@@ -276,5 +263,6 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	defer s.keeper.close()
 	return s.write()
 }

@@ -37,7 +37,7 @@ func open(t *testing.T, dir string) *Store {
 
 func create(t *testing.T, s *Store, permissions ...string) (Key, string) {
 	t.Helper()
-	k, secret, err := s.Create(Local("default"), Request{Name: "k", Permissions: permissions, Environment: "default"})
+	k, secret, err := s.Create(t.Context(), Local("default"), Request{Name: "k", Permissions: permissions, Environment: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestDeleteAndExpiry(t *testing.T) {
 	s := open(t, dir)
 	k, secret := create(t, s, api.MayUseBoxes)
 	soon := time.Now().Add(time.Minute)
-	_, expiring, err := s.Create(Local("default"), Request{Name: "e", Permissions: []string{api.MayUseBoxes}, Environment: "default", ExpiresAt: &soon})
+	_, expiring, err := s.Create(t.Context(), Local("default"), Request{Name: "e", Permissions: []string{api.MayUseBoxes}, Environment: "default", ExpiresAt: &soon})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,15 +137,15 @@ func TestDeleteAndExpiry(t *testing.T) {
 		}
 	}
 	refused(t, s, expiring)
-	if err := s.Delete(k.ID); err != nil {
+	if err := s.Delete(t.Context(), k.ID); err != nil {
 		t.Error(err)
 	}
 	refused(t, s, secret)
-	if err := s.Delete(k.ID); !fault.Is(err, fault.KeyNotFound) {
+	if err := s.Delete(t.Context(), k.ID); !fault.Is(err, fault.KeyNotFound) {
 		t.Errorf("got %v", err)
 	}
 	for _, bad := range []string{"", "..", "../../etc/passwd", "key_" + strings.Repeat("a", 10_000)} {
-		if err := s.Delete(bad); !fault.Is(err, fault.KeyNotFound) {
+		if err := s.Delete(t.Context(), bad); !fault.Is(err, fault.KeyNotFound) {
 			t.Errorf("%q: got %v", bad, err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestCreateRefuses(t *testing.T) {
 			if by == nil {
 				by = Local("default")
 			}
-			if _, _, err := s.Create(by, tt.req); !fault.Is(err, tt.kind) {
+			if _, _, err := s.Create(t.Context(), by, tt.req); !fault.Is(err, tt.kind) {
 				t.Errorf("got %v, want %v", err, tt.kind)
 			}
 			if len(s.List()) != 0 {
@@ -186,7 +186,7 @@ func TestCreateRefuses(t *testing.T) {
 			}
 		})
 	}
-	k, _, err := s.Create(weak, Request{Name: "Schlüssel 鍵", Permissions: []string{api.MayQueryLogs, api.MayUseBoxes, api.MayUseBoxes}, Environment: "default"})
+	k, _, err := s.Create(t.Context(), weak, Request{Name: "Schlüssel 鍵", Permissions: []string{api.MayQueryLogs, api.MayUseBoxes, api.MayUseBoxes}, Environment: "default"})
 	if err != nil || fmt.Sprint(k.Permissions) != "[Boxes observability.logs.query]" {
 		t.Errorf("%+v, %v", k, err)
 	}
@@ -235,11 +235,11 @@ func TestWriteUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Delete(gone.ID); err != nil {
+	if err := s.Delete(t.Context(), gone.ID); err != nil {
 		t.Fatal(err)
 	}
 	s.writeUsed()
-	keys, _, err := s.records.List()
+	keys, _, err := s.keeper.(files).records.List()
 	if err != nil || len(keys) != 1 || keys[0].ID != kept.ID || keys[0].LastUsedAt == nil {
 		t.Errorf("%+v, %v", keys, err)
 	}
@@ -275,11 +275,11 @@ func TestHammer(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				k, other, err := s.Create(Local("default"), Request{Name: "k", Permissions: []string{api.MayUseBoxes}, Environment: "default"})
+				k, other, err := s.Create(t.Context(), Local("default"), Request{Name: "k", Permissions: []string{api.MayUseBoxes}, Environment: "default"})
 				_, mineErr := s.Verify(other)
 				_, firstErr := s.Verify(secret)
 				s.writeUsed()
-				if deleteErr := s.Delete(k.ID); err != nil || mineErr != nil || firstErr != nil || deleteErr != nil {
+				if deleteErr := s.Delete(t.Context(), k.ID); err != nil || mineErr != nil || firstErr != nil || deleteErr != nil {
 					t.Error(err, mineErr, firstErr, deleteErr)
 				}
 				s.List()
@@ -308,7 +308,7 @@ func BenchmarkVerify(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, secret, err := s.Create(Local("default"), Request{Name: "k", Permissions: []string{api.MayUseBoxes}, Environment: "default"})
+	_, secret, err := s.Create(b.Context(), Local("default"), Request{Name: "k", Permissions: []string{api.MayUseBoxes}, Environment: "default"})
 	if err != nil {
 		b.Fatal(err)
 	}

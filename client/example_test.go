@@ -210,7 +210,7 @@ func serve() *exampleServer {
 		Spool: outputs, Held: home, Log: slog.New(slog.DiscardHandler), Environment: "default",
 	})
 	check(err)
-	_, s.key, err = keys.Create(auth.Local("default"), auth.Request{Name: "example", Permissions: api.Permissions(), Environment: "default"})
+	_, s.key, err = keys.Create(context.Background(), auth.Local("default"), auth.Request{Name: "example", Permissions: api.Permissions(), Environment: "default"})
 	check(err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)

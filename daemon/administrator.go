@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -15,17 +16,21 @@ import (
 // makes one with all permissions and stores it in a profile of the command line;
 // a later start on another address changes the profile. before is the address of
 // the last start. If the credentials file can't be written, the daemon starts
-// without the key, since the Unix socket needs none.
-func (s settings) administrator(keys *auth.Store, before, now address.Address, say io.Writer) address.Address {
+// without the key, since the Unix socket needs none. Where servers share their keys
+// none is made: one a start of a server with a new home would be one too many.
+func (s settings) administrator(ctx context.Context, keys *auth.Store, before, now address.Address, say io.Writer) address.Address {
 	now.Profile = before.Profile
 	if now.URL == "" { // without TCP nobody needs a key
 		now.URL = before.URL
 		return now
 	}
+	if keys.Shared() {
+		return now
+	}
 	profiles, err := profile.UserFile(os.Getenv("HOME"))
 	if err == nil {
 		if before.Profile == "" {
-			now.Profile, err = firstKey(keys, profiles, s.Environment, now, say)
+			now.Profile, err = firstKey(ctx, keys, profiles, s.Environment, now, say)
 		} else {
 			err = moved(profiles, before, now, say)
 		}
@@ -37,19 +42,19 @@ func (s settings) administrator(keys *auth.Store, before, now address.Address, s
 }
 
 // firstKey makes the administrator's key and returns the name of the profile that has it.
-func firstKey(keys *auth.Store, profiles profile.File, environment string, now address.Address, say io.Writer) (string, error) {
+func firstKey(ctx context.Context, keys *auth.Store, profiles profile.File, environment string, now address.Address, say io.Writer) (string, error) {
 	name, err := freeProfile(profiles, now.URL)
 	if err != nil {
 		return "", err
 	}
-	k, secret, err := keys.Create(auth.Local(environment), auth.Request{
+	k, secret, err := keys.Create(ctx, auth.Local(environment), auth.Request{
 		Name: "administrator", Permissions: api.Permissions(), Environment: environment,
 	})
 	if err != nil {
 		return "", err
 	}
 	if err := profiles.Put(name, profile.Profile{URL: now.URL, APIKey: secret, PathPrefix: now.Prefix}); err != nil {
-		_ = keys.Delete(k.ID) // nobody knows its secret
+		_ = keys.Delete(ctx, k.ID) // nobody knows its secret
 		return "", err
 	}
 	_, _ = fmt.Fprintf(say, "sandbox: made the administrator's key %s and stored it as the profile %q in %s\n", k.ID, name, profiles.Path)

@@ -125,7 +125,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 		return nil, err
 	}
 	dir := filepath.Join(s.Home, "daemon")
-	if d.keys, err = auth.Open(filepath.Join(dir, "keys"), d.Log); err != nil {
+	if d.keys, err = openKeys(host, dir, d.Log); err != nil {
 		return nil, err
 	}
 	idempotency, err := httpd.OpenIdempotency(filepath.Join(dir, "creates"))
@@ -185,8 +185,16 @@ func (d *Daemon) listen(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.Address = d.administrator(d.keys, before, d.address(d.tcp), d.Say)
+	d.Address = d.administrator(ctx, d.keys, before, d.address(d.tcp), d.Say)
 	return address.Write(d.Home, d.Address)
+}
+
+// openKeys opens the keys of the home, or those that all servers on its boxes share.
+func openKeys(host *local.Host, dir string, log *slog.Logger) (*auth.Store, error) {
+	if host.Shared != nil {
+		return auth.OpenShared(host.Shared("sandbox-keys"), log)
+	}
+	return auth.Open(filepath.Join(dir, "keys"), log)
 }
 
 // openConsole opens the sessions of the web console, if there shall be one. Errors:

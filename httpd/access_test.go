@@ -25,7 +25,7 @@ func TestAccess(t *testing.T) {
 	soon := time.Now().Add(100 * time.Millisecond)
 	expired := s.newKey(auth.Request{Permissions: api.Permissions(), ExpiresAt: &soon})
 	deleted := s.newKey(auth.Request{Permissions: api.Permissions()})
-	must(t, s.keys.Delete(s.keys.List()[0].ID))
+	must(t, s.keys.Delete(t.Context(), s.keys.List()[0].ID))
 	time.Sleep(time.Until(soon)) // an expiry is a time of day: nothing else brings it about
 	mistyped := s.key[:20] + string(s.key[20]^1) + s.key[21:]
 

@@ -214,7 +214,7 @@ func TestSessionEndsWithKey(t *testing.T) {
 			}
 		}), nil))
 	})
-	k, secret, err := s.keys.Create(auth.Local("default"), auth.Request{Name: "ends", Permissions: api.Permissions(), Environment: "default"})
+	k, secret, err := s.keys.Create(t.Context(), auth.Local("default"), auth.Request{Name: "ends", Permissions: api.Permissions(), Environment: "default"})
 	must(t, err)
 	b, other, local := s.signIn(secret), s.signIn(s.key), s.signIn("")
 	offered := s.link(secret)

@@ -118,7 +118,7 @@ func (s *service) newKey(r auth.Request) string {
 	if r.Environment == "" {
 		r.Environment = "default"
 	}
-	_, secret, err := s.keys.Create(auth.Local(r.Environment), r)
+	_, secret, err := s.keys.Create(s.t.Context(), auth.Local(r.Environment), r)
 	must(s.t, err)
 	return secret
 }

@@ -51,7 +51,7 @@ func (s *Server) createKey(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	k, secret, err := s.Keys.Create(r.principal, req)
+	k, secret, err := s.Keys.Create(r.Context(), r.principal, req)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func permissions(list []*string, p *document.Problems) (all []string) {
 }
 
 func (s *Server) deleteKey(w http.ResponseWriter, r *request) error {
-	if err := s.Keys.Delete(r.param("id")); err != nil {
+	if err := s.Keys.Delete(r.Context(), r.param("id")); err != nil {
 		return err
 	}
 	if s.Console != nil {

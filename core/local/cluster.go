@@ -59,7 +59,7 @@ func openCluster(home string, c Config, settings file, sources image.Sources) (*
 		return nil, err
 	}
 	rt := core.New(core.Config{Engine: e, Images: named(sources.Aliases), Owned: c.Owned, Processes: settings.Limits.Processes, Elsewhere: true})
-	return &Host{Runtime: rt, Images: images, Mains: spool.Read(record.OutputDir(home)), Home: home, Changes: e.Changes}, nil
+	return &Host{Runtime: rt, Images: images, Mains: spool.Read(record.OutputDir(home)), Home: home, Changes: e.Changes, Shared: e.Shared}, nil
 }
 
 // errElsewhere is the failure of work on images that the nodes of a cluster would do.

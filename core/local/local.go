@@ -60,6 +60,9 @@ type Host struct {
 	Engine *engine.Client // nil if the boxes are elsewhere
 	// Changes calls back after boxes have changed, by this process or another.
 	Changes func(ctx context.Context, changed func(removed bool)) error
+	// Shared returns a place, by its name, where all servers on the same boxes keep what
+	// they share; it is nil where there is one server only.
+	Shared func(name string) *kubernetes.Shared
 	// Mains is what the main commands of the home's boxes print, for reading alone.
 	Mains *spool.Store
 	Home  string

@@ -174,7 +174,7 @@ func serve(t testing.TB) service {
 
 func newKey(t testing.TB, keys *auth.Store, permission string) string {
 	t.Helper()
-	_, secret, err := keys.Create(auth.Local("default"), auth.Request{Name: "test", Permissions: []string{permission}, Environment: "default"})
+	_, secret, err := keys.Create(t.Context(), auth.Local("default"), auth.Request{Name: "test", Permissions: []string{permission}, Environment: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,15 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/gentype"
-	"k8s.io/client-go/tools/cache"
 
 	"sandbox/core"
 	"sandbox/core/options"
@@ -43,32 +38,12 @@ func newPods(client *gentype.ClientWithList[*corev1.Pod, *corev1.PodList]) *pods
 	return &pods{client: client, byName: map[string]*corev1.Pod{}, since: map[types.UID]time.Time{}, doomed: map[types.UID]bool{}, changed: make(chan struct{})}
 }
 
-// again is how long the next try to list or watch waits after one that failed.
-var again = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 2 * time.Second}
-
 // selector selects the pods of this engine: boxes, and spares.
 const selector = labelSlot
 
 // follow keeps the copy up to date until ctx ends.
 func (p *pods) follow(ctx context.Context) {
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			list, err := p.client.List(ctx, o)
-			p.note(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			w, err := p.client.Watch(ctx, o)
-			p.note(err)
-			return w, err
-		},
-	}
-	pause := again
-	silent := logr.Discard() // this is a guest in its process, and tells failures by errors
-	ctx = logr.NewContext(ctx, silent)
-	cache.NewReflectorWithOptions(lw, &corev1.Pod{}, p, cache.ReflectorOptions{Name: "boxes", Logger: &silent, Backoff: &pause}).RunWithContext(ctx)
+	mirror(ctx, p.client, func(o *metav1.ListOptions) { o.LabelSelector = selector }, &corev1.Pod{}, p, p.note)
 }
 
 // note notes how a request went.

@@ -27,12 +27,14 @@ type server struct {
 	*client.Client
 }
 
-// serve starts a daemon, which is killed when the test ends.
-func serve(t testing.TB, namespace, home string) *server {
+// serve starts a daemon, which is killed when the test ends. flags come behind its own.
+func serve(t testing.TB, namespace, home string, flags ...string) *server {
 	t.Helper()
 	s := &server{home: home}
-	s.cmd = exec.Command(filepath.Join(os.Getenv("SANDBOX_HELPER_DIR"), "sandbox"), "serve", "--listen", "none", "--engine", "kubernetes",
-		"--namespace", namespace, "--pod-image", program, "--reach", reach(), "--no-console")
+	args := append([]string{
+		"serve", "--listen", "none", "--engine", "kubernetes", "--namespace", namespace, "--pod-image", program, "--reach", reach(), "--no-console",
+	}, flags...)
+	s.cmd = exec.Command(filepath.Join(os.Getenv("SANDBOX_HELPER_DIR"), "sandbox"), args...)
 	s.cmd.Env = append(os.Environ(), "SANDBOX_HOME="+home)
 	said, err := s.cmd.StderrPipe()
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 type rule struct {
 	Groups    []string `yaml:"apiGroups"`
 	Resources []string `yaml:"resources"`
+	Names     []string `yaml:"resourceNames,omitempty"`
 	Verbs     []string `yaml:"verbs"`
 }
 
@@ -108,7 +109,19 @@ func work(ctx context.Context, e *kubernetes.Engine) error {
 	if _, err := e.Create(ctx, req); err != nil { // and the id of one
 		return err
 	}
-	return e.Remove(ctx, req.ID, true)
+	if err := e.Remove(ctx, req.ID, true); err != nil {
+		return err
+	}
+	keys := e.Shared("sandbox-keys")
+	if err := keys.Follow(ctx, func(map[string][]byte) {}); err != nil {
+		return err
+	}
+	for _, key := range []string{"one", "two"} { // the first makes the Secret
+		if err := keys.Change(ctx, func(entries map[string][]byte) error { entries[key] = nil; return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TestRights works with the rights of deploy/kubernetes, and with each of them missing.
