@@ -125,7 +125,7 @@ func TestTwoServers(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		var out strings.Builder
-		if output(t, s, made.ID, e.ID, &out); out.String() != "both\n" {
+		if output(t, s.Client, made.ID, e.ID, &out); out.String() != "both\n" {
 			t.Errorf("%s: %q", name, out.String())
 		}
 	}
@@ -165,14 +165,14 @@ func TestKilledServer(t *testing.T) {
 		_, _ = fmt.Fprintln(want, i)
 	}
 	got := sha256.New()
-	n := output(t, s, box.ID, e.ID, got)
+	n := output(t, s.Client, box.ID, e.ID, got)
 	if hex.EncodeToString(got.Sum(nil)) != hex.EncodeToString(want.Sum(nil)) {
 		t.Errorf("%d bytes came, and not those that were printed", n)
 	}
 }
 
 // output copies the whole stdout of an exec to w.
-func output(t testing.TB, s *server, box, id string, w io.Writer) (n int64) {
+func output(t testing.TB, s *client.Client, box, id string, w io.Writer) (n int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -17,15 +17,11 @@ import (
 // holder returns a client of a server that shows a key.
 func holder(t *testing.T, s *server, secret string) *client.Client {
 	t.Helper()
-	at, err := address.Read(s.home)
+	own, err := address.Read(s.home)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(client.Options{URL: at.URL, Credential: client.NewApiKeyCredential(secret)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return at(t, own.URL, secret)
 }
 
 // until waits until a server takes a key, or refuses it, and returns how long that took.
