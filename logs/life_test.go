@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/core/fault"
 	"sandbox/logs"
 	"sandbox/logs/clickhouse"
@@ -133,6 +135,10 @@ func TestDeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// A thread that has not stopped yet could still answer.
+	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
 	_, err = hasty.Query(t.Context(), body(t, map[string]any{"sql": "SELECT 1"}))
