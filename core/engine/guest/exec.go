@@ -255,8 +255,9 @@ func (e *exec) exited(ws unix.WaitStatus, oom *oomKills) {
 
 // maxDying is how long the end of a command is held back until its killed
 // process tree is gone. After that it is published even if the kernel could not
-// end some process yet.
-const maxDying = time.Second
+// end some process yet. It is long enough for a killed process to get a CPU to die
+// on, on a host with dozens of busy processes for each.
+const maxDying = 5 * time.Second
 
 // finishLater holds back the end until the exec's group is empty, or maxDying
 // has passed.
