@@ -370,6 +370,7 @@ type Process struct {
 	// Streams begins with what earlier readers have counted. The holder of the
 	// Process adds what it writes and reads itself.
 	Streams *Streams
+	From    Position // where the output begins that Stdout and Stderr have; see [Exec.From]
 	Control
 }
 

@@ -29,6 +29,11 @@ func (e *Exec) ID() string { return e.p.Record.ID }
 // Record returns the exec's record from when it started; see [api.Exec.Ended].
 func (e *Exec) Record() api.Exec { return e.p.Record }
 
+// From returns where the output begins that follows: readers before this one have had
+// the rest. It is behind the position that [Box.AttachBehind] was given if what is
+// between can't be had any more.
+func (e *Exec) From() Position { return e.p.From }
+
 // Output returns the ends of the command's pipes, which don't block, to a reader
 // that does without Stream and calls Took; stderr is nil with a terminal, which is
 // stdout.

@@ -138,7 +138,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 	d.history = s.openHistory(d.logs, runtime, streams.Log)
 	d.spool = spool.Open(spool.Config{Dir: filepath.Join(s.Home, "spool"), Log: streams.Log, Begun: d.logs.follow()})
 	d.sweep(ctx)
-	if err := d.spool.Adopt(ctx, spooled{runtime}); err != nil {
+	if err := d.spool.Adopt(ctx, spooled{runtime, time.Now().Add(unseen)}); err != nil {
 		return nil, err
 	}
 	sessions, err := s.openConsole(dir, streams.Log)
@@ -153,7 +153,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 		Shares: shares, PortDomain: s.PortDomain,
 		Console: sessions, Origin: d.origin,
 		Tools:   &mcp.Config{Boxes: newToolBoxes(host, d.logs), Limits: s.MCP.limits()},
-		Runtime: runtime, Code: d.code, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Mains: host.Mains, Images: host.Images, Logs: d.logs.service, History: d.history, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
+		Runtime: runtime, Code: d.code, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Shared: host.Shared != nil, Mains: host.Mains, Images: host.Images, Logs: d.logs.service, History: d.history, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
 		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
 	})

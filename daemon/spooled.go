@@ -2,22 +2,48 @@ package daemon
 
 import (
 	"context"
+	"time"
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/fault"
 )
 
 // spooled is the runtime as the spool needs it when it adopts the execs that an
 // earlier daemon started.
-type spooled struct{ *core.Runtime }
+type spooled struct {
+	*core.Runtime
+	until time.Time // when the boxes have seen that the earlier daemon was killed
+}
 
-// Attach attaches to an exec of a box, by their ids, behind the output that is spooled.
+// A connection of a daemon that was killed ends a little later in a pod than here, above
+// all through the API server. For unseen the exec seems to have its reader still.
+const (
+	unseen = 5 * time.Second
+	retry  = 50 * time.Millisecond // nothing tells when the pod has seen it
+)
+
+// Attach attaches to an exec of a box, by their ids, behind the output that is spooled. It
+// waits until the box has seen that the daemon that followed it was killed.
 func (s spooled) Attach(ctx context.Context, box, exec string, have core.Position) (*core.Exec, error) {
 	b, err := s.Get(ctx, box)
 	if err != nil {
 		return nil, err
 	}
-	return b.AttachBehind(ctx, exec, have)
+	for {
+		x, err := b.AttachBehind(ctx, exec, have)
+		if !fault.Is(err, fault.InvalidState) || time.Now().After(s.until) {
+			return x, err
+		}
+		if status, missing := s.Status(ctx, box); missing != nil || !status.Up() {
+			return x, err
+		}
+		select {
+		case <-ctx.Done():
+			return x, err
+		case <-time.After(retry):
+		}
+	}
 }
 
 // Exec returns what the init of a box knows of an exec.
@@ -54,7 +80,7 @@ func (d *Daemon) follow(ctx context.Context, removed bool) {
 
 // sweep removes the output of boxes that no longer exist.
 func (d *Daemon) sweep(ctx context.Context) {
-	if err := d.spool.Sweep(ctx, spooled{d.runtime}); err != nil {
+	if err := d.spool.Sweep(ctx, spooled{Runtime: d.runtime}); err != nil {
 		d.Log.ErrorContext(ctx, "the output of removed boxes could not be removed", "error", err)
 	}
 }

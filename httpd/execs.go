@@ -170,13 +170,13 @@ func (p paging) of(places []spool.Place) (page []spool.Place, next *string) {
 // of the box's init. Errors: ExecNotFound.
 func (s *Server) execRecord(box, id string, others map[string]api.Exec) (api.Exec, error) {
 	e, err := s.stored(box, id)
-	if err == nil {
-		return e.Record(), nil
-	}
-	if rec, ok := others[id]; ok && fault.Is(err, fault.ExecNotFound) {
+	if rec, ok := others[id]; ok && (fault.Is(err, fault.ExecNotFound) || err == nil && s.elsewhere(e)) {
 		return rec, nil
 	}
-	return api.Exec{}, err
+	if err != nil {
+		return api.Exec{}, err
+	}
+	return e.Record(), nil
 }
 
 func (s *Server) getExec(w http.ResponseWriter, r *request) error {
@@ -194,34 +194,58 @@ func (s *Server) getExec(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, rec)
 }
 
-// exec finds the exec that the path names. If another program has started it, only
-// the box's init knows it: then exec returns nil and the init's record. Errors:
-// ExecNotFound.
+// elsewhere reports whether another server may have taken over an exec that was lost here.
+func (s *Server) elsewhere(e *spool.Exec) bool {
+	return s.Shared && e.Record().Status == api.ExecLost
+}
+
+// exec finds the exec that the path names. If another program has started it, or taken
+// it over, only the box's init knows it: then exec returns nil and the init's record.
+// Errors: ExecNotFound.
 func (s *Server) exec(r *request, box *core.Box) (*spool.Exec, api.Exec, error) {
 	e, err := s.stored(box.ID(), r.param("eid"))
-	if err == nil || !fault.Is(err, fault.ExecNotFound) {
+	if err == nil && !s.elsewhere(e) || err != nil && !fault.Is(err, fault.ExecNotFound) {
 		return e, api.Exec{}, err
 	}
 	rec, others := box.ExecRecord(r.Context(), r.param("eid"))
-	if fault.Is(others, fault.InvalidState) { // the box does not run, so that only the spool could know
-		return nil, rec, err
+	if others != nil && e != nil || fault.Is(others, fault.InvalidState) { // the box does not run, so that only the spool could know
+		return e, rec, err
 	}
 	return nil, rec, others
 }
 
-// spooled finds the exec that the path names, whose output must be in the spool.
-// Errors: ExecNotFound, InvalidState (another program has started it).
+// spooled finds the exec that the path names, whose output must be in the spool, or be
+// taken over from a server that has died. Errors: ExecNotFound, InvalidState (another
+// program has started it, or another server serves it).
 func (s *Server) spooled(r *request) (*spool.Exec, error) {
 	box, err := s.box(r)
 	if err != nil {
 		return nil, err
 	}
 	e, rec, err := s.exec(r, box)
+	if err == nil && e == nil && s.Shared {
+		return s.takeOver(r.Context(), box, rec)
+	}
 	if err == nil && e == nil {
 		return nil, fault.New(fault.InvalidState, "exec %s was started by another program on this server's home, and its output is that program's: "+
 			"read it there, or start the command through this server; here the exec can be shown and canceled", rec.ID)
 	}
 	return e, err
+}
+
+// takeOver goes on with an exec of another server, unless that one is still there.
+// Errors: InvalidState.
+func (s *Server) takeOver(ctx context.Context, box *core.Box, rec api.Exec) (*spool.Exec, error) {
+	e, err := s.Spool.TakeOver(ctx, box.ID(), rec.ID, func(ctx context.Context, have core.Position) (*core.Exec, error) {
+		return box.AttachBehind(ctx, rec.ID, have)
+	})
+	if !fault.Is(err, fault.InvalidState) {
+		return e, err
+	}
+	if rec.Status == api.ExecRunning {
+		return nil, fault.Wrap(fault.InvalidState, err, "exec %s is served by another server on these boxes: ask that one; as soon as it is gone, this one goes on with the exec", rec.ID)
+	}
+	return nil, fault.Wrap(fault.InvalidState, err, "exec %s has ended as %s, and its output is at the server that served it: ask that one", rec.ID, rec.Status)
 }
 
 const (
@@ -280,7 +304,7 @@ func (s *Server) signalExec(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if e, err := s.stored(box.ID(), rec.ID); err == nil {
+	if e, err := s.stored(box.ID(), rec.ID); err == nil && !s.elsewhere(e) {
 		rec = e.Record() // it has the sizes of the output too
 	}
 	return writeJSON(w, http.StatusOK, rec)

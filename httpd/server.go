@@ -41,7 +41,10 @@ type Config struct {
 	Idempotency *Idempotency
 	Spool       *spool.Store
 	Mains       *spool.Store // what main commands print; nil where nobody keeps it
-	Images      *image.Store
+	// Shared says that other servers work on the same boxes, and that one goes on with
+	// the execs of another that has died.
+	Shared bool
+	Images *image.Store
 	// Code has the contexts that run code, which those share who work on the same
 	// boxes in this process; nil for contexts of the server's own.
 	Code *code.Contexts

@@ -98,7 +98,9 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) error {
 		return err
 	}
 	s.log.Info("an exec can't be adopted", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
-	if err := e.end(endUnseen(ctx, boxes, rec.BoxID, rec.ID)); err != nil {
+	end, seen := endUnseen(ctx, boxes, rec.BoxID, rec.ID)
+	e.lost = e.lost || seen
+	if err := e.end(end); err != nil {
 		s.keep(e)
 	}
 	return nil
@@ -118,21 +120,22 @@ func (s *Store) keep(e *Exec) {
 }
 
 // endUnseen returns the end of an exec that ended without being recorded. The
-// box's init may know it. If it does not, nobody saw the end: the exec ended
-// with its box, or with its init.
-func endUnseen(ctx context.Context, boxes Boxes, box, id string) api.ExitStatus {
+// box's init may know it, and seen is true then: another reader has had the rest of the
+// output. If init does not know it, nobody saw the end: the exec ended with its box, or
+// with its init.
+func endUnseen(ctx context.Context, boxes Boxes, box, id string) (end api.ExitStatus, seen bool) {
 	known, err := boxes.Exec(ctx, box, id)
 	if err == nil && known.FinishedAt != nil && known.ExitCode != nil {
-		return known.Exit()
+		return known.Exit(), true
 	}
 	look := boxes.Status
 	if fault.Is(err, fault.InvalidState) { // the box ends, and its record will say how
 		look = func(ctx context.Context, box string) (api.BoxStatus, error) { return settled(ctx, boxes, box) }
 	}
 	if status, err := look(ctx, box); err == nil && status == api.Stopped {
-		return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonBoxStopped, ExitCode: 128 + 9, Signal: 9, FinishedAt: time.Now()}
+		return api.ExitStatus{Status: api.ExecFailed, Reason: api.ReasonBoxStopped, ExitCode: 128 + 9, Signal: 9, FinishedAt: time.Now()}, false
 	}
-	return api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now()}
+	return api.ExitStatus{Status: api.ExecLost, FinishedAt: time.Now()}, false
 }
 
 // settling bounds how long the end of a box takes to be noted: its shim may have

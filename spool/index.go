@@ -172,6 +172,31 @@ func (x *index) drop(n int64, base mark) error {
 	return err
 }
 
+const (
+	// strides is how far numbers of events go up when another server has numbered some
+	// meanwhile. It is more than that one can have given to output that comes again here,
+	// of which a box keeps no more than a few MiB.
+	strides = 1 << 26
+	// numbered bounds the numbers that such a server is taken to have given to output
+	// before that: each event has a byte at least, and a command that prints so many bytes
+	// one by one takes a day.
+	numbered = 1 << 36
+)
+
+// skip has the output go on at base, with numbers of events above those that another
+// server may have given. The marks between are a hole in the file.
+func (x *index) skip(name string, base mark) error {
+	n := max(x.n, min(base.total(), numbered)) + strides
+	if err := x.add(name, []mark{base}); err != nil { // so that there is a file
+		return err
+	}
+	if _, err := x.f.WriteAt(base.append(nil), n*markSize); err != nil {
+		return err
+	}
+	x.n, x.last = n, base
+	return x.drop(n, base)
+}
+
 // span returns the stream of the event between two consecutive marks. Errors:
 // errDamaged if they can't be consecutive.
 func span(from, to mark) (Stream, error) {

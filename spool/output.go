@@ -96,6 +96,29 @@ func (o *output) open() (err error) {
 	return err
 }
 
+// skip has the output go on at a position behind its end, because another server has had
+// what is missing. In its place is a hole, and all before it counts as dropped.
+func (o *output) skip(to mark) error {
+	if to.within(o.sizes) {
+		return nil
+	}
+	for s := range to {
+		to[s] = max(to[s], o.sizes[s])
+		if to[s] == o.sizes[s] {
+			continue
+		}
+		f, err := o.file(Stream(s))
+		if err == nil {
+			err = f.Truncate(to[s])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	o.sizes = to
+	return o.index.skip(o.base+indexSuffix, to)
+}
+
 // file returns the file of a stream. It creates the file when the first byte
 // comes, because most execs write to at most one stream.
 func (o *output) file(s Stream) (*os.File, error) {

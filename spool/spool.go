@@ -33,6 +33,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
@@ -74,10 +76,11 @@ type Store struct {
 	// for room on a full disk.
 	timeout time.Duration
 
-	mu    sync.Mutex
-	live  map[string]*Exec   // the running execs, by id
-	known map[string][]Place // the execs of a box, oldest first; read from disk when first needed
-	pumps sync.WaitGroup
+	mu     sync.Mutex
+	taking singleflight.Group
+	live   map[string]*Exec   // the running execs, by id
+	known  map[string][]Place // the execs of a box, oldest first; read from disk when first needed
+	pumps  sync.WaitGroup
 }
 
 // Open returns the store in c.Dir. It does not read or create anything yet.
@@ -131,6 +134,12 @@ func (s *Store) begin(e *Exec) error {
 		return fault.Wrap(fault.ResourceExhausted, err, "follow exec %s", e.id)
 	}
 	if err := e.out.hold(); err != nil { // no lock is needed: nobody else knows e yet
+		u.poll.close()
+		return e.storage(err)
+	}
+	from := e.command.From()
+	if err := e.out.skip(mark{from.Stdout, from.Stderr}); err != nil {
+		e.out.release()
 		u.poll.close()
 		return e.storage(err)
 	}

@@ -78,6 +78,9 @@ func believed(err error) error {
 	return fault.New(kind, "%.1000s", cmp.Or(f.Message, "the init of the box does not say what failed"))
 }
 
+// maxOutput is more than any command prints: positions up to it can be counted on from.
+const maxOutput = 1 << 50
+
 // begun is a process as init passed it to this process.
 type begun struct {
 	*core.Process
@@ -162,7 +165,10 @@ func (c *Client) started(conn *wire.Conn, f wire.Frame) (begun, error) {
 	if err != nil {
 		return begun{}, err
 	}
-	p := &core.Process{Record: rec, Streams: &core.Streams{}}
+	if e.From.Stdout < 0 || e.From.Stdout > maxOutput || e.From.Stderr < 0 || e.From.Stderr > maxOutput {
+		return begun{}, fmt.Errorf("%w: output begins at %v", wire.ErrProtocol, e.From)
+	}
+	p := &core.Process{Record: rec, Streams: &core.Streams{}, From: core.Position(e.From)}
 	p.Streams.Stdin.Store(e.Streams.Stdin)
 	p.Streams.Output.Store(e.Streams.Output)
 	slots := []**os.File{&p.Stdout}
