@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/api"
+	"sandbox/client"
 	"sandbox/core"
 	"sandbox/core/engine"
 	"sandbox/core/engine/kubernetes"
@@ -94,27 +96,58 @@ func compare(b *testing.B, own times, name string, peer times) {
 	b.ReportMetric(0, "ns/op") // the mean of both says nothing
 }
 
-// BenchmarkClaim measures from a create that a spare pod is there for to the end of a
-// first command.
+// rest returns a client of a server of its own on a namespace, over TCP and with a key.
+func rest(b *testing.B, ns string) *client.Client {
+	b.Helper()
+	s := serve(b, ns, newHome(b), "--listen", "127.0.0.1:0")
+	k, err := s.CreateKey(b.Context(), client.NewKey{Name: "bench", Permissions: []string{api.MayUseBoxes}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return holder(b, s, k.Secret)
+}
+
+// answered starts a command in a box over REST and waits for its first output.
+func answered(b *testing.B, c *client.Client, box string) {
+	b.Helper()
+	e, err := c.StartExec(b.Context(), box, options.Exec{Cmd: []string{"echo", "hello"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var out told
+	if err := out.read(b.Context(), c, box, e.ID, 0, func() bool { return out.text.Len() > 0 }); err != nil || out.text.String() != "hello\n" {
+		b.Fatalf("%q, %v", out.text.String(), err)
+	}
+}
+
+// BenchmarkClaim measures over REST from a create that a spare pod is there for to the
+// first output of a command.
 func BenchmarkClaim(b *testing.B) {
-	const pool = 2
+	const pool = 2 // what a server keeps if nothing else is set
 	ns := namespace(b)
-	e := open(b, ns, func(c *kubernetes.Config) { c.Pool = pool })
+	c := rest(b, ns)
 	var own times
 	for round := 0; b.Loop(); round++ {
-		var box *core.Box
+		var box api.Box
 		do := func() {
-			box = create(b, e)
-			hello(b, box)
+			var err error
+			if box, err = c.CreateBox(b.Context(), plain()); err != nil {
+				b.Fatal(err)
+			}
+			answered(b, c, box.ID)
 		}
-		if round == 0 {
-			do() // from here on the engine keeps spares
-			remove(b, box)
+		again := func() {
+			if _, err := c.RemoveBox(b.Context(), box.ID, true); err != nil {
+				b.Error(err)
+			}
 			filled(b, ns, pool)
 		}
+		if round == 0 {
+			do() // from here on the server keeps spares
+			again()
+		}
 		own.take(do)
-		remove(b, box)
-		filled(b, ns, pool)
+		again()
 	}
 	own.report(b, "claim")
 	b.ReportMetric(0, "ns/op")
@@ -171,24 +204,28 @@ func bare(b *testing.B, ns, name string) {
 	kubectl(b, "wait", "--namespace", ns, "--for=condition=Ready", "--timeout=60s", "pod/"+name)
 }
 
-// BenchmarkEcho measures one command, and beside it `kubectl exec` in the same pod.
+// BenchmarkEcho measures one command over REST up to its output, and beside it `kubectl
+// exec` in the same pod.
 func BenchmarkEcho(b *testing.B) {
 	ns := namespace(b)
-	box := create(b, open(b, ns))
-	defer remove(b, box)
-	pod := podOf(b, ns, box)
+	c := rest(b, ns)
+	box, err := c.CreateBox(b.Context(), plain())
+	if err != nil {
+		b.Fatal(err)
+	}
+	pod := podOf(b, ns, box.ID)
 	var own, peer times
-	hello(b, box)
+	answered(b, c, box.ID)
 	for b.Loop() {
-		own.take(func() { hello(b, box) })
+		own.take(func() { answered(b, c, box.ID) })
 		peer.take(func() { kubectl(b, "exec", "--namespace", ns, pod, "--", "echo", "hello") })
 	}
 	compare(b, own, "kubectl", peer)
 }
 
-func podOf(b *testing.B, ns string, box *core.Box) string {
+func podOf(b *testing.B, ns, id string) string {
 	b.Helper()
-	return strings.TrimPrefix(strings.TrimSpace(kubectl(b, "get", "pods", "--namespace", ns, "--selector", "sandbox/box="+box.ID(), "--output", "name")), "pod/")
+	return strings.TrimPrefix(strings.TrimSpace(kubectl(b, "get", "pods", "--namespace", ns, "--selector", "sandbox/box="+id, "--output", "name")), "pod/")
 }
 
 // drain runs a command and passes its output to sink.

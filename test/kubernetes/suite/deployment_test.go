@@ -68,7 +68,7 @@ func addresses(t *testing.T, ns string) map[string]string {
 	return all
 }
 
-func at(t *testing.T, url, secret string) *client.Client {
+func at(t testing.TB, url, secret string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Options{URL: url, Credential: client.NewApiKeyCredential(secret)})
 	if err != nil {

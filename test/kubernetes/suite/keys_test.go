@@ -15,7 +15,7 @@ import (
 )
 
 // holder returns a client of a server that shows a key.
-func holder(t *testing.T, s *server, secret string) *client.Client {
+func holder(t testing.TB, s *server, secret string) *client.Client {
 	t.Helper()
 	own, err := address.Read(s.home)
 	if err != nil {
