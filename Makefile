@@ -123,7 +123,7 @@ install: build $(INSTALLS) ## install under PREFIX (/usr/local), below DESTDIR w
 install-programs:
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/libexec/sandbox' '$(DESTDIR)$(PREFIX)/share/doc/sandbox'
 	install -m 755 $(BUILD)/sandbox '$(DESTDIR)$(PREFIX)/bin/'
-	install -m 755 $(BUILD)/sandbox-shim $(BUILD)/sandbox-init '$(DESTDIR)$(PREFIX)/libexec/sandbox/'
+	install -m 755 $(BUILD)/sandbox-shim $(BUILD)/sandbox-init $(BUILD)/sandbox-pod '$(DESTDIR)$(PREFIX)/libexec/sandbox/'
 	install -m 644 LICENSE NOTICE '$(DESTDIR)$(PREFIX)/share/doc/sandbox/'
 
 clean: ## remove what the build made

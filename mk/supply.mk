@@ -14,7 +14,7 @@ VULN_DB     ?= https://vuln.go.dev
 
 vulnerabilities: ## look for known holes in what is linked, with govulncheck at a pinned version (needs vuln.go.dev)
 	@GOBIN='$(CURDIR)/$(BUILD)/tools' $(GO) install $(GOVULNCHECK)
-	@$(BUILD)/tools/govulncheck -db '$(VULN_DB)' $(addprefix ./cmd/,sandbox sandbox-shim sandbox-init sandbox-logs) ./capi || { \
+	@$(BUILD)/tools/govulncheck -db '$(VULN_DB)' $(addprefix ./cmd/,sandbox sandbox-shim sandbox-init sandbox-pod sandbox-logs) ./capi || { \
 	  code=$$?; if [ $$code = 3 ]; then echo 'govulncheck has found holes' >&2; \
 	  else echo 'nothing was looked at: govulncheck needs the database at $(VULN_DB) (VULN_DB names another, as file:///...)' >&2; fi; exit $$code; }
 DIST_NAME := sandbox-$(VERSION)-linux-$(shell $(GO) env GOARCH)
@@ -29,7 +29,7 @@ dist: programs sandbox-logs $(BUILD)/libsandbox.a $(BUILD)/libsandbox.so wheel #
 	$(MAKE) --silent sbom SBOM="$$to/share/doc/sandbox/sandbox.cdx.json" && \
 	cp README.md CHANGELOG.md "$$to" && cp docs/*.md "$$to/share/doc/sandbox/" && \
 	mkdir -p "$$to/share/sandbox/bindings" && cp -r examples_c "$$to/share/sandbox/" && cp $(BUILD)/python/*.whl "$$to/share/sandbox/bindings/" && \
-	git ls-files -z bindings/node bindings/cpp | xargs -0 cp --parents -t "$$to/share/sandbox" && \
+	git ls-files -z bindings/node bindings/cpp deploy/kubernetes | xargs -0 cp --parents -t "$$to/share/sandbox" && \
 	find "$$to" -type d -exec chmod 755 {} + && \
 	tar --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner --format=gnu -C "$$stage" -cf - $(DIST_NAME) | gzip -6n > $(DIST) && echo '$(DIST)'
 

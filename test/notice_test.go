@@ -14,7 +14,7 @@ import (
 func TestNotice(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}",
-		"../capi", "../cmd/sandbox", "../cmd/sandbox-shim", "../cmd/sandbox-init",
+		"../capi", "../cmd/sandbox", "../cmd/sandbox-shim", "../cmd/sandbox-init", "../cmd/sandbox-pod",
 		"../cmd/sandbox-logs", "../logs/clickhouse").Output()
 	if err != nil {
 		t.Fatal("go list: ", err)

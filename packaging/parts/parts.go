@@ -24,7 +24,7 @@ type Part struct {
 }
 
 // shipped are the packages of Go that everything that is installed is linked of.
-var shipped = []string{"./capi", "./cmd/sandbox", "./cmd/sandbox-shim", "./cmd/sandbox-init", "./cmd/sandbox-logs", "./logs/clickhouse"}
+var shipped = []string{"./capi", "./cmd/sandbox", "./cmd/sandbox-shim", "./cmd/sandbox-init", "./cmd/sandbox-pod", "./cmd/sandbox-logs", "./logs/clickhouse"}
 
 // Modules returns the modules that are linked, in the order of their names. top is the
 // directory of the project, and notice the text of its file NOTICE.

@@ -20,6 +20,7 @@ var placed = map[string]string{
 	"bin/sandbox":                                  "\x7fELF",
 	"libexec/sandbox/sandbox-shim":                 "\x7fELF",
 	"libexec/sandbox/sandbox-init":                 "\x7fELF",
+	"libexec/sandbox/sandbox-pod":                  "\x7fELF",
 	"libexec/sandbox/sandbox-logs":                 "\x7fELF",
 	"lib/libsandbox.a":                             "!<arch>",
 	"lib/libsandbox.so":                            "\x7fELF",
