@@ -94,7 +94,7 @@ func (c *Client) run(ctx context.Context, conn *wire.Conn, o options.Exec) (*cor
 	if err != nil {
 		return nil, err
 	}
-	if b.Record.TTY != o.TTY || !o.TTY && b.stdin != o.Stdin {
+	if b.Record.TTY != o.TTY || !o.TTY && b.stdin != o.Stdin || b.From != (core.Position{}) {
 		_ = b.Detach()
 		return nil, fmt.Errorf("%w: the init started another kind of command than was asked for", wire.ErrProtocol)
 	}

@@ -84,6 +84,8 @@ func TestHostileInit(t *testing.T) {
 		"another frame":           {options.Exec{}, frame(wire.TypeStopped, 0, ""), nil},
 		"no JSON":                 {options.Exec{}, frame(wire.TypeStarted, 2, "{"), []int{pipe, pipe}},
 		"a wrong type":            {options.Exec{}, frame(wire.TypeStarted, 2, `{"pid":"1"}`), []int{pipe, pipe}},
+		"output others had":       {options.Exec{}, frame(wire.TypeStarted, 2, `{"id":"exec_a","pid":2,"from":{"stdout":4}}`), []int{pipe, pipe}},
+		"output before any":       {options.Exec{}, frame(wire.TypeStarted, 2, `{"id":"exec_a","pid":2,"from":{"stderr":-1}}`), []int{pipe, pipe}},
 		"an unknown error":        {options.Exec{}, frame(wire.TypeError, 0, `{"code":"x","message":"y"}`), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
