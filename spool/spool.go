@@ -77,10 +77,10 @@ type Store struct {
 	timeout time.Duration
 
 	mu     sync.Mutex
-	taking singleflight.Group
 	live   map[string]*Exec   // the running execs, by id
 	known  map[string][]Place // the execs of a box, oldest first; read from disk when first needed
 	pumps  sync.WaitGroup
+	taking singleflight.Group // of TakeOver, by the ids of execs
 }
 
 // Open returns the store in c.Dir. It does not read or create anything yet.
