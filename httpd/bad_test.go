@@ -298,3 +298,16 @@ func TestKeepAlive(t *testing.T) {
 	}
 	s.ask("GET", "/v1/boxes", "").want(t, 200, "")
 }
+
+// TestBadLastEvent wants both numbers of a last event to be looked at, though one counts.
+func TestBadLastEvent(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	box := "/v1/boxes/" + s.create(`{}`)
+	id, _ := s.ask("POST", box+"/exec", `{"cmd":["true"]}`).json["id"].(string)
+	for _, after := range []string{"x", "-1", "2562553542601447309312"} {
+		if a := s.ask("GET", box+"/exec/"+id+"/events?after="+after, "", header("Last-Event-ID", "1")); a.status != 422 {
+			t.Errorf("%s: %d %s", after, a.status, a.text)
+		}
+	}
+}

@@ -72,3 +72,29 @@ func TestAllFields(t *testing.T) {
 		})
 	}
 }
+
+// TestNull wants null to be as good as nothing for each member that may be left out.
+func TestNull(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	box := "/v1/boxes/" + s.create(`{"image":"default"}`)
+	for name, tt := range map[string]struct {
+		path, doc string
+		status    int
+	}{
+		"a snapshot":  {box + ":snapshot", `{"name":null}`, 501}, // which this engine has not
+		"clones":      {box + ":clone", `{"n":null,"name_prefix":null,"snapshot":null,"options":null}`, 501},
+		"a download":  {box + "/files/download", `{"path":"/none","archive":null,"user":null}`, 404},
+		"a directory": {box + "/files:mkdir", `{"path":"/tmp/made","mode":null,"user":null}`, 200},
+		"a move":      {box + "/files:move", `{"from":"/none","to":"/other","user":null}`, 404},
+		"code":        {box + "/code", `{"code":"1","language":null,"context":null,"env":null,"timeout_ms":null}`, 200},
+		"a context":   {box + "/contexts", `{"language":null,"working_dir":null,"user":null,"env":null}`, 201},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if a := s.ask("POST", tt.path, tt.doc); a.status != tt.status {
+				t.Errorf("got %d, want %d: %s", a.status, tt.status, a.text)
+			}
+		})
+	}
+}

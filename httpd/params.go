@@ -61,19 +61,20 @@ func within(name string, n, low, high int) error {
 
 // lastEvent returns the number of the last event that a client has seen: its
 // stream goes on after it. 0 means from the beginning.
-func (r *request) lastEvent() (int64, error) {
+func (r *request) lastEvent() (last int64, err error) {
 	query, err := r.query()
 	if err != nil {
 		return 0, err
 	}
-	name, value := "after", query.Get("after")
-	if header := r.Header.Get("Last-Event-ID"); header != "" {
-		name, value = "Last-Event-ID", header
+	for _, at := range []struct{ name, value string }{{"after", query.Get("after")}, {"Last-Event-ID", r.Header.Get("Last-Event-ID")}} {
+		if at.value == "" {
+			continue
+		}
+		if last, err = count(at.name, at.value, "must be the number of an event"); err != nil {
+			return 0, err
+		}
 	}
-	if value == "" {
-		return 0, nil
-	}
-	return count(name, value, "must be the number of an event")
+	return last, nil
 }
 
 // attachment is how a client asks to be attached to an exec.

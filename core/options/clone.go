@@ -44,6 +44,9 @@ func DecodeClone(doc []byte) (Clone, error) {
 	if err := p.Read(doc, &d, MaxDocument); err != nil {
 		return Clone{}, err
 	}
+	if d.Options.Kind() == 'n' { // null is as good as nothing
+		d.Options = nil
+	}
 	p.When(d.Snapshot != nil && *d.Snapshot == "", "snapshot", "empty", "must not be empty")
 	c := Clone{or(d.N, 1), or(d.NamePrefix, ""), or(d.Snapshot, ""), d.Options}
 	p.When(d.N != nil && *d.N == 0, "n", "range", "is 0 and must be at least 1")
