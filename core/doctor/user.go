@@ -17,7 +17,7 @@ var userChecks = []check{
 	{"user", false, user},
 	{"kernel", true, kernel},
 	{"seccomp", true, seccomp},
-	{"ids", true, ids},
+	{"ids", false, ids},
 	{"cgroups", true, given},
 	{"home", true, home},
 	{"disk", true, disk},
@@ -33,14 +33,11 @@ func user(context.Context, engine.Config) (string, *lack) {
 
 // ids looks for the ids that boxes have beside the user's own.
 func ids(context.Context, engine.Config) (string, *lack) {
-	if _, _, err := rootless.MapPrograms(); err != nil {
-		return "", mended(err)
-	}
-	uids, gids, err := rootless.Spans()
+	m, err := rootless.FindMapper()
 	if err != nil {
 		return "", mended(err)
 	}
-	return fmt.Sprintf("the user's own, uids from %d, gids from %d", uids[0].Start, gids[0].Start), nil
+	return fmt.Sprintf("the user's own, uids from %d, gids from %d", m.UIDs[0].Start, m.GIDs[0].Start), nil
 }
 
 // given looks for the cgroups that root has given to the user.

@@ -86,6 +86,8 @@ func kindOf(err error) fault.Kind {
 		return fault.ExecNotFound
 	case errors.Is(err, errTerminals):
 		return fault.ResourceExhausted
+	case errors.Is(err, errOneID):
+		return fault.Unsupported
 	case errors.Is(err, errNoUser):
 		return fault.InvalidArgument
 	}

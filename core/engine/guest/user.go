@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"sandbox/core/engine/account"
+	"sandbox/core/userns"
 )
 
 // user is the user that a command runs as.
@@ -19,16 +20,29 @@ type user struct {
 }
 
 func (u user) credential() *syscall.Credential {
-	return &syscall.Credential{Uid: u.uid, Gid: u.gid, Groups: u.groups}
+	return &syscall.Credential{Uid: u.uid, Gid: u.gid, Groups: u.groups, NoSetGroups: userns.OneID()}
 }
 
 // errNoUser is in the chain of the error for a user or group that the box does
 // not have.
 var errNoUser = errors.New("in the box")
 
+// errOneID is the error for another user than root where there is no other.
+var errOneID = errors.New("the user who made the box had no range of ids, so it has no user but root: " +
+	"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER")
+
 // lookUpUser returns the user for "NAME|UID[:GROUP|GID]", by the box's own
-// accounts. A name must have an account; a numeric id need not. Errors: errNoUser.
+// accounts. A name must have an account; a numeric id need not. Errors: errNoUser,
+// errOneID.
 func lookUpUser(spec string) (user, error) {
+	u, err := findUser(spec)
+	if err == nil && (u.uid != 0 || u.gid != 0) && userns.OneID() {
+		return user{}, fmt.Errorf("user %.300q: %w", spec, errOneID)
+	}
+	return u, err
+}
+
+func findUser(spec string) (user, error) {
 	name, group, hasGroup := strings.Cut(spec, ":")
 	u := user{name: name, home: "/"}
 	found := false

@@ -10,18 +10,6 @@ import (
 	"sandbox/core/fault"
 )
 
-// MapPrograms returns the paths of the programs that map ids for a user. Errors:
-// Unsupported.
-func MapPrograms() (uidmap, gidmap string, err error) {
-	if uidmap, err = exec.LookPath("newuidmap"); err == nil {
-		gidmap, err = exec.LookPath("newgidmap")
-	}
-	if err != nil {
-		return "", "", fault.New(fault.Unsupported, "boxes of a user who is not root need newuidmap and newgidmap: sudo apt-get install uidmap")
-	}
-	return uidmap, gidmap, nil
-}
-
 // Connector is a program that connects the boxes of a user to the host's network.
 type Connector struct {
 	Path  string

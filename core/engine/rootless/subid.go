@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -35,9 +34,9 @@ const (
 // maxFile bounds in bytes how much of these files is read.
 const maxFile = 1 << 20
 
-// Spans returns the subordinate ids of the user who calls, as many as boxes need.
+// spans returns the subordinate ids of the user who calls, as many as boxes need.
 // Errors: Unsupported, which names the line that gives the user enough.
-func Spans() (uids, gids []Span, err error) {
+func spans() (uids, gids []Span, err error) {
 	name, uid := account()
 	if uids, err = spansOf(uidFile, "--add-subuids", name, uid); err != nil {
 		return nil, nil, err
@@ -65,8 +64,8 @@ func spansOf(file, flag, name string, uid int) ([]Span, error) {
 	if own = enough(own); own != nil {
 		return own, nil
 	}
-	return nil, fault.New(fault.Unsupported, "boxes of user %s need %d more ids than %s gives: sudo usermod %s %d-%d %s",
-		name, Subordinates, file, flag, free, free+Subordinates, name)
+	return nil, fault.New(fault.Unsupported, "boxes have no user but root, as %s gives %s fewer than %d ids: sudo usermod %s %d-%d %s",
+		file, name, Subordinates, flag, free, free+Subordinates, name)
 }
 
 // firstFree is the first id that distributions give to a user's range.
@@ -108,16 +107,4 @@ func enough(spans []Span) (cut []Span) {
 		}
 	}
 	return nil
-}
-
-// Mapping returns the arguments with which newuidmap and newgidmap map the ids of boxes
-// into the user namespace of a process: 0 to the own id, and the others to spans.
-func Mapping(pid, own int, spans []Span) []string {
-	args := []string{strconv.Itoa(pid), "0", strconv.Itoa(own), "1"}
-	inside := 1
-	for _, s := range spans {
-		args = append(args, fmt.Sprint(inside), fmt.Sprint(s.Start), fmt.Sprint(s.Count))
-		inside += s.Count
-	}
-	return args
 }

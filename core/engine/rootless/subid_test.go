@@ -33,7 +33,7 @@ func TestEnough(t *testing.T) {
 }
 
 func TestMapping(t *testing.T) {
-	got := strings.Join(Mapping(7, 1000, []Span{{100, 5}, {200_000, 3}}), " ")
+	got := strings.Join(mapping(7, 1000, []Span{{100, 5}, {200_000, 3}}), " ")
 	if want := "7 0 1000 1 1 100 5 6 200000 3"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -23,7 +23,7 @@ func (k *keeper) create(req core.CreateRequest, owner process.Identity, left fun
 	if len(req.Image.Layers) == 0 {
 		return core.Record{}, fault.New(fault.Image, "image %q has no layers: import it again", req.Options.Image)
 	}
-	if err := checkEnforced(req.Options); err != nil {
+	if err := errors.Join(checkEnforced(req.Options), checkUser(req.Options)); err != nil {
 		return core.Record{}, err
 	}
 	if err := k.checkRootfs(req.Options); err != nil {

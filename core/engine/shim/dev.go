@@ -31,12 +31,16 @@ const maxTerminals = 64
 func mountDev(root string, base, memoryMiB int) error {
 	dev := filepath.Join(root, "dev")
 	owner := fmt.Sprintf("uid=%d,gid=%d", base, base)
+	tty := base + terminals
+	if oneID != "" {
+		tty = base
+	}
 	for _, m := range []struct {
 		name, fs, options string
 		flags             uintptr
 	}{
 		{"", "tmpfs", "mode=755,size=1m," + owner, unix.MS_NOSUID | unix.MS_STRICTATIME},
-		{"pts", "devpts", fmt.Sprintf("newinstance,max=%d,ptmxmode=0666,mode=0620,gid=%d", maxTerminals, base+terminals), unix.MS_NOSUID | unix.MS_NOEXEC},
+		{"pts", "devpts", fmt.Sprintf("newinstance,max=%d,ptmxmode=0666,mode=0620,gid=%d", maxTerminals, tty), unix.MS_NOSUID | unix.MS_NOEXEC},
 		{"shm", "tmpfs", fmt.Sprintf("mode=1777,size=%dm,%s", (memoryMiB+1)/2, owner), unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NODEV},
 	} {
 		path := filepath.Join(dev, m.name)

@@ -255,6 +255,9 @@ func copyRoot(top *os.File, upper string, base int) error {
 	if err := os.Chmod(upper, os.FileMode(st.Mode&0o777)); err != nil {
 		return err
 	}
+	if oneID != "" {
+		return nil // it is root's, as all is
+	}
 	inRange := func(id uint32) int {
 		if int(id) < base || int(id) >= base+idsPerBox {
 			return base + idsPerBox - 1

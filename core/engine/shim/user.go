@@ -31,11 +31,7 @@ var (
 
 // takeGivenGroups makes the directories that the user was given the roots of the
 // hierarchies, for this process.
-func takeGivenGroups() error {
-	given, err := namespaces.Groups()
-	if err != nil {
-		return err
-	}
+func takeGivenGroups(given namespaces.Given) error {
 	if userGroups, noGroups = given.Groups, given.Why; noGroups != "" {
 		namesOnce.Store(&[]string{})
 		return nil

@@ -8,6 +8,7 @@ import (
 
 	"sandbox/core/engine/account"
 	"sandbox/core/fault"
+	"sandbox/core/userns"
 )
 
 // owner is who gets what is made. The zero value is who makes it.
@@ -18,7 +19,8 @@ type owner struct {
 
 // ownerOf returns the owner for "USER[:GROUP]", by the box's own accounts; "" is the zero
 // value. A number needs no account. A user without a group has that of its account, or
-// else the one of its own number. Errors: InvalidArgument.
+// else the one of its own number. Where a box has no user but root, all is root's. Errors:
+// InvalidArgument.
 func ownerOf(spec string) (owner, error) {
 	if spec == "" {
 		return owner{}, nil
@@ -27,6 +29,9 @@ func ownerOf(spec string) (owner, error) {
 	o, err := userOf(user)
 	if err == nil && grouped {
 		o.gid, err = groupOf(group)
+	}
+	if userns.OneID() {
+		return owner{}, err
 	}
 	return o, err
 }

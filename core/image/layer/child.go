@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
+	"sandbox/core/userns"
 )
 
 // The file descriptors of a child, besides the tar, or the sign to begin, on its standard
@@ -120,10 +121,11 @@ func child() error {
 	// so a failure is ignored: the tar may be a file, or the user's share
 	// of pipe memory may be used up.
 	_, _ = unix.FcntlInt(0, unix.F_SETPIPE_SZ, 1<<20)
+	oneID := userns.OneID() // which can't be seen from within the directory
 	if err := confine(dirFD); err != nil {
 		return fault.Wrap(fault.Engine, err, "lock in the process that makes a layer")
 	}
-	return Extract(os.Stdin, dir, DefaultLimits)
+	return extract(os.Stdin, dir, DefaultLimits, oneID)
 }
 
 // kept are the capabilities that unpacking needs: to change the owners of

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
+	"sandbox/core/userns"
 )
 
 // Making a layer does not wait until the disk has it; [Flush] writes it to disk
@@ -32,20 +33,10 @@ var bootMark = markName("boot")
 const ownMarks = "user.sandbox."
 
 func markName(name string) string {
-	if isRoot() {
+	if os.Geteuid() == 0 && userns.Host() {
 		return "trusted.sandbox." + name
 	}
 	return ownMarks + name
-}
-
-// isRoot tells whether this process is root, and not just of a user namespace.
-func isRoot() bool {
-	if os.Geteuid() != 0 {
-		return false
-	}
-	mapped, err := os.ReadFile("/proc/self/uid_map")
-	f := strings.Fields(string(mapped))
-	return err != nil || len(f) == 3 && f[0] == "0" && f[1] == "0"
 }
 
 // Temporary is the prefix of the names of directory entries that are not

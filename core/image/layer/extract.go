@@ -55,8 +55,12 @@ const (
 // so that the same tar always gives the same layer. The process must have the rights of root over files.
 // On failure, what was extracted so far is left for the caller to remove.
 // Errors: Image (the tar is hostile, damaged or exceeds lim), Storage.
-func Extract(r io.Reader, root *os.File, lim Limits) error {
+func Extract(r io.Reader, root *os.File, lim Limits) error { return extract(r, root, lim, false) }
+
+// extract is [Extract]. With oneID all becomes root's, who is the only one there is.
+func extract(r io.Reader, root *os.File, lim Limits, oneID bool) error {
 	x := &extractor{
+		oneID: oneID,
 		tree:  tree{root: int(root.Fd()), fd: -1, left: lim.Entries, dirs: []dir{{name: "."}}},
 		bytes: lim.Bytes,
 		buf:   make([]byte, hole),
@@ -97,6 +101,7 @@ func (m *marked) Read(p []byte) (int, error) {
 // extractor is the state of one [Extract].
 type extractor struct {
 	tree
+	oneID bool
 	bytes int64 // bytes that are still allowed
 	buf   []byte
 }
@@ -154,6 +159,9 @@ func (x *extractor) check(h *tar.Header) (string, error) {
 	}
 	if h.Uid < 0 || h.Uid > maxID || h.Gid < 0 || h.Gid > maxID {
 		return "", refused(name, "owner %d:%d, a box has the ids 0 to %d only", h.Uid, h.Gid, maxID)
+	}
+	if x.oneID {
+		h.Uid, h.Gid = 0, 0
 	}
 	if h.Size > x.bytes {
 		return "", fault.New(fault.Image, "the tar holds too much: %s would take it over the limit", quote(name))

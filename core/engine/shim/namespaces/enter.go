@@ -29,19 +29,21 @@ func Enter(home string) error {
 	return err
 }
 
-// groupsVariable holds a [Given], for the shim: in its namespaces the user has another number.
-const groupsVariable = "SANDBOX_GROUPS"
+// givenVariable holds a [Given], for the shim: in its namespaces the user has another number.
+const givenVariable = "SANDBOX_GIVEN"
 
-// Given is what the user was given of cgroups.
+// Given is what root has given to the user. Why says why there are none, with what to do;
+// it is "" where there are.
 type Given struct {
 	Groups rootless.Groups
-	Why    string // why there are none, with what to do; "" where there are
+	Why    string
+	WhyIDs string
 }
 
-// Groups returns what was found by [Enter], for the shim that it became.
-func Groups() (given Given, err error) {
-	err = json.Unmarshal([]byte(os.Getenv(groupsVariable)), &given)
-	return given, fault.Wrap(fault.Engine, errors.Join(err, os.Unsetenv(groupsVariable)), "learn which cgroups the user was given")
+// Found returns what was found by [Enter], for the shim that it became.
+func Found() (given Given, err error) {
+	err = json.Unmarshal([]byte(os.Getenv(givenVariable)), &given)
+	return given, fault.Wrap(fault.Engine, errors.Join(err, os.Unsetenv(givenVariable)), "learn what the user was given")
 }
 
 func enter(home string) error {
@@ -56,7 +58,10 @@ func enter(home string) error {
 		}
 		given.Why = fault.Of(err).Message
 	}
-	dirs, err := json.Marshal(given)
+	if _, err := rootless.FindMapper(); err != nil {
+		given.WhyIDs = fault.Of(err).Message
+	}
+	found, err := json.Marshal(given)
 	if err != nil {
 		return err
 	}
@@ -69,7 +74,7 @@ func enter(home string) error {
 			return fault.Wrap(fault.Engine, err, "enter the namespaces of the home")
 		}
 	}
-	env := append(os.Environ(), fmt.Sprintf("SANDBOX_JOIN=%d,%d", fds[0], fds[1]), groupsVariable+"="+string(dirs))
+	env := append(os.Environ(), fmt.Sprintf("SANDBOX_JOIN=%d,%d", fds[0], fds[1]), givenVariable+"="+string(found))
 	err = unix.Exec("/proc/self/exe", []string{"sandbox-shim", "serve-user", home}, env)
 	return fault.Wrap(fault.Engine, err, "start the shim in the namespaces of the home")
 }

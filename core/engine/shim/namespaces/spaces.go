@@ -45,30 +45,27 @@ func (s *spaces) open() (err error) {
 	return fault.Wrap(fault.Engine, err, "open the namespaces of the home")
 }
 
-// make makes the namespaces, with the ids of boxes mapped.
+// make makes the namespaces, with the ids of boxes mapped: all of them, or the own one
+// alone, which needs nobody's leave.
 func (s *spaces) make() error {
-	newuidmap, newgidmap, err := rootless.MapPrograms()
-	if err != nil {
-		return err
-	}
-	uids, gids, err := rootless.Spans()
-	if err != nil {
-		return err
-	}
 	rest := exec.Command("/proc/self/exe", "rest")
 	rest.Args[0] = "sandbox-shim"
 	rest.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNET, Setsid: true}
+	mapper, lacking := rootless.FindMapper()
+	if lacking != nil {
+		rest.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		rest.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
 	if err := rest.Start(); err != nil {
 		return fault.Wrap(fault.Unsupported, err, "make a user namespace: see user.max_user_namespaces, and kernel.apparmor_restrict_unprivileged_userns on Ubuntu")
 	}
 	go func() { _ = rest.Wait() }()
-	pid := rest.Process.Pid
-	s.rest, err = process.Of(pid)
-	if err == nil {
-		err = mapIDs(newuidmap, rootless.Mapping(pid, os.Getuid(), uids))
+	var err error
+	if lacking == nil {
+		err = mapper.Map(rest.Process.Pid)
 	}
 	if err == nil {
-		err = mapIDs(newgidmap, rootless.Mapping(pid, os.Getgid(), gids))
+		s.rest, err = process.Of(rest.Process.Pid)
 	}
 	if err == nil {
 		err = s.open()
@@ -89,9 +86,4 @@ func (s *spaces) note() error {
 		err = os.WriteFile(s.file(), text, 0o600)
 	}
 	return fault.Disk(err, "note which process keeps the namespaces of the home")
-}
-
-func mapIDs(program string, args []string) error {
-	said, err := exec.Command(program, args...).CombinedOutput()
-	return fault.Wrap(fault.Unsupported, err, "map the ids of boxes: %s", said)
 }
