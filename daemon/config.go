@@ -177,3 +177,12 @@ func (c Config) certificate() (*certificate, error) {
 	}
 	return cert, nil
 }
+
+// published returns the addresses on which the home's boxes publish ports: on a cluster
+// all that a Service has, since none of them is this host's.
+func (s settings) published(host *local.Host) []netip.Addr {
+	if len(s.publish) == 0 && host.Shared != nil {
+		return []netip.Addr{netip.IPv4Unspecified()}
+	}
+	return s.publish
+}

@@ -155,7 +155,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 		Tools:   &mcp.Config{Boxes: newToolBoxes(host, d.logs), Limits: s.MCP.limits()},
 		Runtime: runtime, Code: d.code, Keys: d.keys, Idempotency: idempotency, Spool: d.spool, Shared: host.Shared != nil, Mains: host.Mains, Images: host.Images, Logs: d.logs.service, History: d.history, Ingest: d.logs.writer, Lines: d.logs.lines(), Held: dir, Log: streams.Log,
 		Environment: s.Environment, Prefix: s.Prefix, Hosted: s.Hosted,
-		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.publish,
+		HostRoots: s.HostRoots, Closed: []string{s.Socket}, Publish: s.published(host),
 	})
 	if err != nil {
 		return nil, err

@@ -32,6 +32,7 @@ type cluster struct {
 	PullPolicy      string   `toml:"pull_policy"`
 	PullSecrets     []string `toml:"pull_secrets"`
 	ScheduleTimeout int      `toml:"schedule_timeout"` // seconds
+	PublishService  string   `toml:"publish_service"`
 }
 
 // config returns the settings of the engine: those of given win over those of the file.
@@ -41,6 +42,7 @@ func (c cluster) config(given kubernetes.Config, pool int) kubernetes.Config {
 		Program: cmp.Or(given.Program, c.Program), Installed: c.Installed, Reach: cmp.Or(given.Reach, c.Reach),
 		HostUsers: c.HostUsers, PullPolicy: c.PullPolicy, PullSecrets: c.PullSecrets,
 		ScheduleTimeout: cmp.Or(given.ScheduleTimeout, time.Duration(c.ScheduleTimeout)*time.Second), Pool: max(pool, 0),
+		PublishService: cmp.Or(given.PublishService, c.PublishService),
 	}
 }
 

@@ -40,7 +40,7 @@ func (e *Engine) find(ctx context.Context, id string) (core.Record, *corev1.Pod,
 	if pod == nil {
 		return core.Record{}, nil, errNoBox(id)
 	}
-	return recordOf(pod), pod, nil
+	return e.record(pod), pod, nil
 }
 
 func errNoBox(id string) error { return fault.New(fault.BoxNotFound, "no box %.60q", id) }
@@ -52,7 +52,7 @@ func (e *Engine) List(ctx context.Context) ([]core.Record, error) {
 	}
 	recs := []core.Record{}
 	for _, pod := range e.pods.all(isBox) {
-		recs = append(recs, recordOf(pod))
+		recs = append(recs, e.record(pod))
 	}
 	slices.SortFunc(recs, func(a, b core.Record) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
@@ -68,7 +68,7 @@ func isBox(pod *corev1.Pod) bool {
 
 // Create makes a box of a spare, or a new pod for it; see [core.Boxes].
 func (e *Engine) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
-	if err := refuse(req.Options); err != nil {
+	if err := e.refuse(req.Options); err != nil {
 		return core.Record{}, err
 	}
 	if err := e.begin(ctx); err != nil {
@@ -111,6 +111,9 @@ func (e *Engine) make(ctx context.Context, req core.CreateRequest) (pod *corev1.
 		}
 	}
 	err = e.name(ctx, pod, req.Options.Name)
+	if err == nil {
+		err = e.publish(ctx, pod, req.Options.Ports)
+	}
 	if err == nil && !claimed {
 		err = e.give(ctx, pod)
 	}
@@ -246,7 +249,7 @@ func (e *Engine) up(ctx context.Context, pod *corev1.Pod) (core.Record, error) {
 	case now == nil || now.UID != pod.UID:
 		return core.Record{}, fault.New(fault.Engine, "the pod of the box was deleted while it was made")
 	}
-	rec := recordOf(now)
+	rec := e.record(now)
 	if rec.Error != nil {
 		return core.Record{}, fault.New(rec.Error.Code, "%s", rec.Error.Message)
 	}
@@ -339,6 +342,9 @@ func (e *Engine) Remove(ctx context.Context, id string, force bool) error {
 
 // delete deletes a pod, and with it all that belongs to it.
 func (e *Engine) delete(ctx context.Context, pod *corev1.Pod) error {
+	if err := e.unpublish(ctx, pod); err != nil {
+		return err
+	}
 	soon := int64(1) // the least that lets the kubelet, and not the API server, remove it
 	if nodeGone(pod) != "" {
 		soon = 0 // there is no kubelet

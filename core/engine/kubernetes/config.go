@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -16,6 +17,12 @@ import (
 const (
 	ReachDirect  = "direct"  // by the address of its pod
 	ReachForward = "forward" // through the API server, as `kubectl port-forward` does
+)
+
+// The Services that publish ports of boxes.
+const (
+	PublishNodePort     = string(corev1.ServiceTypeNodePort)     // on a port of each node
+	PublishLoadBalancer = string(corev1.ServiceTypeLoadBalancer) // at an address of its own
 )
 
 // DefaultScheduleTimeout is how long a create waits for a node that has room.
@@ -47,6 +54,9 @@ type Config struct {
 	// ScheduleTimeout is how long a create waits for a node that has room; 0 for
 	// [DefaultScheduleTimeout].
 	ScheduleTimeout time.Duration
+	// PublishService is how ports of boxes are published: [PublishNodePort],
+	// [PublishLoadBalancer], or "" for not at all.
+	PublishService string
 	// Pool is how many pods are kept ready for boxes like the last one; 0 for none.
 	Pool int
 }
@@ -103,6 +113,11 @@ func (c Config) check() error {
 	case "", ReachDirect, ReachForward:
 	default:
 		return fault.New(fault.Config, "%s", fmt.Sprintf("kubernetes.reach is %q, want direct or forward", c.Reach))
+	}
+	switch c.PublishService {
+	case "", PublishNodePort, PublishLoadBalancer:
+	default:
+		return fault.New(fault.Config, "kubernetes.publish_service is %q, want %s or %s", c.PublishService, PublishNodePort, PublishLoadBalancer)
 	}
 	return nil
 }

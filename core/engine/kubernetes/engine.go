@@ -18,12 +18,13 @@ import (
 // Engine makes boxes in one namespace of a cluster. It is safe for concurrent use.
 type Engine struct {
 	*inits.Client
-	config Config
-	conn   connection
-	api    objects
-	pods   *pods
-	lines  lines
-	spares spares
+	config   Config
+	conn     connection
+	api      objects
+	pods     *pods
+	services *services
+	lines    lines
+	spares   spares
 
 	ready sync.Mutex // held while the namespace is prepared
 	keys  *authority // nil until it is
@@ -56,6 +57,7 @@ func open(c Config, conn connection) (*Engine, error) {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.Client = inits.New(e, true)
 	e.pods = newPods(all.pods)
+	e.services = newServices(all.services, e.pods.wake)
 	e.lines.engine, e.spares = e, spares{engine: e, tried: map[string]string{}}
 	return e, nil
 }
@@ -81,10 +83,18 @@ func (e *Engine) begin(ctx context.Context) error {
 	}
 	e.pods.start.Do(func() {
 		e.work.Go(func() { e.pods.follow(e.ctx) })
+		if e.config.PublishService != "" {
+			e.work.Go(func() { e.services.follow(e.ctx) })
+		}
 		e.work.Go(func() { e.tend(e.ctx) })
 	})
 	if err := e.pods.known(ctx); err != nil {
 		return err
+	}
+	if e.config.PublishService != "" {
+		if err := e.services.known(ctx, e.pods.changes); err != nil {
+			return err
+		}
 	}
 	keys, err := e.authority(ctx)
 	if err != nil {

@@ -23,6 +23,7 @@ type objects struct {
 	pods     *gentype.ClientWithList[*corev1.Pod, *corev1.PodList]
 	secrets  *gentype.ClientWithList[*corev1.Secret, *corev1.SecretList]
 	names    *gentype.ClientWithList[*corev1.ConfigMap, *corev1.ConfigMapList]
+	services *gentype.ClientWithList[*corev1.Service, *corev1.ServiceList]
 	policies *gentype.Client[*networkingv1.NetworkPolicy]
 }
 
@@ -62,6 +63,8 @@ func newObjects(c connection) (objects, error) {
 			func() *corev1.Secret { return &corev1.Secret{} }, func() *corev1.SecretList { return &corev1.SecretList{} }, gentype.PrefersProtobuf[*corev1.Secret]()),
 		names: gentype.NewClientWithList("configmaps", core, codec, c.namespace,
 			func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} }, gentype.PrefersProtobuf[*corev1.ConfigMap]()),
+		services: gentype.NewClientWithList("services", core, codec, c.namespace,
+			func() *corev1.Service { return &corev1.Service{} }, func() *corev1.ServiceList { return &corev1.ServiceList{} }, gentype.PrefersProtobuf[*corev1.Service]()),
 		policies: gentype.NewClient("networkpolicies", networking, codec, c.namespace,
 			func() *networkingv1.NetworkPolicy { return &networkingv1.NetworkPolicy{} }),
 	}, nil

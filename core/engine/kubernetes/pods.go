@@ -60,6 +60,13 @@ func (p *pods) tell() {
 	p.changed = make(chan struct{})
 }
 
+// wake is tell for what pods are shown with.
+func (p *pods) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tell()
+}
+
 // known waits until all pods are here. Errors: those of failure.
 func (p *pods) known(ctx context.Context) error {
 	for {

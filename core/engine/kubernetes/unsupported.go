@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -51,14 +52,18 @@ func (e *Engine) Diff(ctx context.Context, id string, _ core.DiffRequest) ([]api
 }
 
 // refuse refuses what a pod can't have. Errors: Unsupported, with the fields.
-func refuse(o options.Box) error {
+func (e *Engine) refuse(o options.Box) error {
 	var p document.Problems
 	code := fault.Unsupported.Row().Code
 	p.When(o.RootfsPath != "", "rootfs_path", code, "is a directory of one host: boxes of a cluster have images")
 	for i := range o.Volumes {
 		p.When(true, fmt.Sprintf("volumes[%d]", i), code, "is a directory of one host, which boxes of a cluster don't see")
 	}
-	p.When(len(o.Ports) > 0, "ports", code, "can't be published by a node: reach them through the server, at /v1/boxes/ID/ports/PORT")
+	p.When(len(o.Ports) > 0 && e.config.PublishService == "", "ports", code, "are published only where --publish-service says how: reach them through the server, at /v1/boxes/ID/ports/PORT")
+	for i, port := range o.Ports {
+		ip, _ := netip.ParseAddr(port.HostIP) // that it is one was checked before
+		p.When(port.HostIP != "" && !ip.IsUnspecified(), fmt.Sprintf("ports[%d].host_ip", i), code, "is an address of one host: the cluster chooses that of a Service")
+	}
 	p.When(o.IdleSeconds > 0, "idle_seconds", code, "is not kept for boxes of a cluster: use ttl_seconds")
 	p.When(o.OnExpiry == options.ExpiryPause, "on_expiry", code, "is pause, and boxes of a cluster are not paused")
 	p.When(o.AutoStart, "auto_start", code, "needs a box that can be stopped")

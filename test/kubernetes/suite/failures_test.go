@@ -83,7 +83,7 @@ func empty(t testing.TB, namespace string) {
 	t.Helper()
 	var left string
 	for range 120 {
-		left = kubectl(t, "get", "pods,secrets,configmaps", "--namespace", namespace, "--output=name", "--selector=sandbox/slot")
+		left = kubectl(t, "get", "pods,secrets,configmaps,services,networkpolicies", "--namespace", namespace, "--output=name", "--selector=sandbox/slot")
 		if left = strings.TrimSpace(left); left == "" || strings.HasPrefix(left, "No resources") {
 			return
 		}

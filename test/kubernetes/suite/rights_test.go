@@ -79,7 +79,9 @@ func limited(t *testing.T, ns string, rules []rule, change ...func(*kubernetes.C
 	}
 	kubectl(t, "config", "--kubeconfig="+config, "set-credentials", "limited", "--token="+token)
 	kubectl(t, "config", "--kubeconfig="+config, "set-context", "--current", "--user=limited")
-	return open(t, ns, append(change, func(c *kubernetes.Config) { c.Kubeconfig, c.Reach = config, kubernetes.ReachDirect })...)
+	return open(t, ns, append(change, func(c *kubernetes.Config) {
+		c.Kubeconfig, c.Reach, c.PublishService = config, kubernetes.ReachDirect, kubernetes.PublishNodePort
+	})...)
 }
 
 // work does what needs each of the rights, and returns what was refused.
@@ -110,6 +112,14 @@ func work(ctx context.Context, e *kubernetes.Engine) error {
 		return err
 	}
 	if err := e.Remove(ctx, req.ID, true); err != nil {
+		return err
+	}
+	open := core.CreateRequest{ID: ids.Box.New(), Options: plain()}
+	open.Options.Ports = []options.Port{{GuestPort: 80, Protocol: options.ProtocolTCP}}
+	if _, err := e.Create(ctx, open); err != nil {
+		return err
+	}
+	if err := e.Remove(ctx, open.ID, true); err != nil {
 		return err
 	}
 	keys := e.Shared("sandbox-keys")

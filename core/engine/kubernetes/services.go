@@ -1,0 +1,200 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/tools/cache"
+
+	"sandbox/core"
+	"sandbox/core/fault"
+	"sandbox/core/options"
+)
+
+// services is what this process knows of the Services that publish ports of boxes, by the
+// UIDs of the pods that they belong to. A watch keeps it up to date.
+type services struct {
+	cache.Store
+	client *gentype.ClientWithList[*corev1.Service, *corev1.ServiceList]
+	wake   func() // wakes all who wait for a change of a box
+
+	mu     sync.Mutex
+	whole  bool  // all Services are here
+	failed error // of the first try to watch, after which others are made; nil once one works
+}
+
+func newServices(client *gentype.ClientWithList[*corev1.Service, *corev1.ServiceList], wake func()) *services {
+	byPod := cache.NewStore(func(o any) (string, error) {
+		service, ok := o.(*corev1.Service)
+		if !ok {
+			return "", fault.New(fault.Internal, "%T is no Service", o)
+		}
+		if len(service.OwnerReferences) == 0 {
+			return "", nil // changed by hand: it belongs to no box
+		}
+		return string(service.OwnerReferences[0].UID), nil
+	})
+	return &services{Store: byPod, client: client, wake: wake}
+}
+
+// follow keeps the copy up to date until ctx ends.
+func (s *services) follow(ctx context.Context) {
+	mirror(ctx, s.client, func(o *metav1.ListOptions) { o.LabelSelector = labelSlot }, &corev1.Service{}, s, s.note)
+}
+
+// note notes how a request went.
+func (s *services) note(err error) {
+	s.mu.Lock()
+	if err == nil || s.failed == nil {
+		s.failed = err
+	}
+	s.mu.Unlock()
+	s.wake()
+}
+
+// Update implements [cache.ReflectorStore]: a load balancer may have got its address.
+func (s *services) Update(o any) error {
+	defer s.wake()
+	return s.Store.Update(o)
+}
+
+// Replace implements [cache.ReflectorStore].
+func (s *services) Replace(list []any, at string) error {
+	err := s.Store.Replace(list, at)
+	s.mu.Lock()
+	s.whole = true
+	s.mu.Unlock()
+	s.wake()
+	return err
+}
+
+// of returns the Service of a pod, or nil.
+func (s *services) of(pod *corev1.Pod) *corev1.Service {
+	found, _, _ := s.GetByKey(string(pod.UID)) // its error is always nil
+	service, _ := found.(*corev1.Service)
+	return service
+}
+
+// known waits until all Services are here. changes returns what wake closes. Errors: those
+// of failure.
+func (s *services) known(ctx context.Context, changes func() <-chan struct{}) error {
+	for {
+		changed := changes()
+		s.mu.Lock()
+		whole, failed := s.whole, s.failed
+		s.mu.Unlock()
+		switch {
+		case whole:
+			return nil
+		case failed != nil:
+			return failure(failed, "list the Services of the namespace")
+		}
+		select {
+		case <-ctx.Done():
+			return failure(ctx.Err(), "list the Services of the namespace")
+		case <-changed:
+		}
+	}
+}
+
+// publish publishes the ports of a new box by a Service, and lets in what comes to them.
+// Both belong to the pod, and go with it. Errors: PortInUse, those of failure.
+func (e *Engine) publish(ctx context.Context, pod *corev1.Pod, ports []options.Port) error {
+	if len(ports) == 0 {
+		return nil
+	}
+	meta := metav1.ObjectMeta{GenerateName: pod.Name + "-", Labels: map[string]string{labelSlot: pod.Name}, OwnerReferences: []metav1.OwnerReference{owner(pod)}}
+	if _, err := e.api.policies.Create(ctx, wayIn(meta, ports), metav1.CreateOptions{}); err != nil {
+		return failure(err, "let in what comes to the published ports of a box")
+	}
+	service := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Type: corev1.ServiceType(e.config.PublishService), Selector: meta.Labels}}
+	for i, p := range ports {
+		service.Spec.Ports = append(service.Spec.Ports, e.servicePort(i, p))
+	}
+	made, err := e.api.services.Create(ctx, service, metav1.CreateOptions{})
+	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "already allocated") {
+		return fault.Wrap(fault.PortInUse, err, "publish the ports of a box")
+	}
+	if err != nil {
+		return failure(err, "publish the ports of a box")
+	}
+	return e.services.Add(made)
+}
+
+// unpublish deletes the Service of a box that is removed. The collector of the cluster
+// would do so too, but later: then the next box could not have the same ports at once.
+func (e *Engine) unpublish(ctx context.Context, pod *corev1.Pod) error {
+	service := e.services.of(pod)
+	if service == nil {
+		return nil
+	}
+	err := e.api.services.Delete(ctx, service.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return failure(err, "unpublish the ports of a box")
+	}
+	return e.services.Delete(service)
+}
+
+// servicePort returns the i-th port of a box as that of a Service: host_port is the port
+// of the nodes, or that of the load balancer.
+func (e *Engine) servicePort(i int, p options.Port) corev1.ServicePort {
+	port := corev1.ServicePort{
+		Name: fmt.Sprintf("port-%d", i), Protocol: protocol(p), Port: int32(p.GuestPort), TargetPort: intstr.FromInt32(int32(p.GuestPort)),
+	}
+	if e.config.PublishService == PublishNodePort {
+		port.NodePort = int32(p.HostPort)
+	} else {
+		port.Port = int32(cmp.Or(p.HostPort, p.GuestPort))
+	}
+	return port
+}
+
+func protocol(p options.Port) corev1.Protocol { return corev1.Protocol(strings.ToUpper(p.Protocol)) }
+
+// wayIn returns the rule that lets in what comes to published ports, from wherever.
+func wayIn(meta metav1.ObjectMeta, ports []options.Port) *networkingv1.NetworkPolicy {
+	var in []networkingv1.NetworkPolicyPort
+	for _, p := range ports {
+		proto, port := protocol(p), intstr.FromInt32(int32(p.GuestPort))
+		in = append(in, networkingv1.NetworkPolicyPort{Protocol: &proto, Port: &port})
+	}
+	return &networkingv1.NetworkPolicy{ObjectMeta: meta, Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: meta.Labels},
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: in}},
+	}}
+}
+
+// record returns the record of a box, with the addresses of its ports.
+func (e *Engine) record(pod *corev1.Pod) core.Record {
+	rec := recordOf(pod)
+	if service := e.services.of(pod); service != nil {
+		address(rec.Options.Ports, service, pod.Status.HostIP)
+	}
+	return rec
+}
+
+// address writes into the ports of a box where its Service publishes them. A load
+// balancer has an address only some time after it was made.
+func address(ports []options.Port, service *corev1.Service, node string) {
+	for i := range min(len(ports), len(service.Spec.Ports)) {
+		at := service.Spec.Ports[i]
+		if service.Spec.Type == corev1.ServiceTypeNodePort {
+			ports[i].HostIP, ports[i].HostPort = node, int(at.NodePort)
+			continue
+		}
+		ports[i].HostIP, ports[i].HostPort = "", int(at.Port)
+		for _, balancer := range service.Status.LoadBalancer.Ingress {
+			ports[i].HostIP = cmp.Or(ports[i].HostIP, balancer.IP, balancer.Hostname)
+		}
+	}
+}
