@@ -169,11 +169,16 @@ func owner(pod *corev1.Pod) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
 }
 
+// awaitsKeys reports whether the kubelet says that it does not see the Secret with the
+// keys yet, which comes right after the pod. A busy one says the second.
+func awaitsKeys(message string) bool {
+	return strings.HasPrefix(message, "secret ") || strings.HasPrefix(message, "failed to sync secret cache")
+}
+
 // problem returns what keeps a pod from running, and whether it may still go away.
 func problem(pod *corev1.Pod) (reason, message string, final bool) {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		// The Secret with the keys comes right after the pod.
-		if w := c.State.Waiting; w != nil && w.Message != "" && !strings.HasPrefix(w.Message, "secret ") {
+		if w := c.State.Waiting; w != nil && w.Message != "" && !awaitsKeys(w.Message) {
 			switch w.Reason {
 			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ImageInspectError":
 				return w.Reason, w.Message, true
