@@ -180,6 +180,9 @@ func (i *fakeInit) command(e *fakeExec, cmd []string) {
 	<-e.begun
 	number := func(at int) int { n, _ := strconv.Atoi(cmd[at]); return n }
 	code := 0
+	if len(cmd) == 0 {
+		cmd = []string{"true"}
+	}
 	switch cmd[0] {
 	case "true":
 	case "write": // write N SEED: to stdout and stderr at once
