@@ -40,6 +40,11 @@ type stream struct {
 	// reading is held while bytes go from the file into the ring, so that they can be
 	// counted: each of them is in one of the two.
 	reading sync.Mutex
+
+	// writing guards written, which counts what went into the file: it is held while bytes
+	// go there, so that none is in the file and not counted.
+	writing sync.Mutex
+	written int64
 }
 
 // outgoing is what goes to the other end.
@@ -97,6 +102,7 @@ func newStream(fd int, n note, host bool) (*stream, error) {
 	}
 	if n.what == bothWays || (n.what == toHost) == host {
 		st.in = newIncoming(there)
+		st.written = there
 	}
 	var err error
 	if st.raw, err = st.file.SyscallConn(); err != nil {
@@ -124,8 +130,10 @@ func (st *stream) consumed(host bool) int64 {
 	if st.peer != nil {
 		f = st.peer
 	}
+	st.writing.Lock()
+	defer st.writing.Unlock()
 	withFD(f, func(fd int) { waiting, _ = unix.IoctlGetInt(fd, unix.TIOCINQ) })
-	return st.in.taken - int64(waiting)
+	return st.written - int64(waiting)
 }
 
 // reader opens the read end of the pipe that a stream's file writes to.
@@ -274,8 +282,11 @@ func (s *session) wrote(st *stream, n int, err error) {
 // write writes to a stream's file what there is room for, or waits until there is some.
 func (st *stream) write(p []byte, wait bool) (n int, failed error) {
 	err := st.raw.Write(func(fd uintptr) bool {
+		st.writing.Lock()
+		defer st.writing.Unlock()
 		for {
 			if n, failed = unix.Write(int(fd), p); !errors.Is(failed, unix.EINTR) {
+				st.written += int64(max(n, 0))
 				return !wait || !errors.Is(failed, unix.EAGAIN)
 			}
 		}
