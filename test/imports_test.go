@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"capi":             {"api", "backend", "client", "core", "core/code", "core/document", "core/local", "core/options", "core/fault", "core/feed", "hostcopy"},
 	"cli":              {"api", "backend", "client", "core", "core/build/recipe", "core/build/tree", "core/code", "core/document", "core/local", "core/options", "core/fault", "core/image", "core/engine", "core/doctor", "daemon", "daemon/systemd", "mcp", "profile", "hostcopy"},
 	"client":           {"api", "core/feed", "core/options", "core/fault", "core/sockets"},
-	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/shim/namespaces", "core/engine/guest", "core/engine/link", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
+	"cmd":              {"cli", "core", "core/engine/shim", "core/engine/shim/namespaces", "core/engine/delta", "core/engine/guest", "core/engine/link", "core/image/layer", "logs/embedded/chdb", "core/engine/transfer"},
 	"console":          {"core/fault", "core/store"},
 	"core":             {"api", "core/document", "core/fault", "core/feed", "core/ids", "core/options", "core/hostpath"},
 	"core/code":        {"api", "core", "core/fault", "core/feed", "core/ids", "core/options"},
@@ -91,6 +91,7 @@ var allowed = map[string][]string{
 	// the programs behind it.
 	"core/engine":                 {"api", "core", "core/engine/inits", "core/engine/process", "core/engine/record", "core/engine/rootless", "core/engine/wire", "core/fault", "core/feed", "core/filelock", "core/ids", "core/image/layer", "core/options", "core/programs", "core/sockets", "core/store"},
 	"core/engine/account":         {},
+	"core/engine/delta":           {"core/fault", "core/hostpath"},
 	"core/engine/guest":           {"api", "core/engine/account", "core/engine/transfer", "core/engine/wire", "core/fault", "core/ids", "core/landlock", "core/seccomp", "core/userns"},
 	"core/engine/inits":           {"api", "core", "core/engine/wire", "core/fault", "core/feed", "core/ids", "core/options"},
 	"core/engine/kubernetes":      {"api", "core", "core/document", "core/engine/inits", "core/engine/link", "core/engine/wire", "core/fault", "core/ids", "core/options"},

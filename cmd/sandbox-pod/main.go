@@ -40,7 +40,7 @@ func run(args []string) error {
 		_, err := fmt.Println(core.Version)
 		return err
 	}
-	return errors.New("usage: sandbox-pod serve [-listen ADDRESS] [-tls DIRECTORY] [-grace TIME] | install DIRECTORY | version")
+	return errors.New("usage: sandbox-pod serve [-listen ADDRESS] [-tls DIRECTORY] [-grace TIME] [-disk DIRECTORY -image DIRECTORY -life N] | install DIRECTORY | version")
 }
 
 // lastWords say why process 1 ends: in the container's log, and in the state of the

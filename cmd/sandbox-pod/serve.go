@@ -22,7 +22,11 @@ func serve(args []string) error {
 	flags.SetOutput(io.Discard)
 	address := flags.String("listen", ":7443", "where to listen")
 	dir := flags.String("tls", "", "the directory of tls.crt, tls.key and ca.crt")
-	grace := flags.Duration("grace", defaultGrace, "the terminationGracePeriodSeconds of the pod")
+	grace := flags.Duration("grace", defaultGrace, "the terminationGracePeriodSeconds of the pod, without what a save of the disk takes")
+	var kept diskFlags
+	flags.StringVar(&kept.volume, "disk", "", "the directory in which the box's disk is saved")
+	flags.StringVar(&kept.image, "image", "", "the directory of the image's files, as they were")
+	flags.IntVar(&kept.life, "life", 1, "how often the box was started")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -30,7 +34,11 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	pod, err := guest.NewPod(*grace)
+	disk, err := kept.open()
+	if err != nil {
+		return err
+	}
+	pod, err := guest.NewPod(*grace, disk)
 	if err != nil {
 		return err
 	}

@@ -70,13 +70,21 @@ func (g *guest) handle(conn *wire.Conn) {
 		err = wire.ErrProtocol
 	}
 	if err != nil {
-		_ = conn.Send(wire.TypeError, wire.Error{Kind: kindOf(err), Message: err.Error()})
+		fail(conn, err)
 	}
+}
+
+// fail answers a request with why it can't be done.
+func fail(conn *wire.Conn, err error) {
+	_ = conn.Send(wire.TypeError, wire.Error{Kind: kindOf(err), Message: err.Error()})
 }
 
 // kindOf classifies a failure in init.
 func kindOf(err error) fault.Kind {
+	var disk errDisk
 	switch {
+	case errors.As(err, &disk):
+		return fault.Storage
 	case fault.Is(err, fault.PortUnreachable):
 		return fault.PortUnreachable
 	case errors.Is(err, errStopping), errors.Is(err, errPaused), errors.Is(err, errTaken), errors.Is(err, errReleased), errors.Is(err, errEnded),

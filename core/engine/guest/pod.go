@@ -33,14 +33,19 @@ type pod struct {
 	env     []string // the image's
 	dir     string   // the image's working directory
 	claimed *wire.Config
+
+	disk     *Disk         // nil for none
+	restored chan struct{} // closed when the disk is as the box had it, or damaged says why not
+	damaged  error
 }
 
 // Private begins the names of the environment that is for process 1 alone.
 const Private = "SANDBOX_POD_"
 
 // NewPod prepares the box, before anything of it runs. grace is how long after a signal
-// from outside the kubelet kills what is left: the terminationGracePeriodSeconds of the pod.
-func NewPod(grace time.Duration) (*Pod, error) {
+// from outside the kubelet kills what is left, but for the time that a save of the disk
+// takes. disk is nil for a box whose disk goes with its pod.
+func NewPod(grace time.Duration, disk *Disk) (*Pod, error) {
 	if os.Getpid() != 1 {
 		return nil, errors.New("the init of a pod must be process 1 of its container: the pod must not share its processes")
 	}
@@ -52,11 +57,13 @@ func NewPod(grace time.Duration) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pod{stopped: make(chan string, 1), conns: map[*wire.Conn]bool{}}
-	p.g = &guest{execs: map[string]*exec{}, children: map[int]*exec{}, quit: func() { p.stopped <- "stopped on request" }}
+	p := &Pod{stopped: make(chan string, 2), conns: map[*wire.Conn]bool{}}
+	p.g = &guest{execs: map[string]*exec{}, children: map[int]*exec{}, quit: func() { p.stopped <- wire.EndedOnRequest }}
 	if err := p.g.preparePod(); err != nil {
 		return nil, err
 	}
+	p.g.pod.disk, p.g.pod.restored = disk, make(chan struct{})
+	go p.restore()
 	go p.g.reap(children)
 	go p.heed(signals, grace)
 	return p, nil
@@ -146,9 +153,16 @@ func (p *Pod) heed(signals *os.File, grace time.Duration) {
 	if err := await(signals); err != nil {
 		return
 	}
-	if p.g.end(max(grace-farewell, grace/2)) {
-		p.stopped <- "stopped by a signal from outside"
+	if !p.g.end(max(grace-farewell, grace/2)) {
+		return
 	}
+	why := wire.EndedOutside
+	if err := p.g.save(); err != nil {
+		why = wire.EndedUnsaved + err.Error()
+	} else if p.g.pod.disk != nil {
+		why = wire.EndedSaved
+	}
+	p.stopped <- why
 }
 
 // waits reports whether nobody has said yet which box this is.
@@ -166,6 +180,12 @@ func (g *guest) handleConfig(conn *wire.Conn, f wire.Frame) error {
 	if err := f.Decode(&c); err != nil {
 		return err
 	}
+	if g.pod == nil {
+		return wire.ErrProtocol
+	}
+	if err := g.pod.awaitDisk(); err != nil {
+		return err
+	}
 	if err := g.claim(c); err != nil {
 		return err
 	}
@@ -175,9 +195,6 @@ func (g *guest) handleConfig(conn *wire.Conn, f wire.Frame) error {
 func (g *guest) claim(c wire.Config) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.pod == nil {
-		return wire.ErrProtocol
-	}
 	if g.pod.claimed != nil {
 		if !reflect.DeepEqual(*g.pod.claimed, c) {
 			return errClaimed

@@ -50,7 +50,7 @@ const roleVariable = Private + "ROLE"
 
 // initOfPod serves the connections of the listener that it was started with.
 func initOfPod() error {
-	p, err := NewPod(podGrace)
+	p, err := NewPod(podGrace, testDisk())
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ type testPod struct {
 	socket string
 }
 
-func startPod(t *testing.T) *testPod {
+func startPod(t *testing.T, more ...string) *testPod {
 	t.Helper()
 	p := &testPod{t: t, socket: filepath.Join(t.TempDir(), "s")}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.socket})
@@ -116,15 +116,15 @@ func startPod(t *testing.T) *testPod {
 		t.Fatal(err)
 	}
 	env := []string{roleVariable + "=init", "PATH=" + defaultPath, "FROM_IMAGE=yes", "KUBERNETES_PORT=1", "HOSTNAME=x"}
-	p.Container = kubelet.Start(t, []string{"/proc/self/exe"}, env, file)
+	p.Container = kubelet.Start(t, []string{"/proc/self/exe"}, append(env, more...), file)
 	_, _ = file.Close(), l.Close()
 	return p
 }
 
 // claimedPod returns a pod that has its settings.
-func claimedPod(t *testing.T) *testPod {
+func claimedPod(t *testing.T, more ...string) *testPod {
 	t.Helper()
-	p := startPod(t)
+	p := startPod(t, more...)
 	if f := p.ask(wire.TypeConfig, wire.Config{Env: map[string]string{"BOX": "b"}}); f.Type != wire.TypeReady {
 		t.Fatalf("got frame %d: %s", f.Type, f.Body)
 	}

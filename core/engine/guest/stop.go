@@ -12,10 +12,16 @@ import (
 // stop ends the box and then init. A second stop returns at once: the first one ends the
 // box for it too.
 func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
-	if g.end(grace) {
-		_ = conn.Send(wire.TypeStopped, nil)
-		g.quit()
+	if !g.end(grace) {
+		return
 	}
+	if err := g.save(); err != nil {
+		g.resume()
+		fail(conn, err)
+		return
+	}
+	_ = conn.Send(wire.TypeStopped, nil)
+	g.quit()
 }
 
 // end sends SIGTERM to every process, and SIGKILL to those that are left after grace. A main command with a signal of its own gets
