@@ -116,6 +116,7 @@ const (
 	Pause     Ability = "pause"      // and resume
 	Idle      Ability = "idle"       // to end boxes that nobody uses
 	AutoStart Ability = "auto_start" // to start boxes that somebody uses
+	OnHost    Ability = "on_host"    // to tell the PIDs of boxes, and how many bytes of this host's disk they have
 )
 
 // needs names the tests of abilities.

@@ -22,6 +22,9 @@ func idle(t *testing.T, s *suite) {
 		{"pause", options.ExpiryPause, api.Paused},
 		{"remove", options.ExpiryRemove, ""},
 	} {
+		if tt.status == api.Paused && s.lacks(Pause) {
+			continue // the test of pauses sees that it is refused
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			box := s.box(t, func(o *options.Box) { o.IdleSeconds, o.OnExpiry = 1, tt.onExpiry })

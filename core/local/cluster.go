@@ -33,6 +33,8 @@ type cluster struct {
 	PullSecrets     []string `toml:"pull_secrets"`
 	ScheduleTimeout int      `toml:"schedule_timeout"` // seconds
 	PublishService  string   `toml:"publish_service"`
+	DiskClass       string   `toml:"disk_class"`
+	DiskSizeGB      int      `toml:"disk_size_gb"` // GiB
 }
 
 // config returns the settings of the engine: those of given win over those of the file.
@@ -43,6 +45,7 @@ func (c cluster) config(given kubernetes.Config, pool int) kubernetes.Config {
 		HostUsers: c.HostUsers, PullPolicy: c.PullPolicy, PullSecrets: c.PullSecrets,
 		ScheduleTimeout: cmp.Or(given.ScheduleTimeout, time.Duration(c.ScheduleTimeout)*time.Second), Pool: max(pool, 0),
 		PublishService: cmp.Or(given.PublishService, c.PublishService),
+		DiskClass:      cmp.Or(given.DiskClass, c.DiskClass), DiskGB: c.DiskSizeGB,
 	}
 }
 

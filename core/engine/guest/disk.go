@@ -38,10 +38,13 @@ func (p *pod) awaitDisk() error {
 	return p.damaged
 }
 
+// keeps reports whether the box has a disk to save.
+func (g *guest) keeps() bool { return g.pod != nil && g.pod.disk != nil }
+
 // save saves the disk of a box in which nothing runs any more. One that was never claimed
 // has changed nothing.
 func (g *guest) save() error {
-	if g.pod == nil || g.pod.disk == nil {
+	if !g.keeps() {
 		return nil
 	}
 	g.mu.Lock()

@@ -124,3 +124,18 @@ func TestDiskDamaged(t *testing.T) {
 		t.Errorf("%v: %s", err, p.Output.String())
 	}
 }
+
+// TestDiskStops stops a box twice at once: both wait until the disk is saved.
+func TestDiskStops(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := claimedPod(t, diskVariable+"="+dir)
+	e := p.sh("trap 'sleep 0.3; exit' TERM; echo up; while :; do sleep 0.01; done")
+	e.line()
+	first, second := p.send(wire.TypeStop, wire.Stop{GraceMS: 10_000}), p.send(wire.TypeStop, wire.Stop{GraceMS: 10_000})
+	for _, conn := range []*wire.Conn{second, first} {
+		if f, err := conn.Recv(); err == nil && f.Type != wire.TypeStopped || !saved(dir) { // one may be cut by the end
+			t.Errorf("frame %d: %s, %v; saved: %v", f.Type, f.Body, err, saved(dir))
+		}
+	}
+}

@@ -48,6 +48,7 @@ type guest struct {
 	children map[int]*exec    // execs whose own process runs, by its PID
 	left     []*exec          // execs that have ended but whose groups still have processes
 	stopping bool
+	ending   *ending // set with stopping
 	paused   bool
 	empty    chan struct{} // closed once no child is left; set by a stop that waits for that
 

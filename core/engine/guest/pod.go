@@ -153,16 +153,19 @@ func (p *Pod) heed(signals *os.File, grace time.Duration) {
 	if err := await(signals); err != nil {
 		return
 	}
-	if !p.g.end(max(grace-farewell, grace/2)) {
-		return
+	grace = max(grace-farewell, grace/2)
+	first, err := p.g.finish(grace)
+	if !first && err != nil { // a request to stop has failed, and the box went on: the kubelet won't ask again
+		first, err = p.g.finish(grace)
 	}
-	why := wire.EndedOutside
-	if err := p.g.save(); err != nil {
-		why = wire.EndedUnsaved + err.Error()
-	} else if p.g.pod.disk != nil {
-		why = wire.EndedSaved
+	switch {
+	case err != nil:
+		p.stopped <- wire.EndedUnsaved + err.Error()
+	case first && p.g.keeps():
+		p.stopped <- wire.EndedSaved
+	case first:
+		p.stopped <- wire.EndedOutside
 	}
-	p.stopped <- why
 }
 
 // waits reports whether nobody has said yet which box this is.

@@ -9,19 +9,55 @@ import (
 	"sandbox/core/engine/wire"
 )
 
-// stop ends the box and then init. A second stop returns at once: the first one ends the
-// box for it too.
+// stop ends the box and then init. A second stop has the outcome of the first one, or
+// returns at once where the box has no disk to save: it ends for both.
 func (g *guest) stop(conn *wire.Conn, grace time.Duration) {
-	if !g.end(grace) {
-		return
-	}
-	if err := g.save(); err != nil {
-		g.resume()
+	first, err := g.finish(grace)
+	switch {
+	case err != nil:
 		fail(conn, err)
-		return
+	case first:
+		_ = conn.Send(wire.TypeStopped, nil)
+		g.quit()
+		g.awaitLeave(conn)
+	case g.keeps():
+		_ = conn.Send(wire.TypeStopped, nil)
+		g.awaitLeave(conn)
 	}
-	_ = conn.Send(wire.TypeStopped, nil)
-	g.quit()
+}
+
+// awaitLeave waits until the other side has the answer and leaves. A pod ends when no
+// connection is left, and what is on its way to the engine then would be lost.
+func (g *guest) awaitLeave(conn *wire.Conn) {
+	if g.pod != nil {
+		_, _ = conn.Recv() // nothing comes any more
+	}
+}
+
+// ending is an end of the box that has begun.
+type ending struct {
+	done chan struct{} // closed when the disk was saved, or err says why not
+	err  error
+}
+
+// finish ends the box and saves its disk. If that fails, the box goes on. It returns
+// whether it was the first to do so; if not, with the outcome of the first.
+func (g *guest) finish(grace time.Duration) (first bool, err error) {
+	first = g.end(grace)
+	g.mu.Lock()
+	now := g.ending
+	g.mu.Unlock()
+	if first {
+		if now.err = g.save(); now.err != nil {
+			g.resume()
+		}
+		close(now.done)
+	}
+	if !first && !g.keeps() {
+		return false, nil
+	}
+	<-now.done
+	return first, now.err
 }
 
 // end sends SIGTERM to every process, and SIGKILL to those that are left after grace. A main command with a signal of its own gets
@@ -34,7 +70,7 @@ func (g *guest) end(grace time.Duration) bool {
 		g.mu.Unlock()
 		return false
 	}
-	g.stopping, g.empty = true, empty
+	g.stopping, g.empty, g.ending = true, empty, &ending{done: make(chan struct{})}
 	main := g.main
 	for _, e := range g.children {
 		e.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ func (e *Engine) Get(ctx context.Context, id string) (core.Record, error) {
 	return rec, err
 }
 
-// find returns a box and its pod. Errors: BoxNotFound, those of begin.
+// find returns a box and its pod, which is nil while a box with a disk has none. Errors: BoxNotFound, those of begin.
 func (e *Engine) find(ctx context.Context, id string) (core.Record, *corev1.Pod, error) {
 	if !ids.Box.Valid(id) {
 		return core.Record{}, nil, errNoBox(id)
@@ -36,11 +37,13 @@ func (e *Engine) find(ctx context.Context, id string) (core.Record, *corev1.Pod,
 	if err := e.begin(ctx); err != nil {
 		return core.Record{}, nil, err
 	}
-	pod := e.pods.ofBox(id)
-	if pod == nil {
-		return core.Record{}, nil, errNoBox(id)
+	if pod := e.pods.ofBox(id); pod != nil {
+		return e.record(pod), pod, nil
 	}
-	return e.record(pod), pod, nil
+	if disk := e.disks.ofBox(id); disk != nil {
+		return storedOf(disk), nil, nil
+	}
+	return core.Record{}, nil, errNoBox(id)
 }
 
 func errNoBox(id string) error { return fault.New(fault.BoxNotFound, "no box %.60q", id) }
@@ -50,9 +53,13 @@ func (e *Engine) List(ctx context.Context) ([]core.Record, error) {
 	if err := e.begin(ctx); err != nil {
 		return nil, err
 	}
-	recs := []core.Record{}
+	recs, up := []core.Record{}, map[string]bool{}
 	for _, pod := range e.pods.all(isBox) {
 		recs = append(recs, e.record(pod))
+		up[pod.Labels[labelBox]] = true
+	}
+	for _, disk := range e.disks.all(func(d *corev1.PersistentVolumeClaim) bool { return isStored(d) && !up[d.Labels[labelBox]] }) {
+		recs = append(recs, storedOf(disk))
 	}
 	slices.SortFunc(recs, func(a, b core.Record) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
@@ -75,6 +82,11 @@ func (e *Engine) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 		return core.Record{}, err
 	}
 	pod, err := e.pods.ofBox(req.ID), error(nil)
+	if disk := e.disks.ofBox(req.ID); pod == nil && disk != nil {
+		if rec := storedOf(disk); rec.Status != api.Created {
+			return rec, nil // it was made before, and is stopped
+		}
+	}
 	made := pod == nil
 	if made {
 		pod, made, err = e.make(ctx, req)
@@ -84,9 +96,22 @@ func (e *Engine) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 	}
 	rec, err := e.up(ctx, pod)
 	if err != nil && made {
-		err = errors.Join(err, e.discard(ctx, pod))
+		err = errors.Join(err, e.unmake(ctx, e.diskOf(pod), pod))
 	}
 	return rec, err
+}
+
+// unmake deletes a box that could not be made.
+func (e *Engine) unmake(ctx context.Context, disk *corev1.PersistentVolumeClaim, pod *corev1.Pod) (err error) {
+	if disk != nil {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+		defer cancel()
+		err = e.forgetDisk(limited, disk)
+	}
+	if pod != nil {
+		err = errors.Join(err, e.discard(ctx, pod))
+	}
+	return err
 }
 
 // make returns the pod of a box, and whether it is new: another program may make the
@@ -94,23 +119,29 @@ func (e *Engine) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 func (e *Engine) make(ctx context.Context, req core.CreateRequest) (pod *corev1.Pod, made bool, err error) {
 	now := time.Now().UTC()
 	rec := core.Record{ID: req.ID, Options: req.Options, Status: api.Created, CreatedAt: now, UpdatedAt: now}
-	if pod, err = e.spares.claim(ctx, rec); err != nil {
+	var disk *corev1.PersistentVolumeClaim
+	if e.keeps(req.Options) {
+		disk, err = e.provide(ctx, rec)
+	} else {
+		pod, err = e.spares.claim(ctx, rec)
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	claimed := pod != nil
 	for pod == nil {
-		pod, err = e.post(ctx, e.boxPod(rec))
+		pod, err = e.post(ctx, e.boxPod(rec, disk, 1))
 		if apierrors.IsAlreadyExists(err) {
-			if pod, err = e.other(ctx, req.ID); pod != nil || err != nil {
+			if pod, err = e.other(ctx, podName(req.ID)); pod != nil || err != nil {
 				return pod, false, err
 			}
 			continue
 		}
 		if err != nil {
-			return nil, false, failure(err, "create the pod of a box")
+			return nil, false, errors.Join(failure(err, "create the pod of a box"), e.unmake(ctx, disk, nil))
 		}
 	}
-	err = e.name(ctx, pod, req.Options.Name)
+	err = e.name(ctx, req.Options.Name, pod, disk)
 	if err == nil {
 		err = e.publish(ctx, pod, req.Options.Ports)
 	}
@@ -118,15 +149,25 @@ func (e *Engine) make(ctx context.Context, req core.CreateRequest) (pod *corev1.
 		err = e.give(ctx, pod)
 	}
 	if err != nil {
-		return nil, false, errors.Join(err, e.discard(ctx, pod))
+		return nil, false, errors.Join(err, e.unmake(ctx, disk, pod))
 	}
 	return pod, true, nil
 }
 
-// boxPod returns the pod of a new box.
-func (e *Engine) boxPod(rec core.Record) *corev1.Pod {
+// boxPod returns the pod of a box, for a life of it if it has a disk.
+func (e *Engine) boxPod(rec core.Record, disk *corev1.PersistentVolumeClaim, life int) *corev1.Pod {
 	o := rec.Options
-	pod := e.pod(podName(rec.ID), o)
+	name := podName(rec.ID)
+	if life > 1 { // the pod of the life before may not have gone yet
+		name += "-" + strconv.Itoa(life)
+	}
+	pod := e.pod(name, o)
+	if strings.Contains(rec.ImageID, "@") { // another image may have the name by now
+		pod.Spec.Containers[0].Image = rec.ImageID
+	}
+	if disk != nil {
+		e.attach(pod, disk, o, life)
+	}
 	pod.Spec.Hostname = podName(cmp.Or(o.Hostname, o.Name, rec.ID))
 	become(pod, rec)
 	if o.TTLSeconds > 0 {
@@ -160,10 +201,10 @@ func (e *Engine) give(ctx context.Context, pod *corev1.Pod) error {
 	return failure(err, "give the pod of a box its keys")
 }
 
-// other returns the pod of a box that another program makes, or nil once one that was
-// being deleted has gone.
-func (e *Engine) other(ctx context.Context, id string) (*corev1.Pod, error) {
-	pod, err := e.reread(ctx, podName(id))
+// other returns a pod that another program has made, or nil once one that was being
+// deleted has gone.
+func (e *Engine) other(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod, err := e.reread(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -186,13 +227,18 @@ func (e *Engine) reread(ctx context.Context, name string) (*corev1.Pod, error) {
 }
 
 // name takes a name for a box. A name is an object of the namespace, so that two
-// programs can't give it to two boxes; it belongs to the pod, and goes with it.
-func (e *Engine) name(ctx context.Context, pod *corev1.Pod, name string) error {
+// programs can't give it to two boxes; it belongs to the disk of the box, or else to its
+// pod, and goes with it.
+func (e *Engine) name(ctx context.Context, name string, pod *corev1.Pod, disk *corev1.PersistentVolumeClaim) error {
 	if name == "" {
 		return nil
 	}
+	holder := owner(pod)
+	if disk != nil {
+		holder = ownerDisk(disk)
+	}
 	claim := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: "sandbox-name-" + hash(name), Labels: map[string]string{labelSlot: pod.Name}, OwnerReferences: []metav1.OwnerReference{owner(pod)},
+		Name: "sandbox-name-" + hash(name), Labels: map[string]string{labelSlot: holder.Name}, OwnerReferences: []metav1.OwnerReference{holder},
 	}, Data: map[string]string{"name": name}}
 	for {
 		_, err := e.api.names.Create(ctx, claim, metav1.CreateOptions{})
@@ -206,7 +252,7 @@ func (e *Engine) name(ctx context.Context, pod *corev1.Pod, name string) error {
 		if err != nil {
 			return failure(err, "look who has the name %s", name)
 		}
-		if holder := e.pods.named(held.Labels[labelSlot]); holder != nil && holder.DeletionTimestamp == nil && slices.ContainsFunc(held.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == holder.UID }) {
+		if e.isHeld(held) {
 			return fault.New(fault.AlreadyExists, "a box is called %s already: choose another name, or remove it", name)
 		}
 		// Its box is being deleted. The collector of the cluster takes a while.
@@ -215,6 +261,16 @@ func (e *Engine) name(ctx context.Context, pod *corev1.Pod, name string) error {
 			return failure(err, "take over the name %s", name)
 		}
 	}
+}
+
+// isHeld reports whether the box is still there that has a name.
+func (e *Engine) isHeld(name *corev1.ConfigMap) bool {
+	slot := name.Labels[labelSlot]
+	owned := func(o metav1.Object) bool {
+		return o.GetDeletionTimestamp() == nil && slices.ContainsFunc(name.OwnerReferences, func(by metav1.OwnerReference) bool { return by.UID == o.GetUID() })
+	}
+	pod, disk := e.pods.named(slot), e.disks.named(slot)
+	return pod != nil && owned(pod) || disk != nil && owned(disk)
 }
 
 // up waits until a box runs and its init answers, and returns its record.
@@ -253,18 +309,31 @@ func (e *Engine) up(ctx context.Context, pod *corev1.Pod) (core.Record, error) {
 	if rec.Error != nil {
 		return core.Record{}, fault.New(rec.Error.Code, "%s", rec.Error.Message)
 	}
-	return rec, e.answers(ctx, now, rec)
+	if before, _ := annotated(now, "pod"); before.ImageID != "" && before.ImageID != rec.ImageID {
+		return core.Record{}, fault.New(fault.Image, "%s is another image now than when the box was made (%s, then %s), which the box's disk does not fit", rec.Options.Image, rec.ImageID, before.ImageID)
+	}
+	if err := e.answers(ctx, now, rec); err != nil {
+		return core.Record{}, err
+	}
+	return rec, e.keep(ctx, e.diskOf(now), asked(rec, now), lifeOf(now))
 }
 
 // answers waits until the init in a pod that runs answers. It listens some milliseconds
 // after its start.
 func (e *Engine) answers(ctx context.Context, pod *corev1.Pod, rec core.Record) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	limit := answerTimeout
+	if lifeOf(pod) > 1 {
+		limit = restoreTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		conn, err := e.reach(ctx, pod, rec, true)
 		if err == nil {
 			return conn.Close()
+		}
+		if ended := e.failed(rec.ID); ended != nil {
+			return ended
 		}
 		if fault.Classified(err) || ctx.Err() != nil {
 			return e.Explain(rec.ID, err)
@@ -276,11 +345,25 @@ func (e *Engine) answers(ctx context.Context, pod *corev1.Pod, rec core.Record) 
 	}
 }
 
+// failed returns why a box has failed, or nil.
+func (e *Engine) failed(id string) error {
+	rec, _, err := e.find(e.ctx, id)
+	if err != nil || rec.Status != api.Failed || rec.Error == nil {
+		return err
+	}
+	return fault.New(rec.Error.Code, "%s", rec.Error.Message)
+}
+
 // answerTimeout bounds how long an init may take to answer after its start.
 const answerTimeout = 30 * time.Second
 
-// Stop stops a box with auto_remove, which removes it; see [core.Boxes].
+// Stop stops a box with a disk, or one with auto_remove, which removes it; see [core.Boxes].
 func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) (core.Record, error) {
+	unlock, err := e.turns.take(ctx, id)
+	if err != nil {
+		return core.Record{}, err
+	}
+	defer unlock()
 	rec, pod, err := e.find(ctx, id)
 	if err != nil {
 		return rec, err
@@ -288,47 +371,47 @@ func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) (core
 	if !rec.Status.Up() {
 		return rec, fault.New(fault.InvalidState, "box %s is %s already", id, rec.Status)
 	}
-	if !rec.Options.AutoRemove {
+	if !rec.Options.AutoRemove && e.diskOf(pod) == nil {
 		return rec, errDisk("stop")
 	}
-	if err := e.end(ctx, pod, rec, grace); err != nil {
+	rec, err = e.end(ctx, pod, rec, grace, string(api.Stopped))
+	if err != nil {
 		return rec, err
 	}
-	stop(&rec, time.Now().UTC(), string(api.Stopped))
-	return rec, e.delete(ctx, pod)
+	return rec, e.settle(context.WithoutCancel(ctx), pod, rec)
 }
 
-// end has the init of a box end its processes and itself.
-func (e *Engine) end(ctx context.Context, pod *corev1.Pod, rec core.Record, grace time.Duration) error {
+// end has the init of a box end its processes, save its disk and end itself. It returns
+// the record of the box then. If the disk can't be saved, the box goes on.
+func (e *Engine) end(ctx context.Context, pod *corev1.Pod, rec core.Record, grace time.Duration, reason string) (core.Record, error) {
 	conn, err := e.reach(ctx, pod, rec, true)
 	if err != nil {
-		return e.Explain(rec.ID, err)
+		return rec, e.Explain(rec.ID, err)
 	}
 	defer conn.Close()
 	err = conn.Ask(ctx, wire.TypeStop, wire.Stop{GraceMS: grace.Milliseconds()}, nil)
-	if err != nil && !wire.CutOff(err) {
-		return e.Explain(rec.ID, errors.Join(ctx.Err(), err))
+	cut := wire.CutOff(err)
+	if err != nil && !cut {
+		return rec, e.Explain(rec.ID, errors.Join(ctx.Err(), err))
 	}
-	return nil
-}
-
-// Start is refused, since what a box has written goes with its pod.
-func (e *Engine) Start(ctx context.Context, id string) (core.Record, error) {
-	rec, _, err := e.find(ctx, id)
-	switch {
-	case err != nil:
-		return rec, err
-	case rec.Status.Up():
-		return rec, fault.New(fault.InvalidState, "box %s is %s already", id, rec.Status)
+	if cut && hasDisk(pod) { // whether that was saved, its pod tells
+		now, err := e.pods.await(ctx, pod.Name, func(p *corev1.Pod) (bool, error) { return p.UID != pod.UID || over(p), nil })
+		if err != nil {
+			return rec, failure(err, "wait for the end of the box")
+		}
+		if now != nil && now.UID == pod.UID {
+			return recordOf(now), nil
+		}
 	}
-	return rec, errDisk("start")
+	stop(&rec, time.Now().UTC(), reason)
+	return rec, nil
 }
 
 func errDisk(what string) error {
-	return fault.New(fault.Unsupported, "this cluster can't %s a box: its disk would go with its pod; remove the box, and make another one", what)
+	return fault.New(fault.Unsupported, "this server can't %s a box: its disk would go with its pod, as the server was started without --disk-class (kubernetes.disk_class); remove the box, and make another one", what)
 }
 
-// Remove deletes the pod of a box; see [core.Boxes].
+// Remove deletes the disk and the pod of a box; see [core.Boxes].
 func (e *Engine) Remove(ctx context.Context, id string, force bool) error {
 	rec, pod, err := e.find(ctx, id)
 	if err != nil {
@@ -336,6 +419,9 @@ func (e *Engine) Remove(ctx context.Context, id string, force bool) error {
 	}
 	if rec.Status.Up() && !force {
 		return fault.New(fault.InvalidState, "box %s is %s: stop it first, or remove it by force", id, rec.Status)
+	}
+	if err := e.forgetDisk(ctx, e.disks.ofBox(id)); err != nil || pod == nil {
+		return err
 	}
 	return e.delete(ctx, pod)
 }
@@ -384,12 +470,10 @@ func (e *Engine) Update(ctx context.Context, id string, u options.Update) (core.
 		if err != nil {
 			return rec, err
 		}
-		if u.IdleSeconds != nil || u.AutoStart != nil || u.OnExpiry != nil && *u.OnExpiry == options.ExpiryPause {
-			return rec, fault.New(fault.Unsupported, "boxes of a cluster have no idle time, are not paused and don't start by themselves")
+		if err := e.refuse(u.Apply(options.Box{})); err != nil {
+			return rec, err
 		}
-		if u.OnExpiry != nil {
-			rec.Options.OnExpiry = *u.OnExpiry
-		}
+		rec.Options = u.Apply(rec.Options)
 		now := time.Now().UTC()
 		rec.UpdatedAt = now
 		if u.TTLSeconds != nil {
@@ -397,9 +481,13 @@ func (e *Engine) Update(ctx context.Context, id string, u options.Update) (core.
 				return rec, err
 			}
 		}
-		err = e.patch(ctx, pod, rec, nil, nil)
+		if pod == nil {
+			disk := e.disks.ofBox(id)
+			return rec, e.keep(ctx, disk, rec, lifeOf(disk))
+		}
+		err = e.patch(ctx, pod, asked(rec, pod), nil, nil)
 		if !apierrors.IsConflict(err) {
-			return rec, failure(err, "change the record of a box")
+			return rec, errors.Join(failure(err, "change the record of a box"), e.keep(ctx, e.diskOf(pod), asked(rec, pod), lifeOf(pod)))
 		}
 		if _, err := e.reread(ctx, pod.Name); err != nil {
 			return rec, failure(err, "read the record of a box")
@@ -414,6 +502,10 @@ func retime(rec *core.Record, pod *corev1.Pod, seconds int, now time.Time) error
 	if seconds > 0 {
 		at := now.Add(time.Duration(seconds) * time.Second)
 		rec.ExpiresAt = &at
+	}
+	if pod == nil { // it is stopped
+		rec.ExpiresAt = nil
+		return nil
 	}
 	deadline, started := pod.Spec.ActiveDeadlineSeconds, pod.Status.StartTime
 	if deadline == nil || started == nil {

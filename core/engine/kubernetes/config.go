@@ -57,6 +57,12 @@ type Config struct {
 	// PublishService is how ports of boxes are published: [PublishNodePort],
 	// [PublishLoadBalancer], or "" for not at all.
 	PublishService string
+	// DiskClass is the storage class of the claims in which boxes keep their disks while
+	// they are stopped. "" means that they have none, and can't be stopped.
+	DiskClass string
+	// DiskGB is the size of the disk of a box that asks for none, in GiB; 0 for
+	// [DefaultDiskGB]. It counts where there is a DiskClass.
+	DiskGB int
 	// Pool is how many pods are kept ready for boxes like the last one; 0 for none.
 	Pool int
 }
@@ -108,6 +114,12 @@ func insideCluster(config *rest.Config) bool {
 func (c Config) check() error {
 	if c.Program == "" {
 		return fault.New(fault.Config, "the image that has sandbox-pod is not named: set kubernetes.program")
+	}
+	if c.DiskClass != "" && c.Installed {
+		return fault.New(fault.Config, "disks of boxes (kubernetes.disk_class) need image volumes: unset kubernetes.installed")
+	}
+	if c.DiskGB < 0 {
+		return fault.New(fault.Config, "kubernetes.disk_size_gb is %d, want at least 1", c.DiskGB)
 	}
 	switch c.Reach {
 	case "", ReachDirect, ReachForward:

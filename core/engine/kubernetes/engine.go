@@ -9,6 +9,10 @@ package kubernetes
 import (
 	"context"
 	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sandbox/core"
 	"sandbox/core/engine/inits"
@@ -23,6 +27,9 @@ type Engine struct {
 	api      objects
 	pods     *pods
 	services *services
+	disks    *disks
+	turns    turns
+	looks    looks
 	lines    lines
 	spares   spares
 
@@ -58,6 +65,7 @@ func open(c Config, conn connection) (*Engine, error) {
 	e.Client = inits.New(e, true)
 	e.pods = newPods(all.pods)
 	e.services = newServices(all.services, e.pods.wake)
+	e.disks = &disks{client: all.disks, tell: e.pods.wake, byName: map[string]*corev1.PersistentVolumeClaim{}, since: map[types.UID]time.Time{}, whole: c.DiskClass == ""}
 	e.lines.engine, e.spares = e, spares{engine: e, tried: map[string]string{}}
 	return e, nil
 }
@@ -86,9 +94,12 @@ func (e *Engine) begin(ctx context.Context) error {
 		if e.config.PublishService != "" {
 			e.work.Go(func() { e.services.follow(e.ctx) })
 		}
+		if e.config.DiskClass != "" {
+			e.work.Go(func() { e.disks.follow(e.ctx) })
+		}
 		e.work.Go(func() { e.tend(e.ctx) })
 	})
-	if err := e.pods.known(ctx); err != nil {
+	if err := e.known(ctx); err != nil {
 		return err
 	}
 	if e.config.PublishService != "" {
@@ -110,4 +121,27 @@ func (e *Engine) begin(ctx context.Context) error {
 	}
 	e.keys = keys
 	return nil
+}
+
+// known waits until this process knows all boxes. Errors: those of failure.
+func (e *Engine) known(ctx context.Context) error {
+	for {
+		changed := e.pods.changes()
+		pods, noPods := e.pods.known()
+		disks, noDisks := e.disks.known()
+		if pods && disks {
+			return nil
+		}
+		if noPods != nil {
+			return failure(noPods, "list the boxes of the namespace")
+		}
+		if noDisks != nil {
+			return failure(noDisks, "list the disks of the boxes of the namespace")
+		}
+		select {
+		case <-ctx.Done():
+			return failure(ctx.Err(), "list the boxes of the namespace")
+		case <-changed:
+		}
+	}
 }

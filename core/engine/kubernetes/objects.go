@@ -22,6 +22,7 @@ type objects struct {
 	core     rest.Interface
 	pods     *gentype.ClientWithList[*corev1.Pod, *corev1.PodList]
 	secrets  *gentype.ClientWithList[*corev1.Secret, *corev1.SecretList]
+	disks    *gentype.ClientWithList[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList]
 	names    *gentype.ClientWithList[*corev1.ConfigMap, *corev1.ConfigMapList]
 	services *gentype.ClientWithList[*corev1.Service, *corev1.ServiceList]
 	policies *gentype.Client[*networkingv1.NetworkPolicy]
@@ -65,6 +66,9 @@ func newObjects(c connection) (objects, error) {
 			func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} }, gentype.PrefersProtobuf[*corev1.ConfigMap]()),
 		services: gentype.NewClientWithList("services", core, codec, c.namespace,
 			func() *corev1.Service { return &corev1.Service{} }, func() *corev1.ServiceList { return &corev1.ServiceList{} }, gentype.PrefersProtobuf[*corev1.Service]()),
+		disks: gentype.NewClientWithList("persistentvolumeclaims", core, codec, c.namespace,
+			func() *corev1.PersistentVolumeClaim { return &corev1.PersistentVolumeClaim{} }, func() *corev1.PersistentVolumeClaimList { return &corev1.PersistentVolumeClaimList{} },
+			gentype.PrefersProtobuf[*corev1.PersistentVolumeClaim]()),
 		policies: gentype.NewClient("networkpolicies", networking, codec, c.namespace,
 			func() *networkingv1.NetworkPolicy { return &networkingv1.NetworkPolicy{} }),
 	}, nil

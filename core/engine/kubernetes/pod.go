@@ -175,6 +175,10 @@ func awaitsKeys(message string) bool {
 	return strings.HasPrefix(message, "secret ") || strings.HasPrefix(message, "failed to sync secret cache")
 }
 
+func ownerDisk(disk *corev1.PersistentVolumeClaim) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: disk.Name, UID: disk.UID}
+}
+
 // problem returns what keeps a pod from running, and whether it may still go away.
 func problem(pod *corev1.Pod) (reason, message string, final bool) {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

@@ -67,24 +67,11 @@ func (p *pods) wake() {
 	p.tell()
 }
 
-// known waits until all pods are here. Errors: those of failure.
-func (p *pods) known(ctx context.Context) error {
-	for {
-		p.mu.Lock()
-		whole, failed, changed := p.whole, p.failed, p.changed
-		p.mu.Unlock()
-		if whole {
-			return nil
-		}
-		if failed != nil {
-			return failure(failed, "list the boxes of the namespace")
-		}
-		select {
-		case <-ctx.Done():
-			return failure(ctx.Err(), "list the boxes of the namespace")
-		case <-changed:
-		}
-	}
+// known returns whether all pods are here, and why they could not be had.
+func (p *pods) known() (whole bool, failed error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.whole, p.failed
 }
 
 // await waits until a pod is as until wants it, or has gone, which is nil.
@@ -153,9 +140,9 @@ func (p *pods) see(before, pod *corev1.Pod) {
 	}
 }
 
-// shows reports whether a pod shows that boxes of its kind can be made.
+// shows reports whether a pod shows that boxes of its kind can be made of spares.
 func shows(pod *corev1.Pod) bool {
-	return pod.Labels[labelSpare] != "" || pod.Labels[labelBox] != "" && container(pod).State.Running != nil
+	return pod.Labels[labelSpare] != "" || pod.Labels[labelBox] != "" && !hasDisk(pod) && container(pod).State.Running != nil
 }
 
 // likely returns the options of the pod that shows what the next box is likely to be.

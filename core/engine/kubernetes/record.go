@@ -1,15 +1,19 @@
 package kubernetes
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -33,13 +37,9 @@ func encode(rec core.Record) string {
 // recordOf returns the record of a box: what was written about it, and what the cluster
 // says of its pod now.
 func recordOf(pod *corev1.Pod) core.Record {
-	rec := core.Record{ID: pod.Labels[labelBox], CreatedAt: pod.CreationTimestamp.UTC(), UpdatedAt: pod.CreationTimestamp.UTC()}
-	id := rec.ID
-	rec.ID = "" // which the annotation must tell, whatever it holds
-	if err := json.Unmarshal([]byte(pod.Annotations[annotationRecord]), &rec); err != nil || rec.ID != id {
-		damaged := core.Record{ID: id, CreatedAt: pod.CreationTimestamp.UTC()}
-		fail(&damaged, pod.CreationTimestamp.UTC(), "record_damaged", fault.New(fault.Storage, "the annotation %s of pod %s does not hold the record of the box: remove the box", annotationRecord, pod.Name))
-		return damaged
+	rec, damaged := annotated(pod, "pod")
+	if damaged {
+		return rec
 	}
 	c := container(pod)
 	if c.ImageID != "" {
@@ -60,6 +60,19 @@ func recordOf(pod *corev1.Pod) core.Record {
 		}
 	}
 	return rec
+}
+
+// annotated returns the record that was written about a box, and whether it is damaged:
+// then it is that of a box which has failed.
+func annotated(o metav1.Object, what string) (rec core.Record, damaged bool) {
+	id, made := o.GetLabels()[labelBox], o.GetCreationTimestamp().UTC()
+	rec = core.Record{CreatedAt: made, UpdatedAt: made} // the annotation must tell the id, whatever else it holds
+	if err := json.Unmarshal([]byte(o.GetAnnotations()[annotationRecord]), &rec); err != nil || rec.ID != id {
+		rec = core.Record{ID: id, CreatedAt: made}
+		fail(&rec, made, "record_damaged", fault.New(fault.Storage, "the annotation %s of %s %s does not hold the record of the box: remove the box", annotationRecord, what, o.GetName()))
+		return rec, true
+	}
+	return rec, false
 }
 
 // container returns the state of the container that a box is.
@@ -93,35 +106,53 @@ func ended(rec *core.Record, pod *corev1.Pod, c corev1.ContainerStatus) {
 	if t != nil {
 		at = t.FinishedAt.UTC()
 	}
+	said := ""
+	if t != nil {
+		said = t.Message
+	}
+	if rec.StartedAt == nil && t != nil && !t.StartedAt.IsZero() {
+		started := t.StartedAt.UTC()
+		rec.StartedAt = &started
+	}
+	lost := ""
+	if hasDisk(pod) && said != wire.EndedSaved {
+		lost = "; what has changed on its disk since the last stop is lost"
+	}
 	switch {
-	case pod.Status.Reason == "DeadlineExceeded", rec.Reason == "expired":
-		stop(rec, at, "expired")
+	case strings.HasPrefix(said, wire.EndedUnrestored):
+		fail(rec, at, reasonDamaged, fault.New(fault.Storage, "%s", said))
+	case strings.HasPrefix(said, wire.EndedUnsaved):
+		fail(rec, at, "disk_unsaved", fault.New(fault.Storage, "%s%s", said, lost))
+	case pod.Status.Reason == "DeadlineExceeded":
+		stop(rec, at, reasonExpired)
+	case rec.Reason == reasonExpired, rec.Reason == reasonIdle:
+		stop(rec, at, rec.Reason)
 	case pod.Status.Reason == "Evicted":
-		fail(rec, at, "evicted", fault.New(fault.ResourceExhausted, "the node has evicted the box: %s", pod.Status.Message))
+		fail(rec, at, "evicted", fault.New(fault.ResourceExhausted, "the node has evicted the box: %s%s", pod.Status.Message, lost))
 	case nodeGone(pod) != "":
-		fail(rec, at, "node_lost", fault.New(fault.Engine, "the node of the box has gone: %s", nodeGone(pod)))
+		fail(rec, at, "node_lost", fault.New(fault.Engine, "the node of the box has gone: %s%s", nodeGone(pod), lost))
 	case t != nil && t.Reason == "OOMKilled":
-		fail(rec, at, "oom_killed", fault.New(fault.ResourceExhausted, "the box had no memory left for its init: give it more than %d MiB", rec.Options.MemoryMiB))
+		fail(rec, at, "oom_killed", fault.New(fault.ResourceExhausted, "the box had no memory left for its init: give it more than %d MiB%s", rec.Options.MemoryMiB, lost))
 	case rec.ExpiresAt != nil && !at.Before(*rec.ExpiresAt):
-		stop(rec, at, "expired") // the kubelet has told its deadline or not, see below
-	case t != nil && t.Message == stoppedOutside:
+		stop(rec, at, reasonExpired) // the kubelet has told its deadline or not, see below
+	case said == wire.EndedOutside, said == wire.EndedSaved:
 		// An init that ends at once is faster than the kubelet, which then tells no reason.
-		fail(rec, at, "evicted", fault.New(fault.ResourceExhausted, "the node has ended the box, as it does where a box or the node has no disk or memory left: see `kubectl describe pod %s`%s", pod.Name, diskOf(rec.Options)))
+		fail(rec, at, "evicted", fault.New(fault.ResourceExhausted, "the node has ended the box, as it does where a box or the node has no disk or memory left: see `kubectl describe pod %s`%s%s", pod.Name, sizeOf(rec.Options), lost))
 	case pod.Status.Phase == corev1.PodSucceeded:
 		stop(rec, at, string(api.Stopped))
 	default:
-		why := pod.Status.Message
-		if t != nil && t.Message != "" {
-			why = t.Message
-		}
-		fail(rec, at, "init_died", fault.New(fault.Engine, "the box's init has ended: %.300s", why))
+		fail(rec, at, "init_died", fault.New(fault.Engine, "the box's init has ended: %.300s%s", cmp.Or(said, pod.Status.Message), lost))
 	}
 }
 
-// stoppedOutside is what the init of a box leaves when the kubelet has ended it.
-const stoppedOutside = "stopped by a signal from outside"
+// Reasons why a box is stopped or failed.
+const (
+	reasonExpired = "expired"
+	reasonIdle    = "idle"         // nobody has used it for its idle_seconds
+	reasonDamaged = "disk_damaged" // its disk can't be put back
+)
 
-func diskOf(o options.Box) string {
+func sizeOf(o options.Box) string {
 	if o.DiskSizeGB == 0 {
 		return ""
 	}

@@ -67,6 +67,8 @@ func (e *Engine) tendOnce(ctx context.Context) (next time.Duration, err error) {
 		}
 		err = errors.Join(err, e.delete(ctx, pod))
 	}
+	left, failed := e.tendDisks(ctx)
+	next, err = min(next, left, e.tendIdle(ctx, e.pods.all(isBox))), errors.Join(err, failed)
 	for _, pod := range e.pods.condemned() {
 		err = errors.Join(err, e.delete(ctx, pod))
 	}
@@ -97,17 +99,27 @@ func untilExpiry(rec core.Record) time.Duration {
 	return time.Until(*rec.ExpiresAt)
 }
 
-// expire ends a box whose time is over. Without a disk of its own it can't be started
-// again, so it is only told of then, until somebody removes it.
+// expire ends a box whose time is over.
 func (e *Engine) expire(ctx context.Context, pod *corev1.Pod, rec core.Record) error {
+	return e.finish(ctx, pod, rec, reasonExpired)
+}
+
+// finish does with a box what its options say, for a reason. One that is not removed and
+// has no disk of its own can't be started again, so it is only told of then, until
+// somebody removes it.
+func (e *Engine) finish(ctx context.Context, pod *corev1.Pod, rec core.Record, reason string) error {
 	if rec.Options.AutoRemove || rec.Options.OnExpiry == options.ExpiryRemove {
-		return e.delete(ctx, pod)
+		return errors.Join(e.forgetDisk(ctx, e.diskOf(pod)), e.delete(ctx, pod))
 	}
-	rec.Reason, rec.ExpiresAt = "expired", nil
+	rec.Reason, rec.ExpiresAt = reason, nil
 	if err := e.patch(ctx, pod, rec, nil, nil); err != nil {
 		return nil //nolint:nilerr // another program was faster, or the next look tries again
 	}
-	ctx, cancel := context.WithTimeout(ctx, core.DefaultGrace+answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, core.DefaultGrace+answerTimeout+saveTime)
 	defer cancel()
-	return e.end(ctx, pod, rec, core.DefaultGrace)
+	rec, err := e.end(ctx, pod, rec, core.DefaultGrace, reason)
+	if err != nil || !hasDisk(pod) {
+		return err
+	}
+	return e.settle(ctx, pod, rec)
 }

@@ -53,6 +53,7 @@ func (e *Engine) Diff(ctx context.Context, id string, _ core.DiffRequest) ([]api
 
 // refuse refuses what a pod can't have. Errors: Unsupported, with the fields.
 func (e *Engine) refuse(o options.Box) error {
+	noDisk := e.config.DiskClass == ""
 	var p document.Problems
 	code := fault.Unsupported.Row().Code
 	p.When(o.RootfsPath != "", "rootfs_path", code, "is a directory of one host: boxes of a cluster have images")
@@ -64,9 +65,9 @@ func (e *Engine) refuse(o options.Box) error {
 		ip, _ := netip.ParseAddr(port.HostIP) // that it is one was checked before
 		p.When(port.HostIP != "" && !ip.IsUnspecified(), fmt.Sprintf("ports[%d].host_ip", i), code, "is an address of one host: the cluster chooses that of a Service")
 	}
-	p.When(o.IdleSeconds > 0, "idle_seconds", code, "is not kept for boxes of a cluster: use ttl_seconds")
+	p.When(noDisk && o.IdleSeconds > 0, "idle_seconds", code, "needs boxes that can be stopped, as they can with serve --disk-class (kubernetes.disk_class): use ttl_seconds")
 	p.When(o.OnExpiry == options.ExpiryPause, "on_expiry", code, "is pause, and boxes of a cluster are not paused")
-	p.When(o.AutoStart, "auto_start", code, "needs a box that can be stopped")
+	p.When(noDisk && o.AutoStart, "auto_start", code, "needs boxes that can be stopped, as they can with serve --disk-class (kubernetes.disk_class)")
 	p.When(len(o.Command) > 0 || o.ImageCommand, "command", code, "is not kept running in boxes of a cluster: run it")
 	return p.Err(fault.Unsupported)
 }

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/wire"
@@ -78,20 +76,25 @@ func (e *Engine) Sweep(ctx context.Context, olderThan time.Duration) (core.Swept
 	if err := e.begin(ctx); err != nil {
 		return swept, err
 	}
-	for _, pod := range e.pods.all(isBox) {
-		if !sweepable(pod, olderThan) {
+	recs, err := e.List(ctx)
+	if err != nil {
+		return swept, err
+	}
+	for _, rec := range recs {
+		if !sweepable(rec, olderThan) {
 			continue
 		}
-		if err := e.delete(ctx, pod); err != nil {
+		switch err := e.Remove(ctx, rec.ID, false); {
+		case err == nil:
+			swept.Boxes = append(swept.Boxes, rec.ID)
+		case !fault.Is(err, fault.BoxNotFound) && !fault.Is(err, fault.InvalidState): // removed or started meanwhile
 			return swept, err
 		}
-		swept.Boxes = append(swept.Boxes, pod.Labels[labelBox])
 	}
 	return swept, nil
 }
 
-func sweepable(pod *corev1.Pod, olderThan time.Duration) bool {
-	rec := recordOf(pod)
+func sweepable(rec core.Record, olderThan time.Duration) bool {
 	ended := rec.Status == api.Stopped || rec.Status == api.Failed
 	return ended && rec.StoppedAt != nil && time.Since(*rec.StoppedAt) >= olderThan
 }

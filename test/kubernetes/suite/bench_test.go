@@ -333,3 +333,37 @@ func cutConnections(port int) (any bool) {
 	}
 	return any
 }
+
+// BenchmarkStopStart measures a stop and the start after it, of boxes that have changed
+// nothing, 100 files of together 10 MB, and 500 MB that can't be compressed.
+func BenchmarkStopStart(b *testing.B) {
+	e := open(b, namespace(b), withDisks)
+	for _, of := range []struct{ name, script string }{
+		{"nothing", "true"},
+		{"10MB-100-files", "mkdir /d; for i in $(seq 100); do head -c 100000 /dev/urandom > /d/$i; done"},
+		{"500MB", "head -c 500000000 /dev/urandom > /f"},
+	} {
+		b.Run(of.name, func(b *testing.B) {
+			box := create(b, e, func(o *options.Box) { o.MemoryMiB = 512 })
+			defer remove(b, box)
+			if _, err := box.Run(b.Context(), "sh", "-c", of.script); err != nil {
+				b.Fatal(err)
+			}
+			var stops, starts times
+			for b.Loop() {
+				stops.take(func() {
+					if _, err := box.Stop(b.Context(), time.Second); err != nil {
+						b.Fatal(err)
+					}
+				})
+				starts.take(func() {
+					if _, err := box.Start(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+				})
+			}
+			b.ReportMetric(stops.percentile(50).Seconds()*1000, "stop-p50-ms")
+			b.ReportMetric(starts.percentile(50).Seconds()*1000, "start-p50-ms")
+		})
+	}
+}

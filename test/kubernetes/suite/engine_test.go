@@ -66,12 +66,14 @@ func open(t testing.TB, namespace string, change ...func(*kubernetes.Config)) *k
 // differs is what boxes of a cluster do not do, or otherwise, and why.
 var (
 	lacks = map[enginetest.Ability]string{
-		enginetest.Stop:      "what a box has written goes with its pod",
+		enginetest.Stop:      "without --disk-class what a box has written goes with its pod",
 		enginetest.Pause:     "Kubernetes has no way to have a pod's processes stand still",
 		enginetest.Idle:      "no program has to be there that would see that nobody uses a box",
 		enginetest.AutoStart: "it needs boxes that are stopped",
+		enginetest.OnHost:    "boxes are on other machines",
 	}
-	instead = map[string]enginetest.Instead{
+	lacksDisks = map[enginetest.Ability]string{enginetest.Pause: lacks[enginetest.Pause], enginetest.OnHost: lacks[enginetest.OnHost]}
+	instead    = map[string]enginetest.Instead{
 		"root file system": {Reason: "a directory of one host is none of the nodes'", Test: func(t *testing.T, e core.Engine, _ func(...func(*options.Box)) *core.Box) {
 			o := options.Defaults()
 			o.RootfsPath, o.CPUs = "/", 1
@@ -100,6 +102,18 @@ func run(t testing.TB, box *core.Box, name string, args ...string) string {
 	}
 	return r.Stdout
 }
+
+// TestEngineDisks runs the suite on an engine that gives boxes disks.
+func TestEngineDisks(t *testing.T) {
+	t.Parallel()
+	enginetest.Run(t, enginetest.Subject{
+		New:   func(t *testing.T) core.Engine { return open(t, namespace(t), withDisks) },
+		Plain: "localhost/busybox:1", Set: "localhost/enginetest:1", Lacks: lacksDisks, Instead: instead,
+	})
+}
+
+// withDisks has an engine give boxes disks.
+func withDisks(c *kubernetes.Config) { c.DiskClass = "disks" }
 
 func TestEngine(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,8 @@ func empty(t testing.TB, namespace string) {
 	var left string
 	for range 120 {
 		left = kubectl(t, "get", "pods,secrets,configmaps,services,networkpolicies", "--namespace", namespace, "--output=name", "--selector=sandbox/slot")
-		if left = strings.TrimSpace(left); left == "" || strings.HasPrefix(left, "No resources") {
+		left += kubectl(t, "get", "persistentvolumeclaims", "--namespace", namespace, "--output=name", "--selector=sandbox/box")
+		if !strings.Contains(left, "/") { // as in pod/NAME
 			return
 		}
 		time.Sleep(500 * time.Millisecond) // the cluster's collector tells nobody when it has done its work

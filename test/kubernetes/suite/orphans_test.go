@@ -7,11 +7,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"sandbox/api"
+	"sandbox/core"
 	"sandbox/core/engine/kubernetes"
 	"sandbox/core/ids"
 	"sandbox/core/options"
@@ -31,13 +34,14 @@ func TestMaker(t *testing.T) {
 	if ns == "" {
 		return // TestOrphans runs it
 	}
-	e := open(t, ns, func(c *kubernetes.Config) { c.ScheduleTimeout, c.Reach = patience, kubernetes.ReachDirect })
+	e := open(t, ns, withDisks, func(c *kubernetes.Config) { c.ScheduleTimeout, c.Reach = patience, kubernetes.ReachDirect })
 	if _, err := e.List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = os.Stdout.WriteString("ready\n")
 	for {
-		if _, err := createBox(t.Context(), e, func(o *options.Box) { o.Name = ids.Box.New() }); err != nil {
+		// Every other one has no disk.
+		if _, err := createBox(t.Context(), e, func(o *options.Box) { o.Name, o.AutoRemove = ids.Box.New(), rand.IntN(2) == 0 }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,7 +53,7 @@ func TestOrphans(t *testing.T) {
 	t.Parallel()
 	const kills, together = 30, 5
 	ns := namespace(t)
-	e := open(t, ns, func(c *kubernetes.Config) { c.ScheduleTimeout, c.Reach = patience, kubernetes.ReachDirect })
+	e := open(t, ns, withDisks, func(c *kubernetes.Config) { c.ScheduleTimeout, c.Reach = patience, kubernetes.ReachDirect })
 	if _, err := e.List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -83,10 +87,17 @@ func TestOrphans(t *testing.T) {
 	makers.Wait()
 	began := time.Now()
 	half := func() int {
+		recs, err := e.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(slices.DeleteFunc(recs, func(r core.Record) bool { return r.Status != api.Created })); n > 0 {
+			return n // some of them have a claim alone
+		}
 		pods := kubectl(t, "get", "pods", "--namespace", ns, "--selector=sandbox/slot", "--no-headers")
 		return strings.Count(pods, "\n") - strings.Count(pods, " Running ") - strings.Count(pods, "No resources")
 	}
-	t.Logf("%d pods don't run when %d makers are dead", half(), kills)
+	t.Logf("%d boxes or pods don't run when %d makers are dead", half(), kills)
 	left := 0
 	for range 120 {
 		if left = half(); left == 0 {
@@ -95,7 +106,7 @@ func TestOrphans(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 	}
 	if left > 0 {
-		t.Errorf("%d pods are left that don't run", left)
+		t.Errorf("%d boxes or pods are left that don't run", left)
 	}
 	recs, err := e.List(t.Context())
 	if err != nil {

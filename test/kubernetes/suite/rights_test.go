@@ -108,11 +108,15 @@ func work(ctx context.Context, e *kubernetes.Engine) error {
 	if err := e.Remove(ctx, taken.ID, true); err != nil {
 		return err
 	}
-	if _, err := e.Create(ctx, req); err != nil { // and the id of one
-		return err
-	}
-	if err := e.Remove(ctx, req.ID, true); err != nil {
-		return err
+	kept, diskless := core.CreateRequest{ID: ids.Box.New(), Options: plain()}, core.CreateRequest{ID: ids.Box.New(), Options: plain()}
+	diskless.Options.AutoRemove = true
+	for _, req := range []core.CreateRequest{kept, kept, diskless, diskless} { // and the id of one
+		if _, err := e.Create(ctx, req); err != nil {
+			return err
+		}
+		if err := e.Remove(ctx, req.ID, true); err != nil {
+			return err
+		}
 	}
 	open := core.CreateRequest{ID: ids.Box.New(), Options: plain()}
 	open.Options.Ports = []options.Port{{GuestPort: 80, Protocol: options.ProtocolTCP}}
@@ -139,7 +143,7 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	all := rights(t)
 	ns := namespace(t)
-	if err := work(t.Context(), limited(t, ns, all)); err != nil {
+	if err := work(t.Context(), limited(t, ns, all, withDisks)); err != nil {
 		t.Fatal("with all rights: ", err)
 	}
 	for i, r := range all {
@@ -154,7 +158,7 @@ func TestRights(t *testing.T) {
 				fewer = slices.DeleteFunc(fewer, func(r rule) bool { return len(r.Verbs) == 0 })
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				err := work(ctx, limited(t, namespace(t), fewer))
+				err := work(ctx, limited(t, namespace(t), fewer, withDisks))
 				if err == nil || !strings.Contains(err.Error(), verb) || !strings.Contains(err.Error(), r.Resources[0]) {
 					t.Errorf("without it: %v, want a failure that names it", err)
 				}
