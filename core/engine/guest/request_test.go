@@ -102,7 +102,7 @@ func FuzzGuestRequest(f *testing.F) {
 		frame(wire.TypeEnd, `{"id":"exec_x","grace_ms":-1}`), frame(wire.TypeFind, `[]`), frame(wire.TypeEnd, `{"id":1}`),
 		frame(wire.TypeKill, `{"id":"exec_x","signal":9}`), frame(wire.TypeKill, `{"signal":"9"}`),
 		frame(wire.TypeAttach, `{"id":"exec_x"}`), frame(wire.TypeAttach, `7`), frame(wire.TypeStats, ``), frame(200, `{}`), {0, 0},
-		frame(wire.TypeIdle, `{}`), frame(wire.TypeIdle, `{"since":[7]}`), frame(wire.TypeSupervise, `{}`), frame(wire.TypeReach, `{"port":-1}`), frame(wire.TypeResize, `{"cols":-1}`),
+		frame(wire.TypeIdle, `{}`), frame(wire.TypeIdle, `{"since":[7]}`), frame(wire.TypeSupervise, `{}`), frame(wire.TypePause, ``), frame(wire.TypeResume, ``), frame(wire.TypeReach, `{"port":-1}`), frame(wire.TypeResize, `{"cols":-1}`),
 	} {
 		f.Add(data)
 	}
@@ -113,7 +113,7 @@ func FuzzGuestRequest(f *testing.F) {
 		}
 		for i, answer := range exchange(t, g, data) {
 			switch answer.Type {
-			case wire.TypeStarted, wire.TypeStatsIs, wire.TypeError, wire.TypeExited, wire.TypeExec, wire.TypeListed, wire.TypeIdleIs, wire.TypeMain:
+			case wire.TypeStarted, wire.TypeStatsIs, wire.TypeError, wire.TypeExited, wire.TypeExec, wire.TypeListed, wire.TypeIdleIs, wire.TypeMain, wire.TypeReady:
 			default:
 				t.Errorf("answer %d is frame %d", i, answer.Type)
 			}
