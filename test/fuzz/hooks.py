@@ -1,7 +1,6 @@
 """What schemathesis can't know: ids of boxes and execs that are there, and how
 many boxes there may be."""
 
-import ast
 import atexit
 import io
 import json
@@ -89,22 +88,7 @@ def as_tar(context, value):
     return made.getvalue()
 
 
-def alone(parse):
-    """Lets one thread at a time into a function: while several read sources, Python 3.11 counts the depth of all
-    in one counter, so that a worker fails now and then."""
-
-    def call(*args, **kwargs):
-        with parsing:
-            return parse(*args, **kwargs)
-
-    return call
-
-
-parsing = threading.Lock()
-ast.parse = alone(ast.parse)
-
-
 @atexit.register
 def tell():
     with open("cases", "w") as f:
-        f.write(str(sent))
+        f.write(f"{sent}\n")
