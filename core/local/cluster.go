@@ -31,6 +31,7 @@ type cluster struct {
 	HostUsers       bool     `toml:"host_users"`
 	PullPolicy      string   `toml:"pull_policy"`
 	PullSecrets     []string `toml:"pull_secrets"`
+	SeccompProfile  string   `toml:"seccomp_profile"`
 	ScheduleTimeout int      `toml:"schedule_timeout"` // seconds
 	PublishService  string   `toml:"publish_service"`
 	DiskClass       string   `toml:"disk_class"`
@@ -42,7 +43,7 @@ func (c cluster) config(given kubernetes.Config, pool int) kubernetes.Config {
 	return kubernetes.Config{
 		Kubeconfig: cmp.Or(given.Kubeconfig, c.Kubeconfig), Namespace: cmp.Or(given.Namespace, c.Namespace),
 		Program: cmp.Or(given.Program, c.Program), Installed: c.Installed, Reach: cmp.Or(given.Reach, c.Reach),
-		HostUsers: c.HostUsers, PullPolicy: c.PullPolicy, PullSecrets: c.PullSecrets,
+		HostUsers: c.HostUsers, PullPolicy: c.PullPolicy, PullSecrets: c.PullSecrets, SeccompProfile: c.SeccompProfile,
 		ScheduleTimeout: cmp.Or(given.ScheduleTimeout, time.Duration(c.ScheduleTimeout)*time.Second), Pool: max(pool, 0),
 		PublishService: cmp.Or(given.PublishService, c.PublishService),
 		DiskClass:      cmp.Or(given.DiskClass, c.DiskClass), DiskGB: c.DiskSizeGB,

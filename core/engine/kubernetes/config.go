@@ -51,6 +51,10 @@ type Config struct {
 	PullPolicy string
 	// PullSecrets are the names of Secrets of the namespace with which images are pulled.
 	PullSecrets []string
+	// SeccompProfile is a file below the directory of seccomp profiles of each node's
+	// kubelet, which is loaded for boxes; "" for the runtime's own profile. The filter of
+	// the box's init comes on top in any case.
+	SeccompProfile string
 	// ScheduleTimeout is how long a create waits for a node that has room; 0 for
 	// [DefaultScheduleTimeout].
 	ScheduleTimeout time.Duration

@@ -74,7 +74,7 @@ func (e *Engine) pod(name string, o options.Box) *corev1.Pod {
 			TerminationGracePeriodSeconds: &graceSeconds,
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsUser: &root, RunAsGroup: &root, RunAsNonRoot: &no,
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				SeccompProfile: e.config.seccomp(),
 			},
 			Containers: []corev1.Container{{
 				Name: boxContainer, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(e.config.PullPolicy),
@@ -101,6 +101,14 @@ func (e *Engine) pod(name string, o options.Box) *corev1.Pod {
 		e.install(pod)
 	}
 	return pod
+}
+
+// seccomp returns the profile that the node loads for boxes.
+func (c Config) seccomp() *corev1.SeccompProfile {
+	if c.SeccompProfile == "" {
+		return &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	}
+	return &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &c.SeccompProfile}
 }
 
 // keyFrom returns a variable of process 1 with a member of the pod's Secret.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"sandbox/core/options"
 )
 
 // TestProblem tells what keeps a pod from running for good from what the kubelet gets over.
@@ -32,5 +34,21 @@ func TestProblem(t *testing.T) {
 				t.Errorf("got %q, %q, %v", reason, message, final)
 			}
 		})
+	}
+}
+
+// TestSeccompProfile has a box behind the profile that the settings name, or else behind
+// that of the runtime.
+func TestSeccompProfile(t *testing.T) {
+	t.Parallel()
+	profile := func(c Config) *corev1.SeccompProfile {
+		return (&Engine{config: c}).pod("box", options.Box{Image: "debian", CPUs: 1, MemoryMiB: 512}).Spec.SecurityContext.SeccompProfile
+	}
+	if p := profile(Config{}); p.Type != corev1.SeccompProfileTypeRuntimeDefault || p.LocalhostProfile != nil {
+		t.Errorf("by itself: %v", p)
+	}
+	const file = "profiles/boxes.json"
+	if p := profile(Config{SeccompProfile: file}); p.Type != corev1.SeccompProfileTypeLocalhost || p.LocalhostProfile == nil || *p.LocalhostProfile != file {
+		t.Errorf("with a profile: %v", p)
 	}
 }
