@@ -18,7 +18,6 @@ import (
 	"sandbox/core/engine"
 	"sandbox/core/engine/process"
 	"sandbox/core/engine/record"
-	"sandbox/core/engine/shim/namespaces"
 	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/filelock"
@@ -87,14 +86,9 @@ func serve(home string, ready *os.File) error {
 	}
 	own := ownGroup(home)
 	if asUser { // who has no others than these
-		given, err := namespaces.Found()
-		if err == nil {
-			err = takeGivenGroups(given)
-		}
-		if err != nil {
+		if err := takeGiven(log); err != nil {
 			return err
 		}
-		takeIDs(given, log)
 	}
 	if err := own.enter(); err != nil {
 		log.Warn("the shim stays in the cgroup of the program that started it", "error", err)

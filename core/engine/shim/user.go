@@ -19,7 +19,8 @@ import (
 // asUser says that this shim is that of a user who is not root of the host. It is root of
 // a user namespace, in which the ids 0 to 65,535 are mapped: 0 to the user, the others to
 // ids that are the user's too. All boxes of the home have these ids, and so do the layers
-// on disk, since only root of the host may map the ids of a mount.
+// on disk, since only root of the host may map the ids of a mount. Where the user has no
+// such ids, 0 is mapped alone: see oneID.
 var asUser bool
 
 // userGroups are the directories of cgroups that the user was given, by the name of the
@@ -28,6 +29,16 @@ var (
 	userGroups rootless.Groups
 	noGroups   string
 )
+
+// takeGiven notes what root has given to the user.
+func takeGiven(log *slog.Logger) error {
+	given, err := namespaces.Found()
+	if err != nil {
+		return err
+	}
+	takeIDs(given, log)
+	return takeGivenGroups(given)
+}
 
 // takeGivenGroups makes the directories that the user was given the roots of the
 // hierarchies, for this process.
