@@ -25,7 +25,7 @@ func certificate(dir string) (cert, key string, err error) {
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		BasicConstraintsValid: true, IsCA: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
-	for _, address := range addresses() {
+	for _, address := range addresses(false) {
 		template.IPAddresses = append(template.IPAddresses, net.ParseIP(address))
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &template, &template, &secret.PublicKey, secret)

@@ -102,5 +102,5 @@ func overhear() (told []string, reached func() []string, err error) {
 		}
 		return saw
 	}
-	return []string{fmt.Sprintf("BOARD_PORT=%d", e.port), "BOARD_HOSTS=" + strings.Join(addresses(), ",")}, reached, nil
+	return []string{fmt.Sprintf("BOARD_PORT=%d", e.port), "BOARD_HOSTS=" + strings.Join(addresses(false), ",")}, reached, nil
 }

@@ -108,17 +108,21 @@ func (b *bench) neighbour(ctx context.Context) (args []string, reached func() []
 		return nil, nil, err
 	}
 	return []string{
-		"-e", fmt.Sprintf("BOARD_PORT=%d", e.port), "-e", "BOARD_HOSTS=" + strings.Join(addresses(), ","),
+		"-e", fmt.Sprintf("BOARD_PORT=%d", e.port), "-e", "BOARD_HOSTS=" + strings.Join(addresses(true), ","),
 		"-e", "BOARD_NEIGHBOUR=" + strings.TrimSpace(address),
 	}, reached, nil
 }
 
-// addresses returns the host's own addresses, but those of its loopback.
-func addresses() (all []string) {
-	found, _ := net.InterfaceAddrs() // none are as good as those that can't be read
-	for _, a := range found {
-		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && !ip.IP.IsLinkLocalUnicast() {
-			all = append(all, ip.IP.String())
+// addresses returns the host's own addresses, but those of its loopback: also those of the
+// links of boxes, which may go at any time, or not.
+func addresses(ofBoxes bool) (all []string) {
+	links, _ := net.Interfaces() // none are as good as those that can't be read
+	for _, link := range links {
+		found, _ := link.Addrs()
+		for _, a := range found {
+			if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && !ip.IP.IsLinkLocalUnicast() && (ofBoxes || !strings.HasPrefix(link.Name, "sbx")) {
+				all = append(all, ip.IP.String())
+			}
 		}
 	}
 	slices.Sort(all)
