@@ -93,7 +93,7 @@ func noDaemon(sockets []string, closed func(socket string) bool) error {
 		}
 	}
 	return fault.New(fault.Unavailable,
-		"no daemon listens on %s, and only root can make boxes without one: start 'sandbox serve' as root, name a server in SANDBOX_REST_URL, or store one with 'sandbox auth login'",
+		"no daemon listens on %s, and on this host only root can make boxes without one: start 'sandbox serve' as root, name a server in SANDBOX_REST_URL, or store one with 'sandbox auth login'",
 		strings.Join(sockets, " or "))
 }
 

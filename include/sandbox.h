@@ -268,7 +268,8 @@ SandboxErrorCode sandbox_runtime_new_remote(const char *url, const char *api_key
  * SANDBOX_REST_PATH_PREFIX; that of the stored profile that SANDBOX_PROFILE
  * names; that of the profile "default", unless it is this host's own daemon; the
  * daemon of the home, and that of root's home where SANDBOX_HOME is not set, if
- * it listens on its socket; the home in this process, if that runs as root.
+ * it listens on its socket; the home in this process, where root makes boxes, and
+ * others too unless the host forbids them user namespaces.
  *
  * profile: NULL, or the name of a stored profile (`sandbox auth login`), whose
  *   server is used then.
