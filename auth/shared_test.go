@@ -52,15 +52,7 @@ func (m *memory) Change(_ context.Context, change func(map[string][]byte) error)
 func openShared(t *testing.T, place Shared) *Store {
 	t.Helper()
 	s, err := OpenShared(place, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return opened(t, s, err)
 }
 
 // TestShared has a key made at one server work at another, until any of them deletes it.

@@ -24,6 +24,12 @@ func TestMain(m *testing.M) { leak.Main(m) }
 func open(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(dir, nil)
+	return opened(t, s, err)
+}
+
+// opened returns a Store that is closed when the test ends.
+func opened(t *testing.T, s *Store, err error) *Store {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,7 +202,7 @@ func (x *restorer) fill(h *tar.Header, to *os.File, content io.Reader) error {
 		return errDamaged
 	}
 	for _, p := range pieces {
-		if _, err := io.CopyBuffer(onlyWriter{io.NewOffsetWriter(to, p.at)}, io.LimitReader(content, p.length), x.buf); err != nil {
+		if _, err := io.CopyBuffer(io.NewOffsetWriter(to, p.at), io.LimitReader(content, p.length), x.buf); err != nil {
 			return err
 		}
 	}

@@ -235,15 +235,12 @@ func (s *saver) file(dir int, base string, st *unix.Statx_t, h tar.Header) error
 		return err
 	}
 	for _, p := range pieces {
-		if _, err := io.CopyBuffer(onlyWriter{s.tw}, io.NewSectionReader(from, p.at, p.length), s.buf); err != nil {
+		if _, err := io.CopyBuffer(s.tw, io.NewSectionReader(from, p.at, p.length), s.buf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// onlyWriter hides what else a writer can, so that a copy uses its buffer.
-type onlyWriter struct{ io.Writer }
 
 // piece is a part of a file that has data.
 type piece struct{ at, length int64 }

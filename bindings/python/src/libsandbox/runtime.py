@@ -42,7 +42,7 @@ class Runtime:
         """Chooses as the command line does: a profile, or what the environment says, or the daemon, or this process.
 
         With no profile it is the server of SANDBOX_REST_URL and SANDBOX_API_KEY, else the daemon of
-        the home, else, for root, the home itself.
+        the home, else the home itself.
         """
         return cls._make("runtime_open", _check.optional("profile", profile))
 
