@@ -3,7 +3,7 @@
 KUBERNETES           := $(CURDIR)/$(BUILD)/kubernetes
 KUBERNETES_BIN       ?= $(KUBERNETES)/bin
 KUBERNETES_IMAGES    ?= $(KUBERNETES)/images
-KUBERNETES_DIR       ?= $(KUBERNETES)/cluster
+KUBERNETES_DIR       ?= $(KUBERNETES)/_cluster
 KUBERNETES_PACKAGES  := containernetworking-plugins ipset iptables nftables iproute2 busybox-static gcc libc6-dev libseccomp-dev pkg-config openssl bc
 KWOK_NODES           ?= 10
 
@@ -24,7 +24,7 @@ kubernetes-images: programs $(BUILD)/debian.tar ## write the images of the clust
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o '$(KUBERNETES)/bin/pause' ./test/kubernetes/images/pause
 	$(GO) run ./test/kubernetes/images $(BUILD) '$(KUBERNETES_IMAGES)'
 
-kubernetes-up: root ## start a cluster in KUBERNETES_DIR (build/kubernetes/cluster; needs root)
+kubernetes-up: root ## start a cluster in KUBERNETES_DIR (build/kubernetes/_cluster; needs root)
 	test/kubernetes/cluster.sh up
 
 kubernetes-down: root ## stop the cluster, and remove all that it left
