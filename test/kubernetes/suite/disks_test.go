@@ -77,10 +77,7 @@ func TestDisk(t *testing.T) {
 	}
 	stored := made(t, e)
 	stopped(t, e, stored.ID)
-	if err := e.Remove(t.Context(), stored.ID, false); err != nil {
-		t.Error(err)
-	}
-	empty(t, ns)
+	leavesNothing(t, e, ns, stored.ID, false)
 }
 
 // TestDiskStarts starts a box by two programs at once: it runs once.
@@ -137,10 +134,7 @@ func TestDiskDamaged(t *testing.T) {
 	if rec.Reason != "disk_damaged" || rec.Error == nil || rec.Error.Code != fault.Storage {
 		t.Errorf("got %+v, %+v", rec, rec.Error)
 	}
-	if err := e.Remove(t.Context(), box.ID, false); err != nil {
-		t.Error(err)
-	}
-	empty(t, ns)
+	leavesNothing(t, e, ns, box.ID, false)
 }
 
 // TestDiskOrphans has claims and pods that a program has left which was killed: between

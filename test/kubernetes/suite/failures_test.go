@@ -93,6 +93,15 @@ func empty(t testing.TB, namespace string) {
 	t.Errorf("left: %s", left)
 }
 
+// leavesNothing removes the last box of a namespace, and wants nothing to be left of it.
+func leavesNothing(t testing.TB, e *kubernetes.Engine, namespace, id string, force bool) {
+	t.Helper()
+	if err := e.Remove(t.Context(), id, force); err != nil {
+		t.Error(err)
+	}
+	empty(t, namespace)
+}
+
 // status waits until a box has a status, and returns its record.
 func status(t testing.TB, e *kubernetes.Engine, id string, want api.BoxStatus) core.Record {
 	t.Helper()
@@ -149,10 +158,7 @@ func TestQuota(t *testing.T) {
 	rec := made(t, e)
 	_, err := createBox(t.Context(), e)
 	says(t, err, fault.ResourceExhausted, "quota", "pods=1")
-	if err := e.Remove(t.Context(), rec.ID, true); err != nil {
-		t.Error(err)
-	}
-	empty(t, ns)
+	leavesNothing(t, e, ns, rec.ID, true)
 }
 
 // TestBoxFails shows boxes that the cluster ends. Their records say why, and they can be

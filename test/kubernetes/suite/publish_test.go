@@ -100,10 +100,7 @@ func TestNodePort(t *testing.T) {
 	} else {
 		t.Log(err)
 	}
-	if err := e.Remove(t.Context(), rec.ID, true); err != nil {
-		t.Error(err)
-	}
-	empty(t, ns)
+	leavesNothing(t, e, ns, rec.ID, true)
 }
 
 // TestPublishedAlone reaches a box from a pod that is none, which the rules of the cluster
