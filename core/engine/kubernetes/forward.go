@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +26,9 @@ import (
 // still or a stream of it is not read.
 func (e *Engine) forward(ctx context.Context, pod string) (net.Conn, error) {
 	t, err := e.tunnel(ctx, pod)
+	if nodeRefused(err) {
+		return nil, fmt.Errorf("reach pod %s through the API server: %w", pod, err)
+	}
 	if err != nil {
 		return nil, failure(err, "reach pod %s through the API server", pod)
 	}
@@ -33,6 +38,13 @@ func (e *Engine) forward(ctx context.Context, pod string) (net.Conn, error) {
 		return nil, failure(err, "reach the init of pod %s through the API server", pod)
 	}
 	return conn, nil
+}
+
+// nodeRefused reports whether the API server has asked the node of a pod, which can't
+// connect it: the pod has just ended, or has not begun. What that means for its box is for
+// those to say who know the box. The library gives no status but in the text.
+func nodeRefused(err error) bool {
+	return httpstream.IsUpgradeFailure(err) && strings.Contains(err.Error(), http.StatusText(http.StatusInternalServerError))
 }
 
 // tunnel is a connection to the API server that leads to the ports of one pod.
