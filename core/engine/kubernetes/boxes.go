@@ -269,7 +269,7 @@ func (e *Engine) isHeld(name *corev1.ConfigMap) bool {
 	owned := func(o metav1.Object) bool {
 		return o.GetDeletionTimestamp() == nil && slices.ContainsFunc(name.OwnerReferences, func(by metav1.OwnerReference) bool { return by.UID == o.GetUID() })
 	}
-	pod, disk := e.pods.named(slot), e.disks.named(slot)
+	pod, disk := e.pods.at(slot), e.disks.at(slot)
 	return pod != nil && owned(pod) || disk != nil && owned(disk)
 }
 

@@ -19,7 +19,7 @@ func (e *Engine) Changes(ctx context.Context, changed func(removed bool)) error 
 	}
 	before, removed := map[string]bool{}, true // one may have gone before this began
 	for ctx.Err() == nil {
-		next := e.pods.changes()
+		next := e.news.changes()
 		recs, err := e.List(ctx)
 		if err != nil && !fault.Is(err, fault.Canceled) {
 			return err

@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -80,17 +81,14 @@ func TestClaims(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
 	for _, e := range engines {
-		for {
-			changed := e.pods.changes()
-			if ready := e.pods.all(func(p *corev1.Pod) bool { return container(p).State.Running != nil }); len(ready) >= claims {
-				break
-			}
-			select {
-			case <-changed:
-			case <-time.After(2 * time.Minute):
-				t.Fatal("the fake pods don't start: is kwok there?")
-			}
+		err := e.news.await(ctx, func() (bool, error) {
+			return len(e.pods.all(func(p *corev1.Pod) bool { return container(p).State.Running != nil })) >= claims, nil
+		})
+		if err != nil {
+			t.Fatal("the fake pods don't start: is kwok there?")
 		}
 	}
 
@@ -125,18 +123,19 @@ func TestClaims(t *testing.T) {
 	if len(boxes)+tookNone != claims || tookNone > claims/100 {
 		t.Errorf("%d claims: %d pods, and %d found none", claims, len(boxes), tookNone)
 	}
-	// What the cluster says is what the engines were told.
-	list, err := engines[0].List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, rec := range list {
-		seen[rec.ID] = true
-	}
-	for uid, id := range boxes {
-		if !seen[id] {
-			t.Errorf("pod %s is not box %s", uid, id)
+	// What the cluster says is what the engines were told. Each hears of the other's claims a
+	// moment later.
+	for _, e := range engines {
+		err := e.news.await(ctx, func() (bool, error) {
+			for uid, id := range boxes {
+				if pod := e.pods.ofBox(id); pod == nil || string(pod.UID) != uid {
+					return false, nil
+				}
+			}
+			return true, nil
+		})
+		if err != nil {
+			t.Errorf("not each pod is the box that it was claimed for: %v", err)
 		}
 	}
 }

@@ -180,7 +180,7 @@ func (e *Engine) carrier(ctx context.Context, name string) (net.Conn, error) {
 	if !direct {
 		return e.forward(ctx, name)
 	}
-	pod := e.pods.named(name)
+	pod := e.pods.at(name)
 	if pod == nil || pod.Status.PodIP == "" {
 		return nil, net.ErrClosed
 	}

@@ -71,7 +71,7 @@ func (e *Engine) provide(ctx context.Context, rec core.Record) (*corev1.Persiste
 		},
 	}
 	for {
-		made, err := e.disks.client.Create(ctx, want, metav1.CreateOptions{})
+		made, err := e.api.disks.Create(ctx, want, metav1.CreateOptions{})
 		if err == nil {
 			e.disks.put(made)
 			return made, nil
@@ -79,7 +79,7 @@ func (e *Engine) provide(ctx context.Context, rec core.Record) (*corev1.Persiste
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, failure(err, "make the claim for the disk of a box")
 		}
-		there, err := e.disks.reread(ctx, want.Name)
+		there, err := e.rereadDisk(ctx, want.Name)
 		if err != nil || there != nil && there.DeletionTimestamp == nil {
 			return there, err
 		}
@@ -91,18 +91,14 @@ func (e *Engine) provide(ctx context.Context, rec core.Record) (*corev1.Persiste
 
 // awaitGone waits until a claim that is being deleted has gone.
 func (e *Engine) awaitGone(ctx context.Context, disk *corev1.PersistentVolumeClaim) error {
-	for disk != nil {
-		changed := e.pods.changes()
-		if now := e.disks.named(disk.Name); now == nil || now.UID != disk.UID {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return failure(ctx.Err(), "wait until the box before has gone")
-		case <-changed:
-		}
+	if disk == nil {
+		return nil
 	}
-	return nil
+	err := e.news.await(ctx, func() (bool, error) {
+		now := e.disks.at(disk.Name)
+		return now == nil || now.UID != disk.UID, nil
+	})
+	return failure(err, "wait until the box before has gone")
 }
 
 // attach gives a pod the disk of its box, for a life of it.
@@ -168,7 +164,7 @@ func (e *Engine) keep(ctx context.Context, disk *corev1.PersistentVolumeClaim, r
 		if err != nil {
 			return err
 		}
-		changed, err := e.disks.client.Patch(ctx, disk.Name, types.MergePatchType, body, metav1.PatchOptions{})
+		changed, err := e.api.disks.Patch(ctx, disk.Name, types.MergePatchType, body, metav1.PatchOptions{})
 		if err == nil {
 			e.disks.put(changed)
 			return nil
@@ -176,7 +172,7 @@ func (e *Engine) keep(ctx context.Context, disk *corev1.PersistentVolumeClaim, r
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return failure(err, "keep the record of a box")
 		}
-		if disk, err = e.disks.reread(ctx, disk.Name); err != nil {
+		if disk, err = e.rereadDisk(ctx, disk.Name); err != nil {
 			return err
 		}
 	}
@@ -298,7 +294,7 @@ func (e *Engine) forgetDisk(ctx context.Context, disk *corev1.PersistentVolumeCl
 	if disk == nil {
 		return nil
 	}
-	err := e.disks.client.Delete(ctx, disk.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &disk.UID}})
+	err := e.api.disks.Delete(ctx, disk.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &disk.UID}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return failure(err, "delete the claim of a box's disk")
 	}

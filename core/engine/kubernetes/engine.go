@@ -9,10 +9,9 @@ package kubernetes
 import (
 	"context"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sandbox/core"
 	"sandbox/core/engine/inits"
@@ -25,14 +24,17 @@ type Engine struct {
 	config   Config
 	conn     connection
 	api      objects
+	news     *news // of the pods, disks and Services of boxes
 	pods     *pods
-	services *services
+	services *copies[*corev1.Service]
 	disks    *disks
 	turns    turns
 	looks    looks
+	expiring sync.Map // the UIDs of pods whose time is over, and whose end has begun
 	lines    lines
 	spares   spares
 
+	start sync.Once
 	ready sync.Mutex // held while the namespace is prepared
 	keys  *authority // nil until it is
 
@@ -60,12 +62,10 @@ func open(c Config, conn connection) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{config: c, conn: conn, api: all}
+	e := &Engine{config: c, conn: conn, api: all, news: newNews()}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.Client = inits.New(e, true)
-	e.pods = newPods(all.pods)
-	e.services = newServices(all.services, e.pods.wake)
-	e.disks = &disks{client: all.disks, tell: e.pods.wake, byName: map[string]*corev1.PersistentVolumeClaim{}, since: map[types.UID]time.Time{}, whole: c.DiskClass == ""}
+	e.pods, e.services, e.disks = newPods(e.news), newServices(e.news), newDisks(e.news)
 	e.lines.engine, e.spares = e, spares{engine: e, tried: map[string]string{}}
 	return e, nil
 }
@@ -89,23 +89,9 @@ func (e *Engine) begin(ctx context.Context) error {
 	if e.keys != nil {
 		return nil
 	}
-	e.pods.start.Do(func() {
-		e.work.Go(func() { e.pods.follow(e.ctx) })
-		if e.config.PublishService != "" {
-			e.work.Go(func() { e.services.follow(e.ctx) })
-		}
-		if e.config.DiskClass != "" {
-			e.work.Go(func() { e.disks.follow(e.ctx) })
-		}
-		e.work.Go(func() { e.tend(e.ctx) })
-	})
+	e.start.Do(e.follow)
 	if err := e.known(ctx); err != nil {
 		return err
-	}
-	if e.config.PublishService != "" {
-		if err := e.services.known(ctx, e.pods.changes); err != nil {
-			return err
-		}
 	}
 	keys, err := e.authority(ctx)
 	if err != nil {
@@ -123,25 +109,42 @@ func (e *Engine) begin(ctx context.Context) error {
 	return nil
 }
 
+// follow begins to watch what boxes are made of, and to tend them.
+func (e *Engine) follow() {
+	labelled := func(label string) func(*metav1.ListOptions) {
+		return func(o *metav1.ListOptions) { o.LabelSelector = label }
+	}
+	e.work.Go(func() { mirror(e.ctx, e.api.pods, labelled(labelSlot), &corev1.Pod{}, e.pods, e.pods.note) })
+	if e.config.PublishService != "" {
+		e.work.Go(func() {
+			mirror(e.ctx, e.api.services, labelled(labelSlot), &corev1.Service{}, e.services, e.services.note)
+		})
+	}
+	if e.config.DiskClass != "" {
+		e.work.Go(func() {
+			mirror(e.ctx, e.api.disks, labelled(labelBox), &corev1.PersistentVolumeClaim{}, e.disks, e.disks.note)
+		})
+	}
+	e.work.Go(func() { e.tend(e.ctx) })
+}
+
 // known waits until this process knows all boxes. Errors: those of failure.
 func (e *Engine) known(ctx context.Context) error {
-	for {
-		changed := e.pods.changes()
-		pods, noPods := e.pods.known()
-		disks, noDisks := e.disks.known()
-		if pods && disks {
-			return nil
+	for _, kind := range []struct {
+		watched bool
+		known   func() (bool, error)
+		what    string
+	}{
+		{true, e.pods.known, "boxes of the namespace"},
+		{e.config.DiskClass != "", e.disks.known, "disks of the boxes of the namespace"},
+		{e.config.PublishService != "", e.services.known, "Services of the namespace"},
+	} {
+		if !kind.watched {
+			continue
 		}
-		if noPods != nil {
-			return failure(noPods, "list the boxes of the namespace")
-		}
-		if noDisks != nil {
-			return failure(noDisks, "list the disks of the boxes of the namespace")
-		}
-		select {
-		case <-ctx.Done():
-			return failure(ctx.Err(), "list the boxes of the namespace")
-		case <-changed:
+		if err := e.news.await(ctx, kind.known); err != nil {
+			return failure(err, "list the %s", kind.what)
 		}
 	}
+	return nil
 }

@@ -93,7 +93,7 @@ func (e *Engine) tendIdle(ctx context.Context, pods []*corev1.Pod) (next time.Du
 				left = patience
 			}
 			e.looks.again(rec.ID, after, left)
-			e.pods.wake()
+			e.news.tell()
 		})
 	}
 	e.looks.only(watched)

@@ -5,105 +5,27 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/gentype"
-	"k8s.io/client-go/tools/cache"
 
 	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
 
-// services is what this process knows of the Services that publish ports of boxes, by the
-// UIDs of the pods that they belong to. A watch keeps it up to date.
-type services struct {
-	cache.Store
-	client *gentype.ClientWithList[*corev1.Service, *corev1.ServiceList]
-	wake   func() // wakes all who wait for a change of a box
-
-	mu     sync.Mutex
-	whole  bool  // all Services are here
-	failed error // of the first try to watch, after which others are made; nil once one works
-}
-
-func newServices(client *gentype.ClientWithList[*corev1.Service, *corev1.ServiceList], wake func()) *services {
-	byPod := cache.NewStore(func(o any) (string, error) {
-		service, ok := o.(*corev1.Service)
-		if !ok {
-			return "", fault.New(fault.Internal, "%T is no Service", o)
-		}
+// newServices returns what this process knows of the Services that publish ports of boxes,
+// by the UIDs of the pods that they belong to.
+func newServices(n *news) *copies[*corev1.Service] {
+	return newCopies(n, func(service *corev1.Service) string {
 		if len(service.OwnerReferences) == 0 {
-			return "", nil // changed by hand: it belongs to no box
+			return "" // changed by hand: it belongs to no box
 		}
-		return string(service.OwnerReferences[0].UID), nil
+		return string(service.OwnerReferences[0].UID)
 	})
-	return &services{Store: byPod, client: client, wake: wake}
-}
-
-// follow keeps the copy up to date until ctx ends.
-func (s *services) follow(ctx context.Context) {
-	mirror(ctx, s.client, func(o *metav1.ListOptions) { o.LabelSelector = labelSlot }, &corev1.Service{}, s, s.note)
-}
-
-// note notes how a request went.
-func (s *services) note(err error) {
-	s.mu.Lock()
-	if err == nil || s.failed == nil {
-		s.failed = err
-	}
-	s.mu.Unlock()
-	s.wake()
-}
-
-// Update implements [cache.ReflectorStore]: a load balancer may have got its address.
-func (s *services) Update(o any) error {
-	defer s.wake()
-	return s.Store.Update(o)
-}
-
-// Replace implements [cache.ReflectorStore].
-func (s *services) Replace(list []any, at string) error {
-	err := s.Store.Replace(list, at)
-	s.mu.Lock()
-	s.whole = true
-	s.mu.Unlock()
-	s.wake()
-	return err
-}
-
-// of returns the Service of a pod, or nil.
-func (s *services) of(pod *corev1.Pod) *corev1.Service {
-	found, _, _ := s.GetByKey(string(pod.UID)) // its error is always nil
-	service, _ := found.(*corev1.Service)
-	return service
-}
-
-// known waits until all Services are here. changes returns what wake closes. Errors: those
-// of failure.
-func (s *services) known(ctx context.Context, changes func() <-chan struct{}) error {
-	for {
-		changed := changes()
-		s.mu.Lock()
-		whole, failed := s.whole, s.failed
-		s.mu.Unlock()
-		switch {
-		case whole:
-			return nil
-		case failed != nil:
-			return failure(failed, "list the Services of the namespace")
-		}
-		select {
-		case <-ctx.Done():
-			return failure(ctx.Err(), "list the Services of the namespace")
-		case <-changed:
-		}
-	}
 }
 
 // publish publishes the ports of a new box by a Service, and lets in what comes to them.
@@ -127,13 +49,14 @@ func (e *Engine) publish(ctx context.Context, pod *corev1.Pod, ports []options.P
 	if err != nil {
 		return failure(err, "publish the ports of a box")
 	}
-	return e.services.Add(made)
+	e.services.put(made)
+	return nil
 }
 
 // unpublish deletes the Service of a box that is removed. The collector of the cluster
 // would do so too, but later: then the next box could not have the same ports at once.
 func (e *Engine) unpublish(ctx context.Context, pod *corev1.Pod) error {
-	service := e.services.of(pod)
+	service := e.services.at(string(pod.UID))
 	if service == nil {
 		return nil
 	}
@@ -141,7 +64,8 @@ func (e *Engine) unpublish(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return failure(err, "unpublish the ports of a box")
 	}
-	return e.services.Delete(service)
+	e.services.drop(service)
+	return nil
 }
 
 // servicePort returns the i-th port of a box as that of a Service: host_port is the port
@@ -177,7 +101,7 @@ func wayIn(meta metav1.ObjectMeta, ports []options.Port) *networkingv1.NetworkPo
 // record returns the record of a box, with the addresses of its ports.
 func (e *Engine) record(pod *corev1.Pod) core.Record {
 	rec := recordOf(pod)
-	if service := e.services.of(pod); service != nil {
+	if service := e.services.at(string(pod.UID)); service != nil {
 		address(rec.Options.Ports, service, pod.Status.HostIP)
 	}
 	return rec

@@ -22,15 +22,15 @@ type Shared struct {
 
 	mu      sync.Mutex // held while changed is called
 	changed func(map[string][]byte)
-	version uint64        // of what changed was called with last
-	known   bool          // it was called
-	failed  error         // of the last try to watch; nil once that works
-	news    chan struct{} // closed and made anew when known or failed have changed
+	version uint64 // of what changed was called with last
+	known   bool   // it was called
+	failed  error  // of the last try to watch; nil once that works
+	news    *news  // of known and failed
 }
 
 // Shared returns the Secret of this name, which the first entry makes.
 func (e *Engine) Shared(name string) *Shared {
-	return &Shared{engine: e, name: name, news: make(chan struct{})}
+	return &Shared{engine: e, name: name, news: newNews()}
 }
 
 // Follow calls changed with all entries, which nobody may change: once before it returns,
@@ -49,23 +49,18 @@ func (s *Shared) Follow(ctx context.Context, changed func(entries map[string][]b
 		}
 		mirror(ctx, s.engine.api.secrets, pick, &corev1.Secret{}, s, s.note)
 	})
-	for {
+	err := s.news.await(asked, func() (bool, error) {
 		s.mu.Lock()
-		known, failed, news := s.known, s.failed, s.news
-		s.mu.Unlock()
-		if known {
-			return nil
+		defer s.mu.Unlock()
+		if s.known {
+			return true, nil
 		}
-		if failed != nil {
-			cancel()
-			return failure(failed, "follow the Secret %s", s.name)
-		}
-		select {
-		case <-asked.Done():
-			return failure(asked.Err(), "follow the Secret %s", s.name)
-		case <-news:
-		}
+		return false, s.failed
+	})
+	if err != nil {
+		cancel()
 	}
+	return failure(err, "follow the Secret %s", s.name)
 }
 
 // Change has change edit the entries as they are now, and keeps what it leaves. The API
@@ -128,7 +123,7 @@ func (s *Shared) take(version uint64, entries map[string][]byte) {
 	}
 	s.version, s.known = version, true
 	s.changed(entries)
-	s.tell()
+	s.news.tell()
 }
 
 // note notes how a request went.
@@ -136,13 +131,7 @@ func (s *Shared) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = err
-	s.tell()
-}
-
-// tell wakes Follow. s.mu is held.
-func (s *Shared) tell() {
-	close(s.news)
-	s.news = make(chan struct{})
+	s.news.tell()
 }
 
 // Add implements [cache.ReflectorStore].

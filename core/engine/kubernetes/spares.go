@@ -79,7 +79,7 @@ func (s *spares) claim(ctx context.Context, rec core.Record) (*corev1.Pod, error
 		err := e.patch(ctx, pod, rec, map[string]any{labelSpare: nil, labelBox: rec.ID}, spec)
 		switch {
 		case err == nil:
-			return s.fit(ctx, e.pods.named(pod.Name), rec.Options)
+			return s.fit(ctx, e.pods.at(pod.Name), rec.Options)
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 			continue // another program was faster
 		}
@@ -155,7 +155,7 @@ func (s *spares) reserve(want string, o options.Box) *corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.tried, func(name, version string) bool {
-		pod := pods.named(name)
+		pod := pods.at(name)
 		return pod == nil || pod.ResourceVersion != version
 	})
 	ready := pods.all(func(p *corev1.Pod) bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -22,7 +23,7 @@ const patience = 5 * time.Second
 // finds it done.
 func (e *Engine) tend(ctx context.Context) {
 	for ctx.Err() == nil {
-		changed := e.pods.changes()
+		changed := e.news.changes()
 		next, err := e.tendOnce(ctx)
 		if err != nil {
 			next = patience
@@ -54,7 +55,7 @@ func (e *Engine) tendOnce(ctx context.Context) (next time.Duration, err error) {
 		case !rec.Status.Up() && rec.Options.AutoRemove && rec.Status != api.Created:
 			err = errors.Join(err, e.delete(ctx, pod))
 		case left <= 0:
-			err = errors.Join(err, e.expire(ctx, pod, rec))
+			e.expire(ctx, pod)
 		default:
 			next = min(next, left)
 		}
@@ -73,7 +74,7 @@ func (e *Engine) tendOnce(ctx context.Context) (next time.Duration, err error) {
 		err = errors.Join(err, e.delete(ctx, pod))
 	}
 	for _, pod := range e.lines.known() {
-		if now := e.pods.named(pod.Name); now == nil || now.UID != pod.UID || over(now) {
+		if now := e.pods.at(pod.Name); now == nil || now.UID != pod.UID || over(now) {
 			e.lines.forget(pod)
 		}
 	}
@@ -99,9 +100,36 @@ func untilExpiry(rec core.Record) time.Duration {
 	return time.Until(*rec.ExpiresAt)
 }
 
-// expire ends a box whose time is over.
-func (e *Engine) expire(ctx context.Context, pod *corev1.Pod, rec core.Record) error {
-	return e.finish(ctx, pod, rec, reasonExpired)
+// expire ends a box whose time is over, unless that has begun. It does so beside the other
+// boxes: the end takes as long as the box's processes and the save of its disk.
+func (e *Engine) expire(ctx context.Context, pod *corev1.Pod) {
+	if _, begun := e.expiring.LoadOrStore(pod.UID, true); begun {
+		return
+	}
+	e.work.Go(func() {
+		if err := e.endExpired(ctx, pod.Labels[labelBox]); err != nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(patience):
+			}
+		}
+		e.expiring.Delete(pod.UID)
+		e.news.tell()
+	})
+}
+
+// endExpired ends a box if its time is over still when it is its turn.
+func (e *Engine) endExpired(ctx context.Context, id string) error {
+	end, err := e.turns.take(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer end()
+	rec, pod, err := e.find(ctx, id)
+	if err != nil || pod == nil || untilExpiry(rec) > 0 {
+		return err
+	}
+	return e.finish(ctx, pod, asked(rec, pod), reasonExpired)
 }
 
 // finish does with a box what its options say, for a reason. One that is not removed and
@@ -112,12 +140,16 @@ func (e *Engine) finish(ctx context.Context, pod *corev1.Pod, rec core.Record, r
 		return errors.Join(e.forgetDisk(ctx, e.diskOf(pod)), e.delete(ctx, pod))
 	}
 	rec.Reason, rec.ExpiresAt = reason, nil
-	if err := e.patch(ctx, pod, rec, nil, nil); err != nil {
-		return nil //nolint:nilerr // another program was faster, or the next look tries again
+	err := e.patch(ctx, pod, rec, nil, nil)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // another program was faster: the next look sees what it did
+	}
+	if err != nil {
+		return failure(err, "end a box: %s", reason)
 	}
 	ctx, cancel := context.WithTimeout(ctx, core.DefaultGrace+answerTimeout+saveTime)
 	defer cancel()
-	rec, err := e.end(ctx, pod, rec, core.DefaultGrace, reason)
+	rec, err = e.end(ctx, pod, rec, core.DefaultGrace, reason)
 	if err != nil || !hasDisk(pod) {
 		return err
 	}
