@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,8 @@ func newGuest(t testing.TB) *guest {
 	return g
 }
 
-// exchange returns all frames that init answers to these bytes.
+// exchange returns all frames that init answers to these bytes. It reads while init
+// answers: a socket holds fewer frames than a list of all execs has.
 func exchange(t *testing.T, g *guest, data []byte) []wire.Frame {
 	t.Helper()
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -43,7 +45,9 @@ func exchange(t *testing.T, g *guest, data []byte) []wire.Frame {
 	defer peer.Close()
 	_, _ = unix.SendmsgN(p[1], data, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 	_ = unix.Shutdown(p[1], unix.SHUT_WR)
-	g.handle(wire.NewConn(p[0], "host"))
+	var init sync.WaitGroup
+	init.Go(func() { g.handle(wire.NewConn(p[0], "host")) })
+	defer init.Wait()
 	var frames []wire.Frame
 	for {
 		f, err := peer.Recv()
@@ -52,6 +56,19 @@ func exchange(t *testing.T, g *guest, data []byte) []wire.Frame {
 		}
 		f.CloseFDs()
 		frames = append(frames, f)
+	}
+}
+
+// TestListOfAll asks for a list of as many execs as are remembered.
+func TestListOfAll(t *testing.T) {
+	t.Parallel()
+	g := newGuest(t)
+	for range wire.MaxExecs {
+		exchange(t, g, frame(wire.TypeStart, `{"cmd":["true"]}`))
+	}
+	list := exchange(t, g, frame(wire.TypeExecs, ""))
+	if len(list) != wire.MaxExecs+1 || list[wire.MaxExecs].Type != wire.TypeListed {
+		t.Errorf("%d frames", len(list))
 	}
 }
 
