@@ -19,6 +19,11 @@ const (
 	initMemory    = 16 << 20 // bytes
 )
 
+// lockedMemory is how many bytes each user of a box may lock, which is what Linux has
+// allowed users since 5.16. Boxes don't inherit it: the shim's own limit goes away when
+// libcontainer loads its first filter of devices on cgroup2.
+const lockedMemory = 8 << 20
+
 // config returns libcontainer's configuration of a box that is bound to cpus; "" for all.
 func config(b record.Box, root, cpus string) (*configs.Config, error) {
 	mounts, err := mounts(cpus)
@@ -38,7 +43,7 @@ func config(b record.Box, root, cpus string) (*configs.Config, error) {
 		Root:    &specs.Root{Path: root},
 		Mounts:  mounts,
 		Process: &specs.Process{
-			Cwd: "/", NoNewPrivileges: true, Capabilities: initCapabilities(),
+			Cwd: "/", NoNewPrivileges: true, Capabilities: initCapabilities(), Rlimits: rlimits(),
 		},
 		Linux: &specs.Linux{
 			Namespaces:    boxNamespaces(),
@@ -60,6 +65,16 @@ func config(b record.Box, root, cpus string) (*configs.Config, error) {
 	c.Devices = nil  // mountDev has made them
 	c.Networks = nil // init brings the loopback up
 	return c, nil
+}
+
+// rlimits returns the limits of a box's processes that are not those of the shim.
+func rlimits() []specs.POSIXRlimit {
+	locked := uint64(lockedMemory)
+	var own unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &own) == nil { // which not everyone may exceed
+		locked = min(locked, own.Max)
+	}
+	return []specs.POSIXRlimit{{Type: "RLIMIT_MEMLOCK", Soft: locked, Hard: locked}}
 }
 
 // hostname returns the host name that the box was given, or its name if that is a
