@@ -1,9 +1,10 @@
 # The engine on pure cgroup2 and on Debian's own kernels, and Debian's service and boxes
 # without root under systemd, whatever the host has. It takes from minutes to hours where
 # there is no KVM, so it is no part of `make test`.
+# qemu-system-x86 brings the libraries: machine.sh takes the program from the backports.
 VM_PACKAGES := qemu-system-x86 e2fsprogs kmod busybox-static
-# bookworm-backports has Linux 6.12, which faults as it starts where QEMU 7.2 emulates it.
-VM_SUITES   ?= bookworm
+# Linux 6.1, and 6.12 of the backports.
+VM_SUITES   ?= bookworm bookworm-backports
 VM_TESTS    ?= .
 
 .PHONY: test-cgroup2 test-systemd test-vm-programs

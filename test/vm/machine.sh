@@ -17,6 +17,23 @@ debian() {
 		-o Dir::Etc::PreferencesParts=/dev/null -o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache" "${@:3}"
 }
 
+# emulator unpacks the QEMU of Debian's backports below $vm/qemu: Linux 6.12 faults as it
+# starts where Debian 12's own emulates it. It sets qemu. The libraries are of Debian 12.
+emulator() {
+	local at=$vm/qemu package
+	if ! [ -x "$at/usr/bin/qemu-system-x86_64" ]; then
+		mkdir -p "$at"
+		debian bookworm-backports apt-get update >"$at/log" 2>&1 || { cat "$at/log" >&2; return 1; }
+		for package in seabios qemu-system-{data,common,x86}; do
+			(cd "$at" && debian bookworm-backports apt-get download "$package/bookworm-backports" >log 2>&1) || { cat "$at/log" >&2; return 1; }
+			dpkg -x "$at/$package"_*.deb "$at"
+			rm "$at/$package"_*.deb
+		done
+	fi
+	export QEMU_MODULE_DIR=$at/usr/lib/x86_64-linux-gnu/qemu # else those of another QEMU are tried
+	qemu=("$at/usr/bin/qemu-system-x86_64" -L "$at/usr/share/qemu" -L "$at/usr/share/seabios")
+}
+
 # kernel SUITE unpacks the suite's newest kernel below $vm/SUITE and makes its first file
 # system in memory: modules, and the way to the disk. It sets kernel and initrd.
 kernel() {
@@ -75,7 +92,8 @@ boot() {
 	# Emulated: /dev/kvm inside another virtual machine may not work.
 	local accel=${VM_ACCEL:-tcg} cpu=${VM_CPU:-max}
 	echo "starting Linux ${kernel##*vmlinuz-} ($accel): ${*:3}"
-	timeout "${VM_TIMEOUT:-3000}" qemu-system-x86_64 -accel "$accel" -cpu "$cpu" -smp 2 -m 3072 -no-reboot \
+	emulator
+	timeout "${VM_TIMEOUT:-6000}" "${qemu[@]}" -accel "$accel" -cpu "$cpu" -smp 2 -m 3072 -no-reboot \
 		-display none -monitor none -serial stdio -nic none \
 		-kernel "$kernel" -initrd "$initrd" -append "console=ttyS0 quiet panic=-1 -- ${*:3}" \
 		-drive file="$1",format=raw,if=virtio,cache=unsafe </dev/null | sed -u 's,\r$,,' | tee "$2"

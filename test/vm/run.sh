@@ -14,7 +14,7 @@ echo "Linux $(uname -r), cgroup2 with: $(cat /sys/fs/cgroup/cgroup.controllers)"
 cd /programs
 code=0
 for suite in engine attack; do
-	sh -c 'echo $$ >/sys/fs/cgroup/service/cgroup.procs; exec "./$2.test" -test.timeout 20m -test.v -test.run "$1"' sh "$1" "$suite" || code=$?
+	sh -c 'echo $$ >/sys/fs/cgroup/service/cgroup.procs; exec "./$2.test" -test.timeout 80m -test.v -test.run "$1"' sh "$1" "$suite" || code=$?
 done
 [ -z "$(find /sys/fs/cgroup/sandbox 2>/dev/null)" ] || { find /sys/fs/cgroup/sandbox -type d; code=left; }
 echo "tests ended: $code"
