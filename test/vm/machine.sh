@@ -58,7 +58,7 @@ kernel() {
 	while read -r module; do
 		cp "$module" "$at/initrd/modules/$((n++))-${module##*/}"
 	done < <(/sbin/modprobe -d "$at/linux" -S "$version" -a --show-depends virtio_pci virtio_blk ext4 overlay loop veth tun \
-		autofs4 nf_tables nft_chain_nat nft_nat nft_masq nft_ct nft_fib_inet nft_connlimit nft_limit | awk '$1 == "insmod" && !seen[$2]++ {print $2}')
+		autofs4 nf_tables nft_chain_nat nft_nat nft_masq nft_ct nft_fib_inet nft_connlimit nft_limit nf_conntrack_netlink | awk '$1 == "insmod" && !seen[$2]++ {print $2}')
 	(cd "$at/initrd" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$initrd"
 }
 

@@ -126,7 +126,7 @@ func (s *shared) enter(h *netlink.Handle, look func(*netlink.Handle) (surveyed, 
 			return err
 		}
 	}
-	if err := makeTable(s.pools()); err != nil {
+	if err := errors.Join(canUntrack(), makeTable(s.pools())); err != nil {
 		return fmt.Errorf("make the nftables table: %w", err)
 	}
 	return purge(h, s)

@@ -136,9 +136,16 @@ func makeTable(pools []netip.Prefix) error {
 	}
 	err = c.Flush()
 	if errors.Is(err, unix.ENOENT) {
-		return fault.Wrap(fault.Unsupported, err, "the kernel lacks a part of nftables that boxes' networks need: modprobe nft_fib_inet nft_masq nft_connlimit nft_limit, or use network None")
+		return lacks(err)
 	}
 	return err
+}
+
+// lacks explains an error of a kernel that has not all that networks need, and could
+// not load it.
+func lacks(err error) error {
+	return fault.Wrap(fault.Unsupported, err, "the kernel lacks a part of netfilter that boxes' networks need: "+
+		"modprobe nft_fib_inet nft_masq nft_connlimit nft_limit nf_conntrack_netlink, or use network None")
 }
 
 // versionOf returns the version of the table in the kernel, or 0 if there is none.

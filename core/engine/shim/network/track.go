@@ -21,6 +21,17 @@ const (
 	taken side = nl.CTA_TUPLE_REPLY // connections that the box has been reached by
 )
 
+// canUntrack fails where the kernel does not tell of its table of connections, and
+// so can't be made to forget those of a box that has ended.
+func canUntrack() error {
+	const getStats = 5 // IPCTNL_MSG_CT_GET_STATS of linux/netfilter/nfnetlink_conntrack.h
+	_, err := connectionRequest(getStats, unix.NLM_F_ACK, netip.IPv4Unspecified()).Execute(unix.NETLINK_NETFILTER, 0)
+	if errors.Is(err, unix.EINVAL) {
+		return lacks(err)
+	}
+	return err
+}
+
 // untrack makes the kernel forget the connections of a box that has ended. They
 // would stay in its table until they time out, open TCP connections for five
 // days, and what comes for them would reach the next box with the same address.
