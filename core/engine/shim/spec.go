@@ -43,7 +43,7 @@ func config(b record.Box, root, cpus string) (*configs.Config, error) {
 		Root:    &specs.Root{Path: root},
 		Mounts:  mounts,
 		Process: &specs.Process{
-			Cwd: "/", NoNewPrivileges: true, Capabilities: initCapabilities(), Rlimits: rlimits(),
+			Cwd: "/", NoNewPrivileges: true, Capabilities: initCapabilities(),
 		},
 		Linux: &specs.Linux{
 			Namespaces:    boxNamespaces(),
@@ -64,17 +64,18 @@ func config(b record.Box, root, cpus string) (*configs.Config, error) {
 	}
 	c.Devices = nil  // mountDev has made them
 	c.Networks = nil // init brings the loopback up
+	c.Rlimits = rlimits()
 	return c, nil
 }
 
 // rlimits returns the limits of a box's processes that are not those of the shim.
-func rlimits() []specs.POSIXRlimit {
+func rlimits() []configs.Rlimit {
 	locked := uint64(lockedMemory)
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &own) == nil { // which not everyone may exceed
 		locked = min(locked, own.Max)
 	}
-	return []specs.POSIXRlimit{{Type: "RLIMIT_MEMLOCK", Soft: locked, Hard: locked}}
+	return []configs.Rlimit{{Type: unix.RLIMIT_MEMLOCK, Soft: locked, Hard: locked}}
 }
 
 // hostname returns the host name that the box was given, or its name if that is a
