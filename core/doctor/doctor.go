@@ -51,6 +51,7 @@ var checks = []check{
 	{"id-mapped mounts", true, idMapped},
 	{"programs", true, programs},
 	{"network", false, network},
+	{"reclaim", false, reclaim},
 	{"favordynmods", false, favorDynMods},
 }
 

@@ -33,6 +33,15 @@ func TestRecordsAside(t *testing.T) {
 	}
 }
 
+func TestGenerational(t *testing.T) {
+	t.Parallel()
+	for text, on := range map[string]bool{"0x0000\n": false, "0x0007\n": true, "0x0001\n": true, "0x0006\n": false, "y\n": true} {
+		if found, missing := generational(text); (missing != nil) != on {
+			t.Errorf("%q: %s, %+v", text, found, missing)
+		}
+	}
+}
+
 // TestThisHost needs root, because it mounts. The tests of this project run on
 // hosts that can run boxes, so only the programs may be missing.
 func TestThisHost(t *testing.T) {

@@ -25,6 +25,7 @@ var userChecks = []check{
 	{"records", false, records},
 	{"programs", true, programs},
 	{"network", false, connector},
+	{"reclaim", false, reclaim},
 }
 
 func user(context.Context, engine.Config) (string, *lack) {
