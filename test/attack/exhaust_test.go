@@ -76,7 +76,7 @@ func TestForkBomb(t *testing.T) {
 // pids counts the processes and threads of a box's commands.
 func pids(t *testing.T, slot string) int {
 	t.Helper()
-	for _, dir := range []string{"pids/sandbox/" + slot + "/execs", "sandbox/" + slot} {
+	for _, dir := range []string{"pids/sandbox/" + slot + "/execs", "sandbox/" + slot + "/execs"} {
 		if b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", dir, "pids.current")); err == nil {
 			n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 			return n

@@ -1,6 +1,7 @@
 package boxes
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -8,10 +9,19 @@ import (
 	"sandbox/core"
 )
 
+// patience returns how long a test waits for what is to come: a minute, or the duration
+// SANDBOX_TEST_PATIENCE, for machines that are emulated.
+func patience() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("SANDBOX_TEST_PATIENCE")); err == nil {
+		return d
+	}
+	return time.Minute
+}
+
 // Await waits until so holds, where nothing tells of it.
 func Await(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience()); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("waited too long for ", what)
 		}

@@ -1,13 +1,15 @@
 #!/bin/bash
 # Runs the tests of the pattern $1 as a service would be run, then turns the
 # virtual machine off. This is process 1: whatever happens, it goes on.
-export PATH=/bin:/sbin:/usr/bin:/usr/sbin SANDBOX_HELPER_DIR=/programs SANDBOX_TEST_INTRUDER=/programs/intruder
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin SANDBOX_HELPER_DIR=/programs SANDBOX_TEST_INTRUDER=/programs/intruder SANDBOX_TEST_PATIENCE=10m
 mkdir -p /dev/pts /dev/shm
 mount -t devpts none /dev/pts
 mount -t tmpfs none /dev/shm
 mount -t tmpfs none /run
 mount -t cgroup2 -o nsdelegate none /sys/fs/cgroup # the options of systemd
 ip link set lo up
+# By these lists 6.12 ends what writes fast in little memory: docs/RATIONALE.md, oom_killed.
+[ ! -e /sys/kernel/mm/lru_gen/enabled ] || echo n >/sys/kernel/mm/lru_gen/enabled
 mkdir /sys/fs/cgroup/service
 echo "Linux $(uname -r), cgroup2 with: $(cat /sys/fs/cgroup/cgroup.controllers)"
 # shellcheck disable=SC2164 # what follows says what is missing
