@@ -71,9 +71,11 @@ type BoxState struct {
 	Health  *HealthState  `json:"health,omitempty"` // nil unless the command runs and has a check
 }
 
-// Volume is a host directory or file that the box sees.
+// Volume is a directory or file that the box sees, of the host or in a claim of a cluster.
+// It has either host_path or claim.
 type Volume struct {
-	HostPath  string `json:"host_path"`
+	HostPath  string `json:"host_path,omitempty"` // of the host, or of the nodes of a cluster
+	Claim     string `json:"claim,omitempty"`     // the name of a PersistentVolumeClaim
 	GuestPath string `json:"guest_path"`
 	ReadOnly  bool   `json:"read_only"`
 }

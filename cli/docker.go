@@ -20,6 +20,6 @@ var dockerWords = map[string]string{
 	"system":    "sandbox doctor, sandbox gc, sandbox info",
 	"top":       "sandbox stats for what boxes use, sandbox ps BOX for commands, sandbox exec BOX -- ps for all processes",
 	"unpause":   "sandbox resume BOX",
-	"volume":    "-v HOST:GUEST of sandbox create: volumes are paths of the host",
+	"volume":    "-v HOST:GUEST of sandbox create: volumes are paths of the host, or claims of a cluster",
 	"wait":      "sandbox attach BOX EXEC: it ends with the command's exit code",
 }

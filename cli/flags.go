@@ -34,7 +34,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 	fs.VarP((*mebibytes)(&f.MemoryMiB), "memory", "m", "memory in MiB, or with a unit")
 	fs.IntVar(&f.DiskSizeGB, "disk", 0, "disk size in GB (0: disk_ceiling_gb of config.toml, else none)")
 	f.env.register(fs)
-	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "share a host path with the box: `HOST:GUEST[:ro]` (repeatable); a box can leave set-user-id programs of root in a directory of the host's root: share such a directory read-only or mounted nosuid")
+	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "share a host path with the box: `HOST:GUEST[:ro]` (repeatable), or a claim of a cluster: claim:NAME:GUEST[:ro]; a box can leave set-user-id programs of root in a directory of the host's root: share such a directory read-only or mounted nosuid")
 	fs.StringArrayVarP(&f.ports, "publish", "p", nil, "publish a port: `[IP:]HOST:GUEST[/udp]` (repeatable)")
 	fs.StringVarP(&f.WorkingDir, "workdir", "w", "", "working directory of commands")
 	fs.StringVarP(&f.User, "user", "u", "", "user of commands: a name or id, with :group if wanted")
@@ -132,18 +132,28 @@ func all[T any](args []string, read func(string) (T, error)) ([]T, error) {
 	return ts, nil
 }
 
-// volume parses HOST:GUEST[:ro]. A relative HOST is relative to the working
-// directory.
+// volume parses HOST:GUEST[:ro] and claim:NAME:GUEST[:ro]. A relative HOST is relative to
+// the working directory.
 func volume(arg string) (options.Volume, error) {
 	parts := strings.Split(arg, ":")
+	claim := ""
+	if len(parts) > 2 && parts[0] == claimPrefix && parts[2] != "ro" { // a directory may be called so
+		claim, parts = parts[1], parts[1:]
+	}
 	readOnly := len(parts) == 3 && parts[2] == "ro"
 	if !readOnly && len(parts) != 2 || parts[0] == "" {
-		return options.Volume{}, fault.New(fault.InvalidArgument, "-v %q: want HOST:GUEST or HOST:GUEST:ro", arg)
+		return options.Volume{}, fault.New(fault.InvalidArgument, "-v %q: want HOST:GUEST or claim:NAME:GUEST, with :ro if wanted", arg)
+	}
+	if claim != "" {
+		return options.Volume{Claim: claim, GuestPath: parts[1], ReadOnly: readOnly}, nil
 	}
 	host, err := filepath.Abs(parts[0])
 	return options.Volume{HostPath: host, GuestPath: parts[1], ReadOnly: readOnly},
 		fault.Wrap(fault.InvalidArgument, err, "-v %q", arg)
 }
+
+// claimPrefix is in the place of HOST in a -v that names a claim.
+const claimPrefix = "claim"
 
 // port parses [IP:]HOST:GUEST[/udp]. An IPv6 address stands in brackets.
 func port(arg string) (options.Port, error) {

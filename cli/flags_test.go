@@ -2,6 +2,7 @@ package cli
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,18 @@ func TestVolume(t *testing.T) {
 	if got, err := volume("./a:/b"); err != nil || got.HostPath[0] != '/' {
 		t.Errorf("a relative host path became %+v, %v", got, err)
 	}
-	for _, arg := range []string{"", "/a", ":/b", "/a:/b:rw", "/a:/b:ro:x"} {
+	for arg, want := range map[string]options.Volume{
+		"claim:data:/b":    {Claim: "data", GuestPath: "/b"},
+		"claim:data:/b:ro": {Claim: "data", GuestPath: "/b", ReadOnly: true},
+	} {
+		if got, err := volume(arg); err != nil || got != want {
+			t.Errorf("volume(%q) = %+v, %v, want %+v", arg, got, err, want)
+		}
+	}
+	if got, err := volume("claim:/b:ro"); err != nil || got.Claim != "" || !strings.HasSuffix(got.HostPath, "/claim") || !got.ReadOnly {
+		t.Errorf("a directory called claim became %+v, %v", got, err)
+	}
+	for _, arg := range []string{"", "/a", ":/b", "/a:/b:rw", "/a:/b:ro:x", "claim", "claim::/b", "claim:data:/b:rw", "claim:data:/b:ro:x"} {
 		if got, err := volume(arg); !fault.Is(err, fault.InvalidArgument) {
 			t.Errorf("volume(%q) = %+v, %v, want invalid_argument", arg, got, err)
 		}

@@ -69,7 +69,7 @@ func describe(b api.Box) [][]any {
 		table = append(table, []any{"error", b.Error.Message})
 	}
 	for _, v := range b.Volumes {
-		table = append(table, []any{"volume", v.HostPath + ":" + v.GuestPath + readOnly(v.ReadOnly)})
+		table = append(table, []any{"volume", volumeSource(v) + ":" + v.GuestPath + readOnly(v.ReadOnly)})
 	}
 	for _, p := range b.Ports {
 		table = append(table, []any{"port", fmt.Sprintf("%d -> %d/%s", p.HostPort, p.GuestPort, strings.ToLower(p.Protocol))})
@@ -101,6 +101,14 @@ func settings(what string, m map[string]string) [][]any {
 		table = append(table, []any{what, key + "=" + m[key]})
 	}
 	return table
+}
+
+// volumeSource returns where a volume comes from, as -v names it.
+func volumeSource(v api.Volume) string {
+	if v.Claim != "" {
+		return claimPrefix + ":" + v.Claim
+	}
+	return v.HostPath
 }
 
 func readOnly(yes bool) string {

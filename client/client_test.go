@@ -401,11 +401,11 @@ func TestWhatAClientAsksFor(t *testing.T) {
 	box := options.Box{
 		Name: "n", RootfsPath: "/r", RootfsWithin: "/", CPUs: 1, MemoryMiB: 64, DiskSizeGB: 2, WorkingDir: "/w", User: "u",
 		Env: map[string]string{"A": "1"}, Network: "None", Labels: map[string]string{"k": "v"}, AutoRemove: true,
-		Volumes: []options.Volume{{HostPath: "/h", GuestPath: "/g", ReadOnly: true, Within: "/"}},
+		Volumes: []options.Volume{{HostPath: "/h", GuestPath: "/g", ReadOnly: true, Within: "/"}, {Claim: "c", GuestPath: "/c"}},
 		Ports:   []options.Port{{HostPort: 1, GuestPort: 2, Protocol: "Udp"}},
 	}
 	want := box
-	want.RootfsWithin, want.Volumes = "", []options.Volume{{HostPath: "/h", GuestPath: "/g", ReadOnly: true}}
+	want.RootfsWithin, want.Volumes = "", []options.Volume{{HostPath: "/h", GuestPath: "/g", ReadOnly: true}, {Claim: "c", GuestPath: "/c"}}
 	var got options.Box
 	var refused error
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -380,6 +380,12 @@ func checkPorts(o options.Box) error {
 func checkHost(o options.Box) error {
 	var p document.Problems
 	for i, v := range o.Volumes {
+		p.When(v.Claim != "", fmt.Sprintf("volumes[%d].claim", i), fault.Unsupported.Row().Code, "is of a cluster, and boxes of this host have none: use host_path")
+	}
+	if err := p.Err(fault.Unsupported); err != nil {
+		return err
+	}
+	for i, v := range o.Volumes {
 		f, err := hostpath.Open(v.Within, v.HostPath)
 		if err == nil {
 			_ = f.Close()
@@ -391,6 +397,10 @@ func checkHost(o options.Box) error {
 	}
 	return p.Err(fault.InvalidArgument)
 }
+
+// Elsewhere reports whether the boxes are on other hosts, whose paths and limits are not
+// those of this one.
+func (r *Runtime) Elsewhere() bool { return r.far }
 
 // CheckLimits adds to p what o asks for beyond what there is, as far as it is known
 // here. It is an [options.HostCheck]. Errors: Internal.

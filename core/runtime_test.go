@@ -96,6 +96,9 @@ func TestCreateRefuses(t *testing.T) {
 		"volume": {func(o *options.Box) {
 			o.Image, o.Volumes = "nosuch", []options.Volume{{HostPath: "/no/such", GuestPath: "/b"}}
 		}, fault.InvalidArgument, "/no/such"},
+		"claim": {func(o *options.Box) {
+			o.Image, o.Volumes = "nosuch", []options.Volume{{Claim: "data", GuestPath: "/b"}}
+		}, fault.Unsupported, "volumes[0].claim"},
 		"ports": {func(o *options.Box) { o.Network, o.Ports = options.NetworkNone, []options.Port{{GuestPort: 1}} }, fault.InvalidArgument, "ports"},
 	} {
 		t.Run(name, func(t *testing.T) {

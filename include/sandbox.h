@@ -330,7 +330,8 @@ void sandbox_runtime_free(CSandboxRuntime *runtime);
  *                                    the host, whose owner is the box's root. In a directory of the
  *                                    host's root a box can leave set-user-id programs of root, for
  *                                    every user who can reach them on the host: share it read-only,
- *                                    or mounted with nosuid
+ *                                    or mounted with nosuid. Boxes of a cluster take "claim", the name
+ *                                    of a PersistentVolumeClaim, in place of "host_path"
  *   network       string   required  "Isolated", or "None"
  *   ports         array    required  {"host_port", "guest_port", "protocol": "Tcp" or "Udp", "host_ip":
  *                                    127.0.0.1 if left out}

@@ -39,7 +39,7 @@ var pythonNames = map[string]string{"Box": "BoxInfo", "Exec": "ExecInfo", "File"
 
 // pythonDefaults are what callers may leave out of documents that they write.
 var pythonDefaults = map[string]string{
-	"Port.host_ip": "None", "Port.host_port": "0", "Port.protocol": `"Tcp"`, "Volume.read_only": "False",
+	"Port.host_ip": "None", "Port.host_port": "0", "Port.protocol": `"Tcp"`, "Volume.host_path": "None", "Volume.claim": "None", "Volume.read_only": "False",
 }
 
 // pythonBases are the classes of Python that exceptions are, too.

@@ -82,11 +82,20 @@ func (b Box) check(p *problems) {
 }
 
 func (v Volume) check(p *problems, at string) {
-	p.When(v.HostPath == "", at+"host_path", "empty", "must not be empty")
+	p.When((v.HostPath == "") == (v.Claim == ""), at+"host_path", "one_of", "must be given, or claim: one of them, which must not be empty")
 	p.hostPath(at+"host_path", v.HostPath)
+	p.When(v.Claim != "" && !validClaim(v.Claim), at+"claim", "name", "must be the name of a claim: at most 253 small letters, digits, - and ., and each part between dots begins and ends with a letter or digit")
 	p.When(v.GuestPath == "", at+"guest_path", "empty", "must not be empty")
 	p.absolute(at+"guest_path", v.GuestPath)
 	p.When(v.GuestPath != "" && Reserved(v.GuestPath), at+"guest_path", "reserved", "must not be /, nor /dev, /proc, /sys or in them")
+}
+
+// validClaim tells whether a name is what Kubernetes calls a DNS-1123 subdomain.
+func validClaim(name string) bool {
+	const characters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	return len(name) <= 253 && !slices.ContainsFunc(strings.Split(name, "."), func(part string) bool {
+		return part == "" || strings.Trim(part, "-") != part || strings.Trim(part, characters) != ""
+	})
 }
 
 // Reserved tells whether no volume may be mounted at an absolute path in a box.

@@ -45,6 +45,7 @@ type rootfs struct {
 
 type volume struct {
 	HostPath  *string `json:"host_path"`
+	Claim     *string `json:"claim"`
 	GuestPath *string `json:"guest_path"`
 	ReadOnly  *bool   `json:"read_only"`
 }
@@ -86,7 +87,7 @@ func (d *boxDocument) missing(p *problems) {
 
 func (d *boxMembers) missing(p *problems) {
 	for i, v := range or(d.Volumes, nil) {
-		p.Required(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath != nil)
+		p.Required(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath != nil || v.Claim != nil)
 		p.Required(fmt.Sprintf("volumes[%d].guest_path", i), v.GuestPath != nil)
 	}
 	for i, q := range or(d.Ports, nil) {
@@ -134,7 +135,7 @@ func (d *boxMembers) fill(b *Box) {
 	d.serviceMembers.fill(b)
 	b.TTLSeconds, b.IdleSeconds, b.OnExpiry = or(d.TTLSeconds, b.TTLSeconds), or(d.IdleSeconds, b.IdleSeconds), or(d.OnExpiry, b.OnExpiry)
 	for _, v := range or(d.Volumes, nil) {
-		b.Volumes = append(b.Volumes, Volume{HostPath: or(v.HostPath, ""), GuestPath: or(v.GuestPath, ""), ReadOnly: or(v.ReadOnly, false)})
+		b.Volumes = append(b.Volumes, Volume{HostPath: or(v.HostPath, ""), Claim: or(v.Claim, ""), GuestPath: or(v.GuestPath, ""), ReadOnly: or(v.ReadOnly, false)})
 	}
 	for _, q := range or(d.Ports, nil) {
 		b.Ports = append(b.Ports, Port{

@@ -91,10 +91,12 @@ const (
 	SeccompStrict  = "strict" // what Python, bash and compilers need, and little else
 )
 
-// Volume is a host directory or file that the box sees. It has the members of
-// the contract's document, and one that only the server sets.
+// Volume is a directory or file that the box sees: of the host, or in a claim of a
+// cluster. It has the members of the contract's document, and one that only the server
+// sets. Exactly one of HostPath and Claim is set.
 type Volume struct {
-	HostPath  string `json:"host_path"`
+	HostPath  string `json:"host_path,omitempty"`
+	Claim     string `json:"claim,omitempty"`
 	GuestPath string `json:"guest_path"`
 	ReadOnly  bool   `json:"read_only"`
 	Within    string `json:"within,omitempty"` // as Box.RootfsWithin, for HostPath; no document shows it
@@ -102,7 +104,7 @@ type Volume struct {
 
 // Document returns the volume as the contract's documents show it.
 func (v Volume) Document() api.Volume {
-	return api.Volume{HostPath: v.HostPath, GuestPath: v.GuestPath, ReadOnly: v.ReadOnly}
+	return api.Volume{HostPath: v.HostPath, Claim: v.Claim, GuestPath: v.GuestPath, ReadOnly: v.ReadOnly}
 }
 
 // Port is a port of the box that the host publishes. It is the contract's

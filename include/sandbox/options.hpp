@@ -18,10 +18,11 @@ namespace sandbox {
 /* Pairs of a name and a value. */
 using environment = std::vector<std::pair<std::string, std::string>>;
 
-/* A directory or a file of the host that a box sees. */
+/* A directory or a file that a box sees: of the host, or in a claim of a cluster. */
 struct volume {
   std::string host_path, guest_path;
   bool read_only = false;
+  std::string claim{}; /* the name of one, in place of host_path */
 };
 
 enum class protocol { tcp, udp };

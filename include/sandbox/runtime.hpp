@@ -173,7 +173,11 @@ inline std::string runtime::written(const box_options &o) {
   json rootfs('{');
   rootfs.member("Image", o.image, !o.image.empty()).member("RootfsPath", o.rootfs_path, !o.rootfs_path.empty());
   const json volumes = detail::array(o.volumes, [](const volume &v) {
-    return json('{').member("host_path", v.host_path).member("guest_path", v.guest_path).member("read_only", v.read_only);
+    return json('{')
+        .member("host_path", v.host_path, v.claim.empty())
+        .member("claim", v.claim, !v.claim.empty())
+        .member("guest_path", v.guest_path)
+        .member("read_only", v.read_only);
   });
   const json ports = detail::array(o.ports, [](const port &p) {
     return json('{')

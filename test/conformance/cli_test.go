@@ -178,7 +178,11 @@ func createFlags(a object) []string {
 		"user", "-u", "network", "--network", "rootfs_path", "--rootfs", "ttl_seconds", "--ttl", "idle_seconds", "--idle", "on_expiry", "--on-expiry")
 	args = append(append(args, pairs(a, "env", "-e")...), pairs(a, "labels", "--label")...)
 	for _, v := range list(a["volumes"]) {
-		volume := text(v["host_path"], "") + ":" + text(v["guest_path"], "")
+		source := text(v["host_path"], "")
+		if claim := text(v["claim"], ""); claim != "" {
+			source = "claim:" + claim
+		}
+		volume := source + ":" + text(v["guest_path"], "")
 		if v["read_only"] == true {
 			volume += ":ro"
 		}

@@ -96,7 +96,7 @@ sandbox::box_options options(const json &from) {
   o.working_dir = get<std::string>(from, "working_dir");
   o.env = environment(from);
   for (const json &v : get<json>(from, "volumes", json::array()))
-    o.volumes.push_back({get<std::string>(v, "host_path"), get<std::string>(v, "guest_path"), get(v, "read_only", false)});
+    o.volumes.push_back({get<std::string>(v, "host_path"), get<std::string>(v, "guest_path"), get(v, "read_only", false), get<std::string>(v, "claim")});
   if (get<std::string>(from, "network") == "None") o.network = sandbox::network::none;
   for (const json &p : get<json>(from, "ports", json::array()))
     o.ports.push_back({get(p, "guest_port", 0), get(p, "host_port", 0), get<std::string>(p, "host_ip"),

@@ -220,9 +220,12 @@ export interface BoxState {
   health?: HealthState | null;
 }
 
-/** Volume is a host directory or file that the box sees. */
+/** Volume is a directory or file that the box sees, of the host or in a claim of a cluster. It has either host_path or claim. */
 export interface Volume {
-  host_path: string;
+  /** of the host, or of the nodes of a cluster */
+  host_path?: string;
+  /** the name of a PersistentVolumeClaim */
+  claim?: string;
   guest_path: string;
   read_only: boolean;
 }

@@ -96,7 +96,7 @@ export const t = {
     envHint: "One NAME=value a line",
     envWrong: (line: string) => `“${line}” is not NAME=value`,
     volumes: "Volumes",
-    volume: { host: "Path of the host", guest: "Path in the box", readOnly: "Read only" },
+    volume: { host: "Path of the host, or claim:NAME", guest: "Path in the box", readOnly: "Read only" },
     ports: "Ports",
     port: { host: "Port of the host", hostHint: "0: any free one", guest: "Port in the box", protocol: "Protocol" },
     service: {

@@ -47,7 +47,8 @@ type Box struct {
 // Volume is a volume of a Box. Within is the directory that its host path must
 // lie in.
 type Volume struct {
-	HostPath  string `json:"host_path"`
+	HostPath  string `json:"host_path,omitempty"`
+	Claim     string `json:"claim,omitempty"` // of a cluster: no box of a shim has one
 	GuestPath string `json:"guest_path"`
 	ReadOnly  bool   `json:"read_only"`
 	Within    string `json:"within,omitempty"`

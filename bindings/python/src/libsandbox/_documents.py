@@ -415,9 +415,10 @@ class BoxState:
 
 @dataclass(frozen=True, kw_only=True)
 class Volume:
-    """Volume is a host directory or file that the box sees."""
+    """Volume is a directory or file that the box sees, of the host or in a claim of a cluster. It has either host_path or claim."""
 
-    host_path: str
+    host_path: str | None = None  # of the host, or of the nodes of a cluster
+    claim: str | None = None  # the name of a PersistentVolumeClaim
     guest_path: str
     read_only: bool = False
 
@@ -425,7 +426,8 @@ class Volume:
     def parse(cls, document: Mapping[str, Any]) -> Volume:
         """Reads the document, as JSON has it."""
         return cls(
-            host_path=document["host_path"],
+            host_path=document.get("host_path"),
+            claim=document.get("claim"),
             guest_path=document["guest_path"],
             read_only=document["read_only"],
         )

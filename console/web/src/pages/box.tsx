@@ -123,7 +123,7 @@ function Overview({ box: b }: { box: BoxInfo }): JSX.Element {
     ...(b.idle_seconds ? [[f.idle, span(b.idle_seconds * 1000)] as [string, string]] : []),
     [f.workdir, <SafeText text={b.working_dir ?? "/"} />],
     [f.user, pairs(b.env ?? {})],
-    [f.volumes, texts(b.volumes.map((v) => `${v.host_path} → ${v.guest_path}${v.read_only ? `, ${t.box.readOnly}` : ""}`))],
+    [f.volumes, texts(b.volumes.map((v) => `${v.host_path ?? `claim:${v.claim}`} → ${v.guest_path}${v.read_only ? `, ${t.box.readOnly}` : ""}`))],
     [f.labels, pairs(b.labels)],
     ...(b.error ? [[f.error, <SafeText text={`${b.error.code}: ${b.error.message}`} />] as [string, JSX.Element]] : []),
   ];

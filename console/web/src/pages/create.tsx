@@ -300,6 +300,9 @@ function variables(text: string): [Record<string, string>, string] {
   return [env, ""];
 }
 
+/** claim is in the place of a path of the host before the name of a claim. */
+const claim = "claim:";
+
 function documentOf(form: typeof fresh, env: Record<string, string>): object {
   const number = (text: string) => (text === "" ? null : Number(text));
   return {
@@ -310,7 +313,7 @@ function documentOf(form: typeof fresh, env: Record<string, string>): object {
     disk_size_gb: number(form.disk_size_gb),
     network: form.network,
     env,
-    volumes: form.volumes,
+    volumes: form.volumes.map(({ host_path, ...rest }) => (host_path.startsWith(claim) ? { claim: host_path.slice(claim.length), ...rest } : { host_path, ...rest })),
     ...service(form),
     ports: form.ports.map((p) => ({ ...p, host_port: Number(p.host_port), guest_port: Number(p.guest_port) })),
   };
