@@ -87,7 +87,7 @@ func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.SocketGroup, "socket-group", "", "`GROUP` that may use the socket, too: as good as root unless --host-root bounds it (default none)")
 	fs.StringVar(&c.Prefix, "prefix", "", "put the routes of boxes under /v1/`PREFIX`")
 	fs.BoolVar(&c.Hosted, "hosted", false, "put all routes under /api")
-	fs.StringArrayVar(&c.HostRoots, "host-root", nil, "let clients over TCP use host paths in `DIR`, and users of the socket but root no others (repeatable)")
+	fs.StringArrayVar(&c.HostRoots, "host-root", nil, "let clients over TCP use host paths in `DIR`, and users of the socket but root no others; of the nodes, where boxes are on a cluster (repeatable)")
 	fs.StringArrayVar(&c.Publish, "publish", nil, "publish ports of boxes on `ADDRESS`, and let clients over TCP name it (repeatable; the first is the default; 127.0.0.1 without any)")
 	fs.StringVar(&c.TLSCert, "tls-cert", "", "PEM `FILE` of the certificate: TCP speaks TLS")
 	fs.StringVar(&c.TLSKey, "tls-key", "", "PEM `FILE` of the certificate's key")

@@ -94,6 +94,7 @@ func Open(ctx context.Context, c Config, streams Streams) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Cluster.HostRoots = s.HostRoots
 	host, err := local.Open(local.Config{Home: s.Home, Beside: s.Beside, Aliases: s.Aliases, Cached: true, Engine: s.Engine, Cluster: s.Cluster})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"sandbox/core"
+	"sandbox/core/enginetest/fake"
 	"sandbox/httpd"
 )
 
@@ -205,6 +207,27 @@ func TestHostPaths(t *testing.T) {
 		s.local("POST", "/v1/boxes", fmt.Sprintf(`{"volumes":[{"host_path":%q,"guest_path":"/v"}]}`, path)).want(t, 422, "invalid_argument")
 	}
 	s.local("POST", "/v1/boxes", `{"rootfs_path":"/"}`).want(t, 422, "invalid_argument")
+}
+
+// TestHostPathsElsewhere has boxes on other hosts: their engine looks at their paths, and not
+// the server, which may have others of these names.
+func TestHostPathsElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, roots := range [][]string{nil, {"/no/such"}} {
+		s := start(t, func(c *httpd.Config) {
+			c.Runtime = core.New(core.Config{Engine: fake.NewEngine(t), Images: fake.Images{"default": {Ref: "default"}}, Elsewhere: true})
+			c.HostRoots = roots
+		})
+		for _, path := range []string{"/no/such/path", "/dev/null", s.socket} {
+			s.ask("POST", "/v1/boxes", fmt.Sprintf(`{"volumes":[{"host_path":%q,"guest_path":"/v"}]}`, path)).want(t, 201, "")
+		}
+		s.ask("POST", "/v1/boxes", `{"volumes":[{"claim":"data","guest_path":"/v"}]}`).want(t, 201, "")
+		if told := strings.Contains(s.local("GET", "/v1/info", "").text, `"host_paths":true`); told != (roots != nil) {
+			t.Errorf("with the roots %q: host_paths is %v", roots, told)
+		}
+	}
+	here := start(t)
+	here.ask("POST", "/v1/boxes", `{"volumes":[{"claim":"data","guest_path":"/v"}]}`).want(t, 501, "unsupported")
 }
 
 func TestLargeHeader(t *testing.T) {

@@ -13,10 +13,16 @@ import (
 	"sandbox/core/options"
 )
 
-// checkRoots refuses host roots that are not directories, and the root directory.
-// Errors: Config.
-func checkRoots(dirs []string) error {
+// checkRoots refuses host roots that are not directories, and the root directory. Those of
+// other hosts can't be looked at. Errors: Config.
+func checkRoots(dirs []string, elsewhere bool) error {
 	for _, dir := range dirs {
+		if !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" {
+			return fault.New(fault.Config, "host root %q: want an absolute path, and not /", dir)
+		}
+		if elsewhere {
+			continue
+		}
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() {
 			err = errors.New("it is not a directory")
@@ -24,18 +30,18 @@ func checkRoots(dirs []string) error {
 		if err != nil {
 			return fault.Wrap(fault.Config, err, "host root %s", dir)
 		}
-		if !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" {
-			return fault.New(fault.Config, "host root %q: want an absolute path, and not /", dir)
-		}
 	}
 	return nil
 }
 
 // checkPaths notes paths of the host that can't be used. It sets, for the others,
 // the directory that they must lie in: each start of the box opens them again, and
-// checks it again. Errors: PermissionDenied, for the first path that r's client
-// may not name.
+// checks it again. Those of other hosts are the engine's to check. Errors:
+// PermissionDenied, for the first path that r's client may not name.
 func (s *Server) checkPaths(r *request, o *options.Box, p *document.Problems) (refused error) {
+	if s.Runtime.Elsewhere() {
+		return nil
+	}
 	check := func(field, path string, within *string) {
 		if p.Has(field) { // it is no path that could be opened
 			return
@@ -49,7 +55,9 @@ func (s *Server) checkPaths(r *request, o *options.Box, p *document.Problems) (r
 		check("rootfs_path", o.RootfsPath, &o.RootfsWithin)
 	}
 	for i, v := range o.Volumes {
-		check(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath, &o.Volumes[i].Within)
+		if v.HostPath != "" {
+			check(fmt.Sprintf("volumes[%d].host_path", i), v.HostPath, &o.Volumes[i].Within)
+		}
 	}
 	return refused
 }

@@ -29,7 +29,7 @@ func (s *Server) info(w http.ResponseWriter, r *request) error {
 			Image: options.DefaultImage, CPUs: options.DefaultCPUs, MemoryMiB: options.DefaultMemoryMiB,
 			Network: options.NetworkIsolated,
 		},
-		Features: map[string]bool{"hosted": s.Hosted, "path_prefix": s.Prefix != "", "host_paths": len(s.HostRoots) > 0 || r.by == ByFile},
+		Features: map[string]bool{"hosted": s.Hosted, "path_prefix": s.Prefix != "", "host_paths": len(s.HostRoots) > 0 || r.by == ByFile && !s.Runtime.Elsewhere()},
 	})
 }
 

@@ -80,7 +80,7 @@ type Config struct {
 	// Hosted mounts all routes under /api.
 	Hosted bool
 	// HostRoots are the directories of this host that requests over TCP may
-	// name paths in. If there are any, they bound the users of the Unix socket too,
+	// name paths in; if the boxes are elsewhere, of their hosts, and for all requests. If there are any, they bound the users of the Unix socket too,
 	// except root and the user that this server runs as.
 	HostRoots []string
 	// Closed are paths of this host that no box may see, whichever client makes it.
@@ -139,7 +139,7 @@ func New(c Config) (*Server, error) {
 	if err := c.checkPrefix(); err != nil {
 		return nil, err
 	}
-	if err := checkRoots(c.HostRoots); err != nil {
+	if err := checkRoots(c.HostRoots, c.Runtime.Elsewhere()); err != nil {
 		return nil, err
 	}
 	if c.Code == nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"sandbox/core"
+	"sandbox/core/engine/guest"
 	"sandbox/core/engine/transfer"
 )
 
@@ -36,11 +37,13 @@ func run(args []string) error {
 		return serve(args[1:])
 	case len(args) == 2 && args[0] == "install":
 		return install(args[1])
+	case len(args) > 0 && args[0] == "paths":
+		return guest.CheckPaths(args[1:])
 	case len(args) == 1 && args[0] == "version":
 		_, err := fmt.Println(core.Version)
 		return err
 	}
-	return errors.New("usage: sandbox-pod serve [-listen ADDRESS] [-tls DIRECTORY] [-grace TIME] [-disk DIRECTORY -image DIRECTORY -life N] | install DIRECTORY | version")
+	return errors.New("usage: sandbox-pod serve [-listen ADDRESS] [-tls DIRECTORY] [-grace TIME] [-disk DIRECTORY -image DIRECTORY -life N] | install DIRECTORY | paths [MEMBER DIRECTORY PATH]... | version")
 }
 
 // lastWords say why process 1 ends: in the container's log, and in the state of the

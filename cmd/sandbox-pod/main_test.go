@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -245,6 +246,23 @@ func TestFailures(t *testing.T) {
 		c := kubelet.Start(t, append([]string{program(t)}, args...), nil)
 		if err := c.Wait(); c.ProcessState.ExitCode() != 1 || !strings.Contains(c.Output.String(), want) {
 			t.Errorf("%q: %v: %s", args, err, c.Output.String())
+		}
+	}
+}
+
+// TestPaths looks for paths as the init container of a box does.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(dir+"/in", 0o700), os.Symlink("/etc", dir+"/out"), os.WriteFile(dir+"/f", nil, 0o600), unix.Mkfifo(dir+"/pipe", 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/in": "", "/f": "", "": "", "/none": wire.PathUnusable + "b " + dir + "/none names no file", "/pipe": wire.PathUnusable, "/out": wire.PathOutside + "b " + dir + "/out leads out",
+	} {
+		c := kubelet.Start(t, []string{program(t), "paths", "a", dir, dir + "/in", "b", dir, dir + path}, nil)
+		if err := c.Wait(); (c.ProcessState.ExitCode() == 0) != (want == "") || !strings.Contains(c.Output.String(), want) {
+			t.Errorf("%s: %v: %s", path, err, c.Output.String())
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (c cluster) config(given kubernetes.Config, pool int) kubernetes.Config {
 		HostUsers: c.HostUsers, PullPolicy: c.PullPolicy, PullSecrets: c.PullSecrets, SeccompProfile: c.SeccompProfile,
 		ScheduleTimeout: cmp.Or(given.ScheduleTimeout, time.Duration(c.ScheduleTimeout)*time.Second), Pool: max(pool, 0),
 		PublishService: cmp.Or(given.PublishService, c.PublishService),
-		DiskClass:      cmp.Or(given.DiskClass, c.DiskClass), DiskGB: c.DiskSizeGB,
+		DiskClass:      cmp.Or(given.DiskClass, c.DiskClass), DiskGB: c.DiskSizeGB, HostRoots: given.HostRoots,
 	}
 }
 

@@ -89,6 +89,9 @@ func (e *Engine) Create(ctx context.Context, req core.CreateRequest) (core.Recor
 	}
 	made := pod == nil
 	if made {
+		if err := e.checkVolumes(ctx, req.Options.Volumes); err != nil {
+			return core.Record{}, err
+		}
 		pod, made, err = e.make(ctx, req)
 	}
 	if err != nil {
@@ -168,6 +171,7 @@ func (e *Engine) boxPod(rec core.Record, disk *corev1.PersistentVolumeClaim, lif
 	if disk != nil {
 		e.attach(pod, disk, o, life)
 	}
+	e.mount(pod, o)
 	pod.Spec.Hostname = podName(cmp.Or(o.Hostname, o.Name, rec.ID))
 	become(pod, rec)
 	if o.TTLSeconds > 0 {
@@ -287,6 +291,8 @@ func (e *Engine) up(ctx context.Context, pod *corev1.Pod) (core.Record, error) {
 		switch {
 		case final && strings.Contains(reason, "Image"):
 			return false, fault.New(fault.Image, "the image %s can't be had: %s: %s", p.Spec.Containers[0].Image, reason, message)
+		case final && strings.Contains(message, "subPath"): // the kubelet says no more
+			return false, fault.New(fault.PermissionDenied, "a link in a host_path of the box leads out of a directory that this server shares with boxes (--host-root)")
 		case final:
 			return false, fault.New(fault.Engine, "the box can't be started: %s: %s", reason, message)
 		}
@@ -297,9 +303,9 @@ func (e *Engine) up(ctx context.Context, pod *corev1.Pod) (core.Record, error) {
 	case late && lost != nil:
 		return core.Record{}, failure(lost, "wait for the pod of a box")
 	case late && last != "":
-		return core.Record{}, fault.New(fault.ResourceExhausted, "no node takes the box: %s", last)
+		return core.Record{}, fault.New(fault.ResourceExhausted, "no node takes the box%s: %s", volumesOf(pod), last)
 	case late:
-		return core.Record{}, fault.New(fault.Timeout, "the pod of the box did not start in time: see `kubectl describe pod %s`", pod.Name)
+		return core.Record{}, fault.New(fault.Timeout, "the pod of the box%s did not start in time: see `kubectl describe pod %s`", volumesOf(pod), pod.Name)
 	case err != nil:
 		return core.Record{}, failure(err, "wait for the pod of a box")
 	case now == nil || now.UID != pod.UID:

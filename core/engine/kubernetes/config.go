@@ -61,6 +61,10 @@ type Config struct {
 	// PublishService is how ports of boxes are published: [PublishNodePort],
 	// [PublishLoadBalancer], or "" for not at all.
 	PublishService string
+	// HostRoots are the directories of the nodes in which boxes may have volumes with a
+	// host path. They are absolute, and none is the root directory. If there is none, no
+	// box has such a volume.
+	HostRoots []string
 	// DiskClass is the storage class of the claims in which boxes keep their disks while
 	// they are stopped. "" means that they have none, and can't be stopped.
 	DiskClass string

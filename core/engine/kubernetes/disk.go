@@ -250,6 +250,9 @@ func (e *Engine) revive(ctx context.Context, disk *corev1.PersistentVolumeClaim,
 	if now := e.disks.ofBox(id); now != nil {
 		disk = now
 	}
+	if err := e.checkVolumes(ctx, rec.Options.Volumes); err != nil {
+		return nil, false, err
+	}
 	rec = core.Record{ID: id, Options: rec.Options, ImageID: rec.ImageID, Status: api.Created, CreatedAt: rec.CreatedAt, UpdatedAt: time.Now().UTC()}
 	for pod == nil {
 		want := e.boxPod(rec, disk, lifeOf(disk)+1)

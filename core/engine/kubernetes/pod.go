@@ -121,13 +121,19 @@ func keyFrom(secret, variable, member string) corev1.EnvVar {
 // install has an init container copy sandbox-pod out of its image.
 func (e *Engine) install(pod *corev1.Pod) {
 	pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	install := e.initContainer("install", "install", programDir)
+	install.VolumeMounts = []corev1.VolumeMount{{Name: "program", MountPath: programDir}}
+	pod.Spec.InitContainers = []corev1.Container{install}
+}
+
+// initContainer returns an init container that runs sandbox-pod from its image.
+func (e *Engine) initContainer(name string, args ...string) corev1.Container {
 	no := false
-	pod.Spec.InitContainers = []corev1.Container{{
-		Name: "install", Image: e.config.Program, ImagePullPolicy: corev1.PullPolicy(e.config.PullPolicy),
-		Command:         []string{"/sandbox-pod", "install", programDir},
+	return corev1.Container{
+		Name: name, Image: e.config.Program, ImagePullPolicy: corev1.PullPolicy(e.config.PullPolicy),
+		Command:         append([]string{"/sandbox-pod"}, args...),
 		SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-		VolumeMounts:    []corev1.VolumeMount{{Name: "program", MountPath: programDir}},
-	}}
+	}
 }
 
 func resources(o options.Box) corev1.ResourceRequirements {

@@ -118,7 +118,12 @@ func ended(rec *core.Record, pod *corev1.Pod, c corev1.ContainerStatus) {
 	if hasDisk(pod) && said != wire.EndedSaved {
 		lost = "; what has changed on its disk since the last stop is lost"
 	}
+	path := unusable(pod)
 	switch {
+	case path != nil:
+		fail(rec, at, reasonUnstarted, path)
+	case t != nil && t.Reason == "StartError": // so runtimes and the kubelet call it
+		fail(rec, at, reasonUnstarted, unstarted(said))
 	case strings.HasPrefix(said, wire.EndedUnrestored):
 		fail(rec, at, reasonDamaged, fault.New(fault.Storage, "%s", said))
 	case strings.HasPrefix(said, wire.EndedUnsaved):
@@ -147,10 +152,25 @@ func ended(rec *core.Record, pod *corev1.Pod, c corev1.ContainerStatus) {
 
 // Reasons why a box is stopped or failed.
 const (
-	reasonExpired = "expired"
-	reasonIdle    = "idle"         // nobody has used it for its idle_seconds
-	reasonDamaged = "disk_damaged" // its disk can't be put back
+	reasonExpired   = "expired"
+	reasonIdle      = "idle"         // nobody has used it for its idle_seconds
+	reasonDamaged   = "disk_damaged" // its disk can't be put back
+	reasonUnstarted = "not_started"  // its node has not started it
 )
+
+// unstarted returns the failure of a box whose process 1 was never there, as the runtime of
+// the node tells it. Names of the node's files are left out.
+func unstarted(said string) error {
+	_, at, mounts := strings.Cut(said, " to rootfs at ")
+	switch {
+	case strings.Contains(said, "MOUNT_ATTR_IDMAP"):
+		return fault.New(fault.Unsupported, "a volume of the box is on a file system of the node that can't be id-mapped, as pods with user namespaces need it (kubernetes.host_users)")
+	case mounts:
+		at, _, _ = strings.Cut(at, ":")
+		return fault.New(fault.InvalidArgument, "the volume at guest_path %s can't be mounted there: one is a directory and the other is not, or a link of the image leads where no volume can be", at)
+	}
+	return fault.New(fault.Engine, "the box can't be started: %.500s", said)
+}
 
 func sizeOf(o options.Box) string {
 	if o.DiskSizeGB == 0 {

@@ -41,7 +41,7 @@ func hash(text string) string {
 // key returns the label of the spares for boxes with these options, or "" where no
 // spare will do.
 func (s *spares) key(o options.Box) string {
-	if o.Hostname != "" || len(o.Ports) > 0 {
+	if o.Hostname != "" || len(o.Ports) > 0 || len(o.Volumes) > 0 {
 		return ""
 	}
 	k := kindOf(o)

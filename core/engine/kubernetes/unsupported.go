@@ -57,8 +57,9 @@ func (e *Engine) refuse(o options.Box) error {
 	var p document.Problems
 	code := fault.Unsupported.Row().Code
 	p.When(o.RootfsPath != "", "rootfs_path", code, "is a directory of one host: boxes of a cluster have images")
-	for i := range o.Volumes {
-		p.When(true, fmt.Sprintf("volumes[%d]", i), code, "is a directory of one host, which boxes of a cluster don't see")
+	for i, v := range o.Volumes {
+		p.When(v.HostPath != "" && len(e.config.HostRoots) == 0, fmt.Sprintf("volumes[%d].host_path", i), code,
+			"is a path of the nodes, which boxes of a cluster see only where the server was started with --host-root: use a claim")
 	}
 	p.When(len(o.Ports) > 0 && e.config.PublishService == "", "ports", code, "are published only where --publish-service says how: reach them through the server, at /v1/boxes/ID/ports/PORT")
 	for i, port := range o.Ports {
