@@ -6,7 +6,8 @@ import (
 	"io"
 	"time"
 
-	"sandbox/api"
+	"github.com/google/go-containerregistry/pkg/authn"
+
 	"sandbox/core"
 	"sandbox/core/engine/kubernetes"
 	"sandbox/core/engine/record"
@@ -56,15 +57,19 @@ func openCluster(home string, c Config, settings file, sources image.Sources) (*
 	if c.Cached { // pods are kept ready by programs that are there to use them
 		pool = settings.Pool
 	}
-	e, err := kubernetes.Open(settings.Kubernetes.config(c.Cluster, pool))
-	if err != nil {
-		return nil, err
-	}
+	var e *kubernetes.Engine
+	logins := pullSecrets(func(ctx context.Context) ([][]byte, error) { return e.PullSecrets(ctx) })
+	sources.Keychain = authn.NewMultiKeychain(sources.Keychain, logins)
 	images, err := image.Open(image.Config{Home: home, Unpacker: elsewhere{}, Sources: sources})
 	if err != nil {
 		return nil, err
 	}
-	rt := core.New(core.Config{Engine: e, Images: named(sources.Aliases), Owned: c.Owned, Processes: settings.Limits.Processes, Elsewhere: true})
+	all, config := &registries{aliases: sources.Aliases, look: images.Look}, settings.Kubernetes.config(c.Cluster, pool)
+	config.Look = all.Look
+	if e, err = kubernetes.Open(config); err != nil {
+		return nil, err
+	}
+	rt := core.New(core.Config{Engine: e, Images: all, Owned: c.Owned, Processes: settings.Limits.Processes, Elsewhere: true})
 	return &Host{Runtime: rt, Images: images, Mains: spool.Read(record.OutputDir(home)), Home: home, Changes: e.Changes, Shared: e.Shared}, nil
 }
 
@@ -79,33 +84,3 @@ type elsewhere struct{}
 func (elsewhere) Unpack(context.Context, io.Reader, string) error { return errElsewhere() }
 func (elsewhere) Flush(context.Context) error                     { return errElsewhere() }
 func (elsewhere) Pack(context.Context, string, io.Writer) error   { return errElsewhere() }
-
-// named are the images of a cluster, with short names for some. It implements
-// [core.Images].
-type named map[string]string
-
-// Resolve returns the image as the nodes find it: nobody knows more before a box runs.
-func (n named) Resolve(_ context.Context, ref string) (core.Image, error) {
-	return core.Image{Ref: cmp.Or(n[ref], ref)}, nil
-}
-
-// Command is refused.
-func (named) Command(context.Context, string) ([]string, error) {
-	return nil, fault.New(fault.Unsupported, "the command of an image is not known here, since the nodes of the cluster have the image: name the command")
-}
-
-// Snapshot is refused.
-func (named) Snapshot(context.Context, core.SnapshotRequest, func(string) (core.Image, error)) (api.Image, error) {
-	return api.Image{}, errElsewhere()
-}
-
-// Snapshots returns none.
-func (named) Snapshots(context.Context) ([]api.SnapshotNode, error) {
-	return []api.SnapshotNode{}, nil
-}
-
-// Stack is refused.
-func (named) Stack(string) (api.Image, []string, error) { return api.Image{}, nil, errElsewhere() }
-
-// Remove is refused.
-func (named) Remove(context.Context, string, bool) error { return errElsewhere() }

@@ -122,11 +122,14 @@ func (e *Engine) unmake(ctx context.Context, disk *corev1.PersistentVolumeClaim,
 func (e *Engine) make(ctx context.Context, req core.CreateRequest) (pod *corev1.Pod, made bool, err error) {
 	now := time.Now().UTC()
 	rec := core.Record{ID: req.ID, Options: req.Options, Status: api.Created, CreatedAt: now, UpdatedAt: now}
+	if strings.Contains(req.Image.ID, "@") { // its command was read at its registry: the pod runs that one
+		rec.ImageID = req.Image.ID
+	}
 	var disk *corev1.PersistentVolumeClaim
 	if e.keeps(req.Options) {
 		disk, err = e.provide(ctx, rec)
 	} else {
-		pod, err = e.spares.claim(ctx, rec)
+		pod, err = e.spare(ctx, rec)
 	}
 	if err != nil {
 		return nil, false, err
@@ -315,8 +318,11 @@ func (e *Engine) up(ctx context.Context, pod *corev1.Pod) (core.Record, error) {
 	if rec.Error != nil {
 		return core.Record{}, fault.New(rec.Error.Code, "%s", rec.Error.Message)
 	}
-	if before, _ := annotated(now, "pod"); before.ImageID != "" && before.ImageID != rec.ImageID {
+	if before, _ := annotated(now, "pod"); before.ImageID != "" && digestOf(before.ImageID) != digestOf(rec.ImageID) {
 		return core.Record{}, fault.New(fault.Image, "%s is another image now than when the box was made (%s, then %s), which the box's disk does not fit", rec.Options.Image, rec.ImageID, before.ImageID)
+	}
+	if now, rec, err = e.learnUser(ctx, now, rec); err != nil {
+		return core.Record{}, err
 	}
 	if err := e.answers(ctx, now, rec); err != nil {
 		return core.Record{}, err

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"sandbox/core"
 	"sandbox/core/fault"
 )
 
@@ -71,6 +73,9 @@ type Config struct {
 	// DiskGB is the size of the disk of a box that asks for none, in GiB; 0 for
 	// [DefaultDiskGB]. It counts where there is a DiskClass.
 	DiskGB int
+	// Look returns what an image says of itself at its registry. References have a digest.
+	// nil means that nobody can ask.
+	Look func(ctx context.Context, ref string) (core.Image, error)
 	// Pool is how many pods are kept ready for boxes like the last one; 0 for none.
 	Pool int
 }

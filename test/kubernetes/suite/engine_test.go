@@ -82,14 +82,6 @@ var (
 				t.Errorf("got %v, want unsupported", err)
 			}
 		}},
-		"users": {Reason: "the cluster tells nobody the USER of an image: init must be root", Test: func(t *testing.T, _ core.Engine, box func(...func(*options.Box)) *core.Box) {
-			for user, want := range map[string]string{"": "0:0\n", "nobody": "65534:65534\n", "4321": "4321:0\n", "4321:1234": "4321:1234\n"} {
-				out := run(t, box(func(o *options.Box) { o.Image, o.User = "localhost/enginetest:1", user }), "sh", "-c", "echo $(id -u):$(id -g)")
-				if out != want {
-					t.Errorf("user %q: %q, want %q", user, out, want)
-				}
-			}
-		}},
 	}
 )
 
@@ -106,9 +98,10 @@ func run(t testing.TB, box *core.Box, name string, args ...string) string {
 // TestEngineDisks runs the suite on an engine that gives boxes disks.
 func TestEngineDisks(t *testing.T) {
 	t.Parallel()
+	set, _, ask := withRegistry(t)
 	enginetest.Run(t, enginetest.Subject{
-		New:   func(t *testing.T) core.Engine { return open(t, namespace(t), withDisks) },
-		Plain: "localhost/busybox:1", Set: "localhost/enginetest:1", Lacks: lacksDisks, Instead: instead,
+		New:   func(t *testing.T) core.Engine { return open(t, namespace(t), withDisks, ask) },
+		Plain: "localhost/busybox:1", Set: set, Lacks: lacksDisks, Instead: instead,
 	})
 }
 
@@ -117,8 +110,9 @@ func withDisks(c *kubernetes.Config) { c.DiskClass = "disks" }
 
 func TestEngine(t *testing.T) {
 	t.Parallel()
+	set, _, ask := withRegistry(t)
 	enginetest.Run(t, enginetest.Subject{
-		New:   func(t *testing.T) core.Engine { return open(t, namespace(t)) },
-		Plain: "localhost/busybox:1", Set: "localhost/enginetest:1", Lacks: lacks, Instead: instead,
+		New:   func(t *testing.T) core.Engine { return open(t, namespace(t), ask) },
+		Plain: "localhost/busybox:1", Set: set, Lacks: lacks, Instead: instead,
 	})
 }
