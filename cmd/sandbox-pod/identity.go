@@ -1,14 +1,20 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
+	"time"
 
 	"sandbox/core/engine/guest"
+	"sandbox/core/engine/link"
 )
 
 // texts are the names of what process 1 proves with who it is, and knows its clients by:
@@ -20,8 +26,9 @@ var texts = []struct{ file, variable string }{
 
 // identity returns the settings of the listener. A directory can be read by the box's
 // root, to whom such a key must be worth nothing then: no other box may have it. What is
-// in the environment of process 1 only that can read.
-func identity(dir string) (*tls.Config, error) {
+// in the environment of process 1 only that can read. With own there is no key to be
+// had: process 1 makes it.
+func identity(dir string, own bool) (*tls.Config, error) {
 	var pem [3][]byte
 	for i, name := range texts {
 		pem[i] = []byte(os.Getenv(name.variable))
@@ -32,7 +39,7 @@ func identity(dir string) (*tls.Config, error) {
 			}
 		}
 	}
-	pair, err := tls.X509KeyPair(pem[0], pem[1])
+	pair, err := pairOf(own, pem[0], pem[1])
 	if err != nil {
 		return nil, fmt.Errorf("certificate and key of the box: %w", err)
 	}
@@ -45,4 +52,28 @@ func identity(dir string) (*tls.Config, error) {
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
 		DynamicRecordSizingDisabled: true, SessionTicketsDisabled: true, // see package link
 	}, nil
+}
+
+// pairOf returns the key pair of these texts, or the process's own.
+func pairOf(own bool, cert, key []byte) (tls.Certificate, error) {
+	if own {
+		return ownPair()
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
+// ownPair makes a key pair, and tells its public key in the log of the container: who
+// trusts the cluster's word for that log knows the box by it. The certificate says
+// nothing more.
+func ownPair() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	self := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, self, self, &key.PublicKey, key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, link.WriteKey(os.Stdout, &key.PublicKey)
 }

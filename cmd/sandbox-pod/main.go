@@ -43,7 +43,7 @@ func run(args []string) error {
 		_, err := fmt.Println(core.Version)
 		return err
 	}
-	return errors.New("usage: sandbox-pod serve [-listen ADDRESS] [-tls DIRECTORY] [-grace TIME] [-disk DIRECTORY -image DIRECTORY -life N] | install DIRECTORY | paths [MEMBER DIRECTORY PATH]... | version")
+	return errors.New("usage: sandbox-pod serve [-listen ADDRESS] [-tls DIRECTORY | -own-key] [-grace TIME] [-disk DIRECTORY -image DIRECTORY -life N] | install DIRECTORY | paths [MEMBER DIRECTORY PATH]... | version")
 }
 
 // lastWords say why process 1 ends: in the container's log, and in the state of the

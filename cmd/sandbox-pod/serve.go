@@ -22,6 +22,7 @@ func serve(args []string) error {
 	flags.SetOutput(io.Discard)
 	address := flags.String("listen", ":7443", "where to listen")
 	dir := flags.String("tls", "", "the directory of tls.crt, tls.key and ca.crt")
+	own := flags.Bool("own-key", false, "make the key pair, and print the public key as the first line")
 	grace := flags.Duration("grace", defaultGrace, "the terminationGracePeriodSeconds of the pod, without what a save of the disk takes")
 	var kept diskFlags
 	flags.StringVar(&kept.volume, "disk", "", "the directory in which the box's disk is saved")
@@ -30,7 +31,7 @@ func serve(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	config, err := identity(*dir)
+	config, err := identity(*dir, *own)
 	if err != nil {
 		return err
 	}
