@@ -14,6 +14,7 @@ CONTAINERD=v2.4.2
 RUNC=v1.5.2
 KUBE_ROUTER=v2.1.0
 KWOK=v0.8.0
+AGENT_SANDBOX=v0.5.6
 
 die() { echo "build.sh: $*" >&2; exit 1; }
 
@@ -96,10 +97,21 @@ kwok() {
 	)
 }
 
+# The controller of warm pools and claims, and its kinds. They convert between their
+# versions by a service that is not run here: the tests use one version.
+agents() {
+	local module=sigs.k8s.io/agent-sandbox kind
+	programs agents $module $AGENT_SANDBOX "" cmd/agent-sandbox-controller
+	mkdir -p "$bin/agents"
+	for kind in "$(go mod download -json "$module@$AGENT_SANDBOX" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')"/k8s/crds/*.yaml; do
+		awk '/^  conversion:/ { skip = 1; next } skip && /^    / { next } { skip = 0; print }' "$kind" >"$bin/agents/${kind##*/}"
+	done
+}
+
 [ $# -gt 0 ] || set -- kubernetes etcd containerd runc policies
 for part; do
 	case $part in
-	kubernetes | etcd | containerd | runc | policies | kwok) "$part" ;;
-	*) die "$part: want kubernetes, etcd, containerd, runc, policies or kwok" ;;
+	kubernetes | etcd | containerd | runc | policies | kwok | agents) "$part" ;;
+	*) die "$part: want kubernetes, etcd, containerd, runc, policies, kwok or agents" ;;
 	esac
 done

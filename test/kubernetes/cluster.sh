@@ -114,7 +114,8 @@ stop() { inside sh -c "kill -9 \$(cat '$RUN/${1:?PART is missing}.pid')"; }
 
 start() {
 	began=$EPOCHREALTIME
-	inside setsid "$here/daemon.sh" "${1:?PART is missing}" </dev/null >>"$LOGS/$1.log" 2>&1 &
+	# Without --fork nsenter would stop with a part that is stopped, and hold it when the cluster ends.
+	inside setsid --fork "$here/daemon.sh" "${1:?PART is missing}" </dev/null >>"$LOGS/$1.log" 2>&1
 	ready
 }
 

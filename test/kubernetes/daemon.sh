@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Becomes a part of the cluster that it is started in (node.sh, cluster.sh start):
 #
-#   daemon.sh containerd|etcd|apiserver|controller-manager|scheduler|kubelet|proxy|policies|disks|kwok
+#   daemon.sh containerd|etcd|apiserver|controller-manager|scheduler|kubelet|proxy|policies|disks|kwok|agents
 set -euo pipefail
 
 part=$1
@@ -66,6 +66,13 @@ kwok)
 	for f in "$KUBERNETES_BIN"/stages/*.yaml; do stages+=(--config="$f"); done
 	exec kwok --kubeconfig="$KEYS/admin.conf" --manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake \
 		--cidr=10.89.0.0/16 --node-ip=10.89.255.1 --node-lease-duration-seconds=40 "${stages[@]}"
+	;;
+agents)
+	ready
+	kubectl apply --server-side -f "$KUBERNETES_BIN/agents"
+	await kubectl wait --for=condition=Established -f "$KUBERNETES_BIN/agents" # which refuses one without conditions
+	exec agent-sandbox-controller --extensions --enable-webhook=false --leader-elect=false \
+		--metrics-bind-address=127.0.0.1:18080 --health-probe-bind-address=127.0.0.1:18081
 	;;
 *) echo "daemon.sh: $part is no part of a cluster" >&2; exit 1 ;;
 esac
