@@ -80,6 +80,7 @@ func serveFlags(fs *pflag.FlagSet, c *daemon.Config, file *string) {
 	fs.StringVar(&c.Cluster.Program, "pod-image", "", "`IMAGE` that has sandbox-pod, for --engine kubernetes")
 	fs.StringVar(&c.Cluster.Reach, "reach", "", "reach pods direct, or forward, through the API server (default direct inside the cluster)")
 	fs.DurationVar(&c.Cluster.ScheduleTimeout, "schedule-timeout", 0, "how long a create waits for a node that has room (default 1m0s)")
+	fs.StringVar(&c.Cluster.AgentSandbox, "agent-sandbox", "", "keep pods ready by kubernetes-sigs/agent-sandbox where the cluster has it (`MODE` auto), or never (off) (default auto)")
 	fs.StringVar(&c.Cluster.PublishService, "publish-service", "", "publish ports of pods by a Service of the `TYPE` NodePort or LoadBalancer (default: refuse them)")
 	fs.StringVar(&c.Cluster.DiskClass, "disk-class", "", "`NAME` of the storage class of the disks that boxes of a cluster keep while they are stopped (default none: they can't be stopped)")
 	fs.StringVar(&c.E2B, "e2b", "", "TCP `ADDRESS` that answers E2B's SDKs; port 0 is a free one (default none)")

@@ -37,6 +37,7 @@ type cluster struct {
 	PublishService  string   `toml:"publish_service"`
 	DiskClass       string   `toml:"disk_class"`
 	DiskSizeGB      int      `toml:"disk_size_gb"` // GiB
+	AgentSandbox    string   `toml:"agent_sandbox"`
 }
 
 // config returns the settings of the engine: those of given win over those of the file.
@@ -48,6 +49,7 @@ func (c cluster) config(given kubernetes.Config, pool int) kubernetes.Config {
 		ScheduleTimeout: cmp.Or(given.ScheduleTimeout, time.Duration(c.ScheduleTimeout)*time.Second), Pool: max(pool, 0),
 		PublishService: cmp.Or(given.PublishService, c.PublishService),
 		DiskClass:      cmp.Or(given.DiskClass, c.DiskClass), DiskGB: c.DiskSizeGB, HostRoots: given.HostRoots,
+		AgentSandbox: cmp.Or(given.AgentSandbox, c.AgentSandbox),
 	}
 }
 

@@ -27,6 +27,12 @@ const (
 	PublishLoadBalancer = string(corev1.ServiceTypeLoadBalancer) // at an address of its own
 )
 
+// What is done where the cluster has kubernetes-sigs/agent-sandbox.
+const (
+	AgentSandboxAuto = "auto" // its SandboxWarmPool keeps the pods ready, and SandboxClaims take them
+	AgentSandboxOff  = "off"  // nothing else than elsewhere
+)
+
 // DefaultScheduleTimeout is how long a create waits for a node that has room.
 const DefaultScheduleTimeout = time.Minute
 
@@ -78,6 +84,9 @@ type Config struct {
 	Look func(ctx context.Context, ref string) (core.Image, error)
 	// Pool is how many pods are kept ready for boxes like the last one; 0 for none.
 	Pool int
+	// AgentSandbox is [AgentSandboxAuto], the default, or [AgentSandboxOff]. It counts
+	// where there is a Pool.
+	AgentSandbox string
 }
 
 func (c Config) scheduleTimeout() time.Duration {
@@ -138,6 +147,11 @@ func (c Config) check() error {
 	case "", ReachDirect, ReachForward:
 	default:
 		return fault.New(fault.Config, "%s", fmt.Sprintf("kubernetes.reach is %q, want direct or forward", c.Reach))
+	}
+	switch c.AgentSandbox {
+	case "", AgentSandboxAuto, AgentSandboxOff:
+	default:
+		return fault.New(fault.Config, "kubernetes.agent_sandbox is %q, want %s or %s", c.AgentSandbox, AgentSandboxAuto, AgentSandboxOff)
 	}
 	switch c.PublishService {
 	case "", PublishNodePort, PublishLoadBalancer:

@@ -48,7 +48,7 @@ func (l *lines) of(pod *corev1.Pod) (*way, error) {
 		l.byPod = map[string]*way{}
 	}
 	w := &way{pod: pod}
-	w.host = link.NewHost(func(ctx context.Context) (net.Conn, error) { return l.engine.dial(ctx, pod.Name) })
+	w.host = link.NewHost(func(ctx context.Context) (net.Conn, error) { return l.engine.dial(ctx, pod) })
 	l.byPod[string(pod.UID)] = w
 	return w, nil
 }
@@ -161,15 +161,15 @@ func (e *Engine) Explain(id string, err error) error {
 }
 
 // dial makes a line to the init in a pod.
-func (e *Engine) dial(ctx context.Context, pod string) (net.Conn, error) {
-	conn, err := e.carrier(ctx, pod)
+func (e *Engine) dial(ctx context.Context, pod *corev1.Pod) (net.Conn, error) {
+	conn, err := e.carrier(ctx, pod.Name)
 	if err != nil {
 		return nil, err
 	}
 	secure := tls.Client(conn, e.keys.config(pod))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("verify the init of pod %s: %w", pod, err)
+		return nil, fmt.Errorf("verify the init of pod %s: %w", pod.Name, err)
 	}
 	return secure, nil
 }

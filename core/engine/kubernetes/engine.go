@@ -33,6 +33,7 @@ type Engine struct {
 	expiring sync.Map // the UIDs of pods whose time is over, and whose end has begun
 	lines    lines
 	spares   spares
+	agents   agents
 
 	start sync.Once
 	ready sync.Mutex // held while the namespace is prepared
@@ -67,6 +68,7 @@ func open(c Config, conn connection) (*Engine, error) {
 	e.Client = inits.New(e, true)
 	e.pods, e.services, e.disks = newPods(e.news), newServices(e.news), newDisks(e.news)
 	e.lines.engine, e.spares = e, spares{engine: e, tried: map[string]string{}}
+	e.agents = agents{engine: e, described: map[string]bool{}}
 	return e, nil
 }
 
@@ -100,10 +102,8 @@ func (e *Engine) begin(ctx context.Context) error {
 	if err := e.fence(ctx); err != nil {
 		return err
 	}
-	if e.config.Pool > 0 {
-		if e.spares.resizes, err = e.canResize(ctx); err != nil {
-			return err
-		}
+	if err := e.spares.discover(ctx); err != nil {
+		return err
 	}
 	e.keys = keys
 	return nil
@@ -111,9 +111,6 @@ func (e *Engine) begin(ctx context.Context) error {
 
 // follow begins to watch what boxes are made of, and to tend them.
 func (e *Engine) follow() {
-	labelled := func(label string) func(*metav1.ListOptions) {
-		return func(o *metav1.ListOptions) { o.LabelSelector = label }
-	}
 	e.work.Go(func() { mirror(e.ctx, e.api.pods, labelled(labelSlot), &corev1.Pod{}, e.pods, e.pods.note) })
 	if e.config.PublishService != "" {
 		e.work.Go(func() {
@@ -126,6 +123,11 @@ func (e *Engine) follow() {
 		})
 	}
 	e.work.Go(func() { e.tend(e.ctx) })
+}
+
+// labelled selects the objects that have a label.
+func labelled(label string) func(*metav1.ListOptions) {
+	return func(o *metav1.ListOptions) { o.LabelSelector = label }
 }
 
 // known waits until this process knows all boxes. Errors: those of failure.

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sandbox/core/fault"
 )
@@ -123,14 +125,19 @@ func (a *authority) issue(name string, usage x509.ExtKeyUsage) (cert, private []
 	if err != nil {
 		return nil, nil, fault.Wrap(fault.Internal, err, "make a key")
 	}
-	t := template(name)
-	t.DNSNames, t.ExtKeyUsage, t.KeyUsage = []string{name}, []x509.ExtKeyUsage{usage}, x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		return nil, nil, fault.Wrap(fault.Internal, err, "make a certificate")
+	if cert, err = a.certify(name, usage, &key.PublicKey); err != nil {
+		return nil, nil, err
 	}
 	private, err = encodeKey(key)
-	return encodeCert(der), private, err
+	return cert, private, err
+}
+
+// certify returns a certificate that a key has a name, as PEM.
+func (a *authority) certify(name string, usage x509.ExtKeyUsage, key *ecdsa.PublicKey) ([]byte, error) {
+	t := template(name)
+	t.DNSNames, t.ExtKeyUsage, t.KeyUsage = []string{name}, []x509.ExtKeyUsage{usage}, x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, key, a.key)
+	return encodeCert(der), fault.Wrap(fault.Internal, err, "make a certificate")
 }
 
 func template(name string) *x509.Certificate {
@@ -149,9 +156,39 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 }
 
 // config returns the settings of a connection to the init in a pod.
-func (a *authority) config(pod string) *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, RootCAs: a.pool, ServerName: pod, Certificates: []tls.Certificate{a.client},
+func (a *authority) config(pod *corev1.Pod) *tls.Config {
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS13, RootCAs: a.pool, ServerName: pod.Name, Certificates: []tls.Certificate{a.client},
 		DynamicRecordSizingDisabled: true, // see package link
 	}
+	if vouched := pod.Annotations[annotationCertificate]; vouched != "" {
+		// The init has no certificate, and the one for its key is here.
+		c.InsecureSkipVerify = true //nolint:gosec // VerifyConnection verifies more
+		c.VerifyConnection = func(s tls.ConnectionState) error { return a.verify(vouched, pod.UID, s.PeerCertificates[0].PublicKey) }
+	}
+	return c
+}
+
+// vouch returns a certificate that a pod's init has a key which it has made itself.
+func (a *authority) vouch(pod types.UID, key *ecdsa.PublicKey) ([]byte, error) {
+	return a.certify(string(pod), x509.ExtKeyUsageServerAuth, key)
+}
+
+// verify returns nil if a certificate of the authority says that a pod's init has a key.
+func (a *authority) verify(vouched string, pod types.UID, key any) error {
+	block, _ := pem.Decode([]byte(vouched))
+	if block == nil {
+		return fmt.Errorf("the annotation %s is damaged", annotationCertificate)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return fmt.Errorf("the annotation %s is damaged: %w", annotationCertificate, err)
+	}
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: a.pool, DNSName: string(pod)}); err != nil {
+		return err
+	}
+	if known, ok := cert.PublicKey.(*ecdsa.PublicKey); !ok || !known.Equal(key) {
+		return errors.New("it has another key than the pod has told")
+	}
+	return nil
 }

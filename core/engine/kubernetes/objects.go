@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"context"
+	"io"
 	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 
@@ -26,6 +29,9 @@ type objects struct {
 	names    *gentype.ClientWithList[*corev1.ConfigMap, *corev1.ConfigMapList]
 	services *gentype.ClientWithList[*corev1.Service, *corev1.ServiceList]
 	policies *gentype.Client[*networkingv1.NetworkPolicy]
+
+	// Of agent-sandbox: see agents.
+	templates, pools, claims, sandboxes dynamic.ResourceInterface
 }
 
 func newObjects(c connection) (objects, error) {
@@ -56,7 +62,18 @@ func newObjects(c connection) (objects, error) {
 	if err != nil {
 		return objects{}, err
 	}
+	custom, err := dynamic.NewForConfigAndClient(c.rest, client)
+	if err != nil {
+		return objects{}, fault.Wrap(fault.Config, err, "use the kubeconfig")
+	}
+	extensions := schema.GroupVersion{Group: "extensions." + agentGroup, Version: agentVersion}
+	agents := schema.GroupVersion{Group: agentGroup, Version: agentVersion}
 	return objects{
+		templates: custom.Resource(extensions.WithResource("sandboxtemplates")).Namespace(c.namespace),
+		pools:     custom.Resource(extensions.WithResource("sandboxwarmpools")).Namespace(c.namespace),
+		claims:    custom.Resource(extensions.WithResource("sandboxclaims")).Namespace(c.namespace),
+		sandboxes: custom.Resource(agents.WithResource("sandboxes")).Namespace(c.namespace),
+
 		core: core,
 		pods: gentype.NewClientWithList("pods", core, codec, c.namespace,
 			func() *corev1.Pod { return &corev1.Pod{} }, func() *corev1.PodList { return &corev1.PodList{} }, gentype.PrefersProtobuf[*corev1.Pod]()),
@@ -77,4 +94,10 @@ func newObjects(c connection) (objects, error) {
 // forward returns where connections to ports of a pod are made through the API server.
 func (a objects) forward(namespace, pod string) *url.URL {
 	return a.core.Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
+}
+
+// log returns what process 1 of a pod has written, and writes until the reader is closed.
+func (a objects) log(ctx context.Context, namespace, pod string) (io.ReadCloser, error) {
+	return a.core.Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").
+		Param("container", boxContainer).Param("follow", "true").Param("limitBytes", "65536").Stream(ctx)
 }

@@ -23,9 +23,11 @@ const (
 	labelSlot    = "sandbox/slot"    // on all pods and what belongs to them: the pod's name
 	labelBox     = "sandbox/box"     // the id of the box that a pod is
 	labelSpare   = "sandbox/spare"   // what a spare is for, until it is a box
+	labelPool    = "sandbox/pool"    // on the pods of a SandboxWarmPool: what they are for
 	labelNetwork = "sandbox/network" // which NetworkPolicy holds
 
-	annotationRecord = "sandbox/record"
+	annotationRecord      = "sandbox/record"
+	annotationCertificate = "sandbox/certificate" // of the key that the init of a pod has made itself
 )
 
 // encode returns the record for the annotation of its pod.

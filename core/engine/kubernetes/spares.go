@@ -66,17 +66,9 @@ func (s *spares) claim(ctx context.Context, rec core.Record) (*corev1.Pod, error
 	for range claimTries {
 		pod := s.reserve(want, rec.Options)
 		if pod == nil {
-			return nil, nil
+			return e.agents.claim(ctx, rec, want)
 		}
-		spec := map[string]any{}
-		if ttl := rec.Options.TTLSeconds; ttl > 0 && pod.Status.StartTime != nil {
-			// The kubelet counts from the start of the pod. The clocks may differ.
-			age := max(time.Since(pod.Status.StartTime.Time), e.pods.age(pod))
-			spec["activeDeadlineSeconds"] = int64((age + time.Duration(ttl)*time.Second + deadlineSlack) / time.Second)
-		}
-		started := time.Now().UTC()
-		rec.StartedAt = &started
-		err := e.patch(ctx, pod, rec, map[string]any{labelSpare: nil, labelBox: rec.ID}, spec)
+		err := s.take(ctx, pod, rec, nil)
 		switch {
 		case err == nil:
 			return s.fit(ctx, e.pods.at(pod.Name), rec.Options)
@@ -87,6 +79,20 @@ func (s *spares) claim(ctx context.Context, rec core.Record) (*corev1.Pod, error
 		return nil, failure(err, "make a box of a pod that is ready")
 	}
 	return nil, nil
+}
+
+// take makes a pod that is ready that of a box, with these annotations too, unless it has
+// changed since: the error is a conflict then.
+func (s *spares) take(ctx context.Context, pod *corev1.Pod, rec core.Record, annotations map[string]string) error {
+	c := change{labels: map[string]any{labelSpare: nil, labelBox: rec.ID}, annotations: annotations}
+	if ttl := rec.Options.TTLSeconds; ttl > 0 && pod.Status.StartTime != nil {
+		// The kubelet counts from the start of the pod. The clocks may differ.
+		age := max(time.Since(pod.Status.StartTime.Time), s.engine.pods.age(pod))
+		c.spec = map[string]any{"activeDeadlineSeconds": int64((age + time.Duration(ttl)*time.Second + deadlineSlack) / time.Second)}
+	}
+	started := time.Now().UTC()
+	rec.StartedAt = &started
+	return s.engine.patch(ctx, pod, rec, c)
 }
 
 // fit gives a claimed pod the limits of its box, and waits until it has them. It returns
@@ -137,14 +143,34 @@ func refused(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue
 }
 
-// canResize asks whether the cluster gives a pod that runs other limits.
-func (e *Engine) canResize(ctx context.Context) (bool, error) {
-	var kinds metav1.APIResourceList
-	body, err := e.api.core.Get().AbsPath("/api/v1").SetHeader("Accept", "application/json").Do(ctx).Raw()
-	if err == nil {
-		err = json.Unmarshal(body, &kinds)
+// resources returns the names of what the cluster has at a path of its API.
+func (e *Engine) resources(ctx context.Context, path string) (map[string]bool, error) {
+	body, err := e.api.core.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return nil, err
 	}
-	return slices.ContainsFunc(kinds.APIResources, func(r metav1.APIResource) bool { return r.Name == "pods/resize" }), failure(err, "ask what the cluster can do")
+	var kinds metav1.APIResourceList
+	if err := json.Unmarshal(body, &kinds); err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, r := range kinds.APIResources {
+		names[r.Name] = true
+	}
+	return names, nil
+}
+
+// discover asks what the cluster can do for pods that are kept ready. Errors: those of failure.
+func (s *spares) discover(ctx context.Context) error {
+	if s.engine.config.Pool == 0 {
+		return nil
+	}
+	has, err := s.engine.resources(ctx, "/api/v1")
+	if err != nil {
+		return failure(err, "ask what the cluster can do")
+	}
+	s.resizes = has["pods/resize"]
+	return s.engine.agents.discover(ctx)
 }
 
 // reserve returns a spare that no other claim of this process tries to take, or nil: one of
@@ -188,6 +214,14 @@ func (s *spares) fill(ctx context.Context) (bool, error) {
 	if e.config.Pool == 0 || !known || wanted == "" {
 		return false, nil
 	}
+	o := options.Box{
+		Image: last.Image, CPUs: last.CPUs, MemoryMiB: last.MemoryMiB, DiskSizeGB: last.DiskSizeGB,
+		Network: last.Network, Processes: last.Processes, Seccomp: last.Seccomp,
+	}
+	kept, err := e.agents.keep(ctx, wanted, o)
+	if err != nil {
+		return false, err
+	}
 	have, starting := 0, false
 	for _, pod := range e.pods.all(func(p *corev1.Pod) bool { return p.Labels[labelSpare] != "" && p.DeletionTimestamp == nil }) {
 		if pod.Labels[labelSpare] != wanted || over(pod) {
@@ -196,18 +230,13 @@ func (s *spares) fill(ctx context.Context) (bool, error) {
 		have++
 		starting = starting || container(pod).State.Running == nil
 	}
-	if have >= e.config.Pool || starting {
+	if kept || have >= e.config.Pool || starting {
 		return false, nil
-	}
-	o := options.Box{
-		Image: last.Image, CPUs: last.CPUs, MemoryMiB: last.MemoryMiB, DiskSizeGB: last.DiskSizeGB,
-		Network: last.Network, Processes: last.Processes, Seccomp: last.Seccomp,
 	}
 	pod := e.pod(podName(ids.Box.New()), o)
 	pod.Labels[labelSpare] = wanted
 	pod.Annotations = map[string]string{annotationRecord: encode(core.Record{Options: o})}
-	pod, err := e.post(ctx, pod)
-	if err != nil {
+	if pod, err = e.post(ctx, pod); err != nil {
 		return false, failure(err, "make a pod ready")
 	}
 	if err := e.give(ctx, pod); err != nil {

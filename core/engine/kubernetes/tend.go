@@ -70,6 +70,8 @@ func (e *Engine) tendOnce(ctx context.Context) (next time.Duration, err error) {
 	}
 	left, failed := e.tendDisks(ctx)
 	next, err = min(next, left, e.tendIdle(ctx, e.pods.all(isBox))), errors.Join(err, failed)
+	left, failed = e.agents.tend(ctx)
+	next, err = min(next, left), errors.Join(err, failed)
 	for _, pod := range e.pods.condemned() {
 		err = errors.Join(err, e.delete(ctx, pod))
 	}
@@ -90,7 +92,7 @@ func (e *Engine) tendOnce(ctx context.Context) (next time.Duration, err error) {
 func unfinished(pod *corev1.Pod) bool {
 	started := container(pod).State.Running != nil || over(pod)
 	named := pod.Labels[labelBox] != "" || pod.Labels[labelSpare] != ""
-	return pod.DeletionTimestamp == nil && !(started && named)
+	return pod.DeletionTimestamp == nil && !isPooled(pod) && !(started && named)
 }
 
 func untilExpiry(rec core.Record) time.Duration {
@@ -140,7 +142,7 @@ func (e *Engine) finish(ctx context.Context, pod *corev1.Pod, rec core.Record, r
 		return errors.Join(e.forgetDisk(ctx, e.diskOf(pod)), e.delete(ctx, pod))
 	}
 	rec.Reason, rec.ExpiresAt = reason, nil
-	err := e.patch(ctx, pod, rec, nil, nil)
+	err := e.patch(ctx, pod, rec, change{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // another program was faster: the next look sees what it did
 	}

@@ -1,0 +1,191 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"sandbox/core"
+	"sandbox/core/engine/link"
+)
+
+// claimName returns the name of the SandboxClaim of a box. A Sandbox that is made for the
+// claim alone, and its pod, have it too: so it is not that of the box's own pod.
+func claimName(id string) string { return podName(id) + "-claim" }
+
+// sandboxOf returns the name of the Sandbox that a claim has got, which is that of its pod,
+// or "".
+func sandboxOf(claim *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(claim.Object, "status", "sandbox", "name")
+	return name
+}
+
+// claim makes a box of a pod of a pool, and returns its pod; nil if none is to be had in
+// time. The controller gives each Sandbox to one claim, and each box has a claim of its
+// own; the API server takes only one change of each version of its pod.
+func (a *agents) claim(ctx context.Context, rec core.Record, key string) (*corev1.Pod, error) {
+	e := a.engine
+	if !a.used || a.isAway() || !a.ready(key) {
+		return nil, nil
+	}
+	name := claimName(rec.ID)
+	claim := agentObject("SandboxClaim", name, map[string]any{"warmPoolRef": map[string]any{"name": a.pool(key)}})
+	claim.SetLabels(map[string]string{labelSlot: name, labelBox: rec.ID})
+	claim, err := e.api.claims.Create(ctx, claim, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) { // another program makes the same box, or the kinds have gone
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failure(err, "claim a pod that is ready")
+	}
+	a.claims.put(claim)
+	limited, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	pod, err := a.assigned(limited, name)
+	if err == nil && pod != nil {
+		pod, err = a.take(limited, pod, rec)
+	}
+	if err == nil && pod != nil {
+		return e.spares.fit(ctx, pod, rec.Options)
+	}
+	if ctx.Err() == nil && !apierrors.IsForbidden(err) {
+		err = nil // a pod of our own does it, or tells why not
+	}
+	return nil, errors.Join(failure(err, "make a box of a pod that is ready"), a.discard(ctx, claim))
+}
+
+// assigned waits until a claim has a pod that runs, and returns it; nil if the claim has
+// gone or its pod can't run.
+func (a *agents) assigned(ctx context.Context, name string) (pod *corev1.Pod, err error) {
+	sandbox := ""
+	err = a.engine.news.await(ctx, func() (bool, error) {
+		claim := a.claims.at(name)
+		if claim == nil {
+			return true, nil
+		}
+		if sandbox = sandboxOf(claim); sandbox == "" {
+			return false, nil
+		}
+		now := a.engine.pods.at(sandbox)
+		if now == nil {
+			return false, nil
+		}
+		if runs(now) {
+			pod = now
+			return true, nil
+		}
+		reason, _, _ := problem(now)
+		return reason != "" || over(now), nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) && sandbox == "" {
+		a.miss()
+	}
+	return pod, err
+}
+
+// take makes the pod of a claim that of its box; nil if it is another box. The controller
+// changes the pod at the same time.
+func (a *agents) take(ctx context.Context, pod *corev1.Pod, rec core.Record) (*corev1.Pod, error) {
+	e := a.engine
+	key, err := e.told(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	vouched, err := e.keys.vouch(pod.UID, key)
+	if err != nil {
+		return nil, err
+	}
+	for uid := pod.UID; ; {
+		err := e.spares.take(ctx, pod, rec, map[string]string{annotationCertificate: string(vouched)})
+		if err == nil {
+			return e.pods.at(pod.Name), nil
+		}
+		if !apierrors.IsConflict(err) {
+			return nil, err
+		}
+		if pod, err = e.reread(ctx, pod.Name); err != nil || pod.UID != uid || !isPooled(pod) {
+			return nil, err
+		}
+	}
+}
+
+// told returns the public key that the init in a pod has told in its log. It is the
+// kubelet's word, which the API server verifies, for what process 1 has written before
+// anything of a box runs.
+func (e *Engine) told(ctx context.Context, pod *corev1.Pod) (*ecdsa.PublicKey, error) {
+	log, err := e.api.log(ctx, e.conn.namespace, pod.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	key, err := link.ReadKey(log)
+	if err != nil {
+		return nil, fmt.Errorf("read the public key of pod %s in its log: %w", pod.Name, err)
+	}
+	return key, nil
+}
+
+// discard deletes a claim that is of no use.
+func (a *agents) discard(ctx context.Context, claim *unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if now := a.claims.at(claim.GetName()); now != nil {
+		claim = now
+	}
+	return a.delete(ctx, claim.GetName(), sandboxOf(claim))
+}
+
+// release deletes what a pod of a pool belongs to: if it alone were deleted, the
+// controller would make another one.
+func (a *agents) release(ctx context.Context, pod *corev1.Pod) error {
+	if pod.Labels[labelPool] == "" || pod.Labels[labelBox] == "" {
+		return nil
+	}
+	return a.delete(ctx, claimName(pod.Labels[labelBox]), pod.Name)
+}
+
+// delete deletes a claim, and its Sandbox if it has one.
+func (a *agents) delete(ctx context.Context, claim, sandbox string) error {
+	for _, o := range []struct {
+		kind dynamic.ResourceInterface
+		name string
+	}{{a.engine.api.claims, claim}, {a.engine.api.sandboxes, sandbox}} {
+		if o.name == "" {
+			continue
+		}
+		if err := o.kind.Delete(ctx, o.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return failure(err, "delete the claim of a box")
+		}
+	}
+	return nil
+}
+
+// tend deletes claims without a box: the server that made one has died, or the box's pod
+// was deleted and the controller has made another. It returns in how long the next one is
+// to be looked at.
+func (a *agents) tend(ctx context.Context) (next time.Duration, err error) {
+	next = forever
+	if !a.used {
+		return next, nil
+	}
+	alone := a.claims.all(func(c *unstructured.Unstructured) bool { return c.GetDeletionTimestamp() == nil })
+	for _, claim := range alone {
+		if a.engine.pods.ofBox(claim.GetLabels()[labelBox]) != nil {
+			continue
+		}
+		if left := 2*a.engine.config.scheduleTimeout() - a.claims.age(claim); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		err = errors.Join(err, a.delete(ctx, claim.GetName(), sandboxOf(claim)))
+	}
+	return next, err
+}
