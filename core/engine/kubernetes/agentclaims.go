@@ -33,9 +33,10 @@ func sandboxOf(claim *unstructured.Unstructured) string {
 // own; the API server takes only one change of each version of its pod.
 func (a *agents) claim(ctx context.Context, rec core.Record, key string) (*corev1.Pod, error) {
 	e := a.engine
-	if !a.used || a.isAway() || !a.ready(key) {
+	if !a.used || !a.begin(key) {
 		return nil, nil
 	}
+	defer a.end(key)
 	name := claimName(rec.ID)
 	claim := agentObject("SandboxClaim", name, map[string]any{"warmPoolRef": map[string]any{"name": a.pool(key)}})
 	claim.SetLabels(map[string]string{labelSlot: name, labelBox: rec.ID})
@@ -47,11 +48,9 @@ func (a *agents) claim(ctx context.Context, rec core.Record, key string) (*corev
 		return nil, failure(err, "claim a pod that is ready")
 	}
 	a.claims.put(claim)
-	limited, cancel := context.WithTimeout(ctx, claimTimeout)
-	defer cancel()
-	pod, err := a.assigned(limited, name)
+	pod, err := a.assigned(ctx, name)
 	if err == nil && pod != nil {
-		pod, err = a.take(limited, pod, rec)
+		pod, err = a.take(ctx, pod, rec)
 	}
 	if err == nil && pod != nil {
 		return e.spares.fit(ctx, pod, rec.Options)
@@ -62,32 +61,64 @@ func (a *agents) claim(ctx context.Context, rec core.Record, key string) (*corev
 	return nil, errors.Join(failure(err, "make a box of a pod that is ready"), a.discard(ctx, claim))
 }
 
+// begin reports whether the pool for boxes with a key has a pod for one more claim of this
+// process, which goes on until end: the controller makes a new pod for one that comes too
+// late, as we can do.
+func (a *agents) begin(key string) bool {
+	ready := a.engine.pods.all(func(p *corev1.Pod) bool {
+		return isPooled(p) && p.Labels[labelPool] == key && p.DeletionTimestamp == nil && runs(p)
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if time.Now().Before(a.away) || a.claiming[key] >= len(ready) {
+		return false
+	}
+	a.claiming[key]++
+	return true
+}
+
+func (a *agents) end(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.claiming[key]--; a.claiming[key] == 0 {
+		delete(a.claiming, key)
+	}
+}
+
 // assigned waits until a claim has a pod that runs, and returns it; nil if the claim has
 // gone or its pod can't run.
 func (a *agents) assigned(ctx context.Context, name string) (pod *corev1.Pod, err error) {
+	answered, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
 	sandbox := ""
-	err = a.engine.news.await(ctx, func() (bool, error) {
+	err = a.engine.news.await(answered, func() (bool, error) {
 		claim := a.claims.at(name)
-		if claim == nil {
-			return true, nil
+		if claim != nil {
+			sandbox = sandboxOf(claim)
 		}
-		if sandbox = sandboxOf(claim); sandbox == "" {
-			return false, nil
-		}
+		return claim == nil || sandbox != "", nil
+	})
+	if err != nil && ctx.Err() == nil {
+		a.miss()
+	}
+	if err != nil || sandbox == "" {
+		return nil, err
+	}
+	// It runs, unless another program's claim was faster: then it is a new one.
+	running, cancel := context.WithTimeout(ctx, a.engine.config.scheduleTimeout())
+	defer cancel()
+	err = a.engine.news.await(running, func() (bool, error) {
 		now := a.engine.pods.at(sandbox)
 		if now == nil {
-			return false, nil
+			return a.claims.at(name) == nil, nil
 		}
 		if runs(now) {
 			pod = now
 			return true, nil
 		}
 		reason, _, _ := problem(now)
-		return reason != "" || over(now), nil
+		return reason != "" || over(now) || now.DeletionTimestamp != nil, nil
 	})
-	if errors.Is(err, context.DeadlineExceeded) && sandbox == "" {
-		a.miss()
-	}
 	return pod, err
 }
 
@@ -95,6 +126,8 @@ func (a *agents) assigned(ctx context.Context, name string) (pod *corev1.Pod, er
 // changes the pod at the same time.
 func (a *agents) take(ctx context.Context, pod *corev1.Pod, rec core.Record) (*corev1.Pod, error) {
 	e := a.engine
+	ctx, cancel := context.WithTimeout(silent(ctx), claimTimeout)
+	defer cancel()
 	key, err := e.told(ctx, pod)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,12 +35,13 @@ type agents struct {
 
 	mu        sync.Mutex
 	described map[string]bool // the pools that this process has described
+	claiming  map[string]int  // how many claims for boxes with a key have begun
 	away      time.Time       // until then the controller counts as away
 }
 
 const (
-	// claimTimeout is how long a claim may wait for a pod that runs: some times what it
-	// takes. Then a pod of our own is faster.
+	// claimTimeout is how long the controller may take to answer a claim, and then the node
+	// to tell the key of the pod: many times what it takes. Then a pod of our own is faster.
 	claimTimeout = 3 * time.Second
 	// absence is how long the controller counts as away after it has left a claim without
 	// an answer: nothing tells when it is back.
@@ -105,13 +105,15 @@ func (a *agents) keep(ctx context.Context, key string, like options.Box) (bool, 
 		a.pools.leave(other)
 		a.forget(other.GetName())
 	}
+	if a.pools.at(name) == nil {
+		a.forget(name) // it was deleted by hand
+	}
 	if err := a.describe(ctx, name, key, like); err != nil {
 		return false, failure(err, "have agent-sandbox keep pods ready")
 	}
 	pool := a.pools.at(name)
 	if pool == nil {
-		a.forget(name) // it was deleted by hand
-		return false, nil
+		return true, nil // it was deleted just now
 	}
 	observed, _, _ := unstructured.NestedInt64(pool.Object, "status", "observedGeneration")
 	return !a.isAway() && (observed == pool.GetGeneration() || a.pools.age(pool) < observation), nil
@@ -204,13 +206,6 @@ func (a *agents) miss() {
 // isPooled reports whether a pod is one that waits in a pool.
 func isPooled(pod *corev1.Pod) bool {
 	return pod.Labels[labelPool] != "" && pod.Labels[labelBox] == ""
-}
-
-// ready reports whether a pool for boxes with a key has a pod that runs.
-func (a *agents) ready(key string) bool {
-	return slices.ContainsFunc(a.engine.pods.all(isPooled), func(p *corev1.Pod) bool {
-		return p.Labels[labelPool] == key && p.DeletionTimestamp == nil && runs(p)
-	})
 }
 
 // runs reports whether the init in a pod runs and can be reached.

@@ -68,7 +68,7 @@ func open(c Config, conn connection) (*Engine, error) {
 	e.Client = inits.New(e, true)
 	e.pods, e.services, e.disks = newPods(e.news), newServices(e.news), newDisks(e.news)
 	e.lines.engine, e.spares = e, spares{engine: e, tried: map[string]string{}}
-	e.agents = agents{engine: e, described: map[string]bool{}}
+	e.agents = agents{engine: e, described: map[string]bool{}, claiming: map[string]int{}}
 	return e, nil
 }
 

@@ -45,7 +45,9 @@ func mirror[L runtime.Object](ctx context.Context, client lister[L], pick func(*
 		},
 	}
 	pause := again
-	silent := logr.Discard() // this is a guest in its process, and tells failures by errors
-	ctx = logr.NewContext(ctx, silent)
-	cache.NewReflectorWithOptions(lw, example, store, cache.ReflectorOptions{Name: "objects", Logger: &silent, Backoff: &pause}).RunWithContext(ctx)
+	none := logr.Discard()
+	cache.NewReflectorWithOptions(lw, example, store, cache.ReflectorOptions{Name: "objects", Logger: &none, Backoff: &pause}).RunWithContext(silent(ctx))
 }
+
+// silent has client-go tell nothing but errors: this is a guest in its process.
+func silent(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }

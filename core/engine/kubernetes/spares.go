@@ -218,29 +218,27 @@ func (s *spares) fill(ctx context.Context) (bool, error) {
 		Image: last.Image, CPUs: last.CPUs, MemoryMiB: last.MemoryMiB, DiskSizeGB: last.DiskSizeGB,
 		Network: last.Network, Processes: last.Processes, Seccomp: last.Seccomp,
 	}
-	kept, err := e.agents.keep(ctx, wanted, o)
-	if err != nil {
-		return false, err
-	}
+	kept, failed := e.agents.keep(ctx, wanted, o)
 	have, starting := 0, false
 	for _, pod := range e.pods.all(func(p *corev1.Pod) bool { return p.Labels[labelSpare] != "" && p.DeletionTimestamp == nil }) {
 		if pod.Labels[labelSpare] != wanted || over(pod) {
-			return true, e.delete(ctx, pod)
+			return true, errors.Join(failed, e.delete(ctx, pod))
 		}
 		have++
 		starting = starting || container(pod).State.Running == nil
 	}
 	if kept || have >= e.config.Pool || starting {
-		return false, nil
+		return false, failed
 	}
 	pod := e.pod(podName(ids.Box.New()), o)
 	pod.Labels[labelSpare] = wanted
 	pod.Annotations = map[string]string{annotationRecord: encode(core.Record{Options: o})}
-	if pod, err = e.post(ctx, pod); err != nil {
+	pod, err := e.post(ctx, pod)
+	if err != nil {
 		return false, failure(err, "make a pod ready")
 	}
 	if err := e.give(ctx, pod); err != nil {
 		return false, errors.Join(err, e.discard(ctx, pod))
 	}
-	return true, nil
+	return true, failed
 }

@@ -93,6 +93,18 @@ func empty(t testing.TB, namespace string) {
 	t.Errorf("left: %s", left)
 }
 
+// spare waits until a namespace has a pod of our own that is kept ready.
+func spare(t testing.TB, ns string) {
+	t.Helper()
+	for range 600 {
+		if kubectl(t, "get", "pods", "--namespace", ns, "--selector=sandbox/spare", "--output=jsonpath={.items[*].status.phase}") == "Running" {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("there is no spare")
+}
+
 // leavesNothing removes the last box of a namespace, and wants nothing to be left of it.
 func leavesNothing(t testing.TB, e *kubernetes.Engine, namespace, id string, force bool) {
 	t.Helper()

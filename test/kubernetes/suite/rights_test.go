@@ -29,10 +29,10 @@ type rule struct {
 	Verbs     []string `yaml:"verbs"`
 }
 
-// rights returns the rules of deploy/kubernetes.
-func rights(t *testing.T) []rule {
+// rights returns the rules of a directory below deploy/kubernetes.
+func rights(t *testing.T, dir string) []rule {
 	t.Helper()
-	f, err := os.Open(filepath.Join(os.Getenv("SANDBOX_TEST_ROOT"), "deploy/kubernetes/rights.yaml"))
+	f, err := os.Open(filepath.Join(os.Getenv("SANDBOX_TEST_ROOT"), "deploy/kubernetes", dir, "rights.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func work(ctx context.Context, e *kubernetes.Engine) error {
 // TestRights works with the rights of deploy/kubernetes, and with each of them missing.
 func TestRights(t *testing.T) {
 	t.Parallel()
-	all := rights(t)
+	all := rights(t, ".")
 	ns := namespace(t)
 	if err := work(t.Context(), limited(t, ns, all, withDisks)); err != nil {
 		t.Fatal("with all rights: ", err)
@@ -153,9 +153,7 @@ func TestRights(t *testing.T) {
 		for _, verb := range r.Verbs {
 			t.Run(r.Resources[0]+" "+verb, func(t *testing.T) {
 				t.Parallel()
-				fewer := slices.Clone(all)
-				fewer[i].Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(v string) bool { return v == verb })
-				fewer = slices.DeleteFunc(fewer, func(r rule) bool { return len(r.Verbs) == 0 })
+				fewer := without(all, i, verb)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				err := work(ctx, limited(t, namespace(t), fewer, withDisks))
@@ -167,21 +165,23 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// without returns the rules without a verb of one.
+func without(all []rule, i int, verb string) []rule {
+	fewer := slices.Clone(all)
+	fewer[i].Verbs = slices.DeleteFunc(slices.Clone(fewer[i].Verbs), func(v string) bool { return v == verb })
+	return slices.DeleteFunc(fewer, func(r rule) bool { return len(r.Verbs) == 0 })
+}
+
 const resize = "pods/resize"
 
 // TestResizeRight claims a pod of another size without the right to change it.
 func TestResizeRight(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	fewer := slices.DeleteFunc(rights(t), func(r rule) bool { return r.Resources[0] == resize })
+	fewer := slices.DeleteFunc(rights(t, "."), func(r rule) bool { return r.Resources[0] == resize })
 	e := limited(t, ns, fewer, func(c *kubernetes.Config) { c.Pool = 1 })
 	made(t, e)
-	for range 600 {
-		if kubectl(t, "get", "pods", "--namespace", ns, "--selector=sandbox/spare", "--output=jsonpath={.items[*].status.phase}") == "Running" {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	spare(t, ns)
 	_, err := createBox(t.Context(), e, func(o *options.Box) { o.MemoryMiB *= 2 })
 	says(t, err, fault.Engine, "patch", resize)
 }
