@@ -11,7 +11,7 @@ kubernetes-% test-kubernetes bench-kubernetes: export KUBERNETES_BIN := $(KUBERN
 kubernetes-% test-kubernetes bench-kubernetes: export KUBERNETES_IMAGES := $(KUBERNETES_IMAGES)
 kubernetes-% test-kubernetes bench-kubernetes: export KUBERNETES_DIR := $(KUBERNETES_DIR)
 
-.PHONY: kubernetes kubernetes-images kubernetes-up kubernetes-down kubernetes-features kubernetes-kwok
+.PHONY: kubernetes kubernetes-images kubernetes-up kubernetes-down kubernetes-features kubernetes-kwok kubernetes-agents
 
 kubernetes: kubernetes-programs kubernetes-images ## build a Kubernetes of one node for tests into build/kubernetes (minutes, once)
 
@@ -38,19 +38,28 @@ kubernetes-kwok: root ## bring KWOK_NODES (10) fake nodes into the cluster
 	test/kubernetes/cluster.sh start kwok
 	test/kubernetes/cluster.sh in test/kubernetes/kwok.sh '$(KWOK_NODES)'
 
+kubernetes-agents: root ## bring agent-sandbox into the cluster: its kinds, and its controller
+	test/kubernetes/build.sh '$(KUBERNETES_BIN)' agents
+	test/kubernetes/cluster.sh start agents
+	test/kubernetes/cluster.sh in test/kubernetes/agents.sh
+
 .PHONY: test-kubernetes
 test-kubernetes: root deps ## test the engine whose boxes are pods in a cluster that is started and stopped for it (needs root)
 	$(MAKE) kubernetes
 	test/kubernetes/cluster.sh up
 	trap 'test/kubernetes/cluster.sh down' EXIT; \
-	  SANDBOX_TEST_ROOT='$(CURDIR)' test/kubernetes/cluster.sh in $(GO) test -count=1 -timeout 20m -tags kubernetes $(GOTESTFLAGS) ./test/kubernetes/suite && \
+	  SANDBOX_TEST_ROOT='$(CURDIR)' test/kubernetes/cluster.sh in $(GO) test -count=1 -timeout 20m -tags kubernetes $(GOTESTFLAGS) -skip '^TestAgentSandbox' ./test/kubernetes/suite && \
 	  $(MAKE) kubernetes-kwok && \
-	  test/kubernetes/cluster.sh in $(GO) test -count=1 -v -run TestClaims -tags kubernetes $(GOTESTFLAGS) ./core/engine/kubernetes
+	  test/kubernetes/cluster.sh in $(GO) test -count=1 -v -run TestClaims -tags kubernetes $(GOTESTFLAGS) ./core/engine/kubernetes && \
+	  $(MAKE) kubernetes-agents && \
+	  SANDBOX_TEST_ROOT='$(CURDIR)' test/kubernetes/cluster.sh in $(GO) test -count=1 -tags kubernetes $(GOTESTFLAGS) -run '^TestAgentSandbox' ./test/kubernetes/suite
 
 .PHONY: bench-kubernetes
 bench-kubernetes: root deps programs ## measure boxes of a cluster beside kubectl and local boxes, ROUNDS (30) of each (needs root)
 	$(MAKE) kubernetes
 	test/kubernetes/cluster.sh up
 	trap 'test/kubernetes/cluster.sh down' EXIT; export SANDBOX_TEST_REACH=direct; \
-	  test/kubernetes/cluster.sh in $(GO) test -timeout 60m -tags kubernetes -run '^$$' -bench 'Claim|Cold|Echo|Output' -benchtime $(ROUNDS)x ./test/kubernetes/suite && \
-	  test/kubernetes/cluster.sh in $(GO) test -timeout 60m -tags kubernetes -run '^$$' -bench Cuts -benchtime 1x ./test/kubernetes/suite
+	  test/kubernetes/cluster.sh in $(GO) test -timeout 60m -tags kubernetes -run '^$$' -bench '^Benchmark(Claim|Cold|Echo|Output)$$' -benchtime $(ROUNDS)x ./test/kubernetes/suite && \
+	  test/kubernetes/cluster.sh in $(GO) test -timeout 60m -tags kubernetes -run '^$$' -bench Cuts -benchtime 1x ./test/kubernetes/suite && \
+	  $(MAKE) kubernetes-agents && \
+	  test/kubernetes/cluster.sh in $(GO) test -timeout 60m -tags kubernetes -run '^$$' -bench AgentSandbox -benchtime $(ROUNDS)x ./test/kubernetes/suite

@@ -2,19 +2,18 @@ package kubernetes
 
 import (
 	"context"
-	"crypto/ecdsa"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"sandbox/core"
-	"sandbox/core/engine/link"
 )
 
 // claimName returns the name of the SandboxClaim of a box. A Sandbox that is made for the
@@ -30,7 +29,7 @@ func sandboxOf(claim *unstructured.Unstructured) string {
 
 // claim makes a box of a pod of a pool, and returns its pod; nil if none is to be had in
 // time. The controller gives each Sandbox to one claim, and each box has a claim of its
-// own; the API server takes only one change of each version of its pod.
+// own: see take, too.
 func (a *agents) claim(ctx context.Context, rec core.Record, key string) (*corev1.Pod, error) {
 	e := a.engine
 	if !a.used || !a.begin(key) {
@@ -122,48 +121,36 @@ func (a *agents) assigned(ctx context.Context, name string) (pod *corev1.Pod, er
 	return pod, err
 }
 
-// take makes the pod of a claim that of its box; nil if it is another box. The controller
-// changes the pod at the same time.
+// take makes the pod of a claim that of its box. The controller changes the pod at the same
+// time, so its version does not matter: the box is the field manager of its label, and so
+// another one's gets a conflict.
 func (a *agents) take(ctx context.Context, pod *corev1.Pod, rec core.Record) (*corev1.Pod, error) {
 	e := a.engine
 	ctx, cancel := context.WithTimeout(silent(ctx), claimTimeout)
 	defer cancel()
-	key, err := e.told(ctx, pod)
+	vouched, err := a.vouch(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	vouched, err := e.keys.vouch(pod.UID, key)
+	started := time.Now().UTC()
+	rec.StartedAt = &started
+	change := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{
+		"name": pod.Name, "uid": pod.UID, "labels": map[string]string{labelBox: rec.ID},
+		"annotations": map[string]string{annotationRecord: encode(rec), annotationCertificate: vouched},
+	}}
+	if deadline := e.deadline(pod, rec.Options); deadline > 0 {
+		change["spec"] = map[string]any{"activeDeadlineSeconds": deadline}
+	}
+	body, err := json.Marshal(change)
 	if err != nil {
 		return nil, err
 	}
-	for uid := pod.UID; ; {
-		err := e.spares.take(ctx, pod, rec, map[string]string{annotationCertificate: string(vouched)})
-		if err == nil {
-			return e.pods.at(pod.Name), nil
-		}
-		if !apierrors.IsConflict(err) {
-			return nil, err
-		}
-		if pod, err = e.reread(ctx, pod.Name); err != nil || pod.UID != uid || !isPooled(pod) {
-			return nil, err
-		}
-	}
-}
-
-// told returns the public key that the init in a pod has told in its log. It is the
-// kubelet's word, which the API server verifies, for what process 1 has written before
-// anything of a box runs.
-func (e *Engine) told(ctx context.Context, pod *corev1.Pod) (*ecdsa.PublicKey, error) {
-	log, err := e.api.log(ctx, e.conn.namespace, pod.Name)
+	taken, err := e.api.pods.Patch(ctx, pod.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: rec.ID})
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	key, err := link.ReadKey(log)
-	if err != nil {
-		return nil, fmt.Errorf("read the public key of pod %s in its log: %w", pod.Name, err)
-	}
-	return key, nil
+	e.pods.put(taken)
+	return taken, nil
 }
 
 // discard deletes a claim that is of no use.
@@ -209,6 +196,7 @@ func (a *agents) tend(ctx context.Context) (next time.Duration, err error) {
 	if !a.used {
 		return next, nil
 	}
+	a.learn(a.engine.ctx)
 	alone := a.claims.all(func(c *unstructured.Unstructured) bool { return c.GetDeletionTimestamp() == nil })
 	for _, claim := range alone {
 		if a.engine.pods.ofBox(claim.GetLabels()[labelBox]) != nil {

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"sandbox/core/options"
@@ -34,9 +36,10 @@ type agents struct {
 	claims *copies[*unstructured.Unstructured]
 
 	mu        sync.Mutex
-	described map[string]bool // the pools that this process has described
-	claiming  map[string]int  // how many claims for boxes with a key have begun
-	away      time.Time       // until then the controller counts as away
+	described map[string]bool                // the pools that this process has described
+	claiming  map[string]int                 // how many claims for boxes with a key have begun
+	away      time.Time                      // until then the controller counts as away
+	keys      map[types.UID]*ecdsa.PublicKey // of the inits in pods that wait; nil while one is being read
 }
 
 const (

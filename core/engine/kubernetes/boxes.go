@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -501,7 +500,7 @@ func (e *Engine) Update(ctx context.Context, id string, u options.Update) (core.
 			disk := e.disks.ofBox(id)
 			return rec, e.keep(ctx, disk, rec, lifeOf(disk))
 		}
-		err = e.patch(ctx, pod, asked(rec, pod), change{})
+		err = e.patch(ctx, pod, asked(rec, pod), nil, nil)
 		if !apierrors.IsConflict(err) {
 			return rec, errors.Join(failure(err, "change the record of a box"), e.keep(ctx, e.diskOf(pod), asked(rec, pod), lifeOf(pod)))
 		}
@@ -533,27 +532,18 @@ func retime(rec *core.Record, pod *corev1.Pod, seconds int, now time.Time) error
 	return nil
 }
 
-// change is what of a pod changes with the record of its box.
-type change struct {
-	labels      map[string]any // one of nil is removed
-	annotations map[string]string
-	spec        map[string]any
-}
-
 // patch writes the record of a box into its pod, unless that has changed since: the
-// error is a conflict then.
-func (e *Engine) patch(ctx context.Context, pod *corev1.Pod, rec core.Record, c change) error {
-	annotations := map[string]string{annotationRecord: encode(rec)}
-	maps.Copy(annotations, c.annotations)
-	meta := map[string]any{"resourceVersion": pod.ResourceVersion, "annotations": annotations}
-	if c.labels != nil {
-		meta["labels"] = c.labels
+// error is a conflict then. A label of nil is removed.
+func (e *Engine) patch(ctx context.Context, pod *corev1.Pod, rec core.Record, labels map[string]any, spec map[string]any) error {
+	meta := map[string]any{"resourceVersion": pod.ResourceVersion, "annotations": map[string]string{annotationRecord: encode(rec)}}
+	if labels != nil {
+		meta["labels"] = labels
 	}
-	whole := map[string]any{"metadata": meta}
-	if len(c.spec) > 0 {
-		whole["spec"] = c.spec
+	change := map[string]any{"metadata": meta}
+	if len(spec) > 0 {
+		change["spec"] = spec
 	}
-	body, err := json.Marshal(whole)
+	body, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}

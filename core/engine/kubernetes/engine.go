@@ -8,10 +8,12 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sandbox/core"
 	"sandbox/core/engine/inits"
@@ -68,7 +70,7 @@ func open(c Config, conn connection) (*Engine, error) {
 	e.Client = inits.New(e, true)
 	e.pods, e.services, e.disks = newPods(e.news), newServices(e.news), newDisks(e.news)
 	e.lines.engine, e.spares = e, spares{engine: e, tried: map[string]string{}}
-	e.agents = agents{engine: e, described: map[string]bool{}, claiming: map[string]int{}}
+	e.agents = agents{engine: e, described: map[string]bool{}, claiming: map[string]int{}, keys: map[types.UID]*ecdsa.PublicKey{}}
 	return e, nil
 }
 

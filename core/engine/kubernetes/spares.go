@@ -68,7 +68,13 @@ func (s *spares) claim(ctx context.Context, rec core.Record) (*corev1.Pod, error
 		if pod == nil {
 			return e.agents.claim(ctx, rec, want)
 		}
-		err := s.take(ctx, pod, rec, nil)
+		spec := map[string]any{}
+		if deadline := e.deadline(pod, rec.Options); deadline > 0 {
+			spec["activeDeadlineSeconds"] = deadline
+		}
+		started := time.Now().UTC()
+		rec.StartedAt = &started
+		err := e.patch(ctx, pod, rec, map[string]any{labelSpare: nil, labelBox: rec.ID}, spec)
 		switch {
 		case err == nil:
 			return s.fit(ctx, e.pods.at(pod.Name), rec.Options)
@@ -81,18 +87,14 @@ func (s *spares) claim(ctx context.Context, rec core.Record) (*corev1.Pod, error
 	return nil, nil
 }
 
-// take makes a pod that is ready that of a box, with these annotations too, unless it has
-// changed since: the error is a conflict then.
-func (s *spares) take(ctx context.Context, pod *corev1.Pod, rec core.Record, annotations map[string]string) error {
-	c := change{labels: map[string]any{labelSpare: nil, labelBox: rec.ID}, annotations: annotations}
-	if ttl := rec.Options.TTLSeconds; ttl > 0 && pod.Status.StartTime != nil {
-		// The kubelet counts from the start of the pod. The clocks may differ.
-		age := max(time.Since(pod.Status.StartTime.Time), s.engine.pods.age(pod))
-		c.spec = map[string]any{"activeDeadlineSeconds": int64((age + time.Duration(ttl)*time.Second + deadlineSlack) / time.Second)}
+// deadline returns when the kubelet ends a pod that becomes a box, in seconds; 0 for never.
+// It counts from the start of the pod. The clocks may differ.
+func (e *Engine) deadline(pod *corev1.Pod, o options.Box) int64 {
+	if o.TTLSeconds == 0 || pod.Status.StartTime == nil {
+		return 0
 	}
-	started := time.Now().UTC()
-	rec.StartedAt = &started
-	return s.engine.patch(ctx, pod, rec, c)
+	age := max(time.Since(pod.Status.StartTime.Time), e.pods.age(pod))
+	return int64((age + time.Duration(o.TTLSeconds)*time.Second + deadlineSlack) / time.Second)
 }
 
 // fit gives a claimed pod the limits of its box, and waits until it has them. It returns

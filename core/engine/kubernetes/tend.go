@@ -142,7 +142,7 @@ func (e *Engine) finish(ctx context.Context, pod *corev1.Pod, rec core.Record, r
 		return errors.Join(e.forgetDisk(ctx, e.diskOf(pod)), e.delete(ctx, pod))
 	}
 	rec.Reason, rec.ExpiresAt = reason, nil
-	err := e.patch(ctx, pod, rec, change{})
+	err := e.patch(ctx, pod, rec, nil, nil)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // another program was faster: the next look sees what it did
 	}

@@ -97,9 +97,9 @@ func compare(b *testing.B, own times, name string, peer times) {
 }
 
 // rest returns a client of a server of its own on a namespace, over TCP and with a key.
-func rest(b *testing.B, ns string) *client.Client {
+func rest(b *testing.B, ns string, flags ...string) *client.Client {
 	b.Helper()
-	s := serve(b, ns, newHome(b), "--listen", "127.0.0.1:0")
+	s := serve(b, ns, newHome(b), append(flags, "--listen", "127.0.0.1:0")...)
 	k, err := s.CreateKey(b.Context(), client.NewKey{Name: "bench", Permissions: []string{api.MayUseBoxes}})
 	if err != nil {
 		b.Fatal(err)
@@ -120,44 +120,70 @@ func answered(b *testing.B, c *client.Client, box string) {
 	}
 }
 
+// claims measures creates that a pod is there for, over REST.
+type claims struct {
+	ns, kept string // kept selects the pods that are there
+	client   *client.Client
+	took     times
+}
+
+// round makes a box and removes it, and waits until the pods are there again.
+func (c *claims) round(b *testing.B) {
+	b.Helper()
+	const pool = 2 // what a server keeps if nothing else is set
+	var box api.Box
+	c.took.take(func() {
+		var err error
+		if box, err = c.client.CreateBox(b.Context(), plain()); err != nil {
+			b.Fatal(err)
+		}
+		answered(b, c.client, box.ID)
+	})
+	if _, err := c.client.RemoveBox(b.Context(), box.ID, true); err != nil {
+		b.Error(err)
+	}
+	filled(b, c.ns, c.kept, pool)
+}
+
 // BenchmarkClaim measures over REST from a create that a spare pod is there for to the
 // first output of a command.
 func BenchmarkClaim(b *testing.B) {
-	const pool = 2 // what a server keeps if nothing else is set
 	ns := namespace(b)
-	c := rest(b, ns)
-	var own times
-	for round := 0; b.Loop(); round++ {
-		var box api.Box
-		do := func() {
-			var err error
-			if box, err = c.CreateBox(b.Context(), plain()); err != nil {
-				b.Fatal(err)
-			}
-			answered(b, c, box.ID)
-		}
-		again := func() {
-			if _, err := c.RemoveBox(b.Context(), box.ID, true); err != nil {
-				b.Error(err)
-			}
-			filled(b, ns, pool)
-		}
-		if round == 0 {
-			do() // from here on the server keeps spares
-			again()
-		}
-		own.take(do)
-		again()
+	own := claims{ns: ns, kept: "sandbox/spare", client: rest(b, ns)}
+	own.round(b) // from here on the server keeps spares
+	own.took = nil
+	for b.Loop() {
+		own.round(b)
 	}
-	own.report(b, "claim")
+	own.took.report(b, "claim")
 	b.ReportMetric(0, "ns/op")
 }
 
-// filled waits until so many spares run.
-func filled(b *testing.B, ns string, n int) {
+// BenchmarkAgentSandbox measures the same with pods that agent-sandbox keeps, and beside it
+// with our own.
+func BenchmarkAgentSandbox(b *testing.B) {
+	theirs, ours := namespace(b), namespace(b)
+	both := []*claims{
+		{ns: theirs, kept: waiting, client: rest(b, theirs)},
+		{ns: ours, kept: "sandbox/spare", client: rest(b, ours, "--agent-sandbox", "off")},
+	}
+	for _, c := range both {
+		c.round(b)
+		c.took = nil
+	}
+	for b.Loop() {
+		for _, c := range both {
+			c.round(b)
+		}
+	}
+	compare(b, both[0].took, "own", both[1].took)
+}
+
+// filled waits until so many pods that are kept ready run.
+func filled(b *testing.B, ns, kept string, n int) {
 	b.Helper()
 	for {
-		out := kubectl(b, "get", "pods", "--namespace", ns, "--selector", "sandbox/spare", "--output", "jsonpath={.items[*].status.containerStatuses[0].state.running.startedAt}")
+		out := kubectl(b, "get", "pods", "--namespace", ns, "--selector", kept, "--output", "jsonpath={.items[*].status.containerStatuses[0].state.running.startedAt}")
 		if len(strings.Fields(out)) >= n {
 			return
 		}
