@@ -189,16 +189,21 @@ func (a *agents) delete(ctx context.Context, claim, sandbox string) error {
 }
 
 // tend deletes claims without a box: the server that made one has died, or the box's pod
-// was deleted and the controller has made another. It returns in how long the next one is
-// to be looked at.
+// was deleted and the controller has made another. It returns in how long there is
+// something to be looked at.
 func (a *agents) tend(ctx context.Context) (next time.Duration, err error) {
 	next = forever
 	if !a.used {
 		return next, nil
 	}
-	a.learn(a.engine.ctx)
-	alone := a.claims.all(func(c *unstructured.Unstructured) bool { return c.GetDeletionTimestamp() == nil })
-	for _, claim := range alone {
+	a.learn()
+	whole := func(o *unstructured.Unstructured) bool { return o.GetDeletionTimestamp() == nil }
+	for _, pool := range a.pools.all(whole) {
+		if noticed, left := a.noticed(pool); !noticed && left > 0 {
+			next = min(next, left)
+		}
+	}
+	for _, claim := range a.claims.all(whole) {
 		if a.engine.pods.ofBox(claim.GetLabels()[labelBox]) != nil {
 			continue
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // learn has the keys of the pods that wait in pools read before there is a claim: a node
-// that starts pods takes a while to tell a log.
-func (a *agents) learn(ctx context.Context) {
+// that starts pods takes a while to tell a log. One that can't be read is read by the claim.
+func (a *agents) learn() {
 	waiting := map[types.UID]*corev1.Pod{}
 	for _, pod := range a.engine.pods.all(isPooled) {
 		if runs(pod) {
@@ -30,16 +30,13 @@ func (a *agents) learn(ctx context.Context) {
 		}
 		a.keys[uid] = nil
 		a.engine.work.Go(func() {
-			ctx, cancel := context.WithTimeout(silent(ctx), answerTimeout)
+			ctx, cancel := context.WithTimeout(silent(a.engine.ctx), answerTimeout)
 			defer cancel()
-			key, err := a.engine.told(ctx, pod)
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			if err != nil {
-				delete(a.keys, uid)
-				return
+			if key, err := a.engine.told(ctx, pod); err == nil {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.keys[uid] = key
 			}
-			a.keys[uid] = key
 		})
 	}
 }

@@ -39,7 +39,7 @@ type agents struct {
 	described map[string]bool                // the pools that this process has described
 	claiming  map[string]int                 // how many claims for boxes with a key have begun
 	away      time.Time                      // until then the controller counts as away
-	keys      map[types.UID]*ecdsa.PublicKey // of the inits in pods that wait; nil while one is being read
+	keys      map[types.UID]*ecdsa.PublicKey // of the inits in pods that wait; nil for one that is not known yet
 }
 
 const (
@@ -49,8 +49,9 @@ const (
 	// absence is how long the controller counts as away after it has left a claim without
 	// an answer: nothing tells when it is back.
 	absence = time.Minute
-	// observation is how long a new pool may go without the controller's notice.
-	observation = 2 * time.Second
+	// observation is how long a new pool may go without the controller's notice, which takes
+	// some milliseconds. Then the pods that are kept ready are ours.
+	observation = 10 * time.Second
 )
 
 // discover finds out whether the cluster has agent-sandbox and lets this process see its
@@ -118,8 +119,15 @@ func (a *agents) keep(ctx context.Context, key string, like options.Box) (bool, 
 	if pool == nil {
 		return true, nil // it was deleted just now
 	}
-	observed, _, _ := unstructured.NestedInt64(pool.Object, "status", "observedGeneration")
-	return !a.isAway() && (observed == pool.GetGeneration() || a.pools.age(pool) < observation), nil
+	noticed, left := a.noticed(pool)
+	return !a.isAway() && (noticed || left > 0), nil
+}
+
+// noticed returns whether the controller has noticed a pool as it is, and how long it may
+// go without that.
+func (a *agents) noticed(pool *unstructured.Unstructured) (noticed bool, left time.Duration) {
+	seen, _, _ := unstructured.NestedInt64(pool.Object, "status", "observedGeneration")
+	return seen == pool.GetGeneration(), observation - a.pools.age(pool)
 }
 
 // describe writes down what a pool has, once in the life of this process: another one may
@@ -150,7 +158,6 @@ func (a *agents) describe(ctx context.Context, name, key string, like options.Bo
 	a.mu.Lock()
 	a.described[name] = true
 	a.mu.Unlock()
-	time.AfterFunc(observation, a.engine.news.tell) // has it been noticed?
 	return nil
 }
 

@@ -23,8 +23,9 @@ import (
 	"sandbox/core/options"
 )
 
-// spares keeps pods ready for boxes like the last one that was asked for. All programs
-// on a namespace share them, and see the same pod as the last.
+// spares keeps pods ready for boxes like the last one that was asked for, by agents where
+// the cluster has agent-sandbox. All programs on a namespace share them, and see the same
+// pod as the last.
 type spares struct {
 	engine  *Engine
 	resizes bool // the cluster gives a pod that runs other limits; set before there is any claim
