@@ -207,7 +207,7 @@ func TestAgentSandboxTogether(t *testing.T) {
 func TestAgentSandboxLost(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	e := pooled(t, ns, 1, func(c *kubernetes.Config) { c.ScheduleTimeout = 5 * time.Second })
+	e := pooled(t, ns, 1, func(c *kubernetes.Config) { c.ScheduleTimeout = 10 * time.Second })
 	warmed(t, e, ns, 1)
 	for _, kind := range []string{"sandboxclaim", "sandbox", "pod"} {
 		t.Run(kind, func(t *testing.T) { //nolint:paralleltest // one after the other
