@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"sandbox/core"
 )
@@ -126,7 +125,7 @@ func (a *agents) assigned(ctx context.Context, name string) (pod *corev1.Pod, er
 // another one's gets a conflict.
 func (a *agents) take(ctx context.Context, pod *corev1.Pod, rec core.Record) (*corev1.Pod, error) {
 	e := a.engine
-	ctx, cancel := context.WithTimeout(silent(ctx), claimTimeout)
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	vouched, err := a.vouch(ctx, pod)
 	if err != nil {
@@ -175,7 +174,7 @@ func (a *agents) release(ctx context.Context, pod *corev1.Pod) error {
 // delete deletes a claim, and its Sandbox if it has one.
 func (a *agents) delete(ctx context.Context, claim, sandbox string) error {
 	for _, o := range []struct {
-		kind dynamic.ResourceInterface
+		kind custom
 		name string
 	}{{a.engine.api.claims, claim}, {a.engine.api.sandboxes, sandbox}} {
 		if o.name == "" {

@@ -30,7 +30,7 @@ func (a *agents) learn() {
 		}
 		a.keys[uid] = nil
 		a.engine.work.Go(func() {
-			ctx, cancel := context.WithTimeout(silent(a.engine.ctx), answerTimeout)
+			ctx, cancel := context.WithTimeout(a.engine.ctx, answerTimeout)
 			defer cancel()
 			if key, err := a.engine.told(ctx, pod); err == nil {
 				a.mu.Lock()

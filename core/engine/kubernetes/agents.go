@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"sandbox/core/options"
 )
@@ -75,7 +74,7 @@ func (a *agents) discover(ctx context.Context) error {
 			cancel()
 		}
 	}()
-	for client, all := range map[dynamic.ResourceInterface]*copies[*unstructured.Unstructured]{e.api.pools: a.pools, e.api.claims: a.claims} {
+	for client, all := range map[custom]*copies[*unstructured.Unstructured]{e.api.pools: a.pools, e.api.claims: a.claims} {
 		e.work.Go(func() { mirror(watching, client, labelled(labelSlot), &unstructured.Unstructured{}, all, all.note) })
 	}
 	for _, all := range []*copies[*unstructured.Unstructured]{a.pools, a.claims} {

@@ -48,7 +48,3 @@ func mirror[L runtime.Object](ctx context.Context, client lister[L], pick func(*
 	none := logr.Discard()
 	cache.NewReflectorWithOptions(lw, example, store, cache.ReflectorOptions{Name: "objects", Logger: &none, Backoff: &pause}).RunWithContext(silent(ctx))
 }
-
-// silent has client-go print nothing: this is a guest in its process, and errors tell what
-// there is.
-func silent(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }

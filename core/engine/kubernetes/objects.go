@@ -23,15 +23,15 @@ import (
 // program that links the engine, the command line among them, 10 ms longer.
 type objects struct {
 	core     rest.Interface
-	pods     *gentype.ClientWithList[*corev1.Pod, *corev1.PodList]
-	secrets  *gentype.ClientWithList[*corev1.Secret, *corev1.SecretList]
-	disks    *gentype.ClientWithList[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList]
-	names    *gentype.ClientWithList[*corev1.ConfigMap, *corev1.ConfigMapList]
-	services *gentype.ClientWithList[*corev1.Service, *corev1.ServiceList]
-	policies *gentype.Client[*networkingv1.NetworkPolicy]
+	pods     quiet[*corev1.Pod, *corev1.PodList]
+	secrets  quiet[*corev1.Secret, *corev1.SecretList]
+	disks    quiet[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList]
+	names    quiet[*corev1.ConfigMap, *corev1.ConfigMapList]
+	services quiet[*corev1.Service, *corev1.ServiceList]
+	policies quiet[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList]
 
 	// Of agent-sandbox: see agents.
-	templates, pools, claims, sandboxes dynamic.ResourceInterface
+	templates, pools, claims, sandboxes custom
 }
 
 func newObjects(c connection) (objects, error) {
@@ -62,34 +62,36 @@ func newObjects(c connection) (objects, error) {
 	if err != nil {
 		return objects{}, err
 	}
-	custom, err := dynamic.NewForConfigAndClient(c.rest, client)
+	others, err := dynamic.NewForConfigAndClient(c.rest, client)
 	if err != nil {
 		return objects{}, fault.Wrap(fault.Config, err, "use the kubeconfig")
 	}
-	extensions := schema.GroupVersion{Group: "extensions." + agentGroup, Version: agentVersion}
-	agents := schema.GroupVersion{Group: agentGroup, Version: agentVersion}
+	agent := func(group, resource string) custom {
+		kind := schema.GroupVersionResource{Group: group, Version: agentVersion, Resource: resource}
+		return custom{others.Resource(kind).Namespace(c.namespace)}
+	}
 	return objects{
-		templates: custom.Resource(extensions.WithResource("sandboxtemplates")).Namespace(c.namespace),
-		pools:     custom.Resource(extensions.WithResource("sandboxwarmpools")).Namespace(c.namespace),
-		claims:    custom.Resource(extensions.WithResource("sandboxclaims")).Namespace(c.namespace),
-		sandboxes: custom.Resource(agents.WithResource("sandboxes")).Namespace(c.namespace),
+		templates: agent("extensions."+agentGroup, "sandboxtemplates"),
+		pools:     agent("extensions."+agentGroup, "sandboxwarmpools"),
+		claims:    agent("extensions."+agentGroup, "sandboxclaims"),
+		sandboxes: agent(agentGroup, "sandboxes"),
 
-		core: core,
-		pods: gentype.NewClientWithList("pods", core, codec, c.namespace,
-			func() *corev1.Pod { return &corev1.Pod{} }, func() *corev1.PodList { return &corev1.PodList{} }, gentype.PrefersProtobuf[*corev1.Pod]()),
-		secrets: gentype.NewClientWithList("secrets", core, codec, c.namespace,
-			func() *corev1.Secret { return &corev1.Secret{} }, func() *corev1.SecretList { return &corev1.SecretList{} }, gentype.PrefersProtobuf[*corev1.Secret]()),
-		names: gentype.NewClientWithList("configmaps", core, codec, c.namespace,
-			func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} }, gentype.PrefersProtobuf[*corev1.ConfigMap]()),
-		services: gentype.NewClientWithList("services", core, codec, c.namespace,
-			func() *corev1.Service { return &corev1.Service{} }, func() *corev1.ServiceList { return &corev1.ServiceList{} }, gentype.PrefersProtobuf[*corev1.Service]()),
-		disks: gentype.NewClientWithList("persistentvolumeclaims", core, codec, c.namespace,
-			func() *corev1.PersistentVolumeClaim { return &corev1.PersistentVolumeClaim{} }, func() *corev1.PersistentVolumeClaimList { return &corev1.PersistentVolumeClaimList{} },
-			gentype.PrefersProtobuf[*corev1.PersistentVolumeClaim]()),
-		policies: gentype.NewClient("networkpolicies", networking, codec, c.namespace,
-			func() *networkingv1.NetworkPolicy { return &networkingv1.NetworkPolicy{} }),
+		core:     core,
+		pods:     clientOf("pods", core, codec, c.namespace, newOf[corev1.Pod], newOf[corev1.PodList]),
+		secrets:  clientOf("secrets", core, codec, c.namespace, newOf[corev1.Secret], newOf[corev1.SecretList]),
+		names:    clientOf("configmaps", core, codec, c.namespace, newOf[corev1.ConfigMap], newOf[corev1.ConfigMapList]),
+		services: clientOf("services", core, codec, c.namespace, newOf[corev1.Service], newOf[corev1.ServiceList]),
+		disks:    clientOf("persistentvolumeclaims", core, codec, c.namespace, newOf[corev1.PersistentVolumeClaim], newOf[corev1.PersistentVolumeClaimList]),
+		policies: clientOf("networkpolicies", networking, codec, c.namespace, newOf[networkingv1.NetworkPolicy], newOf[networkingv1.NetworkPolicyList]),
 	}, nil
 }
+
+// clientOf returns the client of one kind of objects.
+func clientOf[T object, L runtime.Object](resource string, group rest.Interface, codec runtime.ParameterCodec, namespace string, one func() T, list func() L) quiet[T, L] {
+	return quiet[T, L]{gentype.NewClientWithList(resource, group, codec, namespace, one, list, gentype.PrefersProtobuf[T]())}
+}
+
+func newOf[T any]() *T { return new(T) }
 
 // forward returns where connections to ports of a pod are made through the API server.
 func (a objects) forward(namespace, pod string) *url.URL {
@@ -99,5 +101,5 @@ func (a objects) forward(namespace, pod string) *url.URL {
 // log returns what process 1 of a pod has written, and writes until the reader is closed.
 func (a objects) log(ctx context.Context, namespace, pod string) (io.ReadCloser, error) {
 	return a.core.Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").
-		Param("container", boxContainer).Param("follow", "true").Param("limitBytes", "65536").Stream(ctx)
+		Param("container", boxContainer).Param("follow", "true").Param("limitBytes", "65536").Stream(silent(ctx))
 }

@@ -148,7 +148,7 @@ func refused(c corev1.PodCondition) bool {
 
 // resources returns the names of what the cluster has at a path of its API.
 func (e *Engine) resources(ctx context.Context, path string) (map[string]bool, error) {
-	body, err := e.api.core.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	body, err := e.api.core.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(silent(ctx)).Raw()
 	if err != nil {
 		return nil, err
 	}
