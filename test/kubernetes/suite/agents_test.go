@@ -3,16 +3,11 @@
 package suite
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"sandbox/core"
 	"sandbox/core/engine/kubernetes"
@@ -375,23 +370,7 @@ func kept(t *testing.T, ns, image string) (pool string) {
 }
 
 // controller has agent-sandbox's controller stand still until the test calls again.
-func controller(t *testing.T) (again func()) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(os.Getenv("RUN"), "agents.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err == nil {
-		err = unix.Kill(pid, unix.SIGSTOP)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	again = func() { _ = unix.Kill(pid, unix.SIGCONT) }
-	t.Cleanup(again)
-	return again
-}
+func controller(t *testing.T) (again func()) { return halted(t, "agents") }
 
 // TestAgentSandboxAway has the controller stand still: a create does without it after a
 // few seconds, the next ones at once, and spares of our own take over. A pool that it has

@@ -17,9 +17,12 @@ import (
 )
 
 // kubelet has the kubelet of the node stand still until the test calls again.
-func kubelet(t *testing.T) (again func()) {
+func kubelet(t *testing.T) (again func()) { return halted(t, "kubelet") }
+
+// halted has a part of the cluster stand still until the test calls again.
+func halted(t *testing.T, part string) (again func()) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(os.Getenv("RUN"), "kubelet.pid"))
+	text, err := os.ReadFile(filepath.Join(os.Getenv("RUN"), part+".pid"))
 	if err != nil {
 		t.Fatal(err)
 	}
