@@ -82,7 +82,7 @@ disk() {
 	ln -s ../check.service "$root/etc/systemd/system/multi-user.target.wants/"
 	echo sandbox-vm >"$root/etc/hostname"
 	truncate -s 3G "$disk"
-	/sbin/mkfs.ext4 -q -E root_owner=0:0 -d "$root" "$disk"
+	/sbin/mkfs.ext4 -q -E root_owner=0:0 -N 500000 -d "$root" "$disk"
 	rm -rf "$root"
 }
 
