@@ -22,7 +22,7 @@ func (s *Server) exportImage(w http.ResponseWriter, r *request) error {
 	var p document.Problems
 	p.Required("reference", query.Has("reference"))
 	how, err := image.CheckCompression(api.Compression(query.Get("compression")))
-	p.When(err != nil, "compression", "value", "must be zstd, gzip or none")
+	p.When(err != nil || query.Has("compression") && query.Get("compression") == "", "compression", "value", "must be zstd, gzip or none")
 	if err := p.Err(fault.InvalidArgument); err != nil {
 		return err
 	}
