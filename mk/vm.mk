@@ -10,7 +10,7 @@ VM_TESTS    ?= .
 .PHONY: test-cgroup2 test-systemd test-vm-programs
 
 test-cgroup2: build test-vm-programs ## run the engine's tests on pure cgroup2, in virtual machines with the kernels of the VM_SUITES of Debian; VM_TESTS selects tests
-	@for suite in $(VM_SUITES); do test/vm/cgroup2.sh $(BUILD) $$suite '$(VM_TESTS)'; done
+	@failed=0; for suite in $(VM_SUITES); do test/vm/cgroup2.sh $(BUILD) $$suite '$(VM_TESTS)' || failed=1; done; exit $$failed
 
 test-vm-programs:
 	@$(MAKE) deps PACKAGES='$(VM_PACKAGES)'
@@ -21,4 +21,4 @@ test-vm-programs:
 
 test-systemd: root build test-vm-programs deb ## use the Debian package, and boxes without root, under systemd in virtual machines with the kernels of the VM_SUITES (needs root)
 	CGO_ENABLED=1 $(GO) test -c -tags osusergo,netgo -ldflags '-extldflags=-static' -o $(BUILD)/vm/rootless.test ./test/rootless
-	@for suite in $(VM_SUITES); do test/vm/systemd.sh $(BUILD) $$suite '$(DEB)'; done
+	@failed=0; for suite in $(VM_SUITES); do test/vm/systemd.sh $(BUILD) $$suite '$(DEB)' || failed=1; done; exit $$failed
