@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"sandbox/api"
 	"sandbox/core/engine/process"
@@ -61,6 +62,29 @@ func TestDyingInit(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestSilentInit asks an init that takes connections and never answers: the caller is
+// told so, and not that the host is short of something.
+func TestSilentInit(t *testing.T) {
+	t.Parallel()
+	c, id := dyingBox(t, os.Getpid())
+	socket, err := net.Listen("unix", filepath.Join(record.Dir(c.home, id), wire.InitSocket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	conn, err := c.Dial(t.Context(), id, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetTimeout(10 * time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Explain(id, conn.Ask(t.Context(), wire.TypeStats, nil, nil)); !fault.Is(err, fault.Engine) {
+		t.Errorf("%v, want an engine_error", err)
 	}
 }
 

@@ -60,7 +60,7 @@ func create(t *testing.T, e core.Engine, home string, req core.CreateRequest) re
 // look prints what a command can see of its box, without what the kernel sees to a
 // while after the box was connected: that the link is up, and its own address.
 const look = `exec 2>&1; hostname; cat /etc/hostname /etc/hosts /etc/resolv.conf; ls -la / /etc /dev /dev/pts; id; pwd; env | sort
-ulimit -a; umask; nproc; df -k / /dev /dev/shm | awk '{print $1, $NF, $2}' | sed '2s/ [0-9]*$//'; cat /proc/self/uid_map /proc/self/gid_map /proc/self/cgroup
+ulimit -a; umask; nproc; df -k / /dev /dev/shm | awk '{print $1, $2}' | sed '2s/ [0-9]*$//'; cat /proc/self/uid_map /proc/self/gid_map /proc/self/cgroup
 cut -d' ' -f4- /proc/self/mountinfo; grep -E '^(Cap|NoNew|Seccomp|Groups|Cpus_allowed_list)' /proc/self/status
 ls /sys/class/net /proc/1 /proc/1/fd
 ip addr | awk '/ scope link/ { getline; next } { sub("NO-CARRIER,", ""); print }'; ip route; grep -c ^processor /proc/cpuinfo; cat /proc/sys/user/max_user_namespaces; ps -o user,comm`

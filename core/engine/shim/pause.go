@@ -164,5 +164,5 @@ func (k *keeper) tellInit(id string, t wire.Type) error {
 	if err == nil && f.Type != wire.TypeReady {
 		err = wire.ErrProtocol // as of an init that was made before there were pauses
 	}
-	return fault.Wrap(fault.Engine, err, "the init of the box can't be paused")
+	return fault.Wrap(fault.Engine, err, "tell the init of the box")
 }

@@ -111,7 +111,8 @@ func (c *Conn) shutdown(how int) {
 }
 
 // SetTimeout bounds each later Send and Recv of a blocking socket to d, or to
-// twice d for a frame that arrives in parts. 0 means no timeout.
+// twice d for a frame that arrives in parts; it fails with [os.ErrDeadlineExceeded]
+// then. 0 means no timeout.
 func (c *Conn) SetTimeout(d time.Duration) error {
 	c.timeout = d
 	tv := unix.NsecToTimeval(int64(d))
@@ -167,7 +168,7 @@ func (c *Conn) sendAll(b, oob []byte) error {
 			})
 			return !c.mustWait(failed)
 		})
-		if err = errors.Join(err, failed); err != nil {
+		if err = errors.Join(err, c.late(failed)); err != nil {
 			return err
 		}
 		b, oob = b[n:], nil
@@ -248,7 +249,7 @@ func (c *Conn) recvmsg(size int) (int, error) {
 		})
 		return !c.mustWait(failed)
 	})
-	if err = errors.Join(err, failed); err != nil {
+	if err = errors.Join(err, c.late(failed)); err != nil {
 		return 0, err
 	}
 	c.buf = append(c.buf, b[:n]...)
@@ -281,13 +282,22 @@ func (c *Conn) takeRights(oob []byte, flags int) error {
 }
 
 // mustWait tells whether Go's poller has to wait for the socket after err. On a
-// blocking socket it has not: there EAGAIN means that the timeout has passed.
+// blocking socket it has not: see late.
 func (c *Conn) mustWait(err error) bool {
 	if !errors.Is(err, unix.EAGAIN) {
 		return false
 	}
 	flags, err := unix.FcntlInt(c.f.Fd(), unix.F_GETFL, 0)
 	return err == nil && flags&unix.O_NONBLOCK != 0
+}
+
+// late names the error of a blocking socket whose timeout has passed, EAGAIN, as what
+// it is: elsewhere that says that the host is short of processes.
+func (c *Conn) late(err error) error {
+	if errors.Is(err, unix.EAGAIN) {
+		return fmt.Errorf("no answer in %s: %w", c.timeout, os.ErrDeadlineExceeded)
+	}
+	return err
 }
 
 func retry(call func() error) error {

@@ -195,7 +195,7 @@ func TestTimeout(t *testing.T) {
 	if err := conn.SetTimeout(10 * time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Recv(); !errors.Is(err, unix.EAGAIN) {
+	if _, err := conn.Recv(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("receive: %v", err)
 	}
 	var err error
@@ -204,7 +204,7 @@ func TestTimeout(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, unix.EAGAIN) {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("send: %v", err)
 	}
 }
