@@ -111,8 +111,9 @@ func (s *shim) take() []*wire.Conn {
 	return kept
 }
 
-// settleTimeout bounds how long close waits for the shim.
-const settleTimeout = 2 * time.Second
+// settleTimeout bounds how long close waits for the shim: a busy host takes seconds to
+// make a spare, which takes milliseconds on others.
+const settleTimeout = 10 * time.Second
 
 // close ends the use of the shim. With settle it waits until no spare is being made.
 func (s *shim) close(settle bool) error {
@@ -161,9 +162,9 @@ func (s *shim) dial(ctx context.Context) (*wire.Conn, error) {
 	return conn, nil
 }
 
-// helloTimeout bounds how long a shim may take to greet, which is the first
-// thing that it does on a connection.
-const helloTimeout = 10 * time.Second
+// helloTimeout bounds how long a shim may take to greet, which is the first thing that
+// it does on a connection: it takes seconds where hundreds ask at once on a busy host.
+const helloTimeout = 30 * time.Second
 
 func greeting(ctx context.Context, conn *wire.Conn) (hello wire.Hello, err error) {
 	if err := conn.SetTimeout(helloTimeout); err != nil {

@@ -250,20 +250,21 @@ func TestHealth(t *testing.T) {
 func TestHostileChecks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		test []string
-		code int
+		test    []string
+		timeout int64 // of what does not end by itself; none for what does, also on a busy host
+		code    int
 	}{
-		"never ends":      {[]string{"CMD", "sleep", "600"}, 143},
-		"prints for ever": {[]string{"CMD-SHELL", "yes; exit 0"}, 143},
-		"ignores SIGTERM": {[]string{"CMD-SHELL", "trap '' TERM; while :; do sleep 1; done"}, 137},
-		"no such command": {[]string{"CMD", "/no/such"}, 127},
-		"leaves children": {[]string{"CMD-SHELL", "for i in 1 2 3; do sleep 600 & done; exit 1"}, 1},
-		"not UTF-8":       {[]string{"CMD-SHELL", `printf '\377'; exit 5`}, 5},
+		"never ends":      {[]string{"CMD", "sleep", "600"}, 200, 143},
+		"prints for ever": {[]string{"CMD-SHELL", "yes; exit 0"}, 200, 143},
+		"ignores SIGTERM": {[]string{"CMD-SHELL", "trap '' TERM; while :; do sleep 1; done"}, 200, 137},
+		"no such command": {[]string{"CMD", "/no/such"}, 0, 127},
+		"leaves children": {[]string{"CMD-SHELL", "for i in 1 2 3; do sleep 600 & done; exit 1"}, 0, 1},
+		"not UTF-8":       {[]string{"CMD-SHELL", `printf '\377'; exit 5`}, 0, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := serving(t, "exec sleep 1234", func(o *options.Box) {
-				o.HealthCheck = &api.HealthCheck{Test: c.test, IntervalMS: 100, TimeoutMS: 200, StartIntervalMS: 100, Retries: 1}
+				o.HealthCheck = &api.HealthCheck{Test: c.test, IntervalMS: 100, TimeoutMS: c.timeout, StartIntervalMS: 100, Retries: 1}
 			})
 			if h := healthIs(t, b, api.Unhealthy); *h.ExitCode != c.code || len(h.Output) > 4096 {
 				t.Errorf("%d, %d bytes of output", *h.ExitCode, len(h.Output))

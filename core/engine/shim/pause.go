@@ -142,8 +142,9 @@ func (k *keeper) note(b *box, change func(*record.Box)) error {
 	return nil
 }
 
-// telling bounds how long init may take to hear of a pause.
-const telling = 5 * time.Second
+// telling bounds how long init may take to hear of a pause, or whether it is used. It takes
+// milliseconds, and seconds on a busy host.
+const telling = 10 * time.Second
 
 // tellInit sends a request without a body to a box's init, and waits until it has
 // been carried out.
