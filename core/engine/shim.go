@@ -115,16 +115,17 @@ func (s *shim) take() []*wire.Conn {
 // make a spare, which takes milliseconds on others.
 const settleTimeout = 10 * time.Second
 
-// close ends the use of the shim. With settle it waits until no spare is being made.
+// close ends the use of the shim. With settle it waits until no spare is being made, and
+// the shim makes none from then on unless it has other clients: it may notice much later
+// that a connection was closed, and so each says that it will be.
 func (s *shim) close(settle bool) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	kept := s.take()
-	if settle && len(kept) > 0 && kept[0].SetTimeout(settleTimeout) == nil {
-		_ = kept[0].Ask(context.Background(), wire.TypeSettle, nil, nil) // a shim that has died makes none
-	}
-	for _, conn := range kept {
+	for _, conn := range s.take() {
+		if settle { // a shim that has died makes none, and one that hangs is not waited for again
+			settle = conn.SetTimeout(settleTimeout) == nil && conn.Ask(context.Background(), wire.TypeSettle, nil, nil) == nil
+		}
 		_ = conn.Close()
 	}
 	return nil

@@ -21,8 +21,10 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine"
 	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/core/sockets"
 	"sandbox/test/boxes"
 	"sandbox/test/rootfs"
 )
@@ -559,6 +561,34 @@ func TestSpareGoesWithItsImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitSpares(t, home, 0)
+}
+
+// Who has settled is no client any more, even while its connection is still open: the shim
+// may notice the end of that after the home has gone.
+func TestSettledIsNoClient(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: 1})
+	req := pooled(home, rootfs.Busybox(t))
+	create(t, e, home, req)
+	dir, err := sockets.OpenDir(filepath.Join(home, "engine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	conn, err := wire.Dial(dir, wire.ShimSocket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := errors.Join(conn.Answer(nil), e.Remove(t.Context(), req.ID, true), conn.Ask(t.Context(), wire.TypeSettle, nil, nil), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before := spares(t, home)
+	time.Sleep(300 * time.Millisecond) // nothing tells that nothing is made
+	if after := spares(t, home); len(after) > len(before) {
+		t.Errorf("a spare was made without a client: %q, then %q", before, after)
+	}
 }
 
 // TestPoolSettles closes the only client of a home at different moments of the making

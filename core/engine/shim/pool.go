@@ -145,8 +145,7 @@ func (p *pool) part() {
 	p.clients--
 }
 
-// settle waits until no spare is being made. None is begun while the request that
-// wants it is being carried out.
+// settle waits until no spare is being made. Without a client none is begun from then on.
 func (p *pool) settle() {
 	p.filling.Lock()
 	p.filling.Unlock() //nolint:staticcheck // there is nothing to do meanwhile

@@ -160,19 +160,29 @@ func (k *keeper) serve(home, ready *os.File) error {
 	}
 }
 
-// handle answers the requests of one client, one after another, until the client
-// hangs up.
+// handle serves one client.
 func (k *keeper) handle(conn *wire.Conn) {
 	defer conn.Close()
 	k.pool.join()
-	defer k.pool.part()
+	settles := k.converse(conn)
+	k.pool.part()
+	if settles {
+		k.pool.settle()
+		_ = conn.Send(wire.TypeDone, nil)
+	}
+}
+
+// converse answers the requests of one client, one after another, until the client hangs
+// up, or says that it will and wants to hear when nothing is being made for it any more.
+func (k *keeper) converse(conn *wire.Conn) (settles bool) {
 	if err := conn.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: core.Version, PID: os.Getpid()}); err != nil {
-		return
+		return false
 	}
 	for {
 		f, err := conn.Recv()
-		if err != nil {
-			return
+		if err != nil || f.Type == wire.TypeSettle {
+			f.CloseFDs()
+			return err == nil
 		}
 		k.pool.enter()
 		t, reply, err := k.answer(conn, f)
@@ -190,7 +200,7 @@ func (k *keeper) handle(conn *wire.Conn) {
 		err = conn.Send(t, reply, made...)
 		made.close()
 		if err != nil {
-			return
+			return false
 		}
 	}
 }
@@ -221,9 +231,6 @@ func (k *keeper) answer(conn *wire.Conn, f wire.Frame) (wire.Type, any, error) {
 		return k.answerSweep(f)
 	case wire.TypeFlush:
 		k.flush()
-		return wire.TypeDone, nil, nil
-	case wire.TypeSettle:
-		k.pool.settle()
 		return wire.TypeDone, nil, nil
 	case wire.TypeUpdateBox:
 		return k.answerUpdate(f)

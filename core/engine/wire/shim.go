@@ -18,7 +18,7 @@ const (
 	TypeUnpack // Unpack, with the read end of the tar stream
 	TypeSweep  // Sweep
 	TypeFlush  // no body; answered before the layers are on the disk
-	TypeSettle // no body; answered when no spare is being made
+	TypeSettle // no body; the last one of a connection, answered when no spare is being made
 
 	// Answers of the shim. A request that failed is answered with TypeError.
 	TypeRecord // core.Record
