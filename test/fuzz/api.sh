@@ -54,7 +54,7 @@ make_part() { # in the directory of the part
     # shellcheck disable=SC2086 # FUZZ_FLAGS is several words, or none
     PYTHONPATH=$here "$build/schemathesis/bin/schemathesis" --config-file "$here/schemathesis.toml" run \
       "$here/../../docs/openapi.yaml" --url "$FUZZ_URL" -H "Authorization: Bearer $FUZZ_KEY" \
-      --max-examples $((cases / operations / parts + 1)) ${FUZZ_FLAGS:-} >>report 2>&1 || failed=$?
+      --max-examples $(((cases / parts - sent) / operations + 1)) ${FUZZ_FLAGS:-} >>report 2>&1 || failed=$?
     sent=$((sent + $(cat cases)))
     echo "$sent" >sent
     [ "$failed" -eq 0 ] || return "$failed"
