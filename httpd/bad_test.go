@@ -334,3 +334,18 @@ func TestBadLastEvent(t *testing.T) {
 		}
 	}
 }
+
+// TestTwice gives members of query strings twice, which only labels may be.
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	box := "/v1/boxes/" + s.create(`{"labels":{"a":"b","c":"d"}}`)
+	for _, path := range []string{
+		box + "/files:stat?path=/etc&path=/", "/v1/boxes?page_size=1&page_size=1", box + "/exec/none/events?after=&after=1",
+	} {
+		if a := s.ask("GET", path, ""); a.status != 422 || !strings.Contains(a.text, "must be given once") {
+			t.Errorf("%s: %d %s", path, a.status, a.text)
+		}
+	}
+	s.ask("GET", "/v1/boxes?label=a=b&label=c=d", "").want(t, 200, "")
+}

@@ -41,7 +41,7 @@ func (s *Server) stat(r *request) (api.File, error) {
 	return box.StatFile(r.Context(), options.StatFile{Path: query.Get("path"), User: query.Get("user")})
 }
 
-// pathQuery returns the query string, which must have a path. Errors: Malformed.
+// pathQuery returns the query string, which must have a path. Errors: those of query.
 func (r *request) pathQuery() (url.Values, error) {
 	query, err := r.query()
 	if err != nil {

@@ -1,8 +1,10 @@
 package httpd
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,13 +19,25 @@ import (
 // param returns a parameter of the path, unescaped and without a verb.
 func (r *request) param(name string) string { return r.params.ByName(name) }
 
-// query parses the query string. Errors: Malformed.
+// repeated are the members of query strings that may be given more than once.
+var repeated = map[string]bool{"label": true, "build_arg": true}
+
+// query parses the query string. A member that is given twice is refused: what is in front
+// of the daemon may go by the other one. Errors: Malformed, InvalidArgument.
 func (r *request) query() (url.Values, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
-	return values, fault.Wrap(fault.Malformed, err, "the query string can't be read")
+	if err != nil {
+		return nil, fault.Wrap(fault.Malformed, err, "the query string can't be read")
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(values[name]) > 1 && !repeated[name] {
+			return nil, document.Invalid(name, "value", "must be given once")
+		}
+	}
+	return values, nil
 }
 
 // flag reads a member of the query string that is true or false; a missing one is
