@@ -96,6 +96,10 @@ type logEngine struct {
 	metrics  *clickhouse.Client // has the table of boxes' metrics; nil when these are not stored, as events are not
 }
 
+// serverLate is how long a server may take to store rows whose sender was killed: many
+// times what it takes on a busy machine. Rows of main commands wait for so long after that.
+const serverLate = 10 * time.Second
+
 // openLogs opens the log service. It starts the embedded engine but does not wait
 // until it is ready, because boxes work without it. When the engine can't be
 // started, queries are answered with the reason. Errors: Config.
@@ -124,9 +128,13 @@ func (s settings) openLogs(ctx context.Context, host *local.Host, log *slog.Logg
 	}
 	if e.writer != nil && (e.embedded != nil || s.LogOutput) {
 		e.metrics = cmp.Or(e.inserter, e.reader) // the user who reads logs needs no right to more
+		late := serverLate
+		if e.embedded != nil {
+			late = 0 // it ends with this process
+		}
 		e.boxes = boxlog.New(boxlog.Config{
 			Writer: e.writer, Log: log, Name: boxName(host.Runtime),
-			Mains: host.Mains, Engine: e.reader, Positions: filepath.Join(s.Home, "daemon", "mains"),
+			Mains: host.Mains, Engine: e.reader, Positions: filepath.Join(s.Home, "daemon", "mains"), Late: late,
 		})
 	}
 	c.Engine = e.reader

@@ -54,6 +54,9 @@ type Config struct {
 	Mains     *spool.Store
 	Engine    *clickhouse.Client
 	Positions string
+	// Late is how long after the end of who has sent them rows may still come into the
+	// table: a server goes on with what it has got. 0 for an engine that ends, too.
+	Late time.Duration
 }
 
 // Recorder writes rows. Its methods may be called from any goroutine.

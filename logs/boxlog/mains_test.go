@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ type keeping struct {
 	engine *clickhouse.Client
 	dial   func(context.Context) (net.Conn, error)
 	deaf   *atomic.Bool // the answers of inserts are lost
+	late   *atomic.Bool // the next insert comes to the engine after its sender has given up
 	at     string       // the directory of positions
 }
 
@@ -44,7 +46,7 @@ func newKeeping(t *testing.T, script string, change ...func(*options.Box)) *keep
 	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	must(t, e.Wait(t.Context()))
-	k := &keeping{dial: e.Dial, deaf: &atomic.Bool{}, at: filepath.Join(t.TempDir(), "mains")}
+	k := &keeping{dial: e.Dial, deaf: &atomic.Bool{}, late: &atomic.Bool{}, at: filepath.Join(t.TempDir(), "mains")}
 	k.engine, err = clickhouse.Dial(e.Dial)
 	must(t, err)
 	t.Cleanup(func() { _ = k.engine.Close() })
@@ -58,13 +60,13 @@ func (k *keeping) record(t *testing.T) (stop func()) {
 	t.Helper()
 	behind, err := clickhouse.Dial(func(ctx context.Context) (net.Conn, error) {
 		conn, err := k.dial(ctx)
-		return deafConn{conn, k.deaf}, err
+		return &lateConn{Conn: deafConn{conn, k.deaf}, late: k.late}, err
 	})
 	must(t, err)
 	writer := ingest.NewWriter(behind)
 	r := boxlog.New(boxlog.Config{
 		Writer: writer, Log: slog.New(slog.DiscardHandler), Name: func(context.Context, string) string { return "web" },
-		Mains: spool.Read(record.OutputDir(k.Home)), Engine: k.engine, Positions: k.at,
+		Mains: spool.Read(record.OutputDir(k.Home)), Engine: k.engine, Positions: k.at, Late: 10 * time.Second,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -112,6 +114,49 @@ func (c deafConn) Read(p []byte) (int, error) {
 		return 0, errors.New("the connection breaks")
 	}
 	return n, err
+}
+
+// lateConn breaks off when an insert is sent, which comes to the engine a second later.
+type lateConn struct {
+	net.Conn
+	late *atomic.Bool
+
+	mu   sync.Mutex
+	held []byte // nil unless an insert is late
+}
+
+func (c *lateConn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held == nil {
+		if !bytes.Contains(p, []byte("INSERT")) || !c.late.CompareAndSwap(true, false) {
+			return c.Conn.Write(p)
+		}
+		time.AfterFunc(300*time.Millisecond, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) }) // all is written by then
+		time.AfterFunc(1300*time.Millisecond, c.deliver)
+	}
+	c.held = append(c.held, p...)
+	return len(p), nil
+}
+
+// deliver hands the insert to the engine, and waits until that has stored it.
+func (c *lateConn) deliver() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.Conn.Close()
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := c.Conn.Write(c.held); err == nil {
+		_, _ = c.Read(make([]byte, 1))
+	}
+}
+
+func (c *lateConn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held != nil {
+		return nil // deliver does it
+	}
+	return c.Conn.Close()
 }
 
 // A kept row is one about the main command.
@@ -257,6 +302,19 @@ func TestMainsLostAnswers(t *testing.T) {
 	k.deaf.Store(false)
 	once(t, k.await(t, "all lines", func(rows []kept) bool { return len(printed(rows, "stdout")) >= 3000 }), 3000)
 	stop()
+}
+
+// An insert comes to the engine after its sender has given up and asked for its rows: they
+// are not stored again.
+func TestMainsLateInsert(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t, counting)
+	k.late.Store(true)
+	k.record(t)
+	once(t, k.await(t, "all lines", func(rows []kept) bool { return len(printed(rows, "stdout")) >= 3000 }), 3000)
+	if k.late.Load() {
+		t.Error("no insert was late")
+	}
 }
 
 // What was printed before a box was removed is stored all the same.

@@ -2,6 +2,8 @@ package boxlog
 
 import (
 	"cmp"
+	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,16 +109,30 @@ const stored = `SELECT EventName AS event, LogAttributes['exec.id'] AS exec, Log
 	GROUP BY event, exec, stream ORDER BY at`
 
 // resume finds out how many of the rows that were being stored are in the table, if that
-// is not known. Errors: Unavailable and others of the engine.
+// is not known. While none of them is, they may still come: see [Config].Late. Errors:
+// Unavailable and others of the engine, and that of a recorder which closes.
 func (s *service) resume() error {
-	if s.at.Storing == nil {
-		return nil
+	for over := time.Now().Add(s.r.Late); s.at.Storing != nil; pause(s.r.ctx) {
+		came, err := s.ask()
+		if err = errors.Join(err, s.r.ctx.Err()); err != nil {
+			return err
+		}
+		if came || !time.Now().Before(over) {
+			s.at.Storing = nil
+			return s.r.positions().Put(s.box, s.at, false)
+		}
 	}
+	return nil
+}
+
+// ask asks the table for what is in it since the rows that were being stored, and returns
+// whether that is more than was known.
+func (s *service) ask() (came bool, err error) {
 	r, err := s.r.Engine.Query(s.r.ctx, clickhouse.Request{SQL: stored, Params: map[string]string{
 		"service": serviceName(s.box), "from": strconv.FormatInt(s.at.Storing.UnixNano(), 10),
 	}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer r.Free()
 	var found []struct {
@@ -126,13 +142,13 @@ func (s *service) resume() error {
 		Bytes  int64  `json:"bytes,string"`
 	}
 	if err := json.Unmarshal(r.Rows, &found); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read the rows of the log table")
+		return false, fault.Wrap(fault.Upstream, err, "read the rows of the log table")
 	}
+	runs, health := maps.Clone(s.at.Runs), s.at.Health
 	for _, one := range found {
 		s.at.found(one.Event, one.Exec, one.Stream, one.Bytes)
 	}
-	s.at.Storing = nil
-	return s.r.positions().Put(s.box, s.at, false)
+	return s.at.Health != health || !maps.Equal(s.at.Runs, runs), nil
 }
 
 // found takes a row into account that is in the table.
