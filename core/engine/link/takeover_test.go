@@ -118,7 +118,7 @@ func TestOwnerLosesExec(t *testing.T) {
 	w.proxy.refuses.Store(true)
 	w.proxy.cut()
 	direct := w.directHost()
-	c := attach(t, direct, id(old))
+	c := attachOnceCut(t, direct, id(old))
 	w.proxy.refuses.Store(false)
 	if _, err := old.conn.Recv(); !errors.Is(err, io.EOF) {
 		t.Errorf("the old caller sees %v", err)
