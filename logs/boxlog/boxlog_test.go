@@ -84,7 +84,7 @@ func newStage(t *testing.T) *stage {
 	o.RootfsPath, o.AutoRemove, o.Name = "/", false, "web"
 	s.box, _, err = s.runtime.Create(t.Context(), o)
 	must(t, err)
-	s.spool = spool.Open(spool.Config{Dir: filepath.Join(t.TempDir(), "spool"), Limit: 1 << 20, Begun: s.recorder.Follow})
+	s.spool = spool.Open(spool.Config{Dir: filepath.Join(t.TempDir(), "spool"), Begun: s.recorder.Follow})
 	t.Cleanup(s.spool.Close)
 	return s
 }
@@ -111,23 +111,21 @@ func (s *stage) sh(t *testing.T, script string) *spool.Exec {
 func (s *stage) rows(t *testing.T, want int) []string {
 	t.Helper()
 	const sql = "SELECT ServiceName, ScopeName, ResourceAttributes['box.id'] AS id, ResourceAttributes['box.name'] AS name, LogAttributes['exec.id'] AS exec, LogAttributes['stream'] AS stream, EventName, SeverityText, substring(Body, 1, 20) AS b, length(Body) AS n FROM otel.otel_logs ORDER BY Timestamp, stream"
-	for {
+	var rows []map[string]string
+	boxes.Await(t, fmt.Sprintf("%d rows", want), func() bool {
 		r, err := s.engine.Query(t.Context(), clickhouse.Request{SQL: sql})
 		must(t, err)
-		if r.Count < want { // only the table shows when the rows are there
-			continue
-		}
-		var rows []map[string]string
 		must(t, json.Unmarshal(r.Rows, &rows))
-		var texts []string
-		for _, row := range rows {
-			if row["ServiceName"] != "box-"+s.box.ID() || row["ScopeName"] != "sandbox" || row["id"] != s.box.ID() || row["name"] != "web" {
-				t.Errorf("got %v", row)
-			}
-			texts = append(texts, strings.Join([]string{row["exec"], row["stream"], row["EventName"], row["SeverityText"], row["b"]}, "|"))
+		return r.Count >= want
+	})
+	var texts []string
+	for _, row := range rows {
+		if row["ServiceName"] != "box-"+s.box.ID() || row["ScopeName"] != "sandbox" || row["id"] != s.box.ID() || row["name"] != "web" {
+			t.Errorf("got %v", row)
 		}
-		return texts
+		texts = append(texts, strings.Join([]string{row["exec"], row["stream"], row["EventName"], row["SeverityText"], row["b"]}, "|"))
 	}
+	return texts
 }
 
 func TestOutput(t *testing.T) {
@@ -186,11 +184,11 @@ func TestLiveDeadEngine(t *testing.T) {
 	}
 	end()
 	s.setDown(false)
-	for n := ""; n != fmt.Sprint(1<<15); {
+	boxes.Await(t, "all rows", func() bool {
 		r, err := s.engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT toString(count()) AS n FROM otel.otel_logs"})
 		must(t, err)
-		n = strings.Split(string(r.Rows), `"`)[3]
-	}
+		return strings.Split(string(r.Rows), `"`)[3] == fmt.Sprint(1<<15)
+	})
 }
 
 // TestFirstMebibyte checks that only the first mebibyte of an exec's output
@@ -203,12 +201,13 @@ func TestFirstMebibyte(t *testing.T) {
 	r, err := s.engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT 1"})
 	must(t, err)
 	r.Free()
-	for got := ""; !strings.Contains(got, "another"); {
-		got = strings.Join(s.rows(t, 2), "\n")
+	boxes.Await(t, "rows of both commands", func() bool {
+		got := strings.Join(s.rows(t, 2), "\n")
 		if strings.Contains(got, "behind") {
 			t.Error("more than the first MiB is in the table")
 		}
-	}
+		return strings.Contains(got, "another")
+	})
 	r, err = s.engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT toString(sum(length(Body))) AS n FROM otel.otel_logs WHERE Body != 'another'"})
 	must(t, err)
 	if !strings.Contains(string(r.Rows), fmt.Sprint(1<<20)) {
@@ -216,8 +215,8 @@ func TestFirstMebibyte(t *testing.T) {
 	}
 }
 
-// TestDeadEngine writes more than the spool keeps while the engine is down. The
-// commands must end all the same, and the rows must be stored later.
+// TestDeadEngine has commands write while the engine is down. They must end all the
+// same, and the rows must be stored later.
 func TestDeadEngine(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -226,10 +225,7 @@ func TestDeadEngine(t *testing.T) {
 		s.sh(t, `echo first; head -c 2000000 /dev/zero | tr '\0' x`)
 	}
 	s.setDown(false)
-	got := 0
-	for got < 10 {
-		got = strings.Count(strings.Join(s.rows(t, 1), "\n"), "first")
-	}
+	boxes.Await(t, "the first lines", func() bool { return strings.Count(strings.Join(s.rows(t, 1), "\n"), "first") == 10 })
 }
 
 func TestBoxes(t *testing.T) {
