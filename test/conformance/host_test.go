@@ -96,7 +96,11 @@ func short(t *testing.T) string {
 	}
 	dir, err := os.MkdirTemp(parent, "c")
 	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); !*rootless {
+			must(t, err)
+		}
+	})
 	return dir
 }
 

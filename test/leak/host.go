@@ -1,6 +1,7 @@
 package leak
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -78,15 +79,29 @@ func populated(cgroup string) bool {
 	return found
 }
 
-// directories names what is left in the directory of all temporary directories.
+// most is how many files are named: enough to tell what made them.
+const most = 20
+
+// dirs names what is left in the directory of all temporary directories: each file, and
+// each directory that is empty.
 func dirs(dir string) []string {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return []string{err.Error()}
-	}
 	var list []string
-	for _, e := range entries {
-		list = append(list, "in the temporary directory: "+e.Name())
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		if entries, err := os.ReadDir(path); e.IsDir() && (err != nil || len(entries) > 0) {
+			return nil // what is in it is named
+		}
+		rel, err := filepath.Rel(dir, path)
+		list = append(list, "in the temporary directory: "+rel)
+		return err
+	})
+	if err != nil {
+		list = append(list, err.Error())
+	}
+	if more := len(list) - most; more > 0 {
+		list = append(list[:most], fmt.Sprintf("in the temporary directory: %d more", more))
 	}
 	return list
 }
