@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"sandbox/core/fault"
 	"sandbox/core/local"
 	"sandbox/daemon"
 	"sandbox/metrics"
@@ -83,8 +84,22 @@ func newHost(t *testing.T) *host {
 		h.others[name] = sync.OnceValue(func() *server { return serve(t, h.document, short(t), c) })
 	}
 	t.Cleanup(func() { must(t, h.core.Close(context.Background())) })
+	t.Cleanup(func() { h.clear(t) })
 	t.Cleanup(func() { h.drivers.leave(t) })
 	return h
+}
+
+// clear removes the boxes that cases have left to the end of their time: what a shim
+// then notes would bring a removed home back.
+func (h *host) clear(t *testing.T) {
+	t.Helper()
+	recs, err := h.core.List(h.ctx)
+	must(t, err)
+	for _, rec := range recs {
+		if err := h.core.Remove(h.ctx, rec.ID, true); !fault.Is(err, fault.BoxNotFound) {
+			must(t, err)
+		}
+	}
 }
 
 // short returns a directory with a short path: a socket's name is.
