@@ -45,7 +45,10 @@ func newHome(t testing.TB) home {
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: boxes are made of namespaces, mounts and cgroups")
 	}
-	return openHome(t, t.TempDir(), true)
+	dir := t.TempDir()
+	// A box that is kept ready has a directory, too, which looks like one that was left.
+	must(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte("pool = 0\n"), 0o600))
+	return openHome(t, dir, true)
 }
 
 func openHome(t testing.TB, dir string, fresh bool) home {
