@@ -256,6 +256,9 @@ func TestPortRefused(t *testing.T) {
 			t.Errorf("%s: %s", name, a.text)
 		}
 	}
+	if log := s.log.String(); strings.Contains(log, `"level":"ERROR"`) || !strings.Contains(log, `"level":"WARN","msg":"request failed"`) {
+		t.Errorf("a box's fault is logged as the server's: %s", log)
+	}
 	s.ask("POST", "/v1/boxes/web:pause", "").want(t, 200, "")
 	s.ask("GET", path(good), "").want(t, 409, "invalid_state")
 	s.ask("POST", "/v1/boxes/web:stop?timeout_seconds=0", "").want(t, 200, "")

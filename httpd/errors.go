@@ -58,14 +58,20 @@ func (s *Server) fail(w *reply, r *request, err error) {
 	writePieces(w, status, mediaType, doc)
 }
 
-// logFailure logs all that is known of a failure. Its client may not see all of
-// it.
+// logFailure logs all that is known of a failure, whose client may not see all of it. It
+// is an error where the server or its host is at fault, which a person must look at, and a
+// warning where a box, a registry or the log engine is.
 func (s *Server) logFailure(r *request, f *fault.Error) {
 	attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("code", f.Kind.String()), slog.String("error", f.Message)}
 	if f.Hidden != nil {
 		attrs = append(attrs, slog.Any("cause", f.Hidden))
 	}
-	s.Log.LogAttrs(r.Context(), slog.LevelError, "request failed", attrs...)
+	level := slog.LevelWarn
+	switch f.Kind {
+	case fault.Internal, fault.Config, fault.Storage, fault.Engine:
+		level = slog.LevelError
+	}
+	s.Log.LogAttrs(r.Context(), level, "request failed", attrs...)
 }
 
 // ours hides the details of a failure that is the server's fault. id is the
