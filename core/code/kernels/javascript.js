@@ -11,7 +11,7 @@ const inspector = require("inspector");
 const net = require("net");
 const { createRequire } = require("module");
 const { Readable, Writable } = require("stream");
-const { clearTimeout, setTimeout } = require("timers"); // the code may change the global ones
+const { setImmediate: turn } = require("timers"); // the code may change the global one
 const util = require("util");
 const vm = require("vm");
 
@@ -32,6 +32,7 @@ let nonce = ""; // of the run, or ""
 let count = 0;
 let begun = false; // the host was told that the run begins
 let interrupted = null; // ends the run with an error, while one waits for a promise
+let heard = false; // Node.js has told of a SIGINT in this run
 
 // write writes all of a buffer to a descriptor, and returns when that is done.
 function write(fd, buffer) {
@@ -198,6 +199,7 @@ function evaluate(code, name) {
         });
       });
     } catch (error) {
+      heard = isInterrupt(error); // maybe after the end of a program has failed the run
       reject(error);
     }
   });
@@ -242,6 +244,7 @@ async function run(env, code) {
   Object.assign(process.env, env);
   let status = "succeeded";
   begun = false;
+  heard = false;
   try {
     if (code === "") begin();
     else {
@@ -276,25 +279,30 @@ class Interrupted extends Error {}
 // This process got that SIGINT too, and may hear of it only later: it must not end the next
 // run. It hears of none where the program ended itself so.
 async function endedChild(error) {
-  let signal;
   try {
-    signal = error.value.signal;
+    if (error.value.signal !== "SIGINT") return false;
   } catch {
     return false; // no error of a program
   }
-  if (signal !== "SIGINT") return false;
-  let timer;
-  await new Promise((heard) => {
-    interrupted = heard;
-    timer = setTimeout(heard, lateSignal);
-  });
-  clearTimeout(timer);
+  await new Promise(turn);
+  if (!heard) hear();
   return true;
 }
 
+// hear waits until Node.js has heard of a SIGINT. One that comes as a guarded call ends is
+// not told to anybody, but its watchdog (SigintWatchdogHelper in src/node_watchdog.cc of
+// Node.js 18 to 24) keeps the post of its semaphore, and so ends the next guarded call.
+function hear() {
+  try {
+    guarded(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lateSignal));
+  } catch {
+    // it has heard
+  }
+}
+
 // lateSignal is how long, in milliseconds, this process may take to hear of a signal on a
-// busy host.
-const lateSignal = 1000;
+// busy host. It is less than the host waits before it sends another one.
+const lateSignal = 500;
 
 // explain returns the error of a run, without the kernel's own frames.
 function explain(error) {
@@ -323,7 +331,10 @@ function prepare() {
   Object.defineProperty(process, "stdin", { value: Readable.from([]), configurable: true, enumerable: true, writable: true });
   Object.defineProperty(globalThis, "require", { value: createRequire(process.cwd() + "/"), configurable: true, writable: true });
   Object.defineProperty(globalThis, "display", { value: display, configurable: true, writable: true });
-  process.on("SIGINT", () => interrupted?.(new Interrupted()));
+  process.on("SIGINT", () => {
+    heard = true;
+    interrupted?.(new Interrupted());
+  });
   const late = (error) => write(2, Buffer.from(util.inspect(error) + "\n"));
   process.on("uncaughtException", late);
   process.on("unhandledRejection", late);
@@ -376,6 +387,9 @@ async function serve() {
       env[pair.slice(0, at)] = pair.slice(at + 1);
     }
     const code = await next();
+    // A SIGINT that came before the request was for the run before: Node.js tells of it now,
+    // while no code runs.
+    await new Promise(turn);
     nonce = mine;
     await run(env, code);
   }
