@@ -24,14 +24,9 @@ func (s *Server) writeStdin(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	n, err := e.WriteStdin(r.Context(), rawBody{r.Body})
+	n, err := e.WriteStdin(r.Context(), rawBody{r.Body}, last)
 	if err != nil {
 		return fault.Wrap(fault.Of(err).Kind, err, "after %d bytes of input", n)
-	}
-	if last {
-		if err := e.CloseStdin(r.Context()); err != nil {
-			return err
-		}
 	}
 	return writeJSON(w, http.StatusOK, api.Written{Bytes: n})
 }

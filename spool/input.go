@@ -16,16 +16,25 @@ import (
 const inputPiece = 32 << 10
 
 // WriteStdin writes what from returns to the command's input, and returns how many
-// bytes the command's pipe has taken. It waits while the command does not read.
-// Several calls write one after another. Errors: InvalidState (the exec has ended,
-// has closed its input, or a client is attached that writes it), InvalidArgument
-// (it takes no input), from's, and those of ctx.
-func (e *Exec) WriteStdin(ctx context.Context, from io.Reader) (n int64, err error) {
+// bytes the command's pipe has taken. It waits while the command does not read. With
+// last, the input ends behind it. Several calls write one after another. Errors:
+// InvalidState (the exec has ended, has closed its input, or a client is attached that
+// writes it), InvalidArgument (it takes no input), from's, and those of ctx.
+func (e *Exec) WriteStdin(ctx context.Context, from io.Reader, last bool) (n int64, err error) {
 	done, err := e.takeTurn(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer done()
+	n, err = e.copyInput(ctx, from)
+	if err == nil && last {
+		err = e.endInputBehind(ctx, n)
+	}
+	return n, err
+}
+
+// copyInput is WriteStdin for who has the turn.
+func (e *Exec) copyInput(ctx context.Context, from io.Reader) (n int64, err error) {
 	for buf := make([]byte, inputPiece); ; {
 		got, ended := from.Read(buf)
 		if got > 0 {
@@ -52,8 +61,25 @@ func (e *Exec) CloseStdin(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	return e.endInput(ctx)
+}
+
+// endInputBehind ends the input behind n bytes that the command's pipe has taken. A command
+// that has read them may have ended or closed its input since, which is no failure.
+func (e *Exec) endInputBehind(ctx context.Context, n int64) error {
+	err := e.endInput(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n > 0 && fault.Is(err, fault.InvalidState) && e.writer() == nil {
+		return nil
+	}
+	return err
+}
+
+// endInput is CloseStdin for who has the turn.
+func (e *Exec) endInput(ctx context.Context) error {
 	if e.Record().TTY {
-		_, err = e.writePiece(ctx, []byte(core.EndOfInput))
+		_, err := e.writePiece(ctx, []byte(core.EndOfInput))
 		return err
 	}
 	command, err := e.fed()

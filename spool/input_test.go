@@ -21,7 +21,7 @@ func TestWriteStdin(t *testing.T) {
 	e := h.exec(t, reading)
 	big := strings.Repeat("0123456789abcdef", 64<<10) // more than a pipe holds
 	for _, text := range []string{"", "first\n", big, "last"} {
-		if n, err := e.WriteStdin(t.Context(), strings.NewReader(text)); err != nil || n != int64(len(text)) {
+		if n, err := e.WriteStdin(t.Context(), strings.NewReader(text), false); err != nil || n != int64(len(text)) {
 			t.Fatalf("wrote %d of %d bytes: %v", n, len(text), err)
 		}
 	}
@@ -31,10 +31,36 @@ func TestWriteStdin(t *testing.T) {
 	if got := attachAll(t, e, [2]int64{}); got[Stdout] != "first\n"+big+"last" {
 		t.Errorf("the command read %d bytes", len(got[Stdout]))
 	}
-	if _, err := e.WriteStdin(t.Context(), strings.NewReader("x")); !fault.Is(err, fault.InvalidState) {
+	if _, err := e.WriteStdin(t.Context(), strings.NewReader("x"), false); !fault.Is(err, fault.InvalidState) {
 		t.Error("after the end:", err)
 	}
 }
+
+// TestWriteLastStdin ends the input of a command that has read all that it wants, and ended
+// since.
+func TestWriteLastStdin(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.exec(t, options.Exec{Cmd: []string{"head", "-n", "1"}, Stdin: true})
+	ended := readerFunc(func([]byte) (int, error) { return 0, errors.Join(e.Wait(t.Context()), io.EOF) })
+	if n, err := e.WriteStdin(t.Context(), io.MultiReader(strings.NewReader("line\n"), ended), true); n != 5 || err != nil {
+		t.Errorf("wrote %d bytes: %v", n, err)
+	}
+	if _, err := e.WriteStdin(t.Context(), strings.NewReader(""), true); !fault.Is(err, fault.InvalidState) {
+		t.Error("nothing after the end:", err)
+	}
+	other := h.exec(t, reading)
+	if _, err := other.WriteStdin(t.Context(), strings.NewReader("all"), true); err != nil {
+		t.Error(err)
+	}
+	if got := attachAll(t, other, [2]int64{}); got[Stdout] != "all" {
+		t.Errorf("got %q", got[Stdout])
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // TestWriteStdinInTurn checks that requests at the same time do not mix their bytes.
 func TestWriteStdinInTurn(t *testing.T) {
@@ -45,7 +71,7 @@ func TestWriteStdinInTurn(t *testing.T) {
 	wrote := make(chan error)
 	for _, letter := range "ab" {
 		go func() {
-			_, err := e.WriteStdin(t.Context(), bytes.NewReader(bytes.Repeat([]byte(string(letter)), each)))
+			_, err := e.WriteStdin(t.Context(), bytes.NewReader(bytes.Repeat([]byte(string(letter)), each)), false)
 			wrote <- err
 		}()
 	}
@@ -66,7 +92,7 @@ func TestWriteStdinRefused(t *testing.T) {
 	text := func() io.Reader { return strings.NewReader("text\n") }
 	deaf := h.sh(t, "sleep 1000")
 	defer func() { _ = deaf.Cancel(context.WithoutCancel(t.Context()), 0) }()
-	if _, err := deaf.WriteStdin(t.Context(), text()); !fault.Is(err, fault.InvalidArgument) {
+	if _, err := deaf.WriteStdin(t.Context(), text(), false); !fault.Is(err, fault.InvalidArgument) {
 		t.Error("a command without input:", err)
 	}
 	e := h.exec(t, options.Exec{Cmd: []string{"cat"}, Stdin: true})
@@ -75,7 +101,7 @@ func TestWriteStdinRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
-		"write": second(e.WriteStdin(t.Context(), text())), "close": e.CloseStdin(t.Context()),
+		"write": second(e.WriteStdin(t.Context(), text(), false)), "close": e.CloseStdin(t.Context()),
 	} {
 		if !fault.Is(err, fault.InvalidState) {
 			t.Errorf("%s beside an attached client: %v", name, err)
@@ -98,7 +124,7 @@ func TestWriteStdinCut(t *testing.T) {
 	defer func() { _ = e.Cancel(context.WithoutCancel(t.Context()), 0) }()
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
-	if _, err := e.WriteStdin(ctx, endless{}); !fault.Is(err, fault.Canceled) {
+	if _, err := e.WriteStdin(ctx, endless{}, false); !fault.Is(err, fault.Canceled) {
 		t.Error(err)
 	}
 }

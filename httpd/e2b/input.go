@@ -26,7 +26,7 @@ func write(ctx context.Context, e *spool.Exec, input *protocol.ProcessInput) err
 	if e.Record().TTY && input.GetPty() != nil {
 		piece = input.GetPty()
 	}
-	_, err := e.WriteStdin(ctx, bytes.NewReader(piece))
+	_, err := e.WriteStdin(ctx, bytes.NewReader(piece), false)
 	return err
 }
 
