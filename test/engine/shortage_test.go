@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -203,6 +204,8 @@ func short(t *testing.T, limit uint64, home, box string) {
 	cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), "SHORT_HOME="+home, "SHORT_BOX="+box)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
 	lower := unix.Rlimit{Cur: limit, Max: limit}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -211,7 +214,7 @@ func short(t *testing.T, limit uint64, home, box string) {
 		t.Error(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Error("the process that is short of descriptors: ", err)
+		t.Errorf("the process that is short of descriptors: %v\n%s", err, out.String())
 	}
 }
 

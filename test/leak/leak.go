@@ -81,7 +81,7 @@ func Watch() (left func() []string) {
 // seen is what there was at one time.
 type seen struct {
 	goroutines goleak.Option
-	things     map[string]bool
+	things     map[string]string
 }
 
 func look() seen {
@@ -89,12 +89,13 @@ func look() seen {
 	return seen{goleak.IgnoreCurrent(), things()}
 }
 
-// things names everything that can be left behind but goroutines.
-func things() map[string]bool {
-	all := map[string]bool{}
-	for _, list := range [][]string{descriptors(), mounts(), loops(), cgroups(), processes()} {
+// things describes everything that can be left behind but goroutines, by what does not
+// change while it is there.
+func things() map[string]string {
+	all := processes()
+	for _, list := range [][]string{descriptors(), mounts(), loops(), cgroups()} {
 		for _, thing := range list {
-			all[thing] = true
+			all[thing] = thing
 		}
 	}
 	return all
@@ -107,14 +108,14 @@ func things() map[string]bool {
 func (s seen) wait(timeout time.Duration) []string {
 	deadline := time.Now().Add(timeout)
 	left := things()
-	maps.DeleteFunc(left, func(thing string, _ bool) bool { return s.things[thing] })
+	maps.DeleteFunc(left, func(key, _ string) bool { return s.things[key] != "" })
 	for len(left) > 0 && time.Now().Before(deadline) {
 		// Nothing tells of all these together: look again and again.
 		time.Sleep(10 * time.Millisecond)
 		now := things()
-		maps.DeleteFunc(left, func(thing string, _ bool) bool { return !now[thing] })
+		maps.DeleteFunc(left, func(key, _ string) bool { return now[key] == "" })
 	}
-	lines := slices.Sorted(maps.Keys(left))
+	lines := slices.Sorted(maps.Values(left))
 	if err := goleak.Find(s.goroutines); err != nil {
 		lines = append(lines, strings.TrimSpace(err.Error()))
 	}

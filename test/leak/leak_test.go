@@ -48,6 +48,26 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// TestKnown wants a process that was there before not to be named once its state is another.
+func TestKnown(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	before := look()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var info unix.Siginfo // it is a zombie from then on
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if left := before.wait(0); len(left) > 0 {
+		t.Errorf("names %q", left)
+	}
+	_ = cmd.Wait() // it was killed
+}
+
 func TestDirs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// processes names the children of this process, and the shims and inits of
-// homes in its temporary directory, with their children.
-func processes() []string {
+// processes describes the children of this process, and the shims and inits of
+// homes in its temporary directory, with their children, by their numbers: the rest of
+// what is told changes while they live.
+func processes() map[string]string {
 	all := map[int]process{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -19,13 +20,14 @@ func processes() []string {
 			all[pid] = inspect(dir)
 		}
 	}
-	var list []string
+	found := map[string]string{}
 	for pid, p := range all {
 		if pid != os.Getpid() && mine(all, pid) {
-			list = append(list, fmt.Sprintf("process %d (%s, parent %d, state %s): %s", pid, p.name, p.parent, p.state, p.command))
+			key := fmt.Sprintf("process %d", pid)
+			found[key] = fmt.Sprintf("%s (%s, parent %d, state %s): %s", key, p.name, p.parent, p.state, p.command)
 		}
 	}
-	return list
+	return found
 }
 
 type process struct {
