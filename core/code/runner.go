@@ -287,7 +287,8 @@ func (r *runner) answered(f frame, o output) error {
 	switch f.Kind {
 	case frameBegin:
 		r.count = f.Count
-		r.events = append(r.events, api.CodeEvent{Type: api.CodeStart, ContextID: r.kernel.about.ID, ExecutionCount: f.Count, Fresh: r.kernel.fresh})
+		start := api.CodeEvent{Type: api.CodeStart, ContextID: r.kernel.about.ID, ExecutionCount: f.Count, Fresh: r.kernel.fresh}
+		r.events = slices.Insert(r.events, 0, start) // what the code prints on the other stream may be read before
 		o.mark()
 	case frameResult:
 		r.events = append(r.events, api.CodeEvent{Type: api.CodeShown, Result: f.Result})
