@@ -208,6 +208,23 @@ func TestInterruptedProgram(t *testing.T) {
 	wantEnd(t, got, api.CodeFailed, false, "SIGTERM")
 }
 
+// A SIGINT that comes as a run ends does not interrupt the next one, or have all that follow
+// fail. Node.js may break at such a moment: then a run tells that the context is lost.
+func TestInterruptAtTheEnd(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	for range 5 { // most of them come at such a moment
+		got := run(t, c, box, options.Code{Code: "process.kill(process.pid, 'SIGINT'); throw {signal: 'SIGINT'}", Language: api.JavaScript})
+		if got.end.Status != api.CodeInterrupted && got.end.Status != api.CodeLost {
+			t.Fatalf("the run ended with %+v, %+v", got.end, got.err)
+		}
+		got = run(t, c, box, options.Code{Code: "1", Language: api.JavaScript})
+		if got.end.Status != api.CodeSucceeded && got.end.Status != api.CodeLost {
+			t.Fatalf("the next one ended with %+v, %+v", got.end, got.err)
+		}
+	}
+}
+
 // Code that does not end in its time is interrupted, and killed if that does not help.
 func TestTimeout(t *testing.T) {
 	t.Parallel()

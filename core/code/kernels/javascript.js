@@ -191,6 +191,8 @@ function evaluate(code, name) {
       guarded(() => {
         begin();
         session.post("Runtime.evaluate", { expression, replMode: true, awaitPromise: true, userGesture: true }, (failed, answer) => {
+          // After some SIGINTs Node.js evaluates nothing any more: the host begins the context anew.
+          if (failed?.message.includes("Cannot find context")) process.exit(1);
           if (failed) return reject(new Error(failed.message));
           const thrown = answer.exceptionDetails;
           const value = take(thrown ? (thrown.exception ?? { value: thrown.text }) : answer.result);
@@ -290,8 +292,8 @@ async function endedChild(error) {
 }
 
 // hear waits until Node.js has heard of a SIGINT. One that comes as a guarded call ends is
-// not told to anybody, but its watchdog (SigintWatchdogHelper in src/node_watchdog.cc of
-// Node.js 18 to 24) keeps the post of its semaphore, and so ends the next guarded call.
+// not told to anybody, but its watchdog (SigintWatchdogHelper in its src/node_watchdog.cc)
+// keeps the post of its semaphore, and so ends the next guarded call.
 function hear() {
   try {
     guarded(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lateSignal));
