@@ -90,8 +90,10 @@ func dirs(dir string) []string {
 		if err != nil || path == dir {
 			return err
 		}
-		if entries, err := os.ReadDir(path); e.IsDir() && (err != nil || len(entries) > 0) {
-			return nil // what is in it is named
+		if e.IsDir() {
+			if entries, err := os.ReadDir(path); err != nil || len(entries) > 0 {
+				return nil // what is in it is named
+			}
 		}
 		rel, err := filepath.Rel(dir, path)
 		list = append(list, "in the temporary directory: "+rel)
