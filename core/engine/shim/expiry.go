@@ -74,16 +74,14 @@ func (k *keeper) expire(id string) {
 }
 
 // expirePaused pauses a box whose time has come, and notes why.
-func (k *keeper) expirePaused(b *box, why func(*record.Box)) error {
-	if b.record().Status == api.Running {
-		if err := k.note(b, func(rec *record.Box) { rec.Pausing = true }); err != nil {
-			return err
-		}
-		if err := k.still(b); err != nil {
-			return err
-		}
+func (k *keeper) expirePaused(b *box, paused func(*record.Box)) error {
+	if b.record().Status != api.Running {
+		return k.note(b, paused)
 	}
-	return k.note(b, why)
+	if err := k.note(b, func(rec *record.Box) { rec.Pausing = true }); err != nil {
+		return err
+	}
+	return k.still(b, paused)
 }
 
 // expireStopped stops a box whose time has come, which removes it where its options

@@ -37,7 +37,7 @@ func (k *keeper) pause(id string, reclaim bool) (core.Record, error) {
 	if err := k.note(b, func(rec *record.Box) { rec.Pausing = true }); err != nil {
 		return core.Record{}, err
 	}
-	if err := k.still(b); err != nil {
+	if err := k.still(b, (*record.Box).Paused); err != nil {
 		return core.Record{}, err
 	}
 	if reclaim {
@@ -46,16 +46,16 @@ func (k *keeper) pause(id string, reclaim bool) (core.Record, error) {
 	return b.record().Record, nil
 }
 
-// still has a box stand still and writes to its record that it does. On failure the
-// box runs on. The caller holds b.change.
-func (k *keeper) still(b *box) error {
+// still has a box stand still and writes to its record that it does, and why. On failure
+// the box runs on. The caller holds b.change.
+func (k *keeper) still(b *box, paused func(*record.Box)) error {
 	rec := b.record()
 	err := k.tellInit(rec.ID, wire.TypePause)
 	if err == nil {
 		err = groups(b.slot()).freeze()
 	}
 	if err == nil {
-		err = k.note(b, (*record.Box).Paused)
+		err = k.note(b, paused)
 	}
 	if err == nil {
 		return nil
@@ -78,7 +78,7 @@ func (k *keeper) resume(id string) (core.Record, error) {
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is %s, and only a paused box can be resumed", id, status)
 	}
 	if err := k.wake(b); err != nil {
-		if failed := k.still(b); failed != nil {
+		if failed := k.still(b, (*record.Box).Paused); failed != nil {
 			k.log.Error("pause a box again that could not be resumed", "box", id, "error", failed)
 		}
 		return core.Record{}, fmt.Errorf("resume box %s: %w", id, err)
@@ -107,7 +107,7 @@ func (k *keeper) settlePause(id string) {
 	defer b.change.Unlock()
 	switch rec := b.record(); {
 	case rec.Status == api.Paused:
-		err = errors.Join(k.releaseDisk(id), k.still(b))
+		err = errors.Join(k.releaseDisk(id), k.still(b, (*record.Box).Paused))
 	case rec.Pausing:
 		err = errors.Join(k.releaseDisk(id), k.wake(b))
 	}

@@ -137,6 +137,11 @@ func (b *box) serve() error {
 
 // Stop ends the commands of a running or a paused box.
 func (e *Engine) Stop(_ context.Context, id string, grace time.Duration) (core.Record, error) {
+	return e.stop(id, grace, "")
+}
+
+// stop stops a box for a reason, which is told as soon as it reads stopped.
+func (e *Engine) stop(id string, grace time.Duration, reason string) (core.Record, error) {
 	e.mu.Lock()
 	b, err := e.up(id)
 	if err != nil {
@@ -144,6 +149,7 @@ func (e *Engine) Stop(_ context.Context, id string, grace time.Duration) (core.R
 		return core.Record{}, err
 	}
 	execs := b.stopped()
+	b.record.Reason = reason
 	record := b.record
 	if record.Options.AutoRemove {
 		e.forget(id)

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"syscall"
 	"time"
 
 	"sandbox/api"
@@ -94,16 +95,16 @@ func (e *Engine) end(id, reason string) {
 	case options.ExpiryRemove:
 		err = e.Remove(context.Background(), id, true)
 	case options.ExpiryPause:
-		_, err = e.Pause(context.Background(), id, false)
+		_, err = e.turn(id, api.Running, syscall.SIGSTOP, func(r *core.Record) {
+			paused(r)
+			r.Reason, r.ExpiresAt = reason, nil
+		})
 	default:
-		_, err = e.Stop(context.Background(), id, time.Second)
+		_, err = e.stop(id, time.Second, reason)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if err == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		e.ends.Add(rec.Options, reason == "idle")
-	}
-	if b := e.boxes[id]; b != nil && b.record.Status != api.Running {
-		b.record.Reason, b.record.ExpiresAt = reason, nil
 	}
 }

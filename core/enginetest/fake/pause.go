@@ -12,10 +12,13 @@ import (
 
 // Pause stops the process groups of a box's commands. There is no memory to reclaim.
 func (e *Engine) Pause(_ context.Context, id string, _ bool) (core.Record, error) {
+	return e.turn(id, api.Running, syscall.SIGSTOP, paused)
+}
+
+// paused marks a box as paused.
+func paused(r *core.Record) {
 	now := time.Now().UTC()
-	return e.turn(id, api.Running, syscall.SIGSTOP, func(r *core.Record) {
-		r.Status, r.PausedAt, r.UpdatedAt = api.Paused, &now, now
-	})
+	r.Status, r.PausedAt, r.UpdatedAt = api.Paused, &now, now
 }
 
 // Resume lets the process groups of a paused box go on.
