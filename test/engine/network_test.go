@@ -182,6 +182,8 @@ func newNetwork(t *testing.T) *network {
 		must(t, ipUp("wan", worldIP+"/24", worldIP6+"/64", metadataIP+"/32"))
 	})
 	n.host.do(t, func() {
+		_, err := netlink.LinkByName("wan") // since Linux 6.8 it sends from then on, and not only soon
+		must(t, err)
 		must(t, netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(worldIP)}))
 		must(t, netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(worldIP6)}))
 	})

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
@@ -152,7 +154,47 @@ func (b *Box) configure(ns netns.NsHandle, n int) error {
 			return fmt.Errorf("add the box's route to the outside: %w", err)
 		}
 	}
-	return nil
+	return awaitCarrier(box, ns, inner.Attrs().Index)
+}
+
+// bringingUp is how long the kernel may take to set up an end that has its carrier. It takes
+// microseconds, and as long as others change interfaces.
+const bringingUp = 30 * time.Second
+
+// awaitCarrier waits until an interface sends. The end of a pair that came up first is set up
+// in the background once the other one is up, and drops what it is to send until then: the
+// first packet of a connection would be lost, which is sent again only after a second. Since
+// Linux 6.8 (rtnl_getlink in net/core/rtnetlink.c) who asks for the interface has that done.
+func awaitCarrier(h *netlink.Handle, ns netns.NsHandle, index int) error {
+	if up, err := sends(h, index); up || err != nil {
+		return err
+	}
+	changes, err := nl.SubscribeAt(ns, netns.None(), unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
+	if err != nil {
+		return fmt.Errorf("hear of the box's interfaces: %w", err)
+	}
+	defer changes.Close()
+	patience := unix.NsecToTimeval(bringingUp.Nanoseconds())
+	if err := changes.SetReceiveTimeout(&patience); err != nil {
+		return err
+	}
+	for {
+		if up, err := sends(h, index); up || err != nil {
+			return err
+		}
+		if _, _, err := changes.Receive(); err != nil {
+			return fmt.Errorf("wait until the box's interface is up: %w", err)
+		}
+	}
+}
+
+// sends reports whether an interface has a carrier, and sends.
+func sends(h *netlink.Handle, index int) (bool, error) {
+	link, err := h.LinkByIndex(index)
+	if err != nil {
+		return false, err
+	}
+	return link.Attrs().OperState == netlink.OperUp, nil
 }
 
 // end sets one end of a pair up: its own address, and the hardware address of and
