@@ -258,7 +258,7 @@ func TestLargeHeader(t *testing.T) {
 // TestSlowClients sends a part and then nothing, and wants the server to end it.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *httpd.Config) { c.Timeout = 300 * time.Millisecond })
+	s := start(t, func(c *httpd.Config) { c.Timeout = time.Second })
 	auth := "Authorization: Bearer " + s.key + "\r\n"
 	for name, tt := range map[string]struct {
 		sent, want string // want is how the answer begins; "" for none, or one of net/http
@@ -291,7 +291,7 @@ func TestSlowClients(t *testing.T) {
 // TestSlowReader takes no reply: the server gives it up, and serves others.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *httpd.Config) { c.Timeout = 300 * time.Millisecond })
+	s := start(t, func(c *httpd.Config) { c.Timeout = time.Second })
 	for i := range 100 {
 		s.create(fmt.Sprintf(`{"name":"n%d","labels":{"l":%q}}`, i, strings.Repeat("x", 20_000)))
 	}
@@ -314,10 +314,10 @@ func TestSlowReader(t *testing.T) {
 // TestKeepAlive wants a deadline of one request to be none of the next's.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *httpd.Config) { c.Timeout = 200 * time.Millisecond })
+	s := start(t, func(c *httpd.Config) { c.Timeout = time.Second })
 	for range 3 {
 		s.create(`{}`)
-		time.Sleep(250 * time.Millisecond) // longer than a client may take
+		time.Sleep(1100 * time.Millisecond) // longer than a client may take
 	}
 	s.ask("GET", "/v1/boxes", "").want(t, 200, "")
 }

@@ -236,7 +236,7 @@ func TestTimeout(t *testing.T) {
 	if strings.Join(got.texts(), "") != "=1" || got.start.Fresh {
 		t.Errorf("after a timeout: %+v", got)
 	}
-	got = run(t, c, box, options.Code{Timeout: 100 * time.Millisecond, Code: `
+	got = run(t, c, box, options.Code{Timeout: 2 * time.Second, Code: `
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 if os.fork() == 0:

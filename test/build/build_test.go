@@ -394,7 +394,7 @@ func TestFails(t *testing.T) {
 		"a missing file":          {"FROM base\nRUN true\nCOPY none /a", fault.FileNotFound, "line 3", 0},
 		"a file that is ignored":  {"FROM base\nRUN true\nCOPY secret /a", fault.FileNotFound, "line 3", 0},
 		"129 layers":              {"FROM base AS a\nCOPY a /a\nFROM a" + strings.Repeat("\nRUN true", 127), fault.ResourceExhausted, "line 130: RUN true: the image would have more than 128 layers", 0},
-		"no end":                  {"FROM base\nRUN sleep 1000 & sleep 1000", fault.Timeout, "line 2: RUN sleep 1000 & sleep 1000: the command did not end within 300ms", 1},
+		"no end":                  {"FROM base\nRUN sleep 1000 & sleep 1000", fault.Timeout, "line 2: RUN sleep 1000 & sleep 1000: the command did not end within 2s", 1},
 		"a failure":               {"FROM base\nRUN exit 3", fault.Image, "line 2: RUN exit 3: the command ended with exit code 3", 1},
 		"no such program":         {"FROM base\nRUN [\"/none\"]", fault.Image, "can't be started", 1},
 		"no such user":            {"FROM base\nCOPY --chown=nobody-here a /a", fault.InvalidArgument, `no user "nobody-here"`, 1},
@@ -403,7 +403,7 @@ func TestFails(t *testing.T) {
 	} {
 		_, r, err := h.build(tt.text, map[string]string{
 			"a": "a", "secret": "s", ".dockerignore": "secret", "device.tgz": packed(t, tar.Header{Name: "null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}),
-		}, func(o *build.Options) { o.Timeout = 300 * time.Millisecond })
+		}, func(o *build.Options) { o.Timeout = 2 * time.Second })
 		if !fault.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v (%v), want %v: ...%s", what, err, fault.Of(err).Kind, tt.kind, tt.want)
 		}

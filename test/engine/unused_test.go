@@ -11,16 +11,17 @@ import (
 	"sandbox/test/boxes"
 )
 
-// unusedFor makes a box that may be without use for a second.
+// unusedFor makes a box that may be without use for two seconds: on a busy host a test
+// may do nothing for one.
 func unusedFor(t *testing.T) *boxes.Box {
 	t.Helper()
-	return boxes.New(t, func(o *options.Box) { o.IdleSeconds = 1 })
+	return boxes.New(t, func(o *options.Box) { o.IdleSeconds = 2 })
 }
 
 // lives wants a box to run for longer than it may be without use.
 func lives(t *testing.T, b *boxes.Box) {
 	t.Helper()
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if rec, err := b.Engine.Get(t.Context(), b.ID); err != nil || rec.Status != api.Running {
 			t.Fatalf("a box in use: %+v, %v", rec, err)
 		}
@@ -74,7 +75,7 @@ func TestShortUses(t *testing.T) {
 	t.Parallel()
 	b := unusedFor(t)
 	port := echo(t, b, "")
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
 		conn, err := b.Engine.Connect(t.Context(), b.ID, port)
 		if err != nil {
 			t.Fatal(err)

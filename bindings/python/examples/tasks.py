@@ -16,7 +16,7 @@ async def work(runtime: AsyncRuntime, image: str, number: int) -> str:
 
 
 async def main(image: str) -> None:
-    """Gives every box a second."""
+    """Gives every box three seconds."""
     async with await AsyncRuntime.open() as runtime:
         tasks = [asyncio.wait_for(work(runtime, image, number), timeout=3) for number in range(3)]
         print(await asyncio.gather(*tasks, return_exceptions=True))
