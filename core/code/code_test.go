@@ -3,7 +3,10 @@ package code_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -323,7 +326,8 @@ func TestLeaveAtAnyTime(t *testing.T) {
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	box, c := newBox(t), code.New()
-	first, err := c.Run(t.Context(), box, options.Code{Code: "import time; time.sleep(0.3); x = 5"})
+	gate := filepath.Join(t.TempDir(), "gate")
+	first, err := c.Run(t.Context(), box, options.Code{Code: fmt.Sprintf("import os, time\nwhile not os.path.exists(%q): time.sleep(0.01)\nx = 5", gate)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,8 +342,14 @@ func TestTurns(t *testing.T) {
 	if _, err := code.New().Run(t.Context(), box, options.Code{Code: "x"}); !fault.Is(err, fault.InvalidState) {
 		t.Errorf("by another program: %v", err)
 	}
-	second := make(chan outcome)
-	go func() { second <- run(t, c, box, options.Code{Code: "x"}) }()
+	second := make(chan outcome, 1)
+	go func() {
+		defer close(second) // also where the run has failed
+		second <- run(t, c, box, options.Code{Code: "x"})
+	}()
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	finish(t, first)
 	if got := <-second; strings.Join(got.texts(), "") != "=5" {
 		t.Errorf("the run behind it: %+v", got)
