@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/core/engine"
 	"sandbox/core/fault"
 	"sandbox/core/options"
@@ -158,4 +160,43 @@ func TestDiskTooLarge(t *testing.T) {
 	if entries, _ := os.ReadDir(filepath.Join(home, "boxes")); len(entries) > 0 {
 		t.Errorf("left: %v", entries)
 	}
+}
+
+// A shim that is killed while it copies a disk leaves the disk's file system standing still.
+// It goes on before anybody can remove the box, or it would outlive that and keep the disk.
+func TestDiskLeftStanding(t *testing.T) {
+	t.Parallel()
+	for name, dies := range map[string]bool{"of a box that lives": false, "of a box that has died": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			e := boxes.Open(t, home)
+			box, err := boxWith(t, e, rootfs.Busybox(t), oneGB)
+			must(t, err)
+			rec, err := e.Pause(t.Context(), box, false)
+			must(t, err)
+			standStill(t, attachedTo(t, home)[0])
+			kill(t, home)
+			if dies {
+				must(t, syscall.Kill(rec.PID, syscall.SIGKILL))
+			} else if _, err := e.Resume(t.Context(), box); err != nil || sh(t, e, box, "echo x >/file; sync; cat /file") != "x\n" {
+				t.Errorf("the box does not go on: %v", err)
+			}
+			must(t, e.Remove(t.Context(), box, true))
+			boxes.Await(t, "nothing of the disk", func() bool { return len(attachedTo(t, home)) == 0 })
+		})
+	}
+}
+
+// standStill has the file system on a loop device, which attachedTo has named, stand still.
+func standStill(t *testing.T, of string) {
+	t.Helper()
+	place := t.TempDir()
+	must(t, unix.Mount(filepath.Join("/dev", strings.Split(of, "/")[3]), place, "ext4", 0, ""))
+	defer func() { must(t, unix.Unmount(place, unix.MNT_DETACH)) }()
+	root, err := os.Open(place)
+	must(t, err)
+	defer root.Close()
+	const fifreeze = 0xc0045877 // of linux/fs.h
+	must(t, unix.IoctlSetInt(int(root.Fd()), fifreeze, 0))
 }

@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -107,9 +106,9 @@ func (k *keeper) settlePause(id string) {
 	defer b.change.Unlock()
 	switch rec := b.record(); {
 	case rec.Status == api.Paused:
-		err = errors.Join(k.releaseDisk(id), k.still(b, (*record.Box).Paused))
+		err = k.still(b, (*record.Box).Paused)
 	case rec.Pausing:
-		err = errors.Join(k.releaseDisk(id), k.wake(b))
+		err = k.wake(b)
 	}
 	if err != nil {
 		k.log.Error("settle the pause of a box", "box", id, "error", err)

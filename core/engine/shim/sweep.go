@@ -132,6 +132,12 @@ func (k *keeper) mend(b *box) {
 // removes them.
 func (k *keeper) takeOver(b *box) error {
 	rec := &b.rec
+	if rec.Pausing || rec.Status == api.Paused {
+		// Now, before anybody may remove the box: a file system that stands still outlives it.
+		if err := k.releaseDisk(rec.ID); err != nil {
+			k.log.Error("let the disk of a box go on", "box", rec.ID, "error", err)
+		}
+	}
 	if rec.Status.Up() {
 		h, err := process.Open(rec.Init)
 		if err == nil {
