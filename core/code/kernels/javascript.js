@@ -11,7 +11,8 @@ const inspector = require("inspector");
 const net = require("net");
 const { createRequire } = require("module");
 const { Readable, Writable } = require("stream");
-const { setImmediate: turn } = require("timers"); // the code may change the global one
+const { nextTick } = process; // the code may change it
+const { setImmediate: turn } = require("timers"); // and the global one
 const util = require("util");
 const vm = require("vm");
 
@@ -266,6 +267,7 @@ async function run(env, code) {
     else process.env[name] = value;
   }
   if (code !== "") count++; // one without code is not counted
+  if (!(await ticks())) process.exit(1); // the host begins the context anew
   mark();
   send({ kind: "end", status });
   nonce = "";
@@ -300,6 +302,17 @@ function hear() {
   } catch {
     // it has heard
   }
+}
+
+// ticks tells whether Node.js still calls what process.nextTick was given. A SIGINT that
+// ends the function by which it does so (processTicksAndRejections in its
+// lib/internal/process/task_queues.js) leaves the calls in the queue for ever. Its streams
+// need them, and so this kernel would get no further request.
+async function ticks() {
+  let called = false;
+  nextTick(() => (called = true));
+  await new Promise(turn);
+  return called;
 }
 
 // lateSignal is how long, in milliseconds, this process may take to hear of a signal on a
