@@ -117,9 +117,9 @@ class Stdio(Case):
             self.assertEqual((await third.refused("remove_box", box="shared"))[0], "box_not_found")
 
     async def test_timeout(self):
-        async with self.home.client("--timeout", "1") as client:
+        async with self.home.client("--timeout", "3") as client:
             await client.call("create_box", name="slow")
-            for arguments in ({}, {"timeout_ms": 1500}):
+            for arguments in ({}, {"timeout_ms": 4000}):
                 ran = await client.call("exec", box="slow", cmd=["sh", "-c", "echo begun; sleep 60"], **arguments)
                 self.assertEqual((ran["reason"], ran["stdout"]), ("timed_out", "begun\n"))
             self.assertEqual(await self.processes(client, "slow"), 0)

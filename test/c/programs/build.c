@@ -71,7 +71,7 @@ static void failures(void) {
   build = begun("{\"recipe\":\"FROM base\\nCOPY nothing /\\n\"}");
   FAILS(SANDBOX_NOT_FOUND, sandbox_build_wait(build, &text, &err)), SAYS("line 2");
   sandbox_build_free(build);
-  build = begun("{\"recipe\":\"FROM base\\nRUN sleep 1000\\n\",\"timeout_ms\":300}");
+  build = begun("{\"recipe\":\"FROM base\\nRUN sleep 1000\\n\",\"timeout_ms\":3000}");
   FAILS(SANDBOX_TIMEOUT, sandbox_build_wait(build, &text, &err)), SAYS("line 2");
   sandbox_build_free(build);
 }

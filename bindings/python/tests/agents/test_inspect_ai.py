@@ -69,7 +69,7 @@ async def test_commands_that_fail(sandbox_env: SandboxEnvironment) -> None:
     assert long.returncode == 126 and "at most" in long.stderr
     assert "no such user" in (await sandbox_env.exec(["id"], user="nonexistent")).stderr
     with pytest.raises(TimeoutError) as late:
-        await sandbox_env.exec(["sh", "-c", "echo begun; sleep 1000"], timeout=1)
+        await sandbox_env.exec(["sh", "-c", "echo begun; sleep 1000"], timeout=3)
     assert vars(late.value)["truncated_output"] == "begun\n"
     with override_max_exec_output_size(3), pytest.raises(OutputLimitExceededError, match="3 bytes"):
         await sandbox_env.exec(["echo", "long"])
