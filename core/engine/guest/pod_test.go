@@ -94,7 +94,7 @@ func forge() error {
 	return nil
 }
 
-const podGrace = 200 * time.Millisecond
+const podGrace = 4 * time.Second
 
 // testPod is a pod of the tests.
 type testPod struct {
@@ -486,30 +486,33 @@ func TestPodStdin(t *testing.T) {
 func TestPodStopped(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGQUIT, unix.SIGWINCH} { // images name others than SIGTERM too
-		p := claimedPod(t)
-		for _, from := range []wire.Start{
-			{Cmd: []string{"bash", "-c", "for s in TERM INT QUIT HUP KILL STOP WINCH ABRT SEGV 35; do kill -$s 1 || exit 1; done"}},
-			{Cmd: []string{os.Args[0]}, Env: map[string]string{roleVariable: "forger"}},
-		} {
-			if end := p.run(from).end(); end.ExitCode != 0 {
-				t.Errorf("signals from inside: %+v", end)
+		t.Run(unix.SignalName(sig), func(t *testing.T) {
+			t.Parallel()
+			p := claimedPod(t)
+			for _, from := range []wire.Start{
+				{Cmd: []string{"bash", "-c", "for s in TERM INT QUIT HUP KILL STOP WINCH ABRT SEGV 35; do kill -$s 1 || exit 1; done"}},
+				{Cmd: []string{os.Args[0]}, Env: map[string]string{roleVariable: "forger"}},
+			} {
+				if end := p.run(from).end(); end.ExitCode != 0 {
+					t.Errorf("signals from inside: %+v", end)
+				}
 			}
-		}
-		polite, deaf := p.sh("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.01; done"), p.sh("trap '' TERM; echo up; while :; do sleep 0.01; done")
-		polite.line()
-		deaf.line()
-		if err := p.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
-		if out, end := polite.rest(), polite.end(); out != "bye\n" || end.Reason != api.ReasonBoxStopped || end.ExitCode != 4 {
-			t.Errorf("%q, %+v", out, end)
-		}
-		if end := deaf.end(); end.Reason != api.ReasonBoxStopped || end.Signal != int(unix.SIGKILL) {
-			t.Errorf("%+v", end)
-		}
-		if err := p.Wait(); err != nil || p.Output.String() != "stopped by a signal from outside\n" {
-			t.Errorf("%v: %s", err, p.Output.String())
-		}
+			polite, deaf := p.sh("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.01; done"), p.sh("trap '' TERM; echo up; while :; do sleep 0.01; done")
+			polite.line()
+			deaf.line()
+			if err := p.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if out, end := polite.rest(), polite.end(); out != "bye\n" || end.Reason != api.ReasonBoxStopped || end.ExitCode != 4 {
+				t.Errorf("%q, %+v", out, end)
+			}
+			if end := deaf.end(); end.Reason != api.ReasonBoxStopped || end.Signal != int(unix.SIGKILL) {
+				t.Errorf("%+v", end)
+			}
+			if err := p.Wait(); err != nil || p.Output.String() != "stopped by a signal from outside\n" {
+				t.Errorf("%v: %s", err, p.Output.String())
+			}
+		})
 	}
 }
 
