@@ -122,7 +122,7 @@ func start(ctx context.Context, s settings, host *local.Host, streams Streams) (
 			err = errors.Join(err, d.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if d.lock, err = lock(ctx, s.Home); err != nil {
+	if d.lock, err = lock(ctx, s.Home, lockTimeout); err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(s.Home, "daemon")

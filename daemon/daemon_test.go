@@ -330,6 +330,29 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
+// A home is free if nobody has its lock, also when this process came too late to wait for it.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	first, err := lock(t.Context(), home, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock(t.Context(), home, 0); !fault.Is(err, fault.InvalidState) {
+		t.Errorf("a lock that is held: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	again, err := lock(t.Context(), home, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestStaleSocket is the socket that a killed daemon left.
 func TestStaleSocket(t *testing.T) {
 	forget(t)

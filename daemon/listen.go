@@ -145,16 +145,20 @@ func (l *unixListener) Close() error {
 const lockTimeout = time.Second
 
 // lock makes sure that a home has one daemon. The lock ends with the process.
-// Errors: InvalidState, Storage, Canceled.
-func lock(ctx context.Context, home string) (*filelock.File, error) {
+// patience is how long it waits for one that is held. Errors: InvalidState, Storage, Canceled.
+func lock(ctx context.Context, home string, patience time.Duration) (*filelock.File, error) {
 	dir := filepath.Join(home, "daemon")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.Disk(err, "make the home")
 	}
-	waiting, cancel := context.WithTimeout(ctx, lockTimeout)
+	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	f, err := filelock.Exclusive(waiting, filepath.Join(dir, "lock"))
+	path := filepath.Join(dir, "lock")
+	f, err := filelock.Exclusive(waiting, path)
 	if fault.Is(err, fault.Timeout) && ctx.Err() == nil {
+		f, err = filelock.Try(path) // this process may have stood still for all of the wait
+	}
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil, fault.New(fault.InvalidState, "a daemon already runs on the home %s: stop it, or set SANDBOX_HOME to another home", home)
 	}
 	return f, fault.Disk(err, "lock the home")
