@@ -327,13 +327,13 @@ func TestRetryAfter(t *testing.T) {
 	var asked atomic.Int64
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		if asked.Add(1) == 1 {
-			w.Header().Set("Retry-After", "1")
+			w.Header().Set("Retry-After", "5")
 			w.WriteHeader(429)
 			return
 		}
 		_, _ = io.WriteString(w, `{}`)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	if _, err := c.Me(ctx); !fault.Is(err, fault.RateLimited) || asked.Load() != 1 {
 		t.Errorf("a wait that ctx would not last: %v, asked %d times", err, asked.Load())

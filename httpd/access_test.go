@@ -22,7 +22,7 @@ func TestAccess(t *testing.T) {
 	running := s.create(`{}`)
 	stopped := s.create(`{}`)
 	s.ask("POST", "/v1/boxes/"+stopped+":stop?timeout_seconds=0", "").want(t, 200, "")
-	soon := time.Now().Add(100 * time.Millisecond)
+	soon := time.Now().Add(2 * time.Second)
 	expired := s.newKey(auth.Request{Permissions: api.Permissions(), ExpiresAt: &soon})
 	deleted := s.newKey(auth.Request{Permissions: api.Permissions()})
 	must(t, s.keys.Delete(t.Context(), s.keys.List()[0].ID))

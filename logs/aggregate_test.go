@@ -159,12 +159,17 @@ func TestHundredParams(t *testing.T) {
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	s := on(t, "now")
-	small := logs.DefaultBudget()
-	small.ReadRows, small.ResultBytes, small.Time = 20000, 1<<20, 500*time.Millisecond
-	tight, err := logs.New(logs.Config{Engine: s.client, Budget: small})
-	if err != nil {
-		t.Fatal(err)
+	within := func(change func(*logs.Budget)) *logs.Service {
+		budget := logs.DefaultBudget()
+		change(&budget)
+		service, err := logs.New(logs.Config{Engine: s.client, Budget: budget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return service
 	}
+	small := within(func(b *logs.Budget) { b.ReadRows, b.ResultBytes = 20000, 1<<20 })
+	brief := within(func(b *logs.Budget) { b.Time = 500 * time.Millisecond })
 	for name, tt := range map[string]struct {
 		service *logs.Service
 		sql     string
@@ -181,10 +186,10 @@ func TestProblems(t *testing.T) {
 		"a wrong value":        {s.Service, "SELECT {p:UInt8}", fault.SQLError, ""},
 		"a late failure":       {s.Service, "SELECT throwIf(number = 9000) FROM numbers(9001) SETTINGS max_block_size = 10", fault.SQLRejected, "SETTINGS"},
 		"a late one":           {s.Service, "SELECT count() FROM numbers(3000001) WHERE intDiv(1, 3000000 - number) = 7", fault.SQLError, "zero"},
-		"rows to read":         {tight, "SELECT sum(number) FROM numbers(20001)", fault.BudgetExceeded, ""},
-		"bytes of a result":    {tight, "SELECT repeat('x', 1000000) AS c, number FROM numbers(10)", fault.ResultTooLarge, ""},
+		"rows to read":         {small, "SELECT sum(number) FROM numbers(20001)", fault.BudgetExceeded, ""},
+		"bytes of a result":    {small, "SELECT repeat('x', 1000000) AS c, number FROM numbers(10)", fault.ResultTooLarge, ""},
 		"memory":               {s.Service, "SELECT length(groupArray(number)) FROM numbers(900000000)", fault.BudgetExceeded, "emory"},
-		"time":                 {tight, "SELECT count() FROM numbers(10000) AS a, numbers(10000) AS b WHERE sipHash64(a.number, b.number) = 1", fault.Timeout, ""},
+		"time":                 {brief, "SELECT count() FROM numbers(10000) AS a, numbers(10000) AS b WHERE sipHash64(a.number, b.number) = 1", fault.Timeout, ""},
 		"totals":               {s.Service, "SELECT number % 2 AS n, count() FROM numbers(10) GROUP BY n WITH TOTALS", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

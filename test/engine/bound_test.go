@@ -45,10 +45,10 @@ func TestConnectionsBounded(t *testing.T) {
 	if err := say(before); err != nil {
 		t.Error("a connection from before the flood: ", err)
 	}
-	if got, err := greedy.dial(t, "tcp", at); err == nil {
+	if got, err := greedy.dial(t, "tcp", at, false); err == nil {
 		t.Errorf("the box has one more connection, which answers %q", got)
 	}
-	if got, err := other.dial(t, "tcp", at); err != nil {
+	if got, err := other.dial(t, "tcp", at, true); err != nil {
 		t.Errorf("another box: %q, %v", got, err)
 	}
 }
@@ -118,7 +118,7 @@ func TestEarlierTable(t *testing.T) {
 		makeEarlier(t)
 		must(t, netlink.LinkSetARPOn(boxEnd(t)))
 	})
-	if _, err := box.dial(t, "tcp", net.JoinHostPort(hostIP, strconv.Itoa(port))); err != nil {
+	if _, err := box.dial(t, "tcp", net.JoinHostPort(hostIP, strconv.Itoa(port)), true); err != nil {
 		t.Fatal("the table without rules must let the box through: ", err)
 	}
 	n.host.do(t, func() { // starts the next shim
@@ -126,10 +126,10 @@ func TestEarlierTable(t *testing.T) {
 		must(t, err)
 	})
 	n.mustBox(t)
-	if got, err := box.dial(t, "tcp", net.JoinHostPort(hostIP, strconv.Itoa(port))); err == nil {
+	if got, err := box.dial(t, "tcp", net.JoinHostPort(hostIP, strconv.Itoa(port)), false); err == nil {
 		t.Errorf("the box reaches the host: %q", got)
 	}
-	if got, err := n.host.dial(t, "tcp", fmt.Sprintf("127.0.0.1:%d", rec.Options.Ports[0].HostPort)); err != nil {
+	if got, err := n.host.dial(t, "tcp", fmt.Sprintf("127.0.0.1:%d", rec.Options.Ports[0].HostPort), true); err != nil {
 		t.Errorf("the box's port: %q, %v", got, err)
 	}
 	box.flood(t, worldIP)

@@ -44,7 +44,7 @@ func TestHostLearnsNothing(t *testing.T) {
 		}
 	})
 	for _, address := range []string{worldIP, worldIP6} { // the link does its work, and all before has been heard
-		if got, err := box.dial(t, "tcp", net.JoinHostPort(address, strconv.Itoa(port))); err != nil {
+		if got, err := box.dial(t, "tcp", net.JoinHostPort(address, strconv.Itoa(port)), true); err != nil {
 			t.Errorf("the box does not reach %s: %q, %v", address, got, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestScanBounded(t *testing.T) {
 		t.Errorf("the host has asked for %d of the %d addresses to which a box has sent", got, 2*scanned)
 	}
 	for _, address := range []string{worldIP, worldIP6} {
-		if got, err := other.dial(t, "tcp", net.JoinHostPort(address, strconv.Itoa(port))); err != nil {
+		if got, err := other.dial(t, "tcp", net.JoinHostPort(address, strconv.Itoa(port)), true); err != nil {
 			t.Errorf("another box does not reach %s: %q, %v", address, got, err)
 		}
 	}

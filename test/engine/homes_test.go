@@ -40,14 +40,14 @@ func TestTwoHomes(t *testing.T) {
 	a.listen(t, "", 7000)
 	if from, to := b.ownIP(t), a.ownIP(t); from == to {
 		t.Errorf("both have the address %s", to)
-	} else if got, err := b.dial(t, "tcp", to+":7000"); err == nil {
+	} else if got, err := b.dial(t, "tcp", to+":7000", false); err == nil {
 		t.Errorf("a box of one home reaches one of the other: %q", got)
 	}
 	two.remove(t, second.ID)
 	pid := boxes.ShimPID(t, two.home)
 	must(t, two.engine.Close())
 	awaitEnd(t, pid)
-	if got, err := one.host.dial(t, "tcp", "127.0.0.1:18100"); err != nil {
+	if got, err := one.host.dial(t, "tcp", "127.0.0.1:18100", true); err != nil {
 		t.Errorf("after the other home's end: %q, %v", got, err)
 	}
 	one.host.do(t, func() {
@@ -91,7 +91,7 @@ func TestTraffic(t *testing.T) {
 	}
 	before := usage()
 	address := net.JoinHostPort(worldIP, strconv.Itoa(port))
-	if _, err := boxSpace(t, rec).dial(t, "udp", address); err != nil { // 6 bytes there, 12 back
+	if _, err := boxSpace(t, rec).dial(t, "udp", address, true); err != nil { // 6 bytes there, 12 back
 		t.Fatal(err)
 	}
 	after := usage()

@@ -87,11 +87,15 @@ func boxSpace(t *testing.T, rec core.Record) space {
 	return space{ns}
 }
 
-// dial says hello over TCP or UDP and returns the answer.
-func (s space) dial(t *testing.T, network, address string) (answer string, err error) {
+// dial says hello over TCP or UDP and returns the answer. open says whether there should be
+// one.
+func (s space) dial(t *testing.T, network, address string, open bool) (answer string, err error) {
 	t.Helper()
+	timeout := 700 * time.Millisecond // local networks: what does not answer was dropped
+	if open {
+		timeout = 10 * time.Second // on a busy host
+	}
 	s.do(t, func() {
-		const timeout = 700 * time.Millisecond // local networks: what does not answer was dropped
 		var c net.Conn
 		if c, err = net.DialTimeout(network, address, timeout); err != nil {
 			return
@@ -279,7 +283,7 @@ func TestNetworkOut(t *testing.T) {
 	for _, tt := range []struct{ network, ip, from string }{
 		{"tcp", worldIP, hostIP}, {"udp", worldIP, "::ffff:" + hostIP}, {"tcp", worldIP6, hostIP6}, {"udp", worldIP6, hostIP6},
 	} {
-		got, err := box.dial(t, tt.network, net.JoinHostPort(tt.ip, fmt.Sprint(port)))
+		got, err := box.dial(t, tt.network, net.JoinHostPort(tt.ip, fmt.Sprint(port)), true)
 		if err != nil || !net.ParseIP(got).Equal(net.ParseIP(tt.from)) {
 			t.Errorf("%s to %s: came from %q, want %s; %v", tt.network, tt.ip, got, tt.from, err)
 		}
@@ -302,7 +306,7 @@ func TestNetworkShut(t *testing.T) {
 		must(t, err)
 		must(t, netlink.RouteAdd(&netlink.Route{LinkIndex: wan.Attrs().Index, Dst: netlink.NewIPNet(net.ParseIP(metadataIP))}))
 	})
-	if _, err := n.host.dial(t, "tcp", net.JoinHostPort(metadataIP, fmt.Sprint(port))); err != nil {
+	if _, err := n.host.dial(t, "tcp", net.JoinHostPort(metadataIP, fmt.Sprint(port)), true); err != nil {
 		t.Fatal("the host itself must reach the metadata service: ", err)
 	}
 	one, two := n.mustBox(t, options.Port{GuestPort: 7000, Protocol: options.ProtocolTCP, HostIP: "0.0.0.0"}), n.mustBox(t)
@@ -311,7 +315,7 @@ func TestNetworkShut(t *testing.T) {
 	ip := first.ownIP(t)
 	gate := ip[:strings.Index(ip[3:], ".")+3] + ".0.1" // 10.x.0.1
 	published := fmt.Sprint(one.Options.Ports[0].HostPort)
-	if got, err := n.host.dial(t, "tcp", ip+":7000"); err != nil {
+	if got, err := n.host.dial(t, "tcp", ip+":7000", true); err != nil {
 		t.Errorf("the host must reach the box: %q, %v", got, err)
 	}
 	for name, address := range map[string]string{
@@ -324,7 +328,7 @@ func TestNetworkShut(t *testing.T) {
 		"published at the gateway": net.JoinHostPort(gate, published),
 	} {
 		for _, proto := range []string{"tcp", "udp"} {
-			if got, err := second.dial(t, proto, address); err == nil {
+			if got, err := second.dial(t, proto, address, false); err == nil {
 				t.Errorf("%s: %s reached over %s: %q", name, address, proto, got)
 			}
 		}
@@ -333,10 +337,10 @@ func TestNetworkShut(t *testing.T) {
 	n.world.do(t, func() {
 		must(t, netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(hostIP), Dst: netlink.NewIPNet(net.ParseIP(ip))}))
 	})
-	if got, err := n.world.dial(t, "tcp", ip+":7000"); err == nil {
+	if got, err := n.world.dial(t, "tcp", ip+":7000", false); err == nil {
 		t.Errorf("the world reached a box: %q", got)
 	}
-	if _, err := n.world.dial(t, "tcp", net.JoinHostPort(hostIP, published)); err != nil {
+	if _, err := n.world.dial(t, "tcp", net.JoinHostPort(hostIP, published), true); err != nil {
 		t.Errorf("the world did not reach a published port: %v", err)
 	}
 }
@@ -415,13 +419,13 @@ func TestPorts(t *testing.T) {
 		{n.host, "udp", "127.0.0.1:18081", false},
 		{n.world, "tcp", "[" + hostIP6 + "]:" + at(4), true},
 	} {
-		got, err := tt.from.dial(t, tt.network, tt.address)
+		got, err := tt.from.dial(t, tt.network, tt.address, tt.open)
 		if (err == nil) != tt.open {
 			t.Errorf("%s %s: %q, %v; want open: %v", tt.network, tt.address, got, err, tt.open)
 		}
 	}
 	n.remove(t, rec.ID)
-	if got, err := n.host.dial(t, "tcp", "127.0.0.1:18080"); err == nil {
+	if got, err := n.host.dial(t, "tcp", "127.0.0.1:18080", false); err == nil {
 		t.Errorf("a port outlives its box: %q", got)
 	}
 }
@@ -623,14 +627,14 @@ func TestNetworkShimKilled(t *testing.T) {
 	must(t, unix.Kill(pid, unix.SIGKILL))
 	awaitEnd(t, pid)
 	four, six := fmt.Sprintf("127.0.0.1:%d", port.HostPort), fmt.Sprintf("[::1]:%d", port.HostPort)
-	if _, err := n.host.dial(t, "tcp", four); err != nil {
+	if _, err := n.host.dial(t, "tcp", four, true); err != nil {
 		t.Error("without a shim: ", err)
 	}
 	if _, err := n.box(t, port); !fault.Is(err, fault.PortInUse) { // starts the next one
 		t.Errorf("got %v, want that the port is in use", err)
 	}
 	for _, address := range []string{four, six} {
-		if _, err := n.host.dial(t, "tcp", address); err != nil {
+		if _, err := n.host.dial(t, "tcp", address, true); err != nil {
 			t.Errorf("%s with the next shim: %v", address, err)
 		}
 	}

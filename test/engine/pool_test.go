@@ -252,7 +252,7 @@ func published(t *testing.T, rec record.Box) {
 			t.Fatal(err)
 		}
 		defer here.Close()
-		if answer, err := (space{here}).dial(t, strings.ToLower(p.Protocol), fmt.Sprintf("127.0.0.1:%d", p.HostPort)); err != nil || answer == "" {
+		if answer, err := (space{here}).dial(t, strings.ToLower(p.Protocol), fmt.Sprintf("127.0.0.1:%d", p.HostPort), true); err != nil || answer == "" {
 			t.Errorf("%s port %d answers %q, %v", p.Protocol, p.HostPort, answer, err)
 		}
 	}

@@ -66,7 +66,7 @@ func TestResolvers(t *testing.T) {
 		closedIP + ":53": true, closedIP + ":54": false, hostIP + ":53": true, hostIP + ":54": false, metadataIP + ":53": false,
 	} {
 		for _, network := range []string{"tcp", "udp"} {
-			if got, err := box.dial(t, network, address); (err == nil) != open {
+			if got, err := box.dial(t, network, address, open); (err == nil) != open {
 				t.Errorf("%s %s: %q, %v; want open: %v", network, address, got, err, open)
 			}
 		}

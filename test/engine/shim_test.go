@@ -108,7 +108,7 @@ func TestShimHangs(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			boxes.Serve(t, filepath.Join(home, "engine"), wire.ShimSocket, tt.serve)
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			e := boxes.Open(t, home)
 			if err := e.Remove(ctx, boxes.ID(home, 1), true); !fault.Is(err, tt.want) {
