@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { look } from "./browser.js";
-import { create, enter, run, setUp, status } from "./steps.js";
+import { create, enter, gone, run, setUp, status } from "./steps.js";
 
 const { host, chromium } = setUp();
 
@@ -94,6 +94,17 @@ test("terminals: a command and its output, sizes, several, and after a reload", 
   await page.keyboard.type("echo still$((1+1)); exit 3\n");
   await says("still2");
   await page.getByText("The shell has ended with 3.").waitFor();
+  await user.close();
+});
+
+test("a part of the page that could not be loaded is asked for again", async () => {
+  const user = await chromium().user(gone);
+  const page = await enter(host, user);
+  let asked = 0;
+  await page.route(/\/assets\/terminal-.*\.js$/, (route) => (++asked <= 3 ? route.abort("failed") : route.continue()));
+  await create(host, page, "cut", "terminal");
+  await page.getByRole("button", { name: "New terminal" }).waitFor();
+  assert.equal(asked, 4);
   await user.close();
 });
 
