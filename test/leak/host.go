@@ -52,19 +52,19 @@ func loops() []string {
 	return list
 }
 
-// cgroups names those of boxes that no process is in: a living box has its
-// processes there, and those are looked at themselves.
-func cgroups() []string {
-	var list []string
+// cgroups returns those of boxes. This suite is asked for those that no process is
+// in: a living box has its processes there, and those are looked at themselves.
+func cgroups() map[string]thing {
+	all := map[string]thing{}
 	for _, pattern := range []string{"/sys/fs/cgroup/sandbox/*", "/sys/fs/cgroup/*/sandbox/*"} {
 		found, _ := filepath.Glob(pattern)
 		for _, dir := range found {
-			if info, err := os.Stat(dir); err == nil && info.IsDir() && !populated(dir) {
-				list = append(list, "cgroup "+dir)
+			if info, err := os.Stat(dir); err == nil && info.IsDir() {
+				all[dir] = thing{"cgroup " + dir, !populated(dir)}
 			}
 		}
 	}
-	return list
+	return all
 }
 
 func populated(cgroup string) bool {

@@ -81,7 +81,13 @@ func Watch() (left func() []string) {
 // seen is what there was at one time.
 type seen struct {
 	goroutines goleak.Option
-	things     map[string]string
+	things     map[string]thing
+}
+
+// thing is one that can be left behind.
+type thing struct {
+	name string // the first word is its kind
+	ours bool   // this suite is asked for it
 }
 
 func look() seen {
@@ -89,16 +95,28 @@ func look() seen {
 	return seen{goleak.IgnoreCurrent(), things()}
 }
 
-// things describes everything that can be left behind but goroutines, by what does not
+// things returns everything that can be left behind but goroutines, by what does not
 // change while it is there.
-func things() map[string]string {
+func things() map[string]thing {
 	all := processes()
-	for _, list := range [][]string{descriptors(), mounts(), loops(), cgroups()} {
-		for _, thing := range list {
-			all[thing] = thing
+	maps.Copy(all, cgroups())
+	for _, list := range [][]string{descriptors(), mounts(), loops()} {
+		for _, name := range list {
+			all[name] = thing{name, true}
 		}
 	}
 	return all
+}
+
+// added leaves those of what is there now that this suite is asked for and that were
+// not there then, whoever was asked for them: a box of another suite looks like one of
+// this suite once its shim is killed.
+func (s seen) added(now map[string]thing) map[string]thing {
+	maps.DeleteFunc(now, func(key string, is thing) bool {
+		_, known := s.things[key]
+		return known || !is.ours
+	})
+	return now
 }
 
 // wait returns what is there now, was not there then, and does not go in time.
@@ -107,15 +125,18 @@ func things() map[string]string {
 // here too.
 func (s seen) wait(timeout time.Duration) []string {
 	deadline := time.Now().Add(timeout)
-	left := things()
-	maps.DeleteFunc(left, func(key, _ string) bool { return s.things[key] != "" })
+	left := s.added(things())
 	for len(left) > 0 && time.Now().Before(deadline) {
 		// Nothing tells of all these together: look again and again.
 		time.Sleep(10 * time.Millisecond)
-		now := things()
-		maps.DeleteFunc(left, func(key, _ string) bool { return now[key] == "" })
+		now := s.added(things())
+		maps.DeleteFunc(left, func(key string, _ thing) bool { return !now[key].ours })
 	}
-	lines := slices.Sorted(maps.Values(left))
+	var lines []string
+	for _, is := range left {
+		lines = append(lines, is.name)
+	}
+	slices.Sort(lines)
 	if err := goleak.Find(s.goroutines); err != nil {
 		lines = append(lines, strings.TrimSpace(err.Error()))
 	}

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,6 +67,47 @@ func TestKnown(t *testing.T) {
 		t.Errorf("names %q", left)
 	}
 	_ = cmd.Wait() // it was killed
+}
+
+// TestKnownGroup wants a cgroup that was there before not to be named once its processes
+// are gone: it may be a box's of another suite, whose shim is killed.
+func TestKnownGroup(t *testing.T) {
+	dir, tidy := cgroup(t)
+	defer tidy()
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := func() { _, _ = cmd.Process.Kill(), cmd.Wait() }
+	defer end()
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0); err != nil {
+		t.Fatal(err)
+	}
+	before := look()
+	end()
+	if left := before.wait(0); len(left) > 0 {
+		t.Errorf("names %q", left)
+	}
+}
+
+// TestAdded wants what was there before not to be named, also if it looks like this
+// suite's only by now: an init does whose shim was killed meanwhile.
+func TestAdded(t *testing.T) {
+	t.Parallel()
+	init, ours := thing{name: "init"}, thing{"init", true}
+	for name, tt := range map[string]struct {
+		before, now map[string]thing
+		want        bool
+	}{
+		"its shim was killed":   {map[string]thing{"1": init}, map[string]thing{"1": ours}, false},
+		"ours, as before":       {map[string]thing{"1": ours}, map[string]thing{"1": ours}, false},
+		"new, of another suite": {nil, map[string]thing{"1": init}, false},
+		"new":                   {map[string]thing{"1": init}, map[string]thing{"2": ours}, true},
+	} {
+		if left := (seen{things: tt.before}).added(tt.now); (len(left) > 0) != tt.want {
+			t.Errorf("%s: names %v", name, left)
+		}
+	}
 }
 
 func TestDirs(t *testing.T) {

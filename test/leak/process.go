@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// processes describes the children of this process, and the shims and inits of
-// homes in its temporary directory, with their children, by their numbers: the rest of
-// what is told changes while they live.
-func processes() map[string]string {
+// processes returns those of the host, by their numbers: the rest of what is told
+// changes while they live. This suite is asked for the children of this process, and for
+// the shims and inits of homes in its temporary directory, with their children.
+func processes() map[string]thing {
 	all := map[int]process{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -20,12 +20,11 @@ func processes() map[string]string {
 			all[pid] = inspect(dir)
 		}
 	}
-	found := map[string]string{}
+	found := map[string]thing{}
 	for pid, p := range all {
-		if pid != os.Getpid() && mine(all, pid) {
-			key := fmt.Sprintf("process %d", pid)
-			found[key] = fmt.Sprintf("%s (%s, parent %d, state %s): %s", key, p.name, p.parent, p.state, p.command)
-		}
+		key := fmt.Sprintf("process %d", pid)
+		name := fmt.Sprintf("%s (%s, parent %d, state %s): %s", key, p.name, p.parent, p.state, p.command)
+		found[key] = thing{name, pid != os.Getpid() && mine(all, pid)}
 	}
 	return found
 }
