@@ -99,7 +99,7 @@ func cpuTime(t *testing.T, slot string) time.Duration {
 func TestPauseStopsClocks(t *testing.T) {
 	t.Parallel()
 	b := boxes.New(t)
-	const timeout, pause = 400 * time.Millisecond, 700 * time.Millisecond
+	const timeout, pause = 1500 * time.Millisecond, 2 * time.Second // a busy host may take a second to come to the trap
 	o := spin("trap '' TERM")
 	o.Timeout = timeout
 	p := start(t, b, o)
