@@ -2,6 +2,7 @@ package leak
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -90,6 +92,17 @@ func TestKnownGroup(t *testing.T) {
 	}
 }
 
+// TestReused wants a process not to be taken for one that had its number before.
+func TestReused(t *testing.T) {
+	before := look()
+	word, tidy := child(t)
+	defer tidy()
+	before.things[word+"since 1"] = thing{}
+	if left := before.wait(0); !slices.ContainsFunc(left, func(line string) bool { return strings.HasPrefix(line, word) }) {
+		t.Errorf("%q does not name %q", left, word)
+	}
+}
+
 // TestAdded wants what was there before not to be named, also if it looks like this
 // suite's only by now: an init does whose shim was killed meanwhile.
 func TestAdded(t *testing.T) {
@@ -158,15 +171,16 @@ func TestMentions(t *testing.T) {
 // TestMine tells whose an init is whose own shim has died: the shim's of its home.
 func TestMine(t *testing.T) {
 	t.Parallel()
+	under := func(parent int) procfs.ProcStat { return procfs.ProcStat{PPID: parent} }
 	shim := func(home string, ours bool) process {
-		p := process{shim: true, parent: 1, inTempDirs: ours, command: "sandbox-shim serve " + home}
+		p := process{shim: true, ProcStat: under(1), inTempDirs: ours, command: "sandbox-shim serve " + home}
 		p.mark = markOf(p, "")
 		return p
 	}
 	of := shim("/tmp/leak-1/home", true).mark
-	init := process{init: true, parent: 1}
+	init := process{init: true, ProcStat: under(1)}
 	init.mark = markOf(init, "HOME=/root\x00SANDBOX_HOME_MARK="+of+"\x00")
-	child := process{parent: 2}
+	child := process{ProcStat: under(2)}
 	for name, tt := range map[string]struct {
 		all  map[int]process
 		want bool
@@ -175,8 +189,8 @@ func TestMine(t *testing.T) {
 		"our shim took it over":  {map[int]process{1: {}, 2: init, 3: child, 4: shim("/tmp/leak-1/home", true)}, true},
 		"another shim took it":   {map[int]process{1: {}, 2: init, 3: child, 4: shim("/tmp/leak-1/home", false)}, false},
 		"a shim of another home": {map[int]process{1: {}, 2: init, 3: child, 4: shim("/tmp/leak-2/home", false)}, true},
-		"its shim still has it":  {map[int]process{1: {}, 2: {init: true, parent: 4, mark: of}, 3: child, 4: shim("/tmp/leak-1/home", false)}, false},
-		"our shim still has it":  {map[int]process{1: {}, 2: {init: true, parent: 4, mark: of}, 3: child, 4: shim("/tmp/leak-1/home", true)}, true},
+		"its shim still has it":  {map[int]process{1: {}, 2: {init: true, ProcStat: under(4), mark: of}, 3: child, 4: shim("/tmp/leak-1/home", false)}, false},
+		"our shim still has it":  {map[int]process{1: {}, 2: {init: true, ProcStat: under(4), mark: of}, 3: child, 4: shim("/tmp/leak-1/home", true)}, true},
 	} {
 		for _, pid := range []int{2, 3} {
 			if got := mine(tt.all, pid); got != tt.want {
@@ -205,7 +219,7 @@ func child(t *testing.T) (string, func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return "sleep 1000", func() { _, _ = cmd.Process.Kill(), cmd.Wait() }
+	return fmt.Sprintf("process %d ", cmd.Process.Pid), func() { _, _ = cmd.Process.Kill(), cmd.Wait() }
 }
 
 func mount(t *testing.T) (string, func()) {

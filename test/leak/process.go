@@ -7,50 +7,45 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
-// processes returns those of the host, by their numbers: the rest of what is told
-// changes while they live. This suite is asked for the children of this process, and for
-// the shims and inits of homes in its temporary directory, with their children.
+// processes returns those of the host, by their numbers and starts: the rest of what is
+// told changes while they live, and a number comes again. This suite is asked for the
+// children of this process, and for the shims and inits of homes in its temporary
+// directory, with their children.
 func processes() map[string]thing {
 	all := map[int]process{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
-			all[pid] = inspect(dir)
+			all[pid] = inspect(pid)
 		}
 	}
 	found := map[string]thing{}
 	for pid, p := range all {
-		key := fmt.Sprintf("process %d", pid)
-		name := fmt.Sprintf("%s (%s, parent %d, state %s): %s", key, p.name, p.parent, p.state, p.command)
-		found[key] = thing{name, pid != os.Getpid() && mine(all, pid)}
+		name := fmt.Sprintf("process %d (%s, parent %d, state %s): %s", pid, p.Comm, p.PPID, p.State, p.command)
+		found[fmt.Sprintf("process %d since %d", pid, p.Starttime)] = thing{name, pid != os.Getpid() && mine(all, pid)}
 	}
 	return found
 }
 
 type process struct {
-	parent      int
-	name, state string
-	command     string
-	shim, init  bool // of whatever home
-	inTempDirs  bool
-	mark        string // of its home: that of an init, and that which a shim gives its inits
+	procfs.ProcStat
+	command    string
+	shim, init bool // of whatever home
+	inTempDirs bool
+	mark       string // of its home: that of an init, and that which a shim gives its inits
 }
 
-func inspect(dir string) process {
+// inspect returns what can be read of a process; of one that is gone meanwhile, nothing.
+func inspect(pid int) process {
 	var p process
-	for line := range strings.Lines(read(dir + "/status")) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ":\t")
-		switch key {
-		case "Name":
-			p.name = value
-		case "State":
-			p.state = value
-		case "PPid":
-			p.parent, _ = strconv.Atoi(value)
-		}
+	if proc, err := procfs.NewProc(pid); err == nil {
+		p.ProcStat, _ = proc.Stat()
 	}
+	dir := fmt.Sprintf("/proc/%d", pid)
 	p.command = strings.TrimSpace(strings.ReplaceAll(read(dir+"/cmdline"), "\x00", " "))
 	exe, _ := os.Readlink(dir + "/exe")
 	p.shim, p.init = strings.Contains(exe, "sandbox-shim"), strings.Contains(exe, "sandbox-init")
@@ -107,14 +102,14 @@ func mine(all map[int]process, pid int) bool {
 		if !ok {
 			return false
 		}
-		if p.init && !all[p.parent].shim {
+		if p.init && !all[p.PPID].shim {
 			shim, adopted := shimOf(all, p.mark)
 			return !adopted || shim.inTempDirs
 		}
 		if pid == os.Getpid() || p.inTempDirs {
 			return true
 		}
-		pid = p.parent
+		pid = p.PPID
 	}
 	return false
 }
