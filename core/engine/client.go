@@ -72,7 +72,7 @@ func Open(c Config) (*Client, error) {
 }
 
 func newClient(c Config, programs paths) *Client {
-	client := &Client{home: c.Home, config: c, records: record.Open(c.Home), shim: shim{home: c.Home, programs: programs}}
+	client := &Client{home: c.Home, config: c, records: record.Open(c.Home), shim: shim{home: c.Home, programs: programs, settles: c.Pool != 0}}
 	client.Client = inits.New(client, false)
 	if c.Cached {
 		client.cache = &cache{dir: client.records}
@@ -269,5 +269,6 @@ func (c *Client) Close() error {
 	if c.cache != nil {
 		c.cache.close()
 	}
-	return c.shim.close(c.config.Pool != 0)
+	c.shim.close()
+	return nil
 }

@@ -26,6 +26,7 @@ import (
 type shim struct {
 	home     string
 	programs paths
+	settles  bool // see settle
 
 	mu     sync.Mutex
 	idle   []*wire.Conn
@@ -85,14 +86,22 @@ func (s *shim) connection(ctx context.Context) (conn *wire.Conn, kept bool, err 
 	return conn, false, err
 }
 
+// keep keeps a connection for the next request. One whose request came or ended after
+// close ends as the others did.
 func (s *shim) keep(conn *wire.Conn) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || len(s.idle) >= maxIdle {
-		_ = conn.Close()
-		return
+	closed := s.closed
+	kept := !closed && len(s.idle) < maxIdle
+	if kept {
+		s.idle = append(s.idle, conn)
 	}
-	s.idle = append(s.idle, conn)
+	s.mu.Unlock()
+	if closed && s.settles {
+		_ = settle(conn) // it ends here whatever the shim says
+	}
+	if !kept {
+		_ = conn.Close()
+	}
 }
 
 // drop closes the kept connections.
@@ -111,24 +120,31 @@ func (s *shim) take() []*wire.Conn {
 	return kept
 }
 
-// settleTimeout bounds how long close waits for the shim: a busy host takes seconds to
+// settleTimeout bounds how long settle waits for the shim: a busy host takes seconds to
 // make a spare, which takes milliseconds on others.
 const settleTimeout = 10 * time.Second
 
-// close ends the use of the shim. With settle it waits until no spare is being made, and
-// the shim makes none from then on unless it has other clients: it may notice much later
-// that a connection was closed, and so each says that it will be.
-func (s *shim) close(settle bool) error {
+// settle waits until no spare is being made. From then on the shim makes none for this
+// connection, which the caller closes. Without it, one may be in the making when the
+// connection has been closed.
+func settle(conn *wire.Conn) error {
+	if err := conn.SetTimeout(settleTimeout); err != nil {
+		return err
+	}
+	return conn.Ask(context.Background(), wire.TypeSettle, nil, nil)
+}
+
+// close ends the use of the shim. A shim that has died makes no spare, and one that hangs
+// is not waited for again.
+func (s *shim) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	settles := s.settles
 	for _, conn := range s.take() {
-		if settle { // a shim that has died makes none, and one that hangs is not waited for again
-			settle = conn.SetTimeout(settleTimeout) == nil && conn.Ask(context.Background(), wire.TypeSettle, nil, nil) == nil
-		}
+		settles = settles && settle(conn) == nil
 		_ = conn.Close()
 	}
-	return nil
 }
 
 // gone tells whether a dial failed because no shim listens.

@@ -12,6 +12,7 @@ import (
 
 	"sandbox/core"
 	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
 	"sandbox/core/ids"
 	"sandbox/core/options"
 )
@@ -120,29 +121,40 @@ type pool struct {
 	size    int      // below 0: each create makes its spare itself
 	recent  []shape  // of the last creates, newest first
 	spares  []*spare // also one that is being made
-	clients int      // without any, no spare is made: the home may be about to be removed
-	busy    int      // requests that are being carried out
+	clients map[*wire.Conn]struct{}
+	busy    int // requests that are being carried out
 	closed  bool
 }
 
 // newPool returns a pool that calls fill after each time of quiet.
 func newPool(fill func()) *pool {
-	p := &pool{timer: time.AfterFunc(time.Hour, fill)}
+	p := &pool{timer: time.AfterFunc(time.Hour, fill), clients: map[*wire.Conn]struct{}{}}
 	p.timer.Stop()
 	return p
 }
 
-// join says that a client has come. After it the caller calls part.
-func (p *pool) join() {
+// join says that a client has come. After it the caller calls part, before it closes conn.
+func (p *pool) join(conn *wire.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.clients++
+	p.clients[conn] = struct{}{}
 }
 
-func (p *pool) part() {
+func (p *pool) part(conn *wire.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.clients--
+	delete(p.clients, conn)
+}
+
+// attended reports whether there is a client. The kernel is asked, since whoever reads from
+// a connection may notice much later that the client has hung up. p.mu is held.
+func (p *pool) attended() bool {
+	for conn := range p.clients {
+		if !conn.HungUp() {
+			return true
+		}
+	}
+	return false
 }
 
 // settle waits until no spare is being made. Without a client none is begun from then on.
@@ -244,9 +256,9 @@ func (p *pool) all() []*spare {
 }
 
 // plan puts the next spare into the pool that is to be made, unless the shim has
-// something else to do, and returns it: nil for none. It takes those out that are
-// not wanted any more, for the caller to end. p.filling is held, so none is being
-// made.
+// something else to do, and returns it: nil for none. Without a client there is none,
+// since the home may be about to be removed. plan takes those out that are not wanted
+// any more, for the caller to end. p.filling is held, so none is being made.
 func (p *pool) plan() (next *spare, unwanted []*spare) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,7 +274,7 @@ func (p *pool) plan() (next *spare, unwanted []*spare) {
 			unwanted = append(unwanted, s)
 		}
 	}
-	if len(missing) > 0 && p.busy == 0 && p.clients > 0 {
+	if len(missing) > 0 && p.busy == 0 && p.attended() {
 		next = &spare{slot: ids.Box.New(), shape: missing[0]}
 		kept = append(kept, next)
 	}

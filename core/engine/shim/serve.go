@@ -163,9 +163,9 @@ func (k *keeper) serve(home, ready *os.File) error {
 // handle serves one client.
 func (k *keeper) handle(conn *wire.Conn) {
 	defer conn.Close()
-	k.pool.join()
+	k.pool.join(conn)
 	settles := k.converse(conn)
-	k.pool.part()
+	k.pool.part(conn)
 	if settles {
 		k.pool.settle()
 		_ = conn.Send(wire.TypeDone, nil)

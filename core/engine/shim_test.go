@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// A request that ends after its client was closed tells the shim that its connection goes,
+// as the kept ones did: the home may be removed then.
+func TestLateRequestSettles(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		shim *shim
+		want []wire.Type // what the shim hears before the connection is closed
+	}{
+		"with a pool":    {&shim{closed: true, settles: true}, []wire.Type{wire.TypeSettle}},
+		"without a pool": {&shim{closed: true}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, server := wire.NewConn(p[0], "client"), wire.NewConn(p[1], "shim")
+			defer server.Close()
+			kept := make(chan struct{})
+			go func() {
+				defer close(kept)
+				tt.shim.keep(client)
+			}()
+			for _, want := range tt.want {
+				f, err := server.Recv()
+				if err != nil || f.Type != want {
+					t.Fatalf("the shim heard %d, %v; want %d", f.Type, err, want)
+				}
+				if err := server.Send(wire.TypeDone, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if f, err := server.Recv(); !errors.Is(err, io.EOF) {
+				t.Errorf("the shim heard %d, %v; want the end", f.Type, err)
+			}
+			<-kept
+			if len(tt.shim.idle) > 0 {
+				t.Error("the connection was kept")
+			}
+		})
+	}
+}
