@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"os/user"
 	"slices"
 	"strconv"
@@ -14,6 +15,17 @@ import (
 
 	"sandbox/core/options"
 )
+
+// init lets commands begin with the default actions of SIGHUP and SIGINT, as in a box. They
+// would inherit that one is ignored, as it is in what a shell runs in the background. What
+// the process catches is reset for them.
+func init() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+}
 
 // command returns the command of o with what the contract gives a command
 // (section 3).
