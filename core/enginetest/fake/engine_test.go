@@ -1,11 +1,14 @@
 package fake_test
 
 import (
+	"os"
+	"os/exec"
 	"testing"
 
 	"sandbox/core"
 	"sandbox/core/enginetest"
 	"sandbox/core/enginetest/fake"
+	"sandbox/core/options"
 	"sandbox/test/leak"
 )
 
@@ -14,4 +17,35 @@ func TestMain(m *testing.M) { leak.Main(m) }
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	enginetest.Run(t, enginetest.Subject{New: func(t *testing.T) core.Engine { return fake.NewEngine(t) }, Rootfs: "/"})
+}
+
+// TestDefaultSignals ends commands by signals that a shell has ignored in what it runs in
+// the background.
+func TestDefaultSignals(t *testing.T) {
+	t.Parallel()
+	o := options.Defaults()
+	o.RootfsPath = "/"
+	box, _, err := core.New(core.Config{Engine: fake.NewEngine(t)}).Create(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"HUP", "INT"} {
+		got, err := box.Run(t.Context(), "sh", "-c", "kill -"+name+" $$; echo lived")
+		if err != nil || got.Stdout != "" {
+			t.Errorf("a command that was sent SIG%s: %q, %v", name, got.Stdout, err)
+		}
+	}
+}
+
+// TestInBackground runs TestDefaultSignals as a shell runs a program in the background.
+func TestInBackground(t *testing.T) {
+	t.Parallel()
+	test, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `trap "" HUP INT; exec "$0" -test.run '^TestDefaultSignals$'`, test).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
