@@ -14,7 +14,7 @@ type Attached struct {
 
 // Attach attaches to the exec. Reading begins at the oldest output that is
 // kept, or after skip bytes of each stream if that is later. The caller ends it
-// with Close. Errors: InvalidState while another is attached; Storage.
+// with Close. Errors: InvalidState while another is attached and the exec runs; Storage.
 func (e *Exec) Attach(skip [2]int64) (*Attached, error) { return e.attach(&e.other, skip) }
 
 // AttachOwner attaches the client that a terminal was opened for. One client of
@@ -25,7 +25,8 @@ func (e *Exec) AttachOwner() (*Attached, error) { return e.attach(&e.owner, [2]i
 func (e *Exec) attach(place **Attached, skip [2]int64) (*Attached, error) {
 	a := &Attached{Bytes: Bytes{r: reader{e: e, strict: true}}, place: place}
 	e.mu.Lock()
-	taken := *place != nil
+	// A client that was told the end may leave later than the next one comes.
+	taken := *place != nil && !e.ended
 	if !taken {
 		*place = a
 	}
@@ -55,7 +56,9 @@ func (a *Attached) Pass(most int64, send func(Piece) error) (int64, error) {
 func (a *Attached) free() {
 	a.r.e.mu.Lock()
 	defer a.r.e.mu.Unlock()
-	*a.place = nil
+	if *a.place == a {
+		*a.place = nil
+	}
 }
 
 // Leave detaches as Close does, and notes how many bytes of each stream the client
@@ -88,13 +91,14 @@ func (e *Exec) writer() *Attached {
 	return e.other
 }
 
-// Writes returns nil if this client may write input and signals now. Errors:
+// Writes returns nil if this client may write input and signals now. What is written to
+// an exec that has ended harms nobody, so that it may then, also after Close. Errors:
 // InvalidState while the client that the terminal was opened for is there.
 func (a *Attached) Writes() error {
 	e := a.r.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.writer() != a {
+	if e.writer() != a && !e.ended {
 		return fault.New(fault.InvalidState, "exec %s is a terminal whose own client is there and writes alone: here it can only be watched", e.id)
 	}
 	return nil

@@ -375,6 +375,44 @@ func TestAttachAtOnce(t *testing.T) {
 	}
 }
 
+// TestAttachAfterEnd: an exec that has ended takes the next client before the one that
+// was told the end has left. Neither is refused what it still writes, which is dropped.
+func TestAttachAfterEnd(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := h.exec(t, options.Exec{Cmd: []string{"cat"}, Stdin: true})
+	first, err := e.Attach([2]int64{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, err := first.Command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := command.Stdin().WriteString("out"); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.CloseStdin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second, err := e.Attach([2]int64{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*Attached{first, second} {
+		if err := a.Writes(); err != nil {
+			t.Error("late input:", err)
+		}
+		if got := readAll(t, a); got != "out" {
+			t.Errorf("read %q", got)
+		}
+		a.Close()
+	}
+}
+
 // TestLimit lets a command write much more than is kept, while nobody reads.
 func TestLimit(t *testing.T) {
 	t.Parallel()
