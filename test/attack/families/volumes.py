@@ -15,7 +15,9 @@ from board import *
 
 serial = itertools.count()
 UP, OUT = "../" * 12, OUTSIDE.strip("/")
-LOOK = "cat /v/* /v/*/* /v /proc/self/cwd/v/file 2>/dev/null; ls -lan /v /v/.. 2>/dev/null"
+# Only files are read, and their beginnings: a box that is given the whole host root finds
+# the pipes of other attacks there, and their links to devices without an end.
+LOOK = "for f in /v /v/* /v/*/* /proc/self/cwd/v/file; do [ -f $f ] && head -c 65536 $f; done 2>/dev/null; ls -lan /v /v/.. 2>/dev/null"
 
 
 def key():
