@@ -91,7 +91,7 @@ type AttachOptions struct {
 }
 
 // Attach connects to a command in a box. Errors: BoxNotFound, ExecNotFound,
-// InvalidState (another client is attached, unless this one observes).
+// InvalidState (the command runs and another client is attached, unless this one observes).
 func (c *Client) Attach(ctx context.Context, box, id string, o AttachOptions) (*Session, error) {
 	if err := checkExec(id); err != nil {
 		return nil, err

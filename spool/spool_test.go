@@ -379,37 +379,26 @@ func TestAttachAtOnce(t *testing.T) {
 // was told the end has left. Neither is refused what it still writes, which is dropped.
 func TestAttachAfterEnd(t *testing.T) {
 	t.Parallel()
-	h := newHome(t, 0)
-	e := h.exec(t, options.Exec{Cmd: []string{"cat"}, Stdin: true})
-	first, err := e.Attach([2]int64{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	command, err := first.Command()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := command.Stdin().WriteString("out"); err != nil {
-		t.Fatal(err)
-	}
-	if err := command.CloseStdin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	e := newHome(t, 0).sh(t, "printf out")
 	if err := e.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second, err := e.Attach([2]int64{})
-	if err != nil {
-		t.Fatal(err)
+	var clients [2]*Attached
+	for n := range clients {
+		a, err := e.Attach([2]int64{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		clients[n] = a
 	}
-	for _, a := range []*Attached{first, second} {
+	for _, a := range clients {
 		if err := a.Writes(); err != nil {
 			t.Error("late input:", err)
 		}
 		if got := readAll(t, a); got != "out" {
 			t.Errorf("read %q", got)
 		}
-		a.Close()
 	}
 }
 
