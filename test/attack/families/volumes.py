@@ -17,7 +17,7 @@ serial = itertools.count()
 UP, OUT = "../" * 12, OUTSIDE.strip("/")
 # Only files are read, and their beginnings: a box that is given the whole host root finds
 # the pipes of other attacks there, and their links to devices without an end.
-LOOK = "for f in /v /v/* /v/*/* /proc/self/cwd/v/file; do [ -f $f ] && head -c 65536 $f; done 2>/dev/null; ls -lan /v /v/.. 2>/dev/null"
+LOOK = 'for f in /v /v/* /v/*/* /proc/self/cwd/v/file; do [ -f "$f" ] && head -c 65536 "$f"; done 2>/dev/null; ls -lan /v /v/.. 2>/dev/null'
 
 
 def key():
@@ -49,6 +49,21 @@ def box(volumes, script, **more):
 def shown(volumes, script=LOOK, **more):
     answer = box(volumes, script, **more)
     return "the client's own" if answer.status < 400 else refused(answer)
+
+
+def finds():
+    """A look must find the secret where it is in a volume, or it says nothing where it finds none."""
+    own = fresh()
+    os.mkdir(own + "/d")
+    for name, volume in (("a file", own), ("d/file", own), ("a file", own + "/a file")):
+        with open(os.path.join(own, name), "w") as f:
+            f.write(SECRET)
+        try:
+            shown([(volume, "/v")])
+        except Through:
+            os.unlink(os.path.join(own, name))
+        else:
+            raise RuntimeError("a look does not find %s in a volume of %s" % (name, volume))
 
 
 def linked(to, below=""):
@@ -236,4 +251,5 @@ def attacks():
         yield "a next start whose host path is " + name, bound(replaced, by)
 
 
+finds()  # before the attacks, which may be given this directory, too
 run(attacks(), several=4)
