@@ -75,7 +75,14 @@ def ask(method, path, body=None, headers=None, key=None, host=None):
         body = body.encode()
         headers.setdefault("Content-Type", "application/json")
     try:
+        conn.connect()
+        # The head leaves together with the body. A host that is none is answered before a body
+        # is read, and a body that comes behind that answer resets the connection.
+        if key is not None:
+            conn.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
         conn.request(method, path, body, headers)
+        if key is not None:
+            conn.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
         answer = conn.getresponse()
         return Answer(answer.status, answer.headers, answer.read())
     finally:
