@@ -222,10 +222,29 @@ func TestNoLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := e.Wait(ctx); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "file too short") {
-		t.Errorf("got %v, want why the library can't be loaded", err)
+	saysWhy(t, e, "file too short")
+	if err := os.Remove(o.Library); err != nil {
+		t.Fatal(err)
+	}
+	saysWhy(t, e, "no such file") // the next start has met that
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := e.Wait(ctx); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("a wait ends with %v, want the reason that was known", err)
+	}
+}
+
+// saysWhy waits until an engine says that it is down, and why.
+func saysWhy(t *testing.T, e *embedded.Engine, why string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		err := e.Err()
+		if fault.Is(err, fault.Unavailable) && strings.Contains(err.Error(), why) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got %v, want %q", err, why)
+		}
 	}
 }
 
