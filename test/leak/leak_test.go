@@ -181,6 +181,7 @@ func TestMine(t *testing.T) {
 	init := process{init: true, ProcStat: under(1)}
 	init.mark = markOf(init, "HOME=/root\x00SANDBOX_HOME_MARK="+of+"\x00")
 	child := process{ProcStat: under(2)}
+	files := process{init: true, ProcStat: under(2)} // an init's child that works on files is the init's program too
 	for name, tt := range map[string]struct {
 		all  map[int]process
 		want bool
@@ -192,7 +193,8 @@ func TestMine(t *testing.T) {
 		"its shim still has it":  {map[int]process{1: {}, 2: {init: true, ProcStat: under(4), mark: of}, 3: child, 4: shim("/tmp/leak-1/home", false)}, false},
 		"our shim still has it":  {map[int]process{1: {}, 2: {init: true, ProcStat: under(4), mark: of}, 3: child, 4: shim("/tmp/leak-1/home", true)}, true},
 	} {
-		for _, pid := range []int{2, 3} {
+		tt.all[5] = files
+		for _, pid := range []int{2, 3, 5} {
 			if got := mine(tt.all, pid); got != tt.want {
 				t.Errorf("%s: process %d: %t, want %t", name, pid, got, tt.want)
 			}

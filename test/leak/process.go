@@ -34,7 +34,7 @@ func processes() map[string]thing {
 type process struct {
 	procfs.ProcStat
 	command    string
-	shim, init bool // of whatever home
+	shim, init bool // of whatever home; a child of an init that works on files is one too
 	inTempDirs bool
 	mark       string // of its home: that of an init, and that which a shim gives its inits
 }
@@ -102,7 +102,7 @@ func mine(all map[int]process, pid int) bool {
 		if !ok {
 			return false
 		}
-		if p.init && !all[p.PPID].shim {
+		if parent := all[p.PPID]; p.init && !parent.shim && !parent.init {
 			shim, adopted := shimOf(all, p.mark)
 			return !adopted || shim.inTempDirs
 		}
