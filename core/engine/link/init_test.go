@@ -27,6 +27,7 @@ type fakeInit struct {
 	execs   map[string]*fakeExec
 	frames  []wire.Frame // requests on the connections of execs, in their order
 	changed sync.Cond
+	closed  bool
 }
 
 type fakeExec struct {
@@ -53,19 +54,25 @@ func newInit(t testing.TB) *fakeInit {
 // close ends all connections and commands.
 func (i *fakeInit) close() {
 	i.mu.Lock()
+	i.closed = true
 	for c := range i.conns {
 		c.Cut()
 	}
 	for _, e := range i.execs {
-		e.stop()
-		for _, f := range []*os.File{e.out, e.err, e.in, e.cout, e.cerr, e.cin} {
-			if f != nil {
-				_ = f.Close()
-			}
-		}
+		e.close()
 	}
 	i.mu.Unlock()
 	i.tasks.Wait()
+}
+
+// close ends a command, and closes all ends. i.mu is held.
+func (e *fakeExec) close() {
+	e.stop()
+	for _, f := range []*os.File{e.out, e.err, e.in, e.cout, e.cerr, e.cin} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
 }
 
 func (e *fakeExec) stop() { e.once.Do(func() { close(e.cancel) }) }
@@ -162,6 +169,9 @@ func (i *fakeInit) start(r wire.Start) *fakeExec {
 	i.mu.Lock()
 	e.id = "exec_" + strconv.Itoa(len(i.execs))
 	i.execs[e.id] = e
+	if i.closed { // the host has left, and this start is read only now
+		e.close()
+	}
 	i.mu.Unlock()
 	i.tasks.Go(func() { i.command(e, r.Cmd) })
 	return e

@@ -57,6 +57,18 @@ type world struct {
 	t     testing.TB
 	init  *fakeInit
 	proxy *proxy
+	late  time.Duration // how long the host end takes to close a line
+}
+
+// lateConn is a connection whose close takes a while.
+type lateConn struct {
+	net.Conn
+	late time.Duration
+}
+
+func (c lateConn) Close() error {
+	time.Sleep(c.late)
+	return c.Conn.Close()
 }
 
 func newWorld(t testing.TB) *world {
@@ -111,7 +123,7 @@ func (w *world) hostAt(addr string) *link.Host {
 			return nil, err
 		}
 		w.proxy.arm(conn.LocalAddr().String())
-		return c, nil
+		return lateConn{c, w.late}, nil
 	})
 	w.t.Cleanup(func() { _ = h.Close() })
 	return h

@@ -152,11 +152,15 @@ func (s *session) rewind(received []int64) error {
 	return nil
 }
 
-// batch appends to b the frames that are to be sent now, up to maxFrame bytes of data.
+// batch appends to b the frames that are to be sent now, up to maxFrame bytes of data:
+// none once the session has ended at this end, whose line may still be open for a moment.
 // last tells that no frame of the session follows on this line.
 func (s *session) batch(b []byte) (_ []byte, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over { // its files were closed with it: that is no end of what went through them
+		return b, false
+	}
 	if s.box() && s.kept.answerable() {
 		return header{kind: kindEnded}.append(b), true
 	}
