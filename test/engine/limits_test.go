@@ -40,12 +40,13 @@ func createWith(t *testing.T, e core.Engine, home string, memoryMiB int) string 
 }
 
 // smallHogs fills more memory than its box has from processes that are smaller
-// than init, and as dear to the kernel. It ends once each is full or dead.
+// than init, and as dear to the kernel. It ends once each is full or dead, with exit code 3
+// if one of them has died.
 const smallHogs = `echo 0 >/proc/self/oom_score_adj; mkdir /tmp/done
 for i in $(seq 40); do
-	( (x=$(head -c 2000000 /dev/zero | tr '\0' x); touch /tmp/done/$i; sleep 1000); touch /tmp/done/$i ) &
+	( (x=$(head -c 2000000 /dev/zero | tr '\0' x); touch /tmp/done/$i; sleep 1000; :); touch /tmp/died /tmp/done/$i ) &
 done
-until [ $(ls /tmp/done | wc -l) = 40 ]; do sleep 0.1; done`
+until [ $(ls /tmp/done | wc -l) = 40 ]; do sleep 0.1; done; [ ! -e /tmp/died ] || exit 3`
 
 // TestMemoryLimit uses up the memory of a box: that ends commands, and never
 // the box.
@@ -61,7 +62,10 @@ func TestMemoryLimit(t *testing.T) {
 	if out, _ := boxes.Output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 		t.Errorf("after a large command the box says %q", out)
 	}
-	boxes.Output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", smallHogs}}) // however that ends
+	_, status := boxes.Output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", smallHogs}})
+	if status.Status == api.ExecSucceeded {
+		t.Error("many small commands had room, want some of them killed")
+	}
 	boxes.Output(t, e, box, options.Exec{Cmd: []string{"sh", "-c", "kill -9 -1"}})
 	if out, _ := boxes.Output(t, e, box, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 		t.Errorf("after many small commands the box says %q", out)
