@@ -34,7 +34,7 @@ func processes() map[string]thing {
 type process struct {
 	procfs.ProcStat
 	command    string
-	shim, init bool // of whatever home; a child of an init that works on files is one too
+	shim, init bool // of whatever home; init is also set for its child that works on files: both run the same program
 	inTempDirs bool
 	mark       string // of its home: that of an init, and that which a shim gives its inits
 }

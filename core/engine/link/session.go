@@ -158,7 +158,7 @@ func (s *session) rewind(received []int64) error {
 func (s *session) batch(b []byte) (_ []byte, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over { // its files were closed with it: that is no end of what went through them
+	if s.over { // end closed the files: the other end must not be told that what goes through them has ended
 		return b, false
 	}
 	if s.box() && s.kept.answerable() {
