@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -482,6 +484,15 @@ func TestMetrics(t *testing.T) {
 	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %s in %s", line, text)
+		}
+	}
+	contract, err := os.ReadFile("../docs/CONTRACT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, help := range regexp.MustCompile(`# HELP (sandbox_\w+)`).FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(string(contract), "`"+help[1]+"`") {
+			t.Errorf("the contract does not name %s", help[1])
 		}
 	}
 	s.local("GET", "/metrics", "").want(t, 200, "")
