@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -20,37 +21,35 @@ func TestContract(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(text), "\n## 6.")
 	section, _, _ = strings.Cut(section, "\n## 7.")
-	root := (&app{}).root()
+	commands := map[string]*cobra.Command{}
+	gather(commands, (&app{}).root())
 
-	want, got := paths(root), listedPaths(section)
-	slices.Sort(want)
+	want, got := slices.Sorted(maps.Keys(commands)), listedPaths(section)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("the contract lists\n%q, there are\n%q", got, want)
 	}
 	rows := contractRows(section)
-	for _, path := range want {
-		for _, flag := range unnamed(root, path, rows) {
+	for path, cmd := range commands {
+		for _, flag := range unnamed(path, cmd, rows) {
 			t.Errorf("no row about %q names --%s", path, flag)
 		}
 	}
 	for _, r := range rows {
-		for _, flag := range r.unknown(root) {
+		for _, flag := range r.unknown(commands) {
 			t.Errorf("the row about %q names %s, which none of them has", r.about, flag)
 		}
 	}
 }
 
-// paths returns all commands below cmd, as "images ls".
-func paths(cmd *cobra.Command) []string {
-	var all []string
+// gather adds all commands below cmd by their paths, as "images ls".
+func gather(commands map[string]*cobra.Command, cmd *cobra.Command) {
 	for _, sub := range visible(cmd) {
 		if !sub.IsAdditionalHelpTopicCommand() {
-			all = append(all, strings.TrimPrefix(sub.CommandPath(), "sandbox "))
-			all = append(all, paths(sub)...)
+			commands[strings.TrimPrefix(sub.CommandPath(), "sandbox ")] = sub
+			gather(commands, sub)
 		}
 	}
-	return all
 }
 
 // listedPaths returns the commands of the contract's list, as "images ls".
@@ -124,9 +123,8 @@ func subjects(cell string) []string {
 
 // unnamed returns the flags of a command that no row about it names, neither by name nor
 // by letter. Those of completion are cobra's, and not looked at.
-func unnamed(root *cobra.Command, path string, rows []contractRow) []string {
-	cmd, _, err := root.Find(strings.Fields(path))
-	if err != nil || strings.HasPrefix(path, "completion") {
+func unnamed(path string, cmd *cobra.Command, rows []contractRow) []string {
+	if strings.HasPrefix(path, "completion") {
 		return nil
 	}
 	var missing []string
@@ -143,11 +141,11 @@ func unnamed(root *cobra.Command, path string, rows []contractRow) []string {
 }
 
 // unknown returns the flags that the row names and none of its commands has.
-func (r contractRow) unknown(root *cobra.Command) []string {
+func (r contractRow) unknown(commands map[string]*cobra.Command) []string {
 	return slices.DeleteFunc(longFlag.FindAllString(r.text, -1), func(flag string) bool {
 		return slices.ContainsFunc(r.about, func(path string) bool {
-			cmd, rest, err := root.Find(strings.Fields(path))
-			return err == nil && len(rest) == 0 && cmd.Flag(flag[2:]) != nil
+			cmd := commands[path]
+			return cmd != nil && cmd.Flag(flag[2:]) != nil
 		})
 	})
 }
