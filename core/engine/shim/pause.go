@@ -97,22 +97,15 @@ func (k *keeper) wake(b *box) error {
 }
 
 // settlePause ends what an earlier shim had begun: a box that its record calls paused
-// is paused, and one that was about to be goes on.
-func (k *keeper) settlePause(id string) {
-	b, err := k.lock(id)
-	if err != nil {
-		return // removed
-	}
-	defer b.change.Unlock()
+// is paused, and one that was about to be goes on. The caller holds b.change.
+func (k *keeper) settlePause(b *box) error {
 	switch rec := b.record(); {
 	case rec.Status == api.Paused:
-		err = k.still(b, (*record.Box).Paused)
+		return k.still(b, (*record.Box).Paused)
 	case rec.Pausing:
-		err = k.wake(b)
+		return k.wake(b)
 	}
-	if err != nil {
-		k.log.Error("settle the pause of a box", "box", id, "error", err)
-	}
+	return nil
 }
 
 // slot returns the name of what the box has in the kernel while it is up.

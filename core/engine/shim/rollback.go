@@ -27,17 +27,18 @@ func (k *keeper) answerRollback(conn *wire.Conn, f wire.Frame) (core.Record, err
 		return core.Record{}, err
 	}
 	defer k.queue.leave()
-	return k.rollback(r)
-}
-
-func (k *keeper) rollback(r wire.Rollback) (core.Record, error) {
 	b, err := k.lock(r.ID)
 	if err != nil {
 		return core.Record{}, err
 	}
 	defer b.change.Unlock()
+	return k.rollback(b, r.Layers)
+}
+
+// rollback gives a box layers and an empty disk on top of them. The caller holds b.change.
+func (k *keeper) rollback(b *box, layers []string) (core.Record, error) {
 	rec := b.record()
-	own, err := k.checkRollback(rec, r.Layers)
+	own, err := k.checkRollback(rec, layers)
 	if err != nil {
 		return core.Record{}, err
 	}
@@ -53,6 +54,7 @@ func (k *keeper) rollback(r wire.Rollback) (core.Record, error) {
 	b.mu.Unlock()
 	if up {
 		if _, err := k.stopBox(b, 0); err != nil && !fault.Is(err, fault.InvalidState) { // it has ended by itself
+			k.forgetRollback(b)
 			return core.Record{}, err
 		}
 	}
@@ -64,6 +66,21 @@ func (k *keeper) rollback(r wire.Rollback) (core.Record, error) {
 		return core.Record{}, err
 	}
 	return b.record().Record, nil
+}
+
+// forgetRollback forgets a rollback for which nobody has begun to stop the box. Nothing was
+// done for it, and whoever asked for it was told that it failed. The box may be used from then
+// on, so that to finish it later would lose files.
+func (k *keeper) forgetRollback(b *box) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.rec.Status.Up() || b.rec.Stopping || b.rec.Returning == nil {
+		return
+	}
+	b.rec.Returning = nil
+	if err := k.records.Put(b.rec.ID, b.rec, true); err != nil {
+		k.log.Error("forget a rollback that was not begun", "box", b.rec.ID, "error", err)
+	}
 }
 
 // checkRollback returns the layers of a rollback that lie on those of the box's image.

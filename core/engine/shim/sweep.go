@@ -131,6 +131,7 @@ func (k *keeper) mend(b *box) {
 // running init, if an earlier shim died while it started the box. takeOver
 // removes them.
 func (k *keeper) takeOver(b *box) error {
+	k.forgetRollback(b)
 	rec := &b.rec
 	if rec.Pausing || rec.Status == api.Paused {
 		// Now, before anybody may remove the box: a file system that stands still outlives it.
@@ -146,16 +147,7 @@ func (k *keeper) takeOver(b *box) error {
 			f := &life{slot: rec.Slot(), init: rec.Init, handle: h, reap: func() {}, net: k.takeOverNetwork(rec)}
 			k.adopt(b, f)
 			k.serveAgain(b, f)
-			switch {
-			case was.Returning != nil:
-				go k.finishRollback(was)
-			case was.Stopping:
-				go k.finishStop(was)
-			case was.Pausing, was.Status == api.Paused:
-				go k.settlePause(was.ID)
-			default:
-				k.lookNow(b)
-			}
+			k.settle(b, was)
 			return nil
 		}
 		if !errors.Is(err, os.ErrProcessDone) {
@@ -191,24 +183,50 @@ func (k *keeper) settleDisk(b *box) error {
 	return fault.Disk(errors.Join(os.RemoveAll(filepath.Join(dir, taking)), os.RemoveAll(filepath.Join(dir, dropped))), "sweep the disk of box %s", b.record().ID)
 }
 
-// finishRollback rolls a box back that was up when an earlier shim had begun to.
-func (k *keeper) finishRollback(rec record.Box) {
-	_, err := k.rollback(wire.Rollback{ID: rec.ID, Layers: slices.Concat(rec.Image.Layers, *rec.Returning)})
-	if err != nil && !fault.Is(err, fault.BoxNotFound) {
-		k.log.Error("finish the rollback of a box", "box", rec.ID, "error", err)
+// settle ends what an earlier shim had begun with a box that is up; was is the record that
+// it left. Requests for the box wait for that: whoever asked for a rollback or a stop that
+// broke off asks again, and it would be done once more behind the answer.
+func (k *keeper) settle(b *box, was record.Box) {
+	var work func() error
+	switch {
+	case was.Returning != nil:
+		work = func() error { return k.finishRollback(b, was) }
+	case was.Stopping:
+		work = func() error { return k.finishStop(b, was) }
+	case was.Pausing, was.Status == api.Paused:
+		work = func() error { return k.settlePause(b) }
+	default:
+		k.lookNow(b)
+		return
 	}
+	b.change.Lock()
+	k.idle.enter()
+	go func() {
+		defer k.idle.leave()
+		defer b.change.Unlock()
+		b.awaitEnd()
+		if err := work(); err != nil && !fault.Is(err, fault.InvalidState) { // it has ended by itself
+			k.log.Error("go on with what an earlier shim had begun", "box", was.ID, "error", err)
+		}
+	}()
 }
 
-// finishStop stops a box whose stop an earlier shim began and did not finish.
-func (k *keeper) finishStop(rec record.Box) {
-	id, grace := rec.ID, core.DefaultGrace
-	if rec.Expired {
+// finishRollback rolls a box back that was up when an earlier shim had begun to. The caller
+// holds b.change.
+func (k *keeper) finishRollback(b *box, was record.Box) error {
+	_, err := k.rollback(b, slices.Concat(was.Image.Layers, *was.Returning))
+	return err
+}
+
+// finishStop stops a box whose stop an earlier shim began and did not finish. The caller
+// holds b.change.
+func (k *keeper) finishStop(b *box, was record.Box) error {
+	grace := core.DefaultGrace
+	if was.Expired {
 		grace = expiryGrace
 	}
-	_, err := k.stop(id, grace)
-	if err != nil && !fault.Is(err, fault.InvalidState) && !fault.Is(err, fault.BoxNotFound) {
-		k.log.Error("finish the stop of a box", "box", id, "error", err)
-	}
+	_, err := k.stopBox(b, grace)
+	return err
 }
 
 // sweepDirs removes the directories of boxes that have no record any more, and of

@@ -1,0 +1,108 @@
+package snapshot_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core"
+	"sandbox/core/engine/record"
+	"sandbox/core/fault"
+	"sandbox/test/boxes"
+)
+
+// TestRollbackCutOff has the shim die in a rollback. One that has not begun to stop the box
+// is forgotten: the box goes on, and what is done in it from then on stays. Any other is done
+// by the next shim.
+func TestRollbackCutOff(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stopping bool
+		want     string
+	}{
+		"before the box was told to stop": {false, "later\n"},
+		"once the box was told to stop":   {true, "early\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			b := h.early()
+			must(t, syscall.Kill(boxes.ShimPID(t, h.Home), syscall.SIGKILL))
+			records := record.Open(h.Home)
+			rec, err := records.Get(b.ID())
+			must(t, err)
+			returning := slices.Clone(rec.Taken)
+			rec.Returning, rec.Stopping = &returning, c.stopping
+			must(t, records.Put(b.ID(), rec, true))
+			h.sh(b, "echo later >/file")
+			must(t, h.Engine.Flush(t.Context())) // starts the next shim
+			if got := h.again(b); got != c.want {
+				t.Errorf("the box has %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRollbackShortOfDescriptors has the shim run out of descriptors once it has noted a
+// rollback. The rollback fails, and is not done later.
+func TestRollbackShortOfDescriptors(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	b := h.early()
+	pid := boxes.ShimPID(t, h.Home)
+	h.again(b) // meanwhile the shim closes the connection that asked for its number
+	var usual unix.Rlimit
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual))
+	// One is enough to write a record, and not to reach the box's init.
+	few := unix.Rlimit{Cur: lowestFree(t, pid) + 1, Max: usual.Max}
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil))
+	_, err := b.Rollback(t.Context(), "early")
+	if !fault.Is(err, fault.ResourceExhausted) {
+		t.Errorf("got %v, want resource_exhausted", err)
+	}
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil))
+	h.sh(b, "echo later >/file")
+	if got := h.again(b); got != "later\n" {
+		t.Errorf("after a rollback that failed, the box has %q", got)
+	}
+}
+
+// early makes a box whose file is "early" in the snapshot "early", and "late" now.
+func (h home) early() *core.Box {
+	h.t.Helper()
+	b := h.box("base")
+	h.sh(b, "echo early >/file")
+	h.stop(b)
+	h.snapshot(b, "early")
+	h.start(b)
+	h.sh(b, "echo late >/file")
+	return b
+}
+
+// again stops a box, starts it, and returns what its file has then.
+func (h home) again(b *core.Box) string {
+	h.t.Helper()
+	h.stop(b)
+	h.start(b)
+	return h.sh(b, "cat /file")
+}
+
+// lowestFree returns the number that the next descriptor of a process will have.
+func lowestFree(t *testing.T, pid int) uint64 {
+	t.Helper()
+	fds, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "fd"))
+	must(t, err)
+	used := map[string]bool{}
+	for _, fd := range fds {
+		used[fd.Name()] = true
+	}
+	n := uint64(0)
+	for used[strconv.FormatUint(n, 10)] {
+		n++
+	}
+	return n
+}
