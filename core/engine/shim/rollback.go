@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sandbox/core"
 	"sandbox/core/engine/record"
@@ -13,7 +14,8 @@ import (
 	"sandbox/core/image/layer"
 )
 
-// dropped is the name, in the directory of a box, of a disk that a rollback has given up.
+// dropped begins the names, in the directory of a box, of disks that rollbacks have given up.
+// Each has a name of its own, since one may still be removed when the next is given up.
 const dropped = "dropped"
 
 // answerRollback gives a box other layers and an empty disk. The commands of a box that is
@@ -107,7 +109,8 @@ func (k *keeper) settleRollback(b *box) error {
 		return nil
 	}
 	dir := record.Dir(k.home, rec.ID)
-	if err := dropDisk(dir); err != nil {
+	was, err := dropDisk(dir)
+	if err != nil {
 		return fault.Disk(err, "give up the disk of box %s", rec.ID)
 	}
 	rec.Taken, rec.Returning = *rec.Returning, nil
@@ -118,26 +121,39 @@ func (k *keeper) settleRollback(b *box) error {
 	k.idle.enter()
 	go func() { // a large disk takes long
 		defer k.idle.leave()
-		if err := os.RemoveAll(filepath.Join(dir, dropped)); err != nil {
+		if err := os.RemoveAll(was); err != nil {
 			k.log.Error("remove a disk that a rollback has given up", "box", rec.ID, "error", err)
 		}
 	}()
 	return nil
 }
 
-// dropDisk moves the disk of a box away.
-func dropDisk(dir string) error {
-	if err := os.RemoveAll(filepath.Join(dir, dropped)); err != nil {
-		return err
-	}
-	if err := makeDirs(filepath.Join(dir, dropped)); err != nil {
-		return err
+// dropDisk moves the disk of a box in dir to a directory, which it returns. What of the disk
+// is there no more was moved by an earlier try.
+func dropDisk(dir string) (was string, err error) {
+	if was, err = os.MkdirTemp(dir, dropped); err != nil {
+		return "", err
 	}
 	for _, name := range []string{upperDir, "work", layer.DiskFile} {
-		err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, dropped, name))
+		err := os.Rename(filepath.Join(dir, name), filepath.Join(was, name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+			return "", err
 		}
 	}
-	return nil
+	return was, nil
+}
+
+// removeDropped removes what rollbacks of an earlier shim have given up in the directory of
+// a box.
+func removeDropped(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), dropped) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }

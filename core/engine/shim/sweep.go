@@ -180,7 +180,7 @@ func (k *keeper) settleDisk(b *box) error {
 		}
 	}
 	dir := record.Dir(k.home, b.record().ID)
-	return fault.Disk(errors.Join(os.RemoveAll(filepath.Join(dir, taking)), os.RemoveAll(filepath.Join(dir, dropped))), "sweep the disk of box %s", b.record().ID)
+	return fault.Disk(errors.Join(os.RemoveAll(filepath.Join(dir, taking)), removeDropped(dir)), "sweep the disk of box %s", b.record().ID)
 }
 
 // settle ends what an earlier shim had begun with a box that is up; was is the record that
