@@ -45,10 +45,11 @@ func (s *shim) ask(ctx context.Context, t wire.Type, body, v any, fds ...int) er
 // askAgain is ask, and tells whether the request was sent twice. If the shim has
 // gone, it is sent once more, to a new shim, in two cases: on a kept connection,
 // whose shim may have gone while it was idle, and for a create, which names its
-// box. The shim that has gone may have done it.
+// box. The shim that has gone may have done it. A request with descriptors has a new
+// connection, so that it is sent once: what it reads or writes is there once.
 func (s *shim) askAgain(ctx context.Context, t wire.Type, body, v any, fds ...int) (twice bool, _ error) {
 	for again := true; ; again = false {
-		conn, kept, err := s.connection(ctx)
+		conn, kept, err := s.connection(ctx, len(fds) > 0)
 		if err != nil {
 			return !again, err
 		}
@@ -69,11 +70,11 @@ func (s *shim) askAgain(ctx context.Context, t wire.Type, body, v any, fds ...in
 	}
 }
 
-// connection returns a kept connection, or else a new one. It starts the shim
-// if none runs.
-func (s *shim) connection(ctx context.Context) (conn *wire.Conn, kept bool, err error) {
+// connection returns a kept connection, or else, and always if fresh, a new one. It
+// starts the shim if none runs.
+func (s *shim) connection(ctx context.Context, fresh bool) (conn *wire.Conn, kept bool, err error) {
 	s.mu.Lock()
-	if n := len(s.idle); n > 0 {
+	if n := len(s.idle); n > 0 && !fresh {
 		conn, s.idle = s.idle[n-1], s.idle[:n-1]
 		s.mu.Unlock()
 		return conn, true, nil

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,6 +177,34 @@ func forgetful(refusal fault.Kind) func(*wire.Conn) {
 		_ = c.Send(wire.TypeDone, nil)
 		_, _ = c.Recv()
 		_ = c.Close()
+	}
+}
+
+// A shim that goes while it reads a layer, of which the next one would read the rest alone.
+func TestShimGoesInAStream(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	var reads atomic.Int32
+	boxes.Serve(t, filepath.Join(home, "engine"), wire.ShimSocket, func(c *wire.Conn) {
+		_ = c.Send(wire.TypeHello, wire.Hello{Protocol: wire.Protocol, Version: core.Version, PID: 1})
+		f, _ := c.Recv()
+		f.CloseFDs()
+		if f.Type == wire.TypeUnpack {
+			reads.Add(1)
+			_ = c.Close()
+			return
+		}
+		_ = c.Send(wire.TypeDone, nil)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	e := boxes.Open(t, home)
+	if err := e.Flush(ctx); err != nil { // leaves a connection, on which a request may be sent twice
+		t.Fatal(err)
+	}
+	err := e.Unpack(ctx, strings.NewReader("a tar"), filepath.Join(home, "layers", "new"))
+	if !fault.Is(err, fault.Engine) || reads.Load() != 1 {
+		t.Errorf("got %v after %d requests, want %v after one", err, reads.Load(), fault.Engine)
 	}
 }
 
