@@ -14,6 +14,7 @@ import (
 	"sandbox/core/engine/record"
 	"sandbox/core/fault"
 	"sandbox/test/boxes"
+	"sandbox/test/frozen"
 )
 
 // TestRollbackCutOff has the shim die in a rollback. One that has not begun to stop the box
@@ -68,6 +69,27 @@ func TestRollbackShortOfDescriptors(t *testing.T) {
 	h.sh(b, "echo later >/file")
 	if got := h.again(b); got != "later\n" {
 		t.Errorf("after a rollback that failed, the box has %q", got)
+	}
+}
+
+// TestRollbackFails has a rollback of a stopped box fail once it is noted. The next snapshot
+// of the box does it first, as the next start would.
+func TestRollbackFails(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	b := h.early()
+	h.stop(b)
+	thaw := frozen.Dir(t, filepath.Join(h.Home, "boxes", b.ID()))
+	if _, err := b.Rollback(t.Context(), "early"); !fault.Is(err, fault.Storage) {
+		t.Errorf("got %v, want storage_error", err)
+	}
+	thaw()
+	h.snapshot(b, "then")
+	h.start(b)
+	for _, of := range []*core.Box{h.box("then"), b} {
+		if got := h.sh(of, "cat /file"); got != "early\n" {
+			t.Errorf("box %s has %q", of.ID(), got)
+		}
 	}
 }
 

@@ -56,6 +56,11 @@ func (k *keeper) snapshot(r wire.Snapshot) (wire.Taken, error) {
 	if err := checkSnapshot(b.record()); err != nil {
 		return wire.Taken{}, err
 	}
+	if !b.record().Status.Up() {
+		if err := k.settleRollback(b); err != nil { // one that failed; the box's next start would do it
+			return wire.Taken{}, err
+		}
+	}
 	below, err := k.below(b)
 	if err != nil {
 		return wire.Taken{}, err
