@@ -19,6 +19,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/engine"
 	"sandbox/core/engine/record"
+	"sandbox/core/engine/wire"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
@@ -316,6 +317,55 @@ func TestStartAfterUncleanStop(t *testing.T) {
 	}
 	if out, _ := boxes.Output(t, b.Engine, b.ID, options.Exec{Cmd: []string{"echo", "alive"}}); out != "alive\n" {
 		t.Errorf("the box says %q", out)
+	}
+}
+
+// A box whose end was noted as its time came, and not begun, since the shim was short of
+// descriptors or died, is given more time. It is kept when it is stopped: that is not its
+// expiry.
+func TestExpiryNotBegun(t *testing.T) {
+	t.Parallel()
+	hour := 3600
+	for name, expire := range map[string]func(t *testing.T, b *boxes.Box, shim int) (mend func()){
+		"short of descriptors": func(t *testing.T, b *boxes.Box, shim int) func() {
+			second := 1
+			if _, err := b.Engine.Update(t.Context(), b.ID, options.Update{TTLSeconds: &second}); err != nil {
+				t.Fatal(err)
+			}
+			enough := boxes.OneDescriptor(t, shim)
+			boxes.Await(t, "the end to be refused", func() bool {
+				log, _ := os.ReadFile(filepath.Join(b.Home, "engine", wire.ShimLog))
+				return strings.Contains(string(log), "end a box whose time has come")
+			})
+			return enough
+		},
+		"killed": func(t *testing.T, b *boxes.Box, shim int) func() {
+			if err := syscall.Kill(shim, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			rec, err := record.Open(b.Home).Get(b.ID)
+			rec.Expired = true
+			if err = errors.Join(err, record.Open(b.Home).Put(b.ID, rec, true)); err != nil {
+				t.Fatal(err)
+			}
+			return func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := boxes.New(t, func(o *options.Box) { o.TTLSeconds, o.OnExpiry = hour, options.ExpiryRemove })
+			mend := expire(t, b, boxes.ShimPID(t, b.Home))
+			if _, err := b.Engine.Update(t.Context(), b.ID, options.Update{TTLSeconds: &hour}); err != nil {
+				t.Error(err)
+			}
+			mend()
+			if rec, err := b.Engine.Stop(t.Context(), b.ID, time.Second); err != nil || rec.Reason != "stopped" {
+				t.Errorf("a stop: %+v, %v", rec, err)
+			}
+			if _, err := b.Engine.Start(t.Context(), b.ID); err != nil {
+				t.Error("the box was not kept: ", err)
+			}
+		})
 	}
 }
 

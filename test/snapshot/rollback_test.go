@@ -1,14 +1,10 @@
 package snapshot_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"sandbox/core"
 	"sandbox/core/engine/record"
@@ -56,16 +52,12 @@ func TestRollbackShortOfDescriptors(t *testing.T) {
 	b := h.early()
 	pid := boxes.ShimPID(t, h.Home)
 	h.again(b) // meanwhile the shim closes the connection that asked for its number
-	var usual unix.Rlimit
-	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual))
-	// One is enough to write a record, and not to reach the box's init.
-	few := unix.Rlimit{Cur: lowestFree(t, pid) + 1, Max: usual.Max}
-	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil))
+	enough := boxes.OneDescriptor(t, pid)
 	_, err := b.Rollback(t.Context(), "early")
 	if !fault.Is(err, fault.ResourceExhausted) {
 		t.Errorf("got %v, want resource_exhausted", err)
 	}
-	must(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil))
+	enough()
 	h.sh(b, "echo later >/file")
 	if got := h.again(b); got != "later\n" {
 		t.Errorf("after a rollback that failed, the box has %q", got)
@@ -111,20 +103,4 @@ func (h home) again(b *core.Box) string {
 	h.stop(b)
 	h.start(b)
 	return h.sh(b, "cat /file")
-}
-
-// lowestFree returns the number that the next descriptor of a process will have.
-func lowestFree(t *testing.T, pid int) uint64 {
-	t.Helper()
-	fds, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "fd"))
-	must(t, err)
-	used := map[string]bool{}
-	for _, fd := range fds {
-		used[fd.Name()] = true
-	}
-	n := uint64(0)
-	for used[strconv.FormatUint(n, 10)] {
-		n++
-	}
-	return n
 }

@@ -190,6 +190,18 @@ func (b *Box) PausedByIdleness() {
 	b.Reason, b.UpdatedAt = b.why(), time.Now().UTC()
 }
 
+// TakeBack forgets what the box that is up was about to be stopped for, unless it was told to
+// stop: its rollback, the end of its time or of its main command. What it was may not hold any
+// more when the box ends. TakeBack reports whether there was any.
+func (b *Box) TakeBack() bool {
+	if !b.Status.Up() || b.Stopping || b.Returning == nil && !b.Expired && !b.Completed {
+		return false
+	}
+	b.Idle = b.Idle && !b.Expired // a box that is paused may be idle, too
+	b.Returning, b.Expired, b.Completed = nil, false, false
+	return true
+}
+
 // Passes reports whether nothing is kept of the box once it has ended. A rollback ends it
 // only to start it again.
 func (b Box) Passes() bool {

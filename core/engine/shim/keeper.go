@@ -309,7 +309,8 @@ func (k *keeper) stop(id string, grace time.Duration) (core.Record, error) {
 func (k *keeper) stopBox(b *box, grace time.Duration) (core.Record, error) {
 	id := b.record().ID
 	conn, err := k.dialInit(id)
-	if fault.Short(err) { // before anything is noted: to kill the box would be no stop
+	if fault.Short(err) { // before the stop is noted: to kill the box would be no stop
+		k.takeBack(b)
 		return core.Record{}, fmt.Errorf("stop box %s: %w", id, err)
 	}
 	life, ended := k.stopping(b)
@@ -340,6 +341,20 @@ func (k *keeper) stopBox(b *box, grace time.Duration) (core.Record, error) {
 		return core.Record{}, unrecorded(id, ended.err)
 	}
 	return b.record().Record, nil
+}
+
+// takeBack forgets what a box was about to be stopped for if the stop was not begun: this shim
+// could not, or an earlier one died. The box is used from then on, so that to roll it back, or
+// to remove it, when it ends later would lose files.
+func (k *keeper) takeBack(b *box) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.rec.TakeBack() {
+		return
+	}
+	if err := k.records.Put(b.rec.ID, b.rec, true); err != nil {
+		k.log.Error("take back the stop of a box that was not begun", "box", b.rec.ID, "error", err)
+	}
 }
 
 // unrecorded is the failure of a stop that was done and could not be written.

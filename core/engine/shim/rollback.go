@@ -56,7 +56,6 @@ func (k *keeper) rollback(b *box, layers []string) (core.Record, error) {
 	b.mu.Unlock()
 	if up {
 		if _, err := k.stopBox(b, 0); err != nil && !fault.Is(err, fault.InvalidState) { // it has ended by itself
-			k.forgetRollback(b)
 			return core.Record{}, err
 		}
 	}
@@ -68,21 +67,6 @@ func (k *keeper) rollback(b *box, layers []string) (core.Record, error) {
 		return core.Record{}, err
 	}
 	return b.record().Record, nil
-}
-
-// forgetRollback forgets a rollback for which nobody has begun to stop the box. Nothing was
-// done for it, and whoever asked for it was told that it failed. The box may be used from then
-// on, so that to finish it later would lose files.
-func (k *keeper) forgetRollback(b *box) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.rec.Status.Up() || b.rec.Stopping || b.rec.Returning == nil {
-		return
-	}
-	b.rec.Returning = nil
-	if err := k.records.Put(b.rec.ID, b.rec, true); err != nil {
-		k.log.Error("forget a rollback that was not begun", "box", b.rec.ID, "error", err)
-	}
 }
 
 // checkRollback returns the layers of a rollback that lie on those of the box's image.

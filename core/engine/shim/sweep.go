@@ -131,7 +131,7 @@ func (k *keeper) mend(b *box) {
 // running init, if an earlier shim died while it started the box. takeOver
 // removes them.
 func (k *keeper) takeOver(b *box) error {
-	k.forgetRollback(b)
+	k.takeBack(b)
 	rec := &b.rec
 	if rec.Pausing || rec.Status == api.Paused {
 		// Now, before anybody may remove the box: a file system that stands still outlives it.
