@@ -369,6 +369,62 @@ func TestExpiryNotBegun(t *testing.T) {
 	}
 }
 
+// The next shim goes on with a removal that a shim had begun when it died.
+func TestRemovalCutOff(t *testing.T) {
+	t.Parallel()
+	for name, running := range map[string]bool{"of a box that runs": true, "of one that is stopped": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			e := boxes.Open(t, home)
+			id := boxes.NextID(home)
+			if _, err := boxes.Create(t.Context(), e, id, rootfs.Busybox(t)); err != nil {
+				t.Fatal(err)
+			}
+			if !running {
+				if _, err := e.Stop(t.Context(), id, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := syscall.Kill(boxes.ShimPID(t, home), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			rec, err := record.Open(home).Get(id)
+			rec.Removing, rec.Stopping = true, running
+			if err = errors.Join(err, record.Open(home).Put(id, rec, true)); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Flush(t.Context()); err != nil { // starts the next shim
+				t.Fatal(err)
+			}
+			boxes.Await(t, "the box to be removed", func() bool {
+				_, err := e.Get(t.Context(), id)
+				return fault.Is(err, fault.BoxNotFound)
+			})
+			if _, err := os.Stat(record.Dir(home, id)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("its directory: %v", err)
+			}
+		})
+	}
+}
+
+// A box whose removal has failed has a part of its disk alone: nobody uses that.
+func TestRemovalFails(t *testing.T) {
+	t.Parallel()
+	b := boxes.New(t)
+	if _, err := b.Engine.Stop(t.Context(), b.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	thaw := frozen.Dir(t, record.Dir(b.Home, b.ID))
+	if err := b.Engine.Remove(t.Context(), b.ID, false); !fault.Is(err, fault.Storage) {
+		t.Errorf("a removal: %v, want storage_error", err)
+	}
+	thaw()
+	if _, err := b.Engine.Start(t.Context(), b.ID); !fault.Is(err, fault.InvalidState) || !strings.Contains(err.Error(), "remove it again") {
+		t.Errorf("a start: %v, want invalid_state", err)
+	}
+}
+
 // limits returns how many descriptors a process may have.
 func limits(t *testing.T, pid int) (usual unix.Rlimit) {
 	t.Helper()

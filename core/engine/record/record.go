@@ -48,6 +48,8 @@ type Box struct {
 	Expired bool `json:"expired,omitempty"`
 	// Idle says that its time had come since nobody had used it.
 	Idle bool `json:"idle,omitempty"`
+	// Removing says that the box is being removed, so that a part of its disk may be gone.
+	Removing bool `json:"removing,omitempty"`
 	// Completed says that the box is stopped, or was, since its main command had ended.
 	Completed bool `json:"completed,omitempty"`
 }
@@ -191,14 +193,14 @@ func (b *Box) PausedByIdleness() {
 }
 
 // TakeBack forgets what the box that is up was about to be stopped for, unless it was told to
-// stop: its rollback, the end of its time or of its main command. What it was may not hold any
+// stop: its removal, its rollback, the end of its time or of its main command. What it was may not hold any
 // more when the box ends. TakeBack reports whether there was any.
 func (b *Box) TakeBack() bool {
-	if !b.Status.Up() || b.Stopping || b.Returning == nil && !b.Expired && !b.Completed {
+	if !b.Status.Up() || b.Stopping || b.Returning == nil && !b.Removing && !b.Expired && !b.Completed {
 		return false
 	}
 	b.Idle = b.Idle && !b.Expired // a box that is paused may be idle, too
-	b.Returning, b.Expired, b.Completed = nil, false, false
+	b.Returning, b.Removing, b.Expired, b.Completed = nil, false, false, false
 	return true
 }
 

@@ -267,6 +267,8 @@ func (k *keeper) start(id string) (core.Record, error) {
 		return core.Record{}, fault.New(fault.InvalidState, "box %s is running", id)
 	case rec.Status == api.Paused:
 		return core.Record{}, rec.NotRunning()
+	case rec.Removing:
+		return core.Record{}, partlyRemoved(id)
 	case len(rec.Image.Layers) == 0:
 		return core.Record{}, fault.New(fault.InvalidState, "the image of box %s is unknown, since the box's record was damaged: remove the box", id)
 	}
@@ -415,7 +417,24 @@ func (k *keeper) remove(id string, force bool) error {
 	if status := b.record().Status; status.Up() && !force {
 		return fault.New(fault.InvalidState, "box %s is %s: stop it first, or use force", id, status)
 	}
+	k.removing(b)
 	return k.removeBox(b)
+}
+
+// removing notes that a box is being removed, so that nobody uses what is left of it if that
+// breaks off, and the next shim goes on. A full disk keeps no box from being removed.
+func (k *keeper) removing(b *box) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rec.Removing = true
+	if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
+		k.log.Warn("note that a box is being removed", "box", b.rec.ID, "error", err)
+	}
+}
+
+// partlyRemoved refuses what needs the whole disk of a box.
+func partlyRemoved(id string) error {
+	return fault.New(fault.InvalidState, "the removal of box %s has failed, and a part of its disk may be gone: remove it again", id)
 }
 
 // removeBox ends a box and removes it. The caller holds b.change.

@@ -71,6 +71,9 @@ func (k *keeper) rollback(b *box, layers []string) (core.Record, error) {
 
 // checkRollback returns the layers of a rollback that lie on those of the box's image.
 func (k *keeper) checkRollback(rec record.Box, layers []string) ([]string, error) {
+	if rec.Removing {
+		return nil, partlyRemoved(rec.ID)
+	}
 	n := len(rec.Image.Layers)
 	if n == 0 || len(layers) < n || !slices.Equal(layers[:n], rec.Image.Layers) {
 		return nil, fault.New(fault.InvalidArgument, "box %s does not stand on the image of that snapshot", rec.ID)

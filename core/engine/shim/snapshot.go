@@ -122,6 +122,8 @@ func (k *keeper) giveDisk(rec record.Box, to string) {
 // checkSnapshot refuses boxes that no layer can be made of.
 func checkSnapshot(rec record.Box) error {
 	switch {
+	case rec.Removing:
+		return partlyRemoved(rec.ID)
 	case rec.Options.RootfsPath != "":
 		return fault.New(fault.Unsupported, "box %s stands on a directory of the host (rootfs_path) and not on an image: import that directory as an image, and take snapshots of boxes of it", rec.ID)
 	case len(rec.Image.Layers) == 0:

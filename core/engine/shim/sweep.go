@@ -157,7 +157,7 @@ func (k *keeper) takeOver(b *box) error {
 	groups(rec.Slot()).kill()
 	k.launcher.clean(rec.Slot())
 	switch corrected := rec.Correct(); {
-	case rec.Status == api.Created, corrected && rec.Passes():
+	case rec.Status == api.Created, rec.Removing, corrected && rec.Passes():
 		return k.forget(b)
 	case corrected:
 		if err := k.records.Put(rec.ID, *rec, true); err != nil {
@@ -189,6 +189,8 @@ func (k *keeper) settleDisk(b *box) error {
 func (k *keeper) settle(b *box, was record.Box) {
 	var work func() error
 	switch {
+	case was.Removing:
+		work = func() error { return k.removeBox(b) }
 	case was.Returning != nil:
 		work = func() error { return k.finishRollback(b, was) }
 	case was.Stopping:
@@ -356,6 +358,7 @@ func (k *keeper) sweepBox(id string, before time.Time) (size int64, err error) {
 		return 0, fault.New(fault.InvalidState, "box %s was started", id)
 	}
 	size = layer.DiskUse(record.Dir(k.home, id), math.MaxInt).Bytes
+	k.removing(b)
 	return size, k.forget(b)
 }
 
