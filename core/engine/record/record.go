@@ -192,9 +192,9 @@ func (b *Box) PausedByIdleness() {
 	b.Reason, b.UpdatedAt = b.why(), time.Now().UTC()
 }
 
-// TakeBack forgets what the box that is up was about to be stopped for, unless it was told to
-// stop: its removal, its rollback, the end of its time or of its main command. What it was may not hold any
-// more when the box ends. TakeBack reports whether there was any.
+// TakeBack forgets what a box that is up was about to be stopped for, unless it was told to
+// stop: its removal, its rollback, the end of its time or of its main command. That need not
+// hold any more when the box ends. TakeBack reports whether there was any of these.
 func (b *Box) TakeBack() bool {
 	if !b.Status.Up() || b.Stopping || b.Returning == nil && !b.Removing && !b.Expired && !b.Completed {
 		return false
