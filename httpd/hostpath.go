@@ -63,7 +63,7 @@ func (s *Server) checkPaths(r *request, o *options.Box, p *document.Problems) (r
 }
 
 // checkPath returns the directory that path must lie in, or "" if it may lie
-// anywhere. Errors: PermissionDenied, InvalidArgument.
+// anywhere. Errors: PermissionDenied, InvalidArgument, ResourceExhausted.
 func (s *Server) checkPath(r *request, field, path string) (within string, err error) {
 	if s.bounded(r) {
 		if within, err = s.hostRoot(field, path); err != nil {
@@ -76,6 +76,8 @@ func (s *Server) checkPath(r *request, field, path string) (within string, err e
 		return "", fault.New(fault.PermissionDenied, "%s %s", field, hostpath.Explain(err, within, path))
 	case errors.Is(err, os.ErrNotExist):
 		return "", document.Invalid(field, "missing", hostpath.Explain(err, within, path))
+	case fault.Short(err):
+		return "", fault.Disk(err, "open %s", field)
 	case err != nil:
 		return "", document.Invalid(field, "path", hostpath.Explain(err, within, path))
 	}

@@ -485,6 +485,9 @@ func openRootfs(o options.Box) (*os.File, error) {
 	if errors.Is(err, hostpath.ErrOutside) {
 		return nil, fault.New(fault.PermissionDenied, "rootfs_path %s", hostpath.Explain(err, o.RootfsWithin, o.RootfsPath))
 	}
+	if fault.Short(err) {
+		return nil, fault.Disk(err, "open rootfs_path")
+	}
 	if err != nil {
 		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s", hostpath.Explain(err, o.RootfsWithin, o.RootfsPath))
 	}

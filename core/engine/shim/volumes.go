@@ -38,6 +38,9 @@ func openVolume(home string, v options.Volume) (*os.File, error) {
 	if errors.Is(err, hostpath.ErrOutside) {
 		return nil, fault.New(fault.PermissionDenied, "volume host_path %s", hostpath.Explain(err, v.Within, v.HostPath))
 	}
+	if fault.Short(err) {
+		return nil, fault.Disk(err, "open a volume")
+	}
 	if err != nil {
 		return nil, fault.New(fault.InvalidArgument, "volume host_path %s", hostpath.Explain(err, v.Within, v.HostPath))
 	}
