@@ -14,12 +14,18 @@ import (
 // of a box. Calling enough takes the limit back.
 func OneDescriptor(t testing.TB, pid int) (enough func()) {
 	t.Helper()
+	return Descriptors(t, pid, lowestFree(t, pid)+1)
+}
+
+// Descriptors lets a process open no descriptor with the number most or above. Calling
+// enough takes the limit back.
+func Descriptors(t testing.TB, pid int, most uint64) (enough func()) {
+	t.Helper()
 	var usual unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual); err != nil {
 		t.Fatal(err)
 	}
-	one := unix.Rlimit{Cur: lowestFree(t, pid) + 1, Max: usual.Max}
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &one, nil); err != nil {
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: usual.Max}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return func() {

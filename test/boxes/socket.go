@@ -32,7 +32,8 @@ func (b *Box) DialInit(t testing.TB) *wire.Conn {
 	return Dial(t, record.Dir(b.Home, b.ID), wire.InitSocket)
 }
 
-// ShimPID asks the shim of a home who it is.
+// ShimPID asks the shim of a home who it is. When it returns, the shim has closed the
+// connection.
 func ShimPID(t testing.TB, home string) int {
 	t.Helper()
 	conn := Dial(t, filepath.Join(home, "engine"), wire.ShimSocket)
@@ -44,6 +45,10 @@ func ShimPID(t testing.TB, home string) int {
 	var hello wire.Hello
 	if err := f.Decode(&hello); err != nil {
 		t.Fatal(err)
+	}
+	conn.CloseWrite()
+	if f, err := conn.Recv(); err == nil {
+		t.Fatalf("the shim says %d to the end of a connection", f.Type)
 	}
 	return hello.PID
 }

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine"
@@ -95,13 +93,12 @@ func TestOwnerKilled(t *testing.T) {
 		if err != nil || len(recs) != 2 {
 			t.Fatalf("got %v, %v, want an owned and a free box", recs, err)
 		}
-		pid, usual := boxes.ShimPID(t, home), unix.Rlimit{}
+		pid, enough := boxes.ShimPID(t, home), func() {}
 		switch shim {
 		case "replaced":
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		case "short":
-			usual = limits(t, pid)
-			limit(t, pid, unix.Rlimit{Cur: 3, Max: usual.Max})
+			enough = boxes.Descriptors(t, pid, 3)
 		case "paused":
 			if _, err := e.Pause(t.Context(), boxes.ID(home, 1), false); err != nil {
 				t.Fatal(err)
@@ -119,7 +116,7 @@ func TestOwnerKilled(t *testing.T) {
 				log, err := os.ReadFile(filepath.Join(home, "engine", "shim.log"))
 				return err == nil && strings.Contains(string(log), "remove a box that nobody owns")
 			})
-			limit(t, pid, usual)
+			enough()
 		}
 		awaitBoxes(t, e, boxes.ID(home, 2))
 		if err := e.Remove(t.Context(), boxes.ID(home, 2), true); err != nil {

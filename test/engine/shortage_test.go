@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -262,12 +263,11 @@ func TestCreateShortOfDescriptors(t *testing.T) {
 	t.Parallel()
 	b := boxes.New(t)
 	pid := boxes.ShimPID(t, b.Home)
-	usual := limits(t, pid)
 	for free, made := uint64(0), false; !made; free++ {
 		id := boxes.NextID(b.Home)
-		limit(t, pid, unix.Rlimit{Cur: open(t, pid) + free, Max: usual.Max})
+		enough := boxes.Descriptors(t, pid, open(t, pid)+free)
 		_, err := boxes.Create(t.Context(), b.Engine, id, b.Root)
-		limit(t, pid, usual)
+		enough()
 		if made = err == nil; !made && !fault.Is(err, fault.ResourceExhausted) {
 			t.Fatalf("with %d descriptors: %v", free, err)
 		}
@@ -290,12 +290,11 @@ func TestStopShortOfDescriptors(t *testing.T) {
 	t.Parallel()
 	b := boxes.New(t)
 	pid := boxes.ShimPID(t, b.Home)
-	usual := limits(t, pid)
-	limit(t, pid, unix.Rlimit{Cur: 3, Max: usual.Max})
+	enough := boxes.Descriptors(t, pid, 3)
 	if _, err := b.Engine.Stop(t.Context(), b.ID, time.Minute); !fault.Is(err, fault.ResourceExhausted) {
 		t.Errorf("got %v, want resource_exhausted", err)
 	}
-	limit(t, pid, usual)
+	enough()
 	b.Lives(t)
 	if _, err := b.Engine.Stop(t.Context(), b.ID, time.Minute); err != nil {
 		t.Error(err)
@@ -408,37 +407,40 @@ func TestRemovalCutOff(t *testing.T) {
 	}
 }
 
-// A box whose removal has failed has a part of its disk alone: nobody uses that.
+// A box whose removal has failed has a part of its disk alone: nobody uses that, and the
+// record says so, for the next shim.
 func TestRemovalFails(t *testing.T) {
 	t.Parallel()
-	b := boxes.New(t)
-	if _, err := b.Engine.Stop(t.Context(), b.ID, 0); err != nil {
-		t.Fatal(err)
-	}
-	thaw := frozen.Dir(t, record.Dir(b.Home, b.ID))
-	if err := b.Engine.Remove(t.Context(), b.ID, false); !fault.Is(err, fault.Storage) {
-		t.Errorf("a removal: %v, want storage_error", err)
-	}
-	thaw()
-	if _, err := b.Engine.Start(t.Context(), b.ID); !fault.Is(err, fault.InvalidState) || !strings.Contains(err.Error(), "remove it again") {
-		t.Errorf("a start: %v, want invalid_state", err)
-	}
-}
-
-// limits returns how many descriptors a process may have.
-func limits(t *testing.T, pid int) (usual unix.Rlimit) {
-	t.Helper()
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual); err != nil {
-		t.Fatal(err)
-	}
-	return usual
-}
-
-// limit sets how many descriptors a process may have.
-func limit(t *testing.T, pid int, to unix.Rlimit) {
-	t.Helper()
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &to, nil); err != nil {
-		t.Fatal(err)
+	for name, remove := range map[string]func(context.Context, *boxes.Box) error{
+		"by a remove": func(ctx context.Context, b *boxes.Box) error { return b.Engine.Remove(ctx, b.ID, false) },
+		"by a sweep": func(ctx context.Context, b *boxes.Box) error {
+			_, err := b.Engine.Sweep(ctx, 0)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, b := t.Context(), boxes.New(t)
+			if _, err := b.Engine.Stop(ctx, b.ID, 0); err != nil {
+				t.Fatal(err)
+			}
+			thaw := frozen.Dir(t, record.Dir(b.Home, b.ID))
+			if err := remove(ctx, b); !fault.Is(err, fault.Storage) {
+				t.Errorf("a removal: %v, want storage_error", err)
+			}
+			thaw()
+			_, started := b.Engine.Start(ctx, b.ID)
+			_, taken := b.Engine.Snapshot(ctx, b.ID, strings.Repeat("0", 64))
+			_, back := b.Engine.Rollback(ctx, b.ID, nil)
+			for what, err := range map[string]error{"start": started, "snapshot": taken, "rollback": back} {
+				if !fault.Is(err, fault.InvalidState) || !strings.Contains(err.Error(), "remove it again") {
+					t.Errorf("a %s: %v, want invalid_state", what, err)
+				}
+			}
+			if rec, err := record.Open(b.Home).Get(b.ID); err != nil || !rec.Removing {
+				t.Errorf("its record: %+v, %v", rec, err)
+			}
+		})
 	}
 }
 

@@ -26,6 +26,7 @@ func TestRollbackCutOff(t *testing.T) {
 		"once the box was told to stop":   {true, "early\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			h := newHome(t)
 			b := h.early()
 			must(t, syscall.Kill(boxes.ShimPID(t, h.Home), syscall.SIGKILL))
@@ -50,9 +51,7 @@ func TestRollbackShortOfDescriptors(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	b := h.early()
-	pid := boxes.ShimPID(t, h.Home)
-	h.again(b) // meanwhile the shim closes the connection that asked for its number
-	enough := boxes.OneDescriptor(t, pid)
+	enough := boxes.OneDescriptor(t, boxes.ShimPID(t, h.Home))
 	_, err := b.Rollback(t.Context(), "early")
 	if !fault.Is(err, fault.ResourceExhausted) {
 		t.Errorf("got %v, want resource_exhausted", err)

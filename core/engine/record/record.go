@@ -193,14 +193,14 @@ func (b *Box) PausedByIdleness() {
 }
 
 // TakeBack forgets what a box that is up was about to be stopped for, unless it was told to
-// stop: its removal, its rollback, the end of its time or of its main command. That need not
+// stop: its rollback, the end of its time or of its main command. That need not
 // hold any more when the box ends. TakeBack reports whether there was any of these.
 func (b *Box) TakeBack() bool {
-	if !b.Status.Up() || b.Stopping || b.Returning == nil && !b.Removing && !b.Expired && !b.Completed {
+	if !b.Status.Up() || b.Stopping || b.Returning == nil && !b.Expired && !b.Completed {
 		return false
 	}
 	b.Idle = b.Idle && !b.Expired // a box that is paused may be idle, too
-	b.Returning, b.Removing, b.Expired, b.Completed = nil, false, false, false
+	b.Returning, b.Expired, b.Completed = nil, false, false
 	return true
 }
 

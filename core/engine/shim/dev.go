@@ -105,10 +105,10 @@ func checkMountPoints(root string) error {
 		case err == nil:
 			_ = unix.Close(fd)
 		case errors.Is(err, unix.ENOENT):
-		case !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP):
-			return fault.Disk(err, "look at the root file system's /%s", name)
-		default:
+		case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
 			return fault.New(fault.InvalidArgument, "the root file system's /%s is not a directory: make it one, since the box's own /%[1]s is mounted there", name)
+		default:
+			return fault.Disk(err, "look at the root file system's /%s", name)
 		}
 	}
 	return nil

@@ -422,11 +422,15 @@ func (k *keeper) remove(id string, force bool) error {
 }
 
 // removing notes that a box is being removed, so that nobody uses what is left of it if that
-// breaks off, and the next shim goes on. A full disk keeps no box from being removed.
+// breaks off, and the next shim goes on. That of a box that is up is written with its stop.
+// A full disk keeps no box from being removed.
 func (k *keeper) removing(b *box) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rec.Removing = true
+	if b.life != nil {
+		return
+	}
 	if err := k.records.Put(b.rec.ID, b.rec, false); err != nil {
 		k.log.Warn("note that a box is being removed", "box", b.rec.ID, "error", err)
 	}
@@ -481,15 +485,9 @@ func (k *keeper) checkRootfs(o options.Box) error {
 // openRootfs opens the directory that is the root file system of a box without an
 // image. The caller closes it.
 func openRootfs(o options.Box) (*os.File, error) {
-	f, err := hostpath.Open(o.RootfsWithin, o.RootfsPath)
-	if errors.Is(err, hostpath.ErrOutside) {
-		return nil, fault.New(fault.PermissionDenied, "rootfs_path %s", hostpath.Explain(err, o.RootfsWithin, o.RootfsPath))
-	}
-	if fault.Short(err) {
-		return nil, fault.Disk(err, "open rootfs_path")
-	}
+	f, err := openHost("rootfs_path", o.RootfsWithin, o.RootfsPath)
 	if err != nil {
-		return nil, fault.New(fault.InvalidArgument, "rootfs_path %s", hostpath.Explain(err, o.RootfsWithin, o.RootfsPath))
+		return nil, err
 	}
 	if dir, err := isDir(int(f.Fd())); err != nil || !dir {
 		_ = f.Close()

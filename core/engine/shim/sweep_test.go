@@ -14,6 +14,7 @@ import (
 func TestSettleHoldsTheBox(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*record.Box){
+		"removal":  func(rec *record.Box) { rec.Removing, rec.Stopping = true, true },
 		"rollback": func(rec *record.Box) { rec.Returning, rec.Stopping = &[]string{}, true },
 		"stop":     func(rec *record.Box) { rec.Stopping = true },
 		"pause":    func(rec *record.Box) { rec.Pausing = true },

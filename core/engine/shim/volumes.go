@@ -34,19 +34,28 @@ func (k *keeper) checkVolumes(volumes []options.Volume) error {
 // box could break out: the home (with the sockets of the shim and of all boxes),
 // the stage, and whatever lies in them or holds them. The caller closes the file.
 func openVolume(home string, v options.Volume) (*os.File, error) {
-	f, err := hostpath.Open(v.Within, v.HostPath)
-	if errors.Is(err, hostpath.ErrOutside) {
-		return nil, fault.New(fault.PermissionDenied, "volume host_path %s", hostpath.Explain(err, v.Within, v.HostPath))
-	}
-	if fault.Short(err) {
-		return nil, fault.Disk(err, "open a volume")
-	}
+	f, err := openHost("volume host_path", v.Within, v.HostPath)
 	if err != nil {
-		return nil, fault.New(fault.InvalidArgument, "volume host_path %s", hostpath.Explain(err, v.Within, v.HostPath))
+		return nil, err
 	}
 	if err := checkVolume(f, home, v); err != nil {
 		_ = f.Close()
 		return nil, err
+	}
+	return f, nil
+}
+
+// openHost opens a path of the host that a caller has named in a member of a document, and
+// that must lie in the directory within, unless that is "". The caller closes the file.
+func openHost(member, within, path string) (*os.File, error) {
+	f, err := hostpath.Open(within, path)
+	switch {
+	case errors.Is(err, hostpath.ErrOutside):
+		return nil, fault.New(fault.PermissionDenied, "%s %s", member, hostpath.Explain(err, within, path))
+	case fault.Short(err):
+		return nil, fault.Disk(err, "open %s", member)
+	case err != nil:
+		return nil, fault.New(fault.InvalidArgument, "%s %s", member, hostpath.Explain(err, within, path))
 	}
 	return f, nil
 }
