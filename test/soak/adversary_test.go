@@ -6,10 +6,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sandbox/core/engine/wire"
 	"sandbox/core/sockets"
+	"sandbox/test/boxes"
 )
 
 // disturb disturbs in each way once, in the order in which they are given, or by
@@ -136,13 +135,9 @@ func (s *soak) shortShim() { s.short(shimShort, s.shimPID()) }
 func (s *soak) short(way way, pid int) {
 	end := s.begin(way)
 	defer end()
-	few := unix.Rlimit{Cur: uint64(descriptors(s.t, pid) + s.rng.IntN(6))}
-	var usual unix.Rlimit
-	must(s.t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual))
-	few.Max = usual.Max
-	must(s.t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil))
+	enough := boxes.Descriptors(s.t, pid, uint64(descriptors(s.t, pid)+s.rng.IntN(6)))
+	defer enough()
 	s.while()
-	must(s.t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil))
 }
 
 // startShort starts a daemon, and with it a shim, that may have few descriptors

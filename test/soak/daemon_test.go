@@ -101,10 +101,12 @@ func (s *soak) command(args ...string) {
 func (s *soak) connect() []*client.Client {
 	local, err := client.New(client.Options{URL: "unix://" + s.socket()})
 	must(s.t, err)
+	s.t.Cleanup(func() { local.Close() })
 	key, err := local.CreateKey(s.ctx, client.NewKey{Name: "soak", Permissions: []string{"Boxes"}})
 	must(s.t, err)
 	tcp, err := client.New(client.Options{URL: "http://" + address, Credential: client.NewApiKeyCredential(key.Secret)})
 	must(s.t, err)
+	s.t.Cleanup(func() { tcp.Close() })
 	return []*client.Client{local, tcp}
 }
 

@@ -55,15 +55,21 @@ func (s *soak) measure() (m measured) {
 }
 
 // awaitLogs waits until the log engine answers: rows of execs wait for it, with
-// their files. An engine that had died on a full disk is started again after a while.
+// their files. An engine that had died on a full disk is started again after a while;
+// one that was never there is not waited for.
 func (s *soak) awaitLogs() {
 	for {
 		_, err := s.clients[0].QueryLogs(s.ctx, "SELECT 1 FROM otel.otel_logs LIMIT 1", nil)
-		switch {
-		case err == nil || !s.pause(nil):
+		if err == nil {
 			return
+		}
+		switch missing := fault.Of(err).Prerequisite; {
+		case missing != "":
+			s.t.Fatalf("%v: %s", err, missing)
 		case fault.Is(err, fault.SQLError):
 			s.t.Fatal("the log engine refuses a statement that is right: ", err)
+		case !s.pause(nil):
+			s.t.Fatal("the log engine does not answer: ", err)
 		}
 	}
 }

@@ -144,8 +144,10 @@ func begin(t *testing.T) *soak {
 	s.configure(s.rng.IntN(3))
 	s.daemon = &server{soak: s}
 	must(t, s.daemon.start(0))
+	t.Cleanup(func() { s.daemon.signal(os.Kill) }) // one that has ended is as good
 	s.command("--local", "images", "import", "busybox", s.root)
 	s.clients = s.connect()
+	s.awaitLogs()
 	return s
 }
 
