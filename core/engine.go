@@ -258,9 +258,9 @@ type Images interface {
 	Snapshot(ctx context.Context, s SnapshotRequest, take func(layer string) (Image, error)) (api.Image, error)
 	// Snapshots returns all images that are snapshots. Errors: Storage.
 	Snapshots(ctx context.Context) ([]api.SnapshotNode, error)
-	// Stack returns an image of the store, and the directories of its layers, lowest
-	// first. Errors: ImageNotFound, InvalidArgument, Image (a layer is missing),
-	// Storage.
+	// Stack returns an image of the store, and the directories of its own layers, lowest
+	// first, also where a layer that they were merged into would do. Errors:
+	// ImageNotFound, InvalidArgument, Image (a layer is missing), Storage.
 	Stack(ref string) (api.Image, []string, error)
 	// Remove removes an image and the layers that nothing else needs. force removes it
 	// also while boxes were made from it. Errors: ImageNotFound, InvalidArgument,

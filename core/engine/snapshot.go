@@ -64,14 +64,11 @@ func (c *Client) Diff(ctx context.Context, id string, d core.DiffRequest) ([]api
 	if b.Options.RootfsPath != "" {
 		return nil, false, fault.New(fault.Unsupported, "box %s stands on a directory of the host (rootfs_path) and not on an image", id)
 	}
-	layers, base := b.Layers(), d.Base
-	if base == nil {
-		base = b.Image.Layers
+	layers, base := b.Layers(), b.Image.Layers
+	if d.Base != nil {
+		base = layer.Squashed(d.Base, len(base))
 	}
-	shared := 0
-	for shared < min(len(base), len(layers)) && base[shared] == layers[shared] {
-		shared++
-	}
+	shared := layer.Common(base, layers)
 	if shared == 0 {
 		return nil, false, fault.New(fault.InvalidArgument, "box %s does not stand on the image of that snapshot", id)
 	}

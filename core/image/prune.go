@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/image/layer"
 )
@@ -82,7 +83,7 @@ func (s *Store) forgetUnused() ([]string, error) {
 	if s.c.InUse == nil {
 		return names, nil
 	}
-	used, err := s.usedLayers()
+	uses, err := s.c.InUse()
 	if err != nil {
 		return names, err
 	}
@@ -90,8 +91,9 @@ func (s *Store) forgetUnused() ([]string, error) {
 	if err != nil {
 		return names, err
 	}
+	used := layersOf(uses)
 	for _, info := range images {
-		if s.stoodOn(info, used) {
+		if s.stoodOn(info, used) || slices.ContainsFunc(uses, func(u core.ImageUse) bool { return madeFrom(u, info) }) {
 			continue
 		}
 		if err := s.images.Delete(key(info.Name)); err != nil {
@@ -102,7 +104,8 @@ func (s *Store) forgetUnused() ([]string, error) {
 	return names, nil
 }
 
-// stoodOn reports whether all layers of an image are in use.
+// stoodOn reports whether all layers of an image are in use. Those of a snapshot may have
+// been merged for a box that was made from it.
 func (s *Store) stoodOn(info Info, used []string) bool {
 	return !slices.ContainsFunc(info.Layers, func(digest string) bool { return !slices.Contains(used, s.layer(digest)) })
 }

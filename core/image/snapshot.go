@@ -111,7 +111,7 @@ func (s *Store) taken(box string, layers []string) string {
 			continue
 		}
 		dirs := s.directories(info.Layers)
-		if slices.Equal(dirs, layers) || slices.Equal(layer.Squashed(dirs, 0), layers) {
+		if slices.Equal(dirs, layers) || slices.Equal(layer.Squashed(dirs, layer.Common(dirs, layers)), layers) {
 			return info.ID
 		}
 	}
@@ -175,7 +175,7 @@ func (s *Store) Snapshots(context.Context) ([]api.SnapshotNode, error) {
 		top := info.Layers[len(info.Layers)-1]
 		node := api.SnapshotNode{Image: info, AddedBytes: s.added(top), Boxes: []string{}}
 		for _, u := range uses {
-			if slices.Contains(u.Image.Layers, s.layer(top)) {
+			if slices.Contains(u.Image.Layers, s.layer(top)) || madeFrom(u, info) { // whose layers may have been merged
 				node.Boxes = append(node.Boxes, u.Box)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/image/layer"
 )
 
 // Step is what a step of a build has made: an image without a name.
@@ -90,7 +91,7 @@ func (s *Store) note(ctx context.Context, made string, step Step) error {
 // Image (a layer is missing).
 func (s *Store) On(info Info) (core.Image, error) {
 	layers, err := s.stack(info)
-	return core.Image{Ref: info.Name, ID: info.ID, Layers: layers, Env: info.Env, WorkingDir: info.WorkingDir, User: info.User}, err
+	return core.Image{Ref: info.Name, ID: info.ID, Layers: layer.Squashed(layers, 0), Env: info.Env, WorkingDir: info.WorkingDir, User: info.User}, err
 }
 
 // Scratch returns an image without files and without a name. It has one layer, which is

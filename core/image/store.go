@@ -165,7 +165,7 @@ func (s *Store) Resolve(ctx context.Context, ref string) (core.Image, error) {
 	}
 	layers, err := s.stack(info)
 	return core.Image{
-		Ref: info.Name, ID: info.ID, Layers: layers, Env: info.Env, WorkingDir: info.WorkingDir, User: info.User,
+		Ref: info.Name, ID: info.ID, Layers: layer.Squashed(layers, 0), Env: info.Env, WorkingDir: info.WorkingDir, User: info.User,
 		Command: slices.Concat(info.Entrypoint, info.Cmd), HealthCheck: info.HealthCheck, StopSignal: info.StopSignal,
 	}, err
 }
@@ -188,8 +188,7 @@ func (s *Store) obtain(ctx context.Context, ref string) (Info, error) {
 
 // stack returns the directories of an image's layers, bottom first. If an image
 // has a layer twice, only the upper one is returned: it is enough, and
-// overlayfs accepts a directory only once. Many layers of snapshots may have been
-// merged into one. Errors: Image (a layer is missing).
+// overlayfs accepts a directory only once. Errors: Image (a layer is missing).
 func (s *Store) stack(info Info) ([]string, error) {
 	var dirs []string
 	for i, digest := range info.Layers {
@@ -202,7 +201,7 @@ func (s *Store) stack(info Info) ([]string, error) {
 		}
 		dirs = append(dirs, dir)
 	}
-	return layer.Squashed(dirs, 0), nil
+	return dirs, nil
 }
 
 // Remove forgets the image that ref names, and deletes all layers that no image

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandbox/core"
 	"sandbox/core/fault"
 )
 
@@ -36,12 +37,17 @@ func (s *Store) boxesOf(info Info) (names []string, err error) {
 	}
 	uses, err := s.c.InUse()
 	for _, u := range uses {
-		if u.Image.Ref == info.Name && u.Image.ID == info.ID {
+		if madeFrom(u, info) {
 			names = append(names, "box "+u.Box)
 		}
 	}
 	slices.Sort(names)
 	return names, err
+}
+
+// madeFrom reports whether a box was made from an image under its name.
+func madeFrom(u core.ImageUse, info Info) bool {
+	return u.Image.Ref == info.Name && u.Image.ID == info.ID
 }
 
 // aliasesOf returns the aliases other than ref that stand for an image. An image
@@ -61,9 +67,12 @@ func (s *Store) aliasesOf(info Info, ref string) (names []string) {
 // usedLayers returns the directories of the layers that boxes stand on.
 func (s *Store) usedLayers() ([]string, error) {
 	uses, err := s.c.InUse()
-	var layers []string
+	return layersOf(uses), err
+}
+
+func layersOf(uses []core.ImageUse) (layers []string) {
 	for _, u := range uses {
 		layers = append(layers, u.Image.Layers...)
 	}
-	return layers, err
+	return layers
 }

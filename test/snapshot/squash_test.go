@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -135,6 +136,95 @@ func TestSquash(t *testing.T) {
 	for _, path := range left {
 		if st, err := os.Stat(path); err == nil && st.IsDir() {
 			t.Errorf("left: %s", path)
+		}
+	}
+}
+
+// Layers are merged for the boxes that are made of a deep snapshot, also those of the image
+// that its box was made from. That box can be rolled back to it all the same, and it is told
+// and kept as long as a box was made from it.
+func TestSquashOfASnapshot(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	a := h.box("base")
+	h.stop(a)
+	h.deepen(a, "a", layer.SquashFrom/2)
+	from := fmt.Sprint("a", layer.SquashFrom/2-1)
+	b := h.box(from)
+	h.sh(b, "echo good >/file")
+	h.stop(b)
+	h.deepen(b, "b", layer.SquashFrom/2-1)
+	h.start(b) // before they are merged, as a rule
+	deepest := fmt.Sprint("b", layer.SquashFrom/2-2)
+	h.awaitMerged(deepest, 1)                    // for boxes of the snapshot
+	h.awaitMerged(deepest, 1+layer.SquashFrom/2) // for this box
+	h.snapshot(b, "running")
+	h.inRow(b)
+	deep := h.merged(b)
+	if len(deep) == 0 {
+		t.Fatal("no snapshot has so many layers that they are merged")
+	}
+	for _, snapshot := range append(deep, "running", "b3") {
+		h.sh(b, "echo bad >/file")
+		if _, err := b.Rollback(t.Context(), snapshot); err != nil {
+			t.Errorf("to %s: %v", snapshot, err)
+		} else if got := h.sh(b, "cat /file"); got != "good\n" {
+			t.Errorf("%s has %q", snapshot, got)
+		} else if got := diff(t, b, snapshot, ""); got != "" {
+			t.Errorf("since %s, to which the box was rolled back: %s", snapshot, got)
+		}
+	}
+	c := h.box(deep[0])
+	if got := h.sh(c, "cat /file"); got != "good\n" {
+		t.Errorf("a box of a deep snapshot has %q", got)
+	}
+	made := map[string]*core.Box{from: b, deep[0]: c}
+	h.madeOf(made)
+	_, err := h.Images.Prune(t.Context(), true)
+	must(t, err)
+	h.madeOf(made)
+}
+
+// awaitMerged waits until the layers of a snapshot were merged, but for so many of the lowest.
+func (h home) awaitMerged(snapshot string, least int) {
+	h.t.Helper()
+	_, layers, err := h.Images.Stack(snapshot)
+	must(h.t, err)
+	for merged := layer.Merged(layers[least:]); !layer.OnDisk(merged); {
+		must(h.t, h.t.Context().Err())
+		time.Sleep(10 * time.Millisecond) // nobody tells of a merge in the background
+	}
+}
+
+// merged returns the snapshots of a box whose layers were merged for the boxes of them.
+func (h home) merged(b *core.Box) (names []string) {
+	h.t.Helper()
+	all, err := h.Snapshots(h.t.Context(), b.ID())
+	must(h.t, err)
+	for _, node := range all {
+		img, err := h.Images.Resolve(h.t.Context(), node.Name)
+		must(h.t, err)
+		if len(img.Layers) < len(node.Layers) {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}
+
+// madeOf wants snapshots to be there, and to tell of boxes that were made from them.
+func (h home) madeOf(want map[string]*core.Box) {
+	h.t.Helper()
+	all, err := h.Snapshots(h.t.Context(), "")
+	must(h.t, err)
+	told := map[string][]string{}
+	for _, node := range all {
+		told[node.Name] = node.Boxes
+	}
+	for snapshot, b := range want {
+		if img, err := h.Images.Inspect(snapshot); err != nil {
+			h.t.Error(err)
+		} else if boxes := told[img.Name]; !slices.Contains(boxes, b.ID()) {
+			h.t.Errorf("snapshot %s tells of the boxes %q, and not of %s", snapshot, boxes, b.ID())
 		}
 	}
 }

@@ -91,26 +91,37 @@ func (k *keeper) put(b *box, rec record.Box) error {
 }
 
 // below returns the layers that a snapshot of a box lies on, as few as there can be. Where
-// there are too many it waits until they are merged. The caller holds b.change.
+// there are too many it waits until they are merged. Those of the box's image are among them,
+// so that the box can be rolled back to the snapshot, unless they are too many by themselves.
+// The caller holds b.change.
 func (k *keeper) below(b *box) ([]string, error) {
 	rec := b.record()
-	least := 0
-	if !rec.Status.Up() {
-		least = len(rec.Image.Layers) // the box itself is to stand on fewer
-	}
-	if len(rec.Layers()) >= maxLayers {
-		if err := k.merge(rec.Layers(), least); err != nil {
-			return nil, err
-		}
+	own := len(rec.Image.Layers)
+	if err := k.mergeMost(rec.Layers(), own); err != nil {
+		return nil, err
 	}
 	if err := k.useSquashed(b); err != nil {
 		return nil, err
 	}
-	layers := layer.Squashed(b.record().Layers(), least)
+	layers := layer.Squashed(b.record().Layers(), own)
+	if len(layers) >= maxLayers && rec.Status.Up() { // a box that does not run would have to stand on them itself
+		if err := k.mergeMost(layers, 0); err != nil {
+			return nil, err
+		}
+		layers = layer.Squashed(layers, 0)
+	}
 	if len(layers) >= maxLayers {
 		return nil, fault.New(fault.ResourceExhausted, "box %s stands on %d layers, which is the most: build an image of one layer, FROM scratch and COPY --from=%s / /, and make the box of that", rec.ID, maxLayers, rec.Image.Ref)
 	}
 	return layers, nil
+}
+
+// mergeMost merges layers, but for so many of the lowest, if they are the most.
+func (k *keeper) mergeMost(layers []string, least int) error {
+	if len(layers) < maxLayers {
+		return nil
+	}
+	return k.merge(layers, least)
 }
 
 // merge merges the layers that were made of disks of boxes, but for the lowest ones, into

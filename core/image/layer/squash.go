@@ -58,3 +58,11 @@ func Squashed(dirs []string, least int) []string {
 	}
 	return dirs
 }
+
+// Common returns how many of the lowest layers two boxes or images share.
+func Common(a, b []string) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
