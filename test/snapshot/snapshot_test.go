@@ -20,6 +20,7 @@ import (
 	"sandbox/core/local"
 	"sandbox/core/options"
 	"sandbox/test/boxes"
+	"sandbox/test/frozen"
 	"sandbox/test/leak"
 	"sandbox/test/programs"
 	"sandbox/test/rootfs"
@@ -412,6 +413,32 @@ func TestFullDisk(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A snapshot whose layer can't be stored leaves the box as it was, and the next one works.
+func TestNotStored(t *testing.T) {
+	t.Parallel()
+	ofEachKind(t, func(t *testing.T, h home, b *core.Box, kind string) {
+		if kind == "passing" { // it is gone once it is stopped
+			return
+		}
+		h.sh(b, "echo kept >/file; sync")
+		h.stop(b)
+		thaw := frozen.Dir(t, filepath.Join(h.Home, "layers"))
+		if _, err := b.Snapshot(t.Context(), "not"); !fault.Is(err, fault.Storage) {
+			t.Errorf("got %v, want storage_error", err)
+		}
+		thaw()
+		h.start(b)
+		if got := h.sh(b, "cat /file"); got != "kept\n" {
+			t.Errorf("the box has %q", got)
+		}
+		h.stop(b)
+		h.snapshot(b, "then")
+		if got := h.sh(h.box("then"), "cat /file"); got != "kept\n" {
+			t.Errorf("a box of the next snapshot has %q", got)
+		}
+	})
 }
 
 // A snapshot of a box that is being removed is of the whole box, or there is none.

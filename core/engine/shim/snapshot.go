@@ -150,8 +150,12 @@ func (k *keeper) takeDisk(b *box, to string) error {
 	if err == nil {
 		return nil
 	}
+	// What fails here leaves the record with the layer, and the next start tries again.
+	if failed := bringBack(record.Dir(k.home, rec.ID)); failed != nil {
+		return errors.Join(err, failed)
+	}
 	if failed := k.records.Put(rec.ID, was, true); failed != nil {
-		return errors.Join(err, failed) // the next start tries again
+		return errors.Join(err, failed)
 	}
 	b.set(was)
 	return err
@@ -225,6 +229,16 @@ func gatherDisk(dir, to string) error {
 		return nil // it is there already
 	}
 	return err
+}
+
+// bringBack puts the disk of a box with a size that has not become a layer back into the
+// box's directory.
+func bringBack(dir string) error {
+	err := os.Rename(filepath.Join(dir, taking, layer.DiskFile), filepath.Join(dir, layer.DiskFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it is there, or the box has none
+	}
+	return fault.Disk(err, "bring the disk of a box back")
 }
 
 // copyDisk copies the disk of a box that is up, which stands still meanwhile, and tells for
