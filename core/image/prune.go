@@ -104,8 +104,8 @@ func (s *Store) forgetUnused() ([]string, error) {
 	return names, nil
 }
 
-// stoodOn reports whether all layers of an image are in use. Those of a snapshot may have
-// been merged for a box that was made from it.
+// stoodOn reports whether all layers of an image are in use. A box that was made from a
+// snapshot need not use them, since they may have been merged for it.
 func (s *Store) stoodOn(info Info, used []string) bool {
 	return !slices.ContainsFunc(info.Layers, func(digest string) bool { return !slices.Contains(used, s.layer(digest)) })
 }

@@ -140,9 +140,9 @@ func TestSquash(t *testing.T) {
 	}
 }
 
-// Layers are merged for the boxes that are made of a deep snapshot, also those of the image
-// that its box was made from. That box can be rolled back to it all the same, and it is told
-// and kept as long as a box was made from it.
+// The layers of a deep snapshot are merged for boxes that are made from it, also those that
+// lie below the box that was taken. That box can be rolled back to the snapshot all the same.
+// A prune keeps the snapshot, and the tree tells of its boxes, while a box was made from it.
 func TestSquashOfASnapshot(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
