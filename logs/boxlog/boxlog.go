@@ -28,6 +28,9 @@ const (
 	// maxChunk is how many rows are stored together, and maxChunks how many
 	// such chunks may wait. Who writes more has to wait.
 	maxChunk, maxChunks = 256, 64
+	// maxRows and maxText are how many rows, and how many bytes of text in them, are
+	// enough for one insert: an insert that is too large is refused as a whole.
+	maxRows, maxText = maxChunk * maxChunks, 16 << 20
 	// maxWaiting is how many execs may wait to hand over rows, each at most
 	// maxOutput of them. While the engine is dead for long, the output of further
 	// execs is left out of the log table.
@@ -152,28 +155,37 @@ func (r *Recorder) takeEvents() []ingest.Row {
 func (r *Recorder) gather(rows []ingest.Row) []ingest.Row {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
-	for len(rows) < maxChunk*maxChunks {
-		select {
-		case more, open := <-r.chunks:
-			if !open {
-				return rows
-			}
-			rows = append(rows, more...)
-		case <-timer.C:
-			return rows
-		case <-r.ctx.Done(): // the recorder is closing: store at once what there is
-			select {
-			case more, open := <-r.chunks:
-				if !open {
-					return rows
-				}
-				rows = append(rows, more...)
-			default:
-				return rows
-			}
+	for size := text(rows); len(rows) < maxRows && size < maxText; {
+		more, came := r.next(timer.C)
+		if !came {
+			break
 		}
+		rows, size = append(rows, more...), size+text(more)
 	}
 	return rows
+}
+
+// next waits for a chunk. It returns false if none comes until late. When the recorder is
+// closing, it does not wait: what there is, is stored at once.
+func (r *Recorder) next(late <-chan time.Time) (rows []ingest.Row, came bool) {
+	select {
+	case rows, came = <-r.chunks:
+	case <-late:
+	case <-r.ctx.Done():
+		select {
+		case rows, came = <-r.chunks:
+		default:
+		}
+	}
+	return rows, came
+}
+
+// text returns how many bytes of text rows have.
+func text(rows []ingest.Row) (size int) {
+	for i := range rows {
+		size += len(rows[i].Body)
+	}
+	return size
 }
 
 // store stores rows. It tries again while the engine is unavailable. It returns

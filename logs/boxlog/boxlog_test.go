@@ -228,6 +228,31 @@ func TestDeadEngine(t *testing.T) {
 	boxes.Await(t, "the first lines", func() bool { return strings.Count(strings.Join(s.rows(t, 1), "\n"), "first") == 10 })
 }
 
+// TestFlood has many commands print much while the engine is down. All of it is more
+// than one insert takes, and must be stored.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.setDown(true)
+	const execs, size = 100, 1 << 20
+	for range execs {
+		s.sh(t, fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x`, size))
+	}
+	s.setDown(false)
+	boxes.Await(t, "all output", func() bool { return one(t, s.engine, "sum(length(Body))") == fmt.Sprint(execs*size) })
+}
+
+// one returns the value of an expression over all rows of the log table.
+func one(t *testing.T, engine *clickhouse.Client, expression string) string {
+	t.Helper()
+	r, err := engine.Query(t.Context(), clickhouse.Request{SQL: "SELECT toString(" + expression + ") AS value FROM otel.otel_logs"})
+	must(t, err)
+	defer r.Free()
+	var rows []struct{ Value string }
+	must(t, json.Unmarshal(r.Rows, &rows))
+	return rows[0].Value
+}
+
 func TestBoxes(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

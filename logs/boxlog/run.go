@@ -63,7 +63,8 @@ func (u *run) event(at time.Time, name, body string, severity uint8, more ...ing
 	u.rows = append(u.rows, one)
 }
 
-// maxBatch is how many bytes of output are stored together.
+// maxBatch is how many bytes of output are stored together, unless they make [maxRows]
+// before.
 const maxBatch = 256 << 10
 
 // read makes rows of the output that is there. It returns true if nothing more comes: then
@@ -71,7 +72,7 @@ const maxBatch = 256 << 10
 func (u *run) read(reader *spool.Observer) (ended bool) {
 	buffer := buffers.Get().(*[spool.MaxEvent]byte)
 	defer buffers.Put(buffer)
-	for n := 0; n < maxBatch; {
+	for n := 0; n < maxBatch && len(u.rows) < maxRows; {
 		stream, got, err := reader.Next(buffer[:])
 		var missed spool.Missed
 		switch {
