@@ -50,7 +50,7 @@ type Contexts struct {
 }
 
 // New returns the contexts. They hold nothing that must be closed.
-func New() *Contexts { return &Contexts{turns: turns{of: map[string]*turn{}}} }
+func New() *Contexts { return &Contexts{turns: turns{of: map[string][]turn{}}} }
 
 // Run is a run of code: its events, behind the last of which Next returns io.EOF. Close
 // ends it, and interrupts the code if it still runs. Code that does not end then is
@@ -247,7 +247,9 @@ func gone(err error, box *core.Box, id string) error {
 
 // Restart ends the processes of a context and starts it anew, with the environment, user
 // and working directory that it was made with, and nothing of what code had defined. A
-// run in it is lost. Errors: those of Get and Create.
+// run in it is lost; those that wait for it run in the new one. Once the processes have
+// ended, it goes on when ctx ends. Errors: those of Get and Create, Timeout (nobody reads
+// the end of the run that was lost).
 func (c *Contexts) Restart(ctx context.Context, box *core.Box, id string) (api.CodeContext, error) {
 	about, err := c.Get(ctx, box, id)
 	if err != nil {
@@ -257,14 +259,25 @@ func (c *Contexts) Restart(ctx context.Context, box *core.Box, id string) (api.C
 	if err != nil {
 		return api.CodeContext{}, gone(err, box, id)
 	}
-	if _, err := box.Cancel(ctx, about.ExecID, 0); err != nil && !fault.Is(err, fault.InvalidState) { // it has just ended by itself
-		return api.CodeContext{}, gone(err, box, id)
+	mine, leave := c.turns.next(place(box, id)) // before the run ends: those that wait find no context
+	defer leave()
+	_, ended := box.Cancel(ctx, about.ExecID, 0)
+	if ended != nil && !fault.Is(ended, fault.InvalidState) && !fault.Is(ended, fault.ExecNotFound) {
+		return api.CodeContext{}, ended
 	}
-	leave, err := c.turns.take(ctx, box.ID()+"/"+id) // the run that was lost ends
-	if err != nil {
+	ctx = context.WithoutCancel(ctx)
+	late, cancel := context.WithTimeout(ctx, dying)
+	defer cancel()
+	if err := mine.wait(late); err != nil {
+		return api.CodeContext{}, fault.New(fault.Timeout, "context %s has ended and was not started again: nobody reads the end of the run that was lost", id)
+	}
+	now, err := c.Get(ctx, box, id)
+	switch {
+	case err == nil && now.ExecID != about.ExecID: // another restart came first
+		return now, nil
+	case fault.Is(err, fault.ContextNotFound) && fault.Is(ended, fault.ExecNotFound): // it was removed
 		return api.CodeContext{}, err
 	}
-	defer leave()
 	return c.ready(ctx, box, id, like(rec, about))
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"sandbox/core/enginetest/fake"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/leak"
 )
 
@@ -394,6 +396,71 @@ func TestContexts(t *testing.T) {
 		if !fault.Is(err, fault.ContextNotFound) {
 			t.Errorf("a removed context: %v", err)
 		}
+	}
+}
+
+// However many restart a context at once, while code runs in it and other code waits, it
+// is there once, and what waits runs in the new one.
+func TestRestarts(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	made, err := c.Create(t.Context(), box, options.CodeContext{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{made.ID, string(api.Python)} {
+		first, err := c.Run(t.Context(), box, options.Code{Code: "x = 1\nwhile True: pass", Context: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		all.Go(func() { wantEnd(t, finish(t, first), api.CodeLost, false, "the context was removed or restarted") })
+		for range 3 {
+			all.Go(func() {
+				if got := run(t, c, box, options.Code{Code: "'x' in globals()", Context: id}); strings.Join(got.texts(), "") != "=False" {
+					t.Errorf("what waited in %s: %+v", id, got)
+				}
+			})
+		}
+		c.AwaitWaiting(t, box, id, 3)
+		for range 3 {
+			all.Go(func() {
+				if _, err := c.Restart(t.Context(), box, id); err != nil {
+					t.Errorf("restart %s: %v", id, err)
+				}
+			})
+		}
+		all.Wait()
+		if err := c.Remove(t.Context(), box, id); err != nil {
+			t.Error(err)
+		}
+		if left, err := c.Get(t.Context(), box, id); !fault.Is(err, fault.ContextNotFound) {
+			t.Errorf("a second context %s: %+v, %v", id, left, err)
+		}
+	}
+}
+
+// A restart that has begun is done, also when nobody waits for it any more.
+func TestRestartGoesOn(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	made, err := c.Create(t.Context(), box, options.CodeContext{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var gone sync.WaitGroup
+	gone.Go(func() {
+		defer cancel()
+		boxes.Await(t, "its process to end", func() bool {
+			now, err := c.Get(t.Context(), box, made.ID)
+			return fault.Is(err, fault.ContextNotFound) || now.ExecID != made.ExecID
+		})
+	})
+	_, failed := c.Restart(ctx, box, made.ID)
+	gone.Wait()
+	if now, err := c.Get(t.Context(), box, made.ID); err != nil || now.ExecID == made.ExecID {
+		t.Errorf("the context is %+v, %v; the restart ended with %v", now, err, failed)
 	}
 }
 
