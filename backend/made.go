@@ -2,9 +2,12 @@ package backend
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 
+	"sandbox/api"
+	"sandbox/core"
 	"sandbox/core/fault"
 )
 
@@ -17,7 +20,8 @@ type made struct {
 
 	mu       sync.Mutex
 	shutdown bool
-	boxes    map[string]bool // by id, whether they have auto_remove
+	boxes    map[string]bool // by id, whether they have auto_remove; some of them are gone
+	most     int             // how many there may be before those that are gone are looked for
 }
 
 // refuseAfterShutdown returns an error after a shutdown. Errors: Stopped.
@@ -45,6 +49,33 @@ func (m *made) remember(id string, autoRemove bool) error {
 		m.boxes[id] = autoRemove
 	}
 	return err
+}
+
+// forgetGone forgets the boxes that are gone, when many are noted: nobody tells of those
+// that end by themselves. list returns all that there are.
+func (m *made) forgetGone(list func() ([]api.Box, error)) {
+	m.mu.Lock()
+	var gone map[string]bool
+	if len(m.boxes) > max(m.most, core.MaxBoxes) {
+		gone = maps.Clone(m.boxes)
+	}
+	m.mu.Unlock()
+	if gone == nil {
+		return
+	}
+	there, err := list()
+	if err != nil {
+		return // the next create tries again
+	}
+	for _, b := range there {
+		delete(gone, b.ID)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range gone {
+		delete(m.boxes, id)
+	}
+	m.most = 2 * len(m.boxes)
 }
 
 func (m *made) forget(id string) {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"strings"
@@ -60,7 +61,8 @@ type Runtime struct {
 
 	mu       sync.Mutex
 	shutdown bool
-	made     map[string]creation // the boxes that this runtime created
+	made     map[string]creation // the boxes that this runtime created, and some of them that are gone
+	most     int                 // how many made may have before those that are gone are looked for
 }
 
 type creation struct {
@@ -74,7 +76,7 @@ type counters struct {
 
 // New returns a runtime. It starts nothing.
 func New(c Config) *Runtime {
-	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, diskGB: c.DiskCeilingGB, tasks: c.Processes, far: c.Elsewhere, made: map[string]creation{}}
+	return &Runtime{engine: c.Engine, images: c.Images, owned: c.Owned, diskGB: c.DiskCeilingGB, tasks: c.Processes, far: c.Elsewhere, made: map[string]creation{}, most: MaxBoxes}
 }
 
 // Create makes a box and starts it. o was returned by a Decode function or has
@@ -168,6 +170,7 @@ func (r *Runtime) createOn(ctx context.Context, id string, img Image, o options.
 	if !r.remember(rec, time.Since(start)) {
 		return Record{}, errors.Join(errShutdown(), r.engine.Remove(ctx, rec.ID, true))
 	}
+	r.forgetGone(ctx)
 	return rec, nil
 }
 
@@ -316,6 +319,33 @@ func (r *Runtime) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.made, id)
+}
+
+// forgetGone forgets the boxes that are gone, when many are noted: nobody tells this
+// runtime of those that end by themselves, as at the end of their time.
+func (r *Runtime) forgetGone(ctx context.Context) {
+	r.mu.Lock()
+	var gone map[string]creation
+	if len(r.made) > r.most {
+		gone = maps.Clone(r.made)
+	}
+	r.mu.Unlock()
+	if gone == nil {
+		return
+	}
+	recs, err := r.engine.List(ctx)
+	if err != nil {
+		return // the next create tries again
+	}
+	for _, rec := range recs {
+		delete(gone, rec.ID)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range gone {
+		delete(r.made, id)
+	}
+	r.most = max(MaxBoxes, 2*len(r.made))
 }
 
 // takeMade forgets the noted boxes for which want returns true, and returns

@@ -207,6 +207,33 @@ func TestRemove(t *testing.T) {
 	want(t, err, fault.BoxNotFound)
 }
 
+// TestForgetsGone checks that a runtime keeps no memory of all the boxes that end without
+// it, as at the end of their time, and of none that is there.
+func TestForgetsGone(t *testing.T) {
+	t.Parallel()
+	e := fake.NewEngine(t)
+	r := core.New(core.Config{Engine: fake.Brief{Engine: e}})
+	o := valid()
+	o.Image, o.RootfsPath = "", "/"
+	for range 2*core.MaxBoxes + 10 {
+		if _, _, err := r.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := r.Noted(); n > core.MaxBoxes {
+		t.Errorf("%d boxes are noted, and none is there", n)
+	}
+	r = core.New(core.Config{Engine: e})
+	for range 2*core.MaxBoxes + 10 {
+		if _, _, err := r.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := r.Noted(); n != 2*core.MaxBoxes+10 {
+		t.Errorf("%d boxes are noted", n)
+	}
+}
+
 // TestShutdown tests that a shutdown stops the boxes that this runtime created,
 // and no others.
 func TestShutdown(t *testing.T) {
