@@ -3,11 +3,13 @@ package mcp
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"sandbox/api"
+	"sandbox/client"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -27,7 +29,7 @@ func (s *session) create(ctx context.Context, o options.Box) (api.Box, error) {
 	if err := o.Check(); err != nil {
 		return api.Box{}, err
 	}
-	if err := s.reserve(); err != nil {
+	if err := s.room(ctx); err != nil {
 		return api.Box{}, err
 	}
 	b, err := s.Boxes.CreateBox(ctx, o)
@@ -40,7 +42,32 @@ func (s *session) create(ctx context.Context, o options.Box) (api.Box, error) {
 	return b, err
 }
 
-// reserve counts a box that is about to be made.
+// room is reserve that looks first, where there is no room, which boxes have ended without
+// the session.
+func (s *session) room(ctx context.Context) error {
+	err := s.reserve()
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	gone := maps.Clone(s.boxes)
+	s.mu.Unlock()
+	there, failed := s.Boxes.Boxes(ctx, client.Filter{})
+	if failed != nil {
+		return failed
+	}
+	for _, b := range there {
+		delete(gone, b.ID)
+	}
+	s.mu.Lock()
+	for id := range gone {
+		delete(s.boxes, id)
+	}
+	s.mu.Unlock()
+	return s.reserve()
+}
+
+// reserve counts a box that is about to be made. Errors: ResourceExhausted.
 func (s *session) reserve() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

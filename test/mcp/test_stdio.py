@@ -71,6 +71,12 @@ class Stdio(Case):
             self.assertEqual(ran["stdout"], ("ä\n" * 500)[: len(ran["stdout"])])
             self.assertIn(len(ran["stdout"].encode()), range(997, 1001))
 
+    async def test_gone_boxes_make_room(self):
+        async with self.home.client("--max-boxes", "1") as client:
+            for _ in range(2):
+                box = await client.call("create_box")
+                self.home.sandbox("--local", "rm", "-f", box["id"])
+
     async def test_refusals(self):
         async with self.home.client("--max-boxes", "1", "--max-timeout", "100") as client:
             with self.assertRaisesRegex(MCPError, "unknown tool"):
