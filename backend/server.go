@@ -63,7 +63,7 @@ func (s *serverBoxes) create(ctx context.Context, o options.Box) (api.Box, error
 			err = errors.Join(err, left)
 		}
 	}
-	s.forgetGone(func() ([]api.Box, error) { return s.Client.Boxes(patient, client.Filter{}) })
+	s.forgetGone(func() ([]api.Box, error) { return s.Boxes(patient, client.Filter{}) })
 	return b, err
 }
 

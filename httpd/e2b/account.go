@@ -46,7 +46,8 @@ type boxAccounts struct {
 	mu    sync.Mutex
 	known map[string]account
 
-	contexts sync.Mutex // held while a context that runs code is looked for and made
+	contexts  sync.Mutex // held while a context that runs code is looked for and made
+	extending sync.Mutex // held while the box is given more time
 }
 
 const (

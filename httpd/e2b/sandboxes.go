@@ -165,7 +165,7 @@ func (s *Server) connectBox(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusCreated
 	}
 	if asked.Timeout != nil {
-		if err := s.extend(r.Context(), rec, *asked.Timeout); err != nil {
+		if err := s.extend(r.Context(), rec.ID, *asked.Timeout); err != nil {
 			return err
 		}
 	}

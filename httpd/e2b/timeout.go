@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -48,7 +47,7 @@ func (s *Server) refreshBox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.extend(r.Context(), rec, asked.Duration); err != nil {
+	if err := s.extend(r.Context(), rec.ID, asked.Duration); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -56,11 +55,15 @@ func (s *Server) refreshBox(w http.ResponseWriter, r *http.Request) error {
 }
 
 // extend gives a box at least so many seconds from now on. It never takes time away.
-func (s *Server) extend(ctx context.Context, rec core.Record, seconds int) error {
-	if rec.ExpiresAt == nil || time.Until(*rec.ExpiresAt) >= time.Duration(seconds)*time.Second {
-		return nil
+func (s *Server) extend(ctx context.Context, id string, seconds int) error {
+	one := s.accounts.of(id)
+	one.extending.Lock() // what another request gives meanwhile would be taken away
+	defer one.extending.Unlock()
+	rec, err := s.Runtime.Find(ctx, id)
+	if err != nil || rec.ExpiresAt == nil || time.Until(*rec.ExpiresAt) >= time.Duration(seconds)*time.Second {
+		return err
 	}
-	return s.update(ctx, rec.ID, options.Update{TTLSeconds: &seconds})
+	return s.update(ctx, id, options.Update{TTLSeconds: &seconds})
 }
 
 // update changes a box. Errors: BoxNotFound, InvalidArgument.

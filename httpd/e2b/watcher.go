@@ -109,10 +109,14 @@ func (w *watcher) collect(ctx context.Context, d *directory) {
 	}
 }
 
-// keep keeps events. When too many wait they are dropped, and the client is told.
+// keep keeps events. When too many wait they are dropped, and the client is told; until it
+// has been told, nothing more is kept.
 func (w *watcher) keep(events []*protocol.FilesystemEvent, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.failed != nil {
+		return
+	}
 	if len(w.events)+len(events) > maxEvents {
 		w.events, err = nil, errOverflow
 	}
