@@ -15,6 +15,7 @@ import (
 
 	"sandbox/api"
 	"sandbox/core"
+	"sandbox/core/engine/record"
 	"sandbox/core/fault"
 	"sandbox/core/image"
 	"sandbox/core/local"
@@ -429,6 +430,9 @@ func TestNotStored(t *testing.T) {
 			t.Errorf("got %v, want storage_error", err)
 		}
 		thaw()
+		if left, err := filepath.Glob(filepath.Join(record.Dir(h.Home, b.ID()), "taking*")); err != nil || left != nil {
+			t.Errorf("%v stays, %v", left, err)
+		}
 		h.start(b)
 		if got := h.sh(b, "cat /file"); got != "kept\n" {
 			t.Errorf("the box has %q", got)

@@ -235,10 +235,11 @@ func gatherDisk(dir, to string) error {
 // box's directory.
 func bringBack(dir string) error {
 	err := os.Rename(filepath.Join(dir, taking, layer.DiskFile), filepath.Join(dir, layer.DiskFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // it is there, or the box has none
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // it is there then, or the box has none
+		return fault.Disk(err, "bring the disk of a box back")
 	}
-	return fault.Disk(err, "bring the disk of a box back")
+	_ = os.RemoveAll(filepath.Join(dir, taking)) // what stays is swept by the next shim
+	return nil
 }
 
 // copyDisk copies the disk of a box that is up, which stands still meanwhile, and tells for
