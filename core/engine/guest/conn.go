@@ -121,7 +121,10 @@ func (g *guest) handleStart(conn *wire.Conn, f wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	g.follow(e, conn)
+	if !g.follow(e, conn) { // who asked for it has gone, and nobody else knows of it
+		e.end(api.ReasonCanceled, 0)
+		e.discard()
+	}
 	return nil
 }
 
@@ -160,21 +163,21 @@ func (g *guest) handleAttach(conn *wire.Conn, f wire.Frame) error {
 
 // follow passes the exec's descriptors to its reader and serves the reader's
 // requests, until the reader releases the exec or disconnects. Then another
-// reader may attach.
-func (g *guest) follow(e *exec, conn *wire.Conn) {
+// reader may attach. It returns false if the reader had gone before it got the descriptors.
+func (g *guest) follow(e *exec, conn *wire.Conn) (handed bool) {
 	defer e.detach()
-	if e.hand(g, conn) != nil {
+	if handed = e.hand(g, conn); !handed {
 		conn.Cut() // what it asked for before it left, such as a release, is still read below
 	}
 	for {
 		f, err := conn.Recv()
 		if err != nil {
-			return
+			return handed
 		}
 		f.CloseFDs()
 		g.told(e, f)
 		if e.control(f) != nil {
-			return
+			return handed
 		}
 	}
 }

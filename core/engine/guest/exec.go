@@ -343,23 +343,23 @@ func (e *exec) settle() {
 }
 
 // hand sends the descriptors to the reader, and also the end if the command has
-// ended already.
-func (e *exec) hand(g *guest, conn *wire.Conn) error {
+// ended already. It returns false if the reader has gone before it got them.
+func (e *exec) hand(g *guest, conn *wire.Conn) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	started := e.record(g)
 	started.End, started.Stdin, started.Streams = nil, e.files.in >= 0, e.streams
-	if err := conn.Send(wire.TypeStarted, started, e.files.given()...); err != nil {
-		return err
+	if conn.Send(wire.TypeStarted, started, e.files.given()...) != nil {
+		return false
 	}
 	e.handed = true
 	if !e.files.keepIn { // so that the command reads EOF once the reader closes its own
 		closeFD(&e.files.in)
 	}
 	if e.status != nil {
-		return conn.Send(wire.TypeExited, e.status)
+		_ = conn.Send(wire.TypeExited, e.status) // who has gone since may attach again
 	}
-	return nil
+	return true
 }
 
 func (e *exec) detach() {

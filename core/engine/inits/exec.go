@@ -107,16 +107,29 @@ func (c *Client) start(ctx context.Context, conn *wire.Conn, t wire.Type, reques
 	if err := conn.SetTimeout(answerTimeout); err != nil {
 		return begun{}, err
 	}
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, conn.Cut)
-		defer stop()
-	}
+	var asked atomic.Bool
+	stop := context.AfterFunc(ctx, func() {
+		if asked.Load() { // giveUp still has something to say
+			conn.CloseRead()
+		} else {
+			conn.Cut()
+		}
+	})
+	defer stop()
 	if err := conn.Send(t, request); err != nil {
 		return begun{}, errors.Join(ctx.Err(), err)
 	}
+	asked.Store(true)
 	f, err := conn.Recv()
+	if !stop() { // the connection is of no use any more, even if the answer came
+		f.CloseFDs()
+		err = errors.Join(ctx.Err(), err)
+	}
 	if err != nil {
-		return begun{}, errors.Join(ctx.Err(), err)
+		if t == wire.TypeStart {
+			giveUp(conn)
+		}
+		return begun{}, err
 	}
 	b, err := c.started(conn, f)
 	if err != nil {
@@ -124,6 +137,18 @@ func (c *Client) start(ctx context.Context, conn *wire.Conn, t wire.Type, reques
 		return begun{}, err
 	}
 	return b, nil
+}
+
+// goodbye bounds how long init may take to take the last requests.
+const goodbye = time.Second
+
+// giveUp has init end a command that it was asked to start and whose start nobody waits for
+// any more: init may have started it by now, and nobody would know of it.
+func giveUp(conn *wire.Conn) {
+	if conn.SetTimeout(goodbye) == nil {
+		_ = conn.Send(wire.TypeCancel, wire.Cancel{}) // if it fails, init has ended, or ends the command itself
+		_ = conn.Send(wire.TypeRelease, nil)
+	}
 }
 
 func startRequest(o options.Exec) wire.Start {

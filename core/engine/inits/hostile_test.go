@@ -3,7 +3,9 @@ package inits
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"os"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -95,6 +97,41 @@ func TestHostileInit(t *testing.T) {
 				_ = p.Release()
 			}
 		})
+	}
+}
+
+// TestStartGivenUp checks that init is told to end a command when the caller has gone
+// while the command was started.
+func TestStartGivenUp(t *testing.T) {
+	t.Parallel()
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	init, conn := wire.NewConn(p[1], "peer"), wire.NewConn(p[0], "init")
+	defer init.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	given := make(chan error, 1)
+	go func() {
+		_, err := New(nil, false).run(ctx, conn, options.Exec{Cmd: []string{"true"}})
+		_ = conn.Close()
+		given <- err
+	}()
+	var got []wire.Type
+	for range 3 {
+		f, err := init.Recv()
+		if err != nil {
+			t.Fatalf("after %v: %v", got, err)
+		}
+		cancel()
+		got = append(got, f.Type)
+	}
+	if err := <-given; !errors.Is(err, context.Canceled) {
+		t.Errorf("the start ended with %v", err)
+	}
+	if want := []wire.Type{wire.TypeStart, wire.TypeCancel, wire.TypeRelease}; !slices.Equal(got, want) {
+		t.Errorf("init got %v, want %v", got, want)
 	}
 }
 

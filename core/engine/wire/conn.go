@@ -101,6 +101,9 @@ func (c *Conn) Close() error {
 // number belongs to another file by then.
 func (c *Conn) Cut() { c.shutdown(unix.SHUT_RDWR) }
 
+// CloseRead ends all receiving, also of a call that waits. It may be called when Cut may.
+func (c *Conn) CloseRead() { c.shutdown(unix.SHUT_RD) }
+
 // CloseWrite ends all sending. It may be called when Cut may.
 func (c *Conn) CloseWrite() { c.shutdown(unix.SHUT_WR) }
 
