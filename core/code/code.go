@@ -31,6 +31,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
@@ -45,8 +47,9 @@ const MaxContexts = 64
 // Contexts are the contexts of boxes, as one program uses them. Runs in one context wait
 // for each other. It is safe for concurrent use.
 type Contexts struct {
-	turns   turns
-	runners sync.Map // by what turns are taken for, the runs that have begun
+	turns    turns
+	restarts singleflight.Group // by what turns are taken for
+	runners  sync.Map           // likewise, the runs that have begun
 }
 
 // New returns the contexts. They hold nothing that must be closed.
@@ -247,10 +250,21 @@ func gone(err error, box *core.Box, id string) error {
 
 // Restart ends the processes of a context and starts it anew, with the environment, user
 // and working directory that it was made with, and nothing of what code had defined. A
-// run in it is lost; those that wait for it run in the new one. Once the processes have
-// ended, it goes on when ctx ends. Errors: those of Get and Create, Timeout (nobody reads
-// the end of the run that was lost).
+// run in it is lost; those that wait for it run in the new one. One that comes while
+// another goes on has that one's outcome. Once the processes are being ended, it goes on
+// when ctx ends. Errors: those of Get and Create, InvalidState (the box is paused), Timeout
+// (nobody reads the end of the run that was lost).
 func (c *Contexts) Restart(ctx context.Context, box *core.Box, id string) (api.CodeContext, error) {
+	for {
+		about, err, shared := c.restarts.Do(place(box, id), func() (any, error) { return c.restart(ctx, box, id) })
+		if shared && fault.Is(err, fault.Canceled) && ctx.Err() == nil { // it was another's
+			continue
+		}
+		return about.(api.CodeContext), err //nolint:forcetypeassert // restart returns one
+	}
+}
+
+func (c *Contexts) restart(ctx context.Context, box *core.Box, id string) (api.CodeContext, error) {
 	about, err := c.Get(ctx, box, id)
 	if err != nil {
 		return api.CodeContext{}, err
@@ -259,24 +273,18 @@ func (c *Contexts) Restart(ctx context.Context, box *core.Box, id string) (api.C
 	if err != nil {
 		return api.CodeContext{}, gone(err, box, id)
 	}
-	mine, leave := c.turns.next(place(box, id)) // before the run ends: those that wait find no context
+	mine, leave := c.turns.next(place(box, id)) // before the run ends: those that wait would find no context
 	defer leave()
-	_, ended := box.Cancel(ctx, about.ExecID, 0)
-	if ended != nil && !fault.Is(ended, fault.InvalidState) && !fault.Is(ended, fault.ExecNotFound) {
-		return api.CodeContext{}, ended
-	}
 	ctx = context.WithoutCancel(ctx)
-	late, cancel := context.WithTimeout(ctx, dying)
+	late, cancel := context.WithTimeout(ctx, 2*dying) // for the end of the processes, and of the run
 	defer cancel()
+	if _, err := box.Cancel(late, about.ExecID, 0); err != nil {
+		if now, unknown := box.ExecRecord(late, about.ExecID); unknown != nil || now.Status == api.ExecRunning { // as in a paused box
+			return api.CodeContext{}, gone(err, box, id)
+		} // else it has just ended by itself
+	}
 	if err := mine.wait(late); err != nil {
 		return api.CodeContext{}, fault.New(fault.Timeout, "context %s has ended and was not started again: nobody reads the end of the run that was lost", id)
-	}
-	now, err := c.Get(ctx, box, id)
-	switch {
-	case err == nil && now.ExecID != about.ExecID: // another restart came first
-		return now, nil
-	case fault.Is(err, fault.ContextNotFound) && fault.Is(ended, fault.ExecNotFound): // it was removed
-		return api.CodeContext{}, err
 	}
 	return c.ready(ctx, box, id, like(rec, about))
 }

@@ -399,16 +399,11 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// However many restart a context at once, while code runs in it and other code waits, it
-// is there once, and what waits runs in the new one.
-func TestRestarts(t *testing.T) {
+// What waits for a context that is restarted runs in the new one.
+func TestRestartComesFirst(t *testing.T) {
 	t.Parallel()
 	box, c := newBox(t), code.New()
-	made, err := c.Create(t.Context(), box, options.CodeContext{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []string{made.ID, string(api.Python)} {
+	for _, id := range ownAndMade(t, c, box) {
 		first, err := c.Run(t.Context(), box, options.Code{Code: "x = 1\nwhile True: pass", Context: id})
 		if err != nil {
 			t.Fatal(err)
@@ -423,7 +418,22 @@ func TestRestarts(t *testing.T) {
 			})
 		}
 		c.AwaitWaiting(t, box, id, 3)
-		for range 3 {
+		if _, err := c.Restart(t.Context(), box, id); err != nil {
+			t.Errorf("restart %s: %v", id, err)
+		}
+		all.Wait()
+		removeOnly(t, c, box, id)
+	}
+}
+
+// A context is there once, however many restart it at once.
+func TestRestarts(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	for _, id := range ownAndMade(t, c, box) {
+		run(t, c, box, options.Code{Code: "1", Context: id})
+		var all sync.WaitGroup
+		for range 5 {
 			all.Go(func() {
 				if _, err := c.Restart(t.Context(), box, id); err != nil {
 					t.Errorf("restart %s: %v", id, err)
@@ -431,12 +441,49 @@ func TestRestarts(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if err := c.Remove(t.Context(), box, id); err != nil {
-			t.Error(err)
-		}
-		if left, err := c.Get(t.Context(), box, id); !fault.Is(err, fault.ContextNotFound) {
-			t.Errorf("a second context %s: %+v, %v", id, left, err)
-		}
+		removeOnly(t, c, box, id)
+	}
+}
+
+// A context of a paused box is not restarted, and is as it was when the box is resumed.
+func TestRestartPaused(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	run(t, c, box, options.Code{Code: "x = 1"})
+	_, err := box.Pause(t.Context(), false)
+	if err == nil {
+		_, err = c.Restart(t.Context(), box, string(api.Python))
+	}
+	if !fault.Is(err, fault.InvalidState) {
+		t.Errorf("got %v, want invalid_state", err)
+	}
+	if _, err := box.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, c, box, options.Code{Code: "x"}); strings.Join(got.texts(), "") != "=1" {
+		t.Errorf("after a resume: %+v", got)
+	}
+}
+
+// ownAndMade returns the ids of a context that is made for its language, and of one that
+// was asked for.
+func ownAndMade(t *testing.T, c *code.Contexts, box *core.Box) []string {
+	t.Helper()
+	made, err := c.Create(t.Context(), box, options.CodeContext{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{string(api.Python), made.ID}
+}
+
+// removeOnly removes a context, and wants that there was no other one with its id.
+func removeOnly(t *testing.T, c *code.Contexts, box *core.Box, id string) {
+	t.Helper()
+	if err := c.Remove(t.Context(), box, id); err != nil {
+		t.Error(err)
+	}
+	if left, err := c.Get(t.Context(), box, id); !fault.Is(err, fault.ContextNotFound) {
+		t.Errorf("a second context %s: %+v, %v", id, left, err)
 	}
 }
 
