@@ -454,7 +454,8 @@ func open(t *testing.T, pid int) uint64 {
 	return uint64(len(entries))
 }
 
-// A program that is out of descriptors is told so, and not that its boxes end.
+// A program that is out of descriptors is told so, and not that its boxes end. A command
+// that was started for it all the same ends.
 func TestExecShortOfDescriptors(t *testing.T) {
 	if home := os.Getenv("SHORT_HOME"); home != "" {
 		e := boxes.Open(t, home)
@@ -467,9 +468,9 @@ func TestExecShortOfDescriptors(t *testing.T) {
 			taken = append(taken, f)
 		}
 		for free := 0; ; free++ { // descriptors: the exec is short of one at each of its steps
-			p, err := e.Exec(t.Context(), os.Getenv("SHORT_BOX"), options.Exec{Cmd: []string{"true"}})
+			p, err := e.Exec(t.Context(), os.Getenv("SHORT_BOX"), options.Exec{Cmd: []string{"sleep", "600"}})
 			if err == nil && free > 0 {
-				_ = p.Release()
+				_, _ = p.Cancel(t.Context(), 0), p.Release()
 				break
 			}
 			if !fault.Is(err, fault.ResourceExhausted) || len(taken) == 0 {
@@ -486,6 +487,7 @@ func TestExecShortOfDescriptors(t *testing.T) {
 	t.Parallel()
 	b := boxes.New(t)
 	short(t, 64, b.Home, b.ID)
+	boxes.Await(t, "the end of all commands", func() bool { return running(t, b) == 0 })
 	b.Lives(t)
 }
 

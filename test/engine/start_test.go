@@ -50,6 +50,7 @@ func TestStarterGone(t *testing.T) {
 	t.Parallel()
 	b := boxes.New(t)
 	conn := b.DialInit(t)
+	conn.CloseRead() // init can tell it nothing, however late it is closed
 	if err := conn.Send(wire.TypeStart, wire.Start{Cmd: []string{"sleep", "600"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -107,39 +107,40 @@ func (c *Client) start(ctx context.Context, conn *wire.Conn, t wire.Type, reques
 	if err := conn.SetTimeout(answerTimeout); err != nil {
 		return begun{}, err
 	}
-	var asked atomic.Bool
+	sent := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		if asked.Load() { // giveUp still has something to say
-			conn.CloseRead()
-		} else {
+		conn.CloseRead() // and no more, since giveUp still has something to say
+		select {
+		case <-sent:
+		case <-time.After(goodbye): // init does not take the request
 			conn.Cut()
 		}
 	})
 	defer stop()
-	if err := conn.Send(t, request); err != nil {
+	err := conn.Send(t, request)
+	close(sent)
+	if err != nil {
 		return begun{}, errors.Join(ctx.Err(), err)
 	}
-	asked.Store(true)
 	f, err := conn.Recv()
 	if !stop() { // the connection is of no use any more, even if the answer came
-		f.CloseFDs()
 		err = errors.Join(ctx.Err(), err)
 	}
-	if err != nil {
-		if t == wire.TypeStart {
-			giveUp(conn)
-		}
-		return begun{}, err
+	var b begun
+	if err == nil {
+		b, err = c.started(conn, f)
 	}
-	b, err := c.started(conn, f)
-	if err != nil {
-		f.CloseFDs()
-		return begun{}, err
+	if err == nil {
+		return b, nil
 	}
-	return b, nil
+	f.CloseFDs()
+	if t == wire.TypeStart {
+		giveUp(conn)
+	}
+	return begun{}, err
 }
 
-// goodbye bounds how long init may take to take the last requests.
+// goodbye bounds how long init may take to take requests of one who gives up.
 const goodbye = time.Second
 
 // giveUp has init end a command that it was asked to start and whose start nobody waits for
