@@ -145,3 +145,12 @@ type Uploaded struct {
 	Dest string `json:"dest"` // absolute path of the file, or of the directory
 	Size int64  `json:"size"` // bytes of the file, or of the tar's files together
 }
+
+// BoxIDs returns the ids of boxes. err is passed on.
+func BoxIDs(boxes []Box, err error) ([]string, error) {
+	ids := make([]string, len(boxes))
+	for i, b := range boxes {
+		ids[i] = b.ID
+	}
+	return ids, err
+}

@@ -2,7 +2,6 @@ package backend
 
 import (
 	"errors"
-	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -51,30 +50,17 @@ func (m *made) remember(id string, autoRemove bool) error {
 	return err
 }
 
-// forgetGone forgets the boxes that are gone, when many are noted: nobody tells of those
-// that end by themselves. list returns all that there are.
+// forgetGone forgets the boxes that are gone, when many are noted. list returns all that
+// there are. What fails is tried again by the next create.
 func (m *made) forgetGone(list func() ([]api.Box, error)) {
 	m.mu.Lock()
-	var gone map[string]bool
-	if len(m.boxes) > max(m.most, core.MaxBoxes) {
-		gone = maps.Clone(m.boxes)
-	}
+	many := len(m.boxes) > max(m.most, core.MaxBoxes)
 	m.mu.Unlock()
-	if gone == nil {
+	if !many || core.ForgetGone(&m.mu, m.boxes, func() ([]string, error) { return api.BoxIDs(list()) }) != nil {
 		return
-	}
-	there, err := list()
-	if err != nil {
-		return // the next create tries again
-	}
-	for _, b := range there {
-		delete(gone, b.ID)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for id := range gone {
-		delete(m.boxes, id)
-	}
 	m.most = 2 * len(m.boxes)
 }
 

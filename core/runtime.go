@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"strings"
@@ -321,31 +320,28 @@ func (r *Runtime) forget(id string) {
 	delete(r.made, id)
 }
 
-// forgetGone forgets the boxes that are gone, when many are noted: nobody tells this
-// runtime of those that end by themselves, as at the end of their time.
+// forgetGone forgets the boxes that are gone, when many are noted. What fails is tried again
+// by the next create.
 func (r *Runtime) forgetGone(ctx context.Context) {
 	r.mu.Lock()
-	var gone map[string]creation
-	if len(r.made) > r.most {
-		gone = maps.Clone(r.made)
-	}
+	many := len(r.made) > r.most
 	r.mu.Unlock()
-	if gone == nil {
+	if !many || ForgetGone(&r.mu, r.made, func() ([]string, error) { return r.ids(ctx) }) != nil {
 		return
-	}
-	recs, err := r.engine.List(ctx)
-	if err != nil {
-		return // the next create tries again
-	}
-	for _, rec := range recs {
-		delete(gone, rec.ID)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id := range gone {
-		delete(r.made, id)
-	}
 	r.most = max(MaxBoxes, 2*len(r.made))
+}
+
+// ids returns the ids of all boxes of the home.
+func (r *Runtime) ids(ctx context.Context) ([]string, error) {
+	recs, err := r.engine.List(ctx)
+	all := make([]string, len(recs))
+	for i, rec := range recs {
+		all[i] = rec.ID
+	}
+	return all, err
 }
 
 // takeMade forgets the noted boxes for which want returns true, and returns

@@ -3,13 +3,13 @@ package mcp
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"sandbox/api"
 	"sandbox/client"
+	"sandbox/core"
 	"sandbox/core/fault"
 	"sandbox/core/options"
 )
@@ -45,25 +45,13 @@ func (s *session) create(ctx context.Context, o options.Box) (api.Box, error) {
 // room is reserve that looks first, where there is no room, which boxes have ended without
 // the session.
 func (s *session) room(ctx context.Context) error {
-	err := s.reserve()
-	if err == nil {
+	if s.reserve() == nil {
 		return nil
 	}
-	s.mu.Lock()
-	gone := maps.Clone(s.boxes)
-	s.mu.Unlock()
-	there, failed := s.Boxes.Boxes(ctx, client.Filter{})
-	if failed != nil {
-		return failed
+	list := func() ([]string, error) { return api.BoxIDs(s.Boxes.Boxes(ctx, client.Filter{})) }
+	if err := core.ForgetGone(&s.mu, s.boxes, list); err != nil {
+		return err
 	}
-	for _, b := range there {
-		delete(gone, b.ID)
-	}
-	s.mu.Lock()
-	for id := range gone {
-		delete(s.boxes, id)
-	}
-	s.mu.Unlock()
 	return s.reserve()
 }
 
