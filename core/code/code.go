@@ -28,6 +28,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,7 +137,32 @@ func (c *Contexts) open(ctx context.Context, box *core.Box, id string) (kernel, 
 	case !own.Known():
 		return kernel{}, err
 	}
-	return start(ctx, box, id, options.CodeContext{Language: own})
+	k, err := start(ctx, box, id, options.CodeContext{Language: own})
+	if err != nil {
+		return kernel{}, err
+	}
+	if about, err = c.first(ctx, box, k); err != nil || about.ExecID == k.about.ExecID {
+		return k, err
+	}
+	return attach(ctx, box, about)
+}
+
+// first returns the context whose process was just started. Where another program has
+// started one for the same context in the same moment, that is the process that was started
+// first, and the other one is ended.
+func (c *Contexts) first(ctx context.Context, box *core.Box, k kernel) (api.CodeContext, error) {
+	about, err := c.Get(ctx, box, k.about.ID)
+	switch {
+	case fault.Is(err, fault.ContextNotFound): // it has ended, which its reader tells
+		return k.about, nil
+	case err == nil && about.ExecID == k.about.ExecID:
+		return about, nil
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), dying)
+	defer cancel()
+	_, _ = box.Cancel(late, k.about.ExecID, 0) // if it fails, the process has ended, or will with its box
+	_ = k.Close()
+	return about, err
 }
 
 // Create makes a context. Errors: BoxNotFound, InvalidState (the box does not run),
@@ -203,8 +229,10 @@ func (c *Contexts) Get(ctx context.Context, box *core.Box, id string) (api.CodeC
 	return find(all, box.ID(), id)
 }
 
+// find returns a context of the list. Of two that were made in the same moment it is the
+// older one; see first.
 func find(all []api.CodeContext, box, id string) (api.CodeContext, error) {
-	for _, about := range all {
+	for _, about := range slices.Backward(all) {
 		if about.ID == id {
 			return about, nil
 		}

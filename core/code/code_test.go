@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -442,6 +443,34 @@ func TestRestarts(t *testing.T) {
 		}
 		all.Wait()
 		removeOnly(t, c, box, id)
+	}
+}
+
+// A context that a language has of its own is there once, however many programs use it for
+// the first time at once.
+func TestFirstUses(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		box := newBox(t)
+		var all sync.WaitGroup
+		var done atomic.Int32
+		for range 5 {
+			all.Go(func() {
+				r, err := code.New().Run(t.Context(), box, options.Code{Code: "1"})
+				switch {
+				case err == nil:
+					finish(t, r)
+					done.Add(1)
+				case !fault.Is(err, fault.InvalidState): // another one runs code in it
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if done.Load() == 0 {
+			t.Error("nobody ran code")
+		}
+		removeOnly(t, code.New(), box, string(api.Python))
 	}
 }
 
