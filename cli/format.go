@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 )
 
 // writeJSON writes one JSON document, indented.
@@ -34,7 +35,7 @@ func writeTable(w io.Writer, rows ...[]any) error {
 // a label) can't control the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) { // also U+009B, which begins a sequence for some terminals as ESC does
 			return '?'
 		}
 		return r

@@ -40,3 +40,18 @@ func TestTableHidesControlCharacters(t *testing.T) {
 		t.Errorf("table = %q, want %q", b.String(), want)
 	}
 }
+
+// Text of others has no character that a terminal obeys.
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a:1 é 盒":          "a:1 é 盒",
+		"a\x1b[2J\r\n\x7f": "a?[2J???",
+		"a\u009b2J\u0085":  "a?2J?",
+		"a\x9b2J":          "a\uFFFD2J",
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

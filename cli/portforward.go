@@ -186,5 +186,5 @@ func (t *tunnels) lead(ctx context.Context, client net.Conn, port int) {
 func (t *tunnels) tell(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, _ = fmt.Fprintf(t.told, "sandbox: %s\n", fault.Of(err).Message)
+	_, _ = fmt.Fprintf(t.told, "sandbox: %s\n", printable(fault.Of(err).Message))
 }
