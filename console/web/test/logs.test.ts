@@ -133,8 +133,11 @@ test("logs of programs are counted by severity, and shown as text", async () => 
   await page.goto(`${host.url}/ui/#/logs?service=shop&text=mean`);
   const rows = page.locator(".log");
   await page.getByText(/^Rows: 5\./).waitFor();
-  for (const row of await rows.all()) await row.locator("summary").click();
-  const text = await page.locator(".logs").innerText();
+  for (const row of await rows.all()) {
+    await row.locator("summary").click();
+    await row.locator("dl").waitFor();
+  }
+  const text = (await page.locator(".logs").textContent()) ?? ""; // also of rows that Chromium has not drawn yet
   for (const want of [
     "<script>document.title = 1</script>",
     "\u27e8ESC\u27e9[2J",

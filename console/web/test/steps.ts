@@ -38,9 +38,17 @@ export async function create(host: Host, page: Page, name: string, tab: string):
   return id;
 }
 
-/** run runs a command on the page of a box, and waits until its output is whole. */
+/** printed returns the output on the page of a box, also what Chromium has not drawn yet, which has no inner text. */
+export const printed = async (page: Page): Promise<string> => (await page.getByRole("log").textContent()) ?? "";
+
+/**
+ * run runs a command on the page of a box, and waits until its output is whole. The output of the command before is
+ * shown until this one's is asked for.
+ */
 export async function run(page: Page, command: string): Promise<void> {
+  const asked = page.waitForRequest(/\/exec\/[^/]+\/events$/);
   await page.getByLabel("Command", { exact: true }).fill(command);
   await page.getByRole("button", { name: "Run" }).click();
+  await asked;
   await page.getByText(/^Ended with/).waitFor();
 }
