@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -46,14 +45,11 @@ func (a *app) contextVerb(verb, short string, do func(on backend.Boxes, ctx cont
 }
 
 func (a *app) printContext(about api.CodeContext, err error) error {
-	switch {
-	case err != nil:
-		return err
-	case a.asJSON() && about.ExecID != "":
-		return writeJSON(a.Out, about)
+	row := []any{about.ID}
+	if err == nil && about.ExecID == "" { // it was removed
+		return writeTable(a.Out, row)
 	}
-	_, err = fmt.Fprintln(a.Out, about.ID)
-	return err
+	return a.show(about, err, [][]any{row})
 }
 
 func (a *app) contextsCreateCmd() *cobra.Command {

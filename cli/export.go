@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
@@ -87,9 +85,5 @@ Credentials are those of a pull: 'sandbox images pull --help' says which.`,
 
 // printPushed prints an image that was sent to a registry.
 func (a *app) printPushed(p api.Pushed) error {
-	if a.asJSON() {
-		return writeJSON(a.Out, p)
-	}
-	_, err := fmt.Fprintf(a.Out, "%s %s\n", p.Reference, p.Digest)
-	return err
+	return a.show(p, nil, [][]any{{p.Reference + " " + p.Digest}})
 }

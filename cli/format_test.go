@@ -2,8 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"sandbox/api"
 )
 
 func TestAge(t *testing.T) {
@@ -53,5 +57,23 @@ func TestPrintable(t *testing.T) {
 		if got := printable(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
+	}
+}
+
+// What a server says of a context, an image, a layer or a connection is printed without
+// characters that a terminal obeys.
+func TestTextOfServers(t *testing.T) {
+	t.Parallel()
+	const text = "a\x1b[2J\u009b2J"
+	var b bytes.Buffer
+	a := &app{Stdio: Stdio{Out: &b}}
+	(&tunnels{told: &b}).tell(errors.New(text))
+	b.WriteString(bar(api.ImageProgress{Stage: text}))
+	err := errors.Join(
+		a.printContext(api.CodeContext{ID: text}, nil), a.printContext(api.CodeContext{ID: text, ExecID: "exec"}, nil),
+		a.printMade(api.Image{Name: text}), a.printPushed(api.Pushed{Reference: text}),
+	)
+	if got := b.String(); err != nil || strings.Count(got, "a?[2J?2J") != 6 || strings.ContainsAny(got, "\x1b\u009b") {
+		t.Errorf("printed %q, %v", got, err)
 	}
 }

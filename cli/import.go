@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"sandbox/api"
@@ -37,9 +35,5 @@ on this host; a server is sent it as a tar.`,
 
 // printMade prints an image that was added to the store.
 func (a *app) printMade(info api.Image) error {
-	if a.asJSON() {
-		return writeJSON(a.Out, info)
-	}
-	_, err := fmt.Fprintf(a.Out, "%s %s %s\n", info.Name, shortID(info.ID), size(info.Size))
-	return err
+	return a.show(info, nil, [][]any{{info.Name + " " + shortID(info.ID) + " " + size(info.Size)}})
 }

@@ -67,7 +67,7 @@ func (m *meter) show(p api.ImageProgress) {
 
 // bar returns the line of one layer.
 func bar(p api.ImageProgress) string {
-	line := fmt.Sprintf("  layer %-3d %-6s ", p.Layer, p.Stage)
+	line := fmt.Sprintf("  layer %-3d %-6s ", p.Layer, printable(string(p.Stage)))
 	if p.Total <= 0 {
 		return line + size(p.Done)
 	}

@@ -149,7 +149,7 @@ func (c *Contexts) open(ctx context.Context, box *core.Box, id string) (kernel, 
 
 // first returns the context whose process was just started. Where another program has
 // started one for the same context in the same moment, that is the process that was started
-// first, and the other one is ended.
+// first, and the other one is ended. Errors: those of List; then it is ended, too.
 func (c *Contexts) first(ctx context.Context, box *core.Box, k kernel) (api.CodeContext, error) {
 	about, err := c.Get(ctx, box, k.about.ID)
 	switch {
