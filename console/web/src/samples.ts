@@ -58,7 +58,7 @@ async function loop(): Promise<void> {
 /** measure takes one sample. The server gives the mean since the start; two of them give what was used between. */
 async function measure(watched: Watched): Promise<void> {
   try {
-    const m = await box<BoxMetrics>(watched.info.id, "/metrics");
+    const m = await box<BoxMetrics>(watched.info.id, "/metrics", { background: true });
     const at = Date.now();
     const used = (m.cpu_percent ?? 0) * (at - Date.parse(watched.info.started_at ?? ""));
     const [sent, received] = [m.network_bytes_sent ?? 0, m.network_bytes_received ?? 0];

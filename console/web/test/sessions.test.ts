@@ -150,7 +150,10 @@ test("a page that nobody touches lets its session be idle", async () => {
   await touched;
   await polled("1");
   const watched = page.waitForRequest((request) => request.url().includes("files:watch") && request.headers()["x-background"] === "1");
+  const measured = page.waitForRequest((request) => request.url().endsWith("/metrics") && request.headers()["x-background"] === "1");
   await create(host, page, "watched", "files");
   await watched;
+  await page.getByRole("link", { name: "Overview" }).click();
+  await measured;
   await user.close();
 });
