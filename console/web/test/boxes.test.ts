@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { Route } from "playwright-core";
 import { look } from "./browser.js";
 import { create, enter, gone, printed, run, setUp, status } from "./steps.js";
 
@@ -233,6 +234,38 @@ test("a directory is shown as it is, and its files are made, moved, removed and 
   await page.getByRole("button", { name: "below/" }).waitFor();
   assert.equal(host.run("exec", "tree", "--", "sh", "-c", "cd /root/top; cat a below/b"), "122");
   rmSync(outer, { recursive: true });
+  await user.close();
+});
+
+test("a refused upload stays told, and a late answer about a directory that was left is dropped", async () => {
+  const user = await chromium().user(status(422));
+  const page = await enter(host, user);
+  await create(host, page, "late", "files");
+  await page.getByText("This directory is empty.").waitFor();
+  host.run("exec", "late", "--", "sh", "-c", "mkdir /root/taken; touch /tmp/other");
+  await page.getByRole("button", { name: "taken/" }).waitFor();
+  const [mimeType, buffer] = ["text/plain", Buffer.from("text")];
+  await page.getByLabel("Upload", { exact: true }).setInputFiles(["first", "taken"].map((name) => ({ name, mimeType, buffer })));
+  const refused = page.getByRole("alert");
+  await refused.waitFor();
+  host.run("exec", "late", "--", "touch", "/root/later");
+  const later = page.getByRole("cell", { name: "later", exact: true });
+  await later.waitFor();
+  assert.ok(await refused.isVisible());
+  const listing = /files:list\?path=%2Froot&/;
+  const held = new Promise<Route>((resolve) => void page.route(listing, resolve));
+  host.run("exec", "late", "--", "touch", "/root/last");
+  const route = await held;
+  await page.getByRole("textbox", { name: "Directory" }).fill("/tmp");
+  await page.getByRole("button", { name: "Go" }).click();
+  const other = page.getByRole("cell", { name: "other", exact: true });
+  await other.waitFor();
+  const answered = page.waitForResponse(listing);
+  await route.continue();
+  await (await answered).finished();
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  assert.ok(await other.isVisible());
+  assert.ok(!(await later.isVisible()));
   await user.close();
 });
 

@@ -1,7 +1,7 @@
 /** The files of a box: browse, upload, download, move and remove. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { ask, box, boxPath } from "../api/client.js";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, box, boxPath, failureOf, type Failure } from "../api/client.js";
 import type { BoxInfo, FileInfo, FilePage } from "../api/documents.js";
 import { bytes, time } from "../format.js";
 import { visible } from "../safe.js";
@@ -19,15 +19,12 @@ type Asked = { what: "mkdir" } | { what: "move" | "remove"; file: FileInfo };
 /** Files shows a directory of a box, as it is now. */
 export function Files({ box: b }: { box: BoxInfo }): JSX.Element {
   const [dir, setDir] = useState(b.working_dir ?? "/root");
-  const [page, set] = useState<FilePage | null>(null);
   const [said, say] = useState("");
   const [over, setOver] = useState(false);
   const [asked, question] = useState<Asked | null>(null);
-  const { failure, run } = useAct();
+  const { failure: refused, run } = useAct();
   const runs = b.status === "running";
-  const look = (background = false) => run(async () => set(await list(b.id, dir, background)));
-  useEffect(() => set(null), [dir, runs]);
-  useWatch(b.id, dir, runs, () => void look(true));
+  const { page, failure, look } = useListing(b.id, dir, runs);
   if (!runs) return <MustRun />;
   const upload = (files: Chosen[]) =>
     run(async () => {
@@ -37,8 +34,7 @@ export function Files({ box: b }: { box: BoxInfo }): JSX.Element {
         await ask(boxPath(b.id, `/files?path=${encodeURIComponent(join(dir, path))}`), { method: "PUT", body: file, headers });
         say(t.files.uploaded(visible(path), bytes(file.size)));
       }
-      set(await list(b.id, dir, false));
-    });
+    }).then(() => look());
   const drop = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
@@ -56,8 +52,9 @@ export function Files({ box: b }: { box: BoxInfo }): JSX.Element {
     >
       <Where dir={dir} go={setDir} upload={(files) => void upload(files)} mkdir={() => question({ what: "mkdir" })} />
       <p role="status" class="quiet">
-        {said || t.files.drop}
+        {(!refused && said) || t.files.drop}
       </p>
+      <Problem failure={refused} />
       <Problem failure={failure} again={() => void look()} />
       {page?.files.length === 0 && <Empty title={t.files.empty} todo={t.files.emptyTodo} />}
       {page && page.files.length > 0 && <Table box={b.id} dir={dir} page={page} go={setDir} ask={question} />}
@@ -79,6 +76,34 @@ export function Files({ box: b }: { box: BoxInfo }): JSX.Element {
       )}
     </div>
   );
+}
+
+/** Listing is a directory as it was last read, and why it can't be read now. */
+interface Listing {
+  page: FilePage | null;
+  failure: Failure | null;
+}
+
+const unread: Listing = { page: null, failure: null };
+
+/**
+ * useListing reads a directory of a box, and again after changes in it and when look is called. The answer about one that is
+ * shown no more may come behind that about the next one: it is dropped.
+ */
+function useListing(id: string, dir: string, runs: boolean): Listing & { look: (background?: boolean) => Promise<void> } {
+  const [listing, set] = useState(unread);
+  const shown = useRef(dir);
+  shown.current = dir;
+  const look = async (background = false) => {
+    const read = await list(id, dir, background).then(
+      (page) => ({ page, failure: null }),
+      (thrown) => ({ failure: failureOf(thrown) }),
+    );
+    if (shown.current === dir) set((old) => ({ ...old, ...read }));
+  };
+  useEffect(() => set(unread), [dir, runs]);
+  useWatch(id, dir, runs, () => void look(true));
+  return { ...listing, look };
 }
 
 /** Question asks what is still to be known for a change, and makes it. */
