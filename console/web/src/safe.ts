@@ -3,13 +3,9 @@
  * marks that turn the direction of what follows are shown as signs of their own.
  */
 
-// Controls but for tab and newline, marks of direction, what has no width, and
-// separators of lines. The regular expression is made of code points, so that this
-// file has none of them.
-const hidden = new RegExp(
-  "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ufff9-\\ufffb]",
-  "g",
-);
+// Controls but for tab and newline, separators of lines, what is drawn as nothing, such as marks of direction and tags, and
+// marks of annotations. Selectors of variants (U+FE00 to U+FE0F) stay: many signs of pictures have one.
+const hidden = /(?![\t\n\ufe00-\ufe0f])[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
 
 // The names of the controls below the space. Their own signs (U+2400 and on) are in few fonts.
 const names = "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US".split(
@@ -19,7 +15,7 @@ const names = "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 
 /** visible returns text in which nothing is hidden. */
 export function visible(text: string): string {
   return text.replace(hidden, (sign) => {
-    const code = sign.charCodeAt(0);
+    const code = sign.codePointAt(0)!;
     return `\u27e8${names[code] ?? `U+${code.toString(16).toUpperCase().padStart(4, "0")}`}\u27e9`;
   });
 }

@@ -139,13 +139,15 @@ test("what boxes print is shown and never done", async () => {
   const output = page.getByRole("log");
   await run(
     page,
-    `printf '<img src=x onerror="document.title=1"><b>bold</b>\\n\\033[31mred\\033[0m\\033]0;title\\007\\n\\342\\200\\256gnp.exe\\n'; printf 'oops\\n' >&2`,
+    `printf '<img src=x onerror="document.title=1"><b>bold</b>\\n\\033[31mred\\033[0m\\033]0;title\\007\\n\\342\\200\\256gnp.exe\\n\\363\\240\\201\\201tag\\n\\342\\235\\244\\357\\270\\217\\n'; printf 'oops\\n' >&2`,
   );
   const text = await printed(page);
   for (const want of [
     '<img src=x onerror="document.title=1"><b>bold</b>',
     "red\u27e8ESC\u27e9]0;title\u27e8BEL\u27e9",
     "\u27e8U+202E\u27e9gnp.exe",
+    "\u27e8U+E0041\u27e9tag",
+    "\u2764\ufe0f",
     "oops",
   ])
     assert.ok(text.includes(want), `${JSON.stringify(text)} lacks ${want}`);
