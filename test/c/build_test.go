@@ -76,9 +76,9 @@ func newHost(t *testing.T) host {
 	return host{home: t.TempDir(), rootfs: rootfs.Busybox(t)}
 }
 
-// command returns a program in the host's environment. LATE_HOME is a directory that
-// the program may make its home while it runs. The leak checker finds what the
-// library keeps; leaks.c counts what it is.
+// command returns a program in the host's environment, which has no profile of a server.
+// LATE_HOME is a directory that the program may make its home while it runs. The leak
+// checker finds what the library keeps; leaks.c counts what it is.
 func (h host) command(t *testing.T, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir, err := library()
@@ -88,7 +88,7 @@ func (h host) command(t *testing.T, program string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+h.home, "LATE_HOME="+t.TempDir(),
+	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+h.home, "HOME="+h.home, "LATE_HOME="+t.TempDir(),
 		"ROOTFS="+h.rootfs, "LIBSANDBOX="+filepath.Join(dir, "libsandbox.so.0"),
 		"ASAN_OPTIONS=detect_leaks=1", "UBSAN_OPTIONS=print_stacktrace=1")
 	return cmd

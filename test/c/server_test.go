@@ -28,7 +28,7 @@ func (h host) serve(t *testing.T, flags ...string) *served {
 		t.Fatal(err)
 	}
 	d := &served{Cmd: h.command(t, filepath.Join(dir, "sandbox"), append([]string{"serve", "--listen", "none"}, flags...)...)}
-	d.Env = append(d.Env, "HOME="+h.home, "SANDBOX_CHDB_LIB=/none") // no log engine
+	d.Env = append(d.Env, "SANDBOX_CHDB_LIB=/none") // no log engine
 	stderr, err := d.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

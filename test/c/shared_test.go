@@ -20,9 +20,7 @@ func TestSharedHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	sandbox := func(args ...string) *exec.Cmd {
-		cmd := h.command(t, filepath.Join(dir, "sandbox"), args...)
-		cmd.Env = append(cmd.Env, "HOME="+h.home)
-		return cmd
+		return h.command(t, filepath.Join(dir, "sandbox"), args...)
 	}
 	h.serve(t)
 	program := h.command(t, compile(t, "programs/shared.c", sanitizers...))
