@@ -25,11 +25,11 @@ export function rootfs(where: string): string {
   return directory;
 }
 
-/** home makes a home with the image "default", which leave removes, and sets it in the environment. */
+/** home makes a home with the image "default", which leave removes, and sets it in the environment, without the profiles of who runs the tests. */
 export function home(): { directory: string; rootfs: string; leave: () => Promise<void> } {
   const outer = mkdtempSync(join(tmpdir(), "n"));
   const directory = join(outer, "home");
-  process.env["SANDBOX_HOME"] = directory;
+  process.env["SANDBOX_HOME"] = process.env["HOME"] = directory;
   delete process.env["SANDBOX_REST_URL"];
   const files = rootfs(outer);
   execFileSync(join(project, "build/sandbox"), ["--local", "images", "import", "default", files], { stdio: ["ignore", "ignore", "inherit"] });
