@@ -173,27 +173,11 @@ func TestInterrupt(t *testing.T) {
 			box, c := newBox(t), code.New()
 			run(t, c, box, options.Code{Code: tt.before, Language: language})
 			for _, endless := range tt.endless {
-				r, err := c.Run(t.Context(), box, options.Code{Code: endless, Language: language})
-				if err != nil {
-					t.Fatal(err)
+				got := interrupt(t, c, box, options.Code{Code: endless, Language: language})
+				for tries := 1; aborted(got) && tries < 3; tries++ {
+					run(t, c, box, options.Code{Code: tt.before, Language: language})
+					got = interrupt(t, c, box, options.Code{Code: endless, Language: language})
 				}
-				var got outcome
-				for got.stdout != "on\n" {
-					e, err := r.Next(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
-					got.note(e)
-				}
-				if _, err := c.Interrupt(t.Context(), box, string(language)); err != nil {
-					t.Fatal(err)
-				}
-				for err == nil {
-					var e api.CodeEvent
-					e, err = r.Next(t.Context())
-					got.note(e)
-				}
-				_ = r.Close()
 				wantEnd(t, got, api.CodeInterrupted, false, tt.err)
 				got = run(t, c, box, options.Code{Code: tt.after, Language: language})
 				if got.stdout != "kept\n" || got.end.Status != api.CodeSucceeded {
@@ -202,6 +186,39 @@ func TestInterrupt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// interrupt runs code that prints "on" and does not end, and interrupts it.
+func interrupt(t *testing.T, c *code.Contexts, box *core.Box, endless options.Code) (got outcome) {
+	t.Helper()
+	r, err := c.Run(t.Context(), box, endless)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for got.stdout != "on\n" {
+		e, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.note(e)
+	}
+	if _, err := c.Interrupt(t.Context(), box, string(endless.Language)); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		var e api.CodeEvent
+		e, err = r.Next(t.Context())
+		got.note(e)
+	}
+	return got
+}
+
+// aborted reports whether Node.js broke, as it does at one of about a thousand interrupts of
+// code that waits for a program: if that ends first, V8's inspector takes the promise of the
+// code, and aborts where it hears of the interrupt then (InjectedScript::ProtocolPromiseHandler::add).
+func aborted(got outcome) bool {
+	return got.end.Status == api.CodeLost && strings.Contains(got.err.Value, "(SIGABRT)")
 }
 
 // An interrupt ends a program that the code waits for, maybe before the kernel hears of it.
