@@ -26,7 +26,8 @@ var interrupted = map[api.Language]struct {
 			"console.log('on'); while (true) ;",
 			// Once it waits: Node.js has a moment before that in which a SIGINT is lost or ends it.
 			"await new Promise((done) => setTimeout(done, 1)); console.log('on'); await new Promise(() => {})",
-			"require('child_process').execSync('echo on; exec sleep 1000', {stdio: 'inherit'})",
+			// The program does not end at once, so that Node.js hears of the SIGINT first: see TestInterruptAtTheEnd.
+			"require('child_process').execSync(`trap '' INT; echo on; sleep 1`, {stdio: 'inherit'}); for (;;) ;",
 			"console.log('on'); for (;;) display(1)",
 		},
 		"",

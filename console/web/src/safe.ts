@@ -1,6 +1,6 @@
 /**
- * Text of boxes and logs may be made to deceive: control characters, escape codes and
- * marks that turn the direction of what follows are shown as signs of their own.
+ * Text of boxes and logs may be made to deceive: control characters, escape codes, marks that
+ * turn the direction of what follows and what is drawn as nothing are shown as signs of their own.
  */
 
 // Controls but for tab and newline, separators of lines, what is drawn as nothing, such as marks of direction and tags, and
