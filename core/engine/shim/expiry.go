@@ -15,6 +15,10 @@ import (
 // SIGTERM and SIGKILL. They could have known that time.
 const expiryGrace = time.Second
 
+// expiryRetry is how long a box is left alone after its end has failed. A pause can take
+// seconds before it fails, and the processes of the box stand still meanwhile.
+const expiryRetry = time.Second
+
 // schedule has a box expire at the time that its record says. b.mu is held.
 func (k *keeper) schedule(b *box) {
 	if b.timer != nil {
@@ -25,13 +29,12 @@ func (k *keeper) schedule(b *box) {
 	if b.life == nil || b.rec.ExpiresAt == nil {
 		return
 	}
-	k.expireIn(b, time.Until(*b.rec.ExpiresAt))
-}
-
-// expireIn looks at the time of a box after d. b.mu is held.
-func (k *keeper) expireIn(b *box, d time.Duration) {
+	at := *b.rec.ExpiresAt
+	if b.retryAt.After(at) {
+		at = b.retryAt
+	}
 	id := b.rec.ID
-	b.timer = time.AfterFunc(d, func() {
+	b.timer = time.AfterFunc(time.Until(at), func() {
 		k.idle.enter()
 		defer k.idle.leave()
 		k.expire(id)
@@ -40,15 +43,15 @@ func (k *keeper) expireIn(b *box, d time.Duration) {
 
 // expire does with a box whose time has come what its options say. A box whose time
 // was changed meanwhile is left alone. What fails, as a pause does while a process
-// waits for a disk, is tried again each second.
+// waits for a disk, is tried again after expiryRetry.
 func (k *keeper) expire(id string) {
 	b, err := k.lock(id)
 	if err != nil {
 		return // removed
 	}
 	defer b.change.Unlock()
-	rec := b.record()
-	if !rec.Due(time.Now()) {
+	rec, now := b.record(), time.Now()
+	if !rec.Due(now) || now.Before(b.retryAt) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		k.schedule(b) // the clock of the host may have been set back
@@ -68,9 +71,8 @@ func (k *keeper) expire(id string) {
 	k.log.Error("end a box whose time has come", "box", id, "error", err)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.life != nil {
-		k.expireIn(b, time.Second)
-	}
+	b.retryAt = time.Now().Add(expiryRetry) // the notes of this try have had it looked at again at once
+	k.schedule(b)
 }
 
 // expirePaused pauses a box whose time has come, and notes why.

@@ -52,6 +52,9 @@ type keeper struct {
 type box struct {
 	change sync.Mutex // one start, stop or removal at a time
 	spare  *spare     // of which the box is to be made, until it is started; guarded by change
+	// retryAt is when the end of its time may be tried again, after a try has failed. It is
+	// written with change and mu held, and read with either.
+	retryAt time.Time
 
 	mu     sync.Mutex
 	rec    record.Box
