@@ -329,6 +329,15 @@ func seal(f *os.File) error {
 	if err := f.Chmod(0o511); err != nil {
 		return err
 	}
-	_, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
-	return err
+	for try := 1; ; try++ {
+		_, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
+		if !errors.Is(err, unix.EBUSY) || try == sealTries {
+			return err
+		}
+	}
 }
+
+// sealTries is how often a seal is tried while the kernel uses a page of the file for
+// itself, as it does when it moves memory. Each try waits for that, for 0.15 s at most
+// (memfd_wait_for_pins in Linux's mm/memfd.c), which is too short on a busy host.
+const sealTries = 20

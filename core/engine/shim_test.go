@@ -3,7 +3,9 @@ package engine
 import (
 	"errors"
 	"io"
+	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -51,5 +53,38 @@ func TestLateRequestSettles(t *testing.T) {
 				t.Error("the connection was kept")
 			}
 		})
+	}
+}
+
+// A page of the program in memory that is in use, here by a pipe, keeps it from being sealed
+// only for as long as it is.
+func TestSealWaits(t *testing.T) {
+	t.Parallel()
+	fd, err := memfd("program")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "program")
+	defer f.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	page := make([]byte, os.Getpagesize())
+	if _, err := f.Write(page); err != nil {
+		t.Fatal(err)
+	}
+	start := int64(0)
+	if n, err := unix.Splice(fd, &start, int(w.Fd()), nil, len(page), 0); err != nil || n != int64(len(page)) {
+		t.Fatal(n, err)
+	}
+	time.AfterFunc(time.Second, func() { _, _ = io.CopyN(io.Discard, r, int64(len(page))) }) // longer than the kernel waits
+	if err := seal(f); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(page, 0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("after the seal a write is answered with %v, want EPERM", err)
 	}
 }
