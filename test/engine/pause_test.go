@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -58,6 +60,56 @@ func resumed(t *testing.T, b *boxes.Box) {
 	rec, err := b.Engine.Resume(t.Context(), b.ID)
 	if err != nil || rec.Status != api.Running || rec.PausedAt != nil || rec.PID != b.PID {
 		t.Fatalf("a resume: %+v, %v", rec, err)
+	}
+}
+
+// A pause that comes while commands are started and files are moved lets each of them begin
+// before it, or refuses it: none is begun in the box that stands still, where it would keep
+// init from all other work, and from the resume.
+func TestPauseWhileCommandsStart(t *testing.T) {
+	t.Parallel()
+	var busy sync.WaitGroup
+	t.Cleanup(busy.Wait) // behind the removal of the box, which ends all that waits for it
+	b := boxes.New(t)
+	box, err := core.New(core.Config{Engine: b.Engine}).Get(t.Context(), b.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // else an init that is kept so keeps the test
+	defer cancel()
+	begin := map[string]func() error{
+		"a command": func() error {
+			x, err := box.Exec(ctx, options.Exec{Cmd: []string{"true"}})
+			if err != nil {
+				return err
+			}
+			defer x.Close()
+			_, err = x.Stream(ctx, make([]byte, core.OutputBuffer), func(bool, []byte) error { return nil })
+			return err
+		},
+		"a file": func() error {
+			_, err := box.StatFile(ctx, options.StatFile{Path: "/bin"})
+			return err
+		},
+	}
+	for name, do := range begin {
+		for range 3 {
+			busy.Go(func() {
+				for ctx.Err() == nil {
+					if err := do(); err != nil && ctx.Err() == nil && !fault.Is(err, fault.InvalidState) {
+						t.Errorf("%s: %v", name, err)
+						return
+					}
+				}
+			})
+		}
+	}
+	for range 50 {
+		paused(t, b)
+		if _, err := box.Execs(ctx); err != nil {
+			t.Fatal(err)
+		}
+		resumed(t, b)
 	}
 }
 

@@ -56,8 +56,12 @@ type kind int
 const (
 	asked   kind = iota // who started it reads its output
 	ofMain              // a run of the main command
-	ofCheck             // a health check, which no list shows
+	ofCheck             // a health check
+	ofFiles             // moves files in or out of the box
 )
+
+// listed reports whether lists show execs of the kind.
+func (k kind) listed() bool { return k == asked || k == ofMain }
 
 // files are init's own ends of an exec's descriptors. They stay open while the
 // output may still be wanted, also when the process that reads it has died.
@@ -93,15 +97,16 @@ func (g *guest) start(r wire.Start, reader *wire.Conn, k kind) (*exec, error) {
 		return nil, fmt.Errorf("make the pipes of a command: %w", err)
 	}
 	defer child.close()
-	if err := g.add(e); err != nil {
+	why, err := g.spawn(e, r, child)
+	if err != nil {
 		e.discard()
 		return nil, err
 	}
-	if k != ofCheck {
+	if k.listed() {
 		g.started.Add(1)
 	}
-	if why := g.spawn(e, r, child); why != nil {
-		if k != ofCheck {
+	if why != nil {
+		if k.listed() {
 			g.failed.Add(1)
 		}
 		child.say(why)
@@ -110,11 +115,15 @@ func (g *guest) start(r wire.Start, reader *wire.Conn, k kind) (*exec, error) {
 	return e, nil
 }
 
-// spawn finds out how to start the command and starts it.
-func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
+// spawn finds out how to start the command and starts it. Like fork it returns why the
+// command can't be started, or an error if nothing can be started in the box now.
+func (g *guest) spawn(e *exec, r wire.Start, child childFiles) (*startFailure, error) {
+	if err := g.ready(); err != nil {
+		return nil, err
+	}
 	plan, why := g.plan(r)
 	if why != nil {
-		return why
+		return why, g.enlist(e)
 	}
 	defer plan.close()
 	e.noteStart(plan.user, 0)
@@ -125,17 +134,23 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) *startFailure {
 }
 
 // fork starts a process in a group of its own. The reaper can't look for the
-// child before fork has registered it, since both hold g.mu for that.
-func (g *guest) fork(e *exec, plan plan, argv []string, child childFiles) *startFailure {
+// child before fork has registered it, since both hold g.mu for that. A box that is
+// paused or stopped before fork holds g.mu gets no process any more: one that is frozen
+// before its exec would keep the spawner, and g.mu, until the box is resumed.
+func (g *guest) fork(e *exec, plan plan, argv []string, child childFiles) (*startFailure, error) {
 	var err error
 	if e.group, err = g.tree.make(e.id); err != nil {
-		return cannotRun(fmt.Errorf("make the group of a command: %w", err))
+		return cannotRun(fmt.Errorf("make the group of a command: %w", err)), g.enlist(e)
 	}
 	attr := &syscall.ProcAttr{Dir: fdPath(plan.dir), Env: plan.env, Files: child.fds(), Sys: &syscall.SysProcAttr{
 		Setsid: true, Setctty: e.files.tty, Credential: plan.user.credential(),
 	}}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := g.add(e); err != nil {
+		_ = e.group.remove()
+		return nil, err
+	}
 	var pid int
 	g.spawner.do(func() {
 		if err = e.group.enter(attr.Sys); err == nil {
@@ -145,14 +160,14 @@ func (g *guest) fork(e *exec, plan plan, argv []string, child childFiles) *start
 	})
 	if err != nil {
 		_ = e.group.remove()
-		return plan.explain(err)
+		return plan.explain(err), nil
 	}
 	e.noteStart(plan.user, pid)
 	g.children[pid] = e
 	preferForOOM(pid)
 	g.limit(pid)
 	e.arm(e.asked.TimeoutMS)
-	return nil
+	return nil, nil
 }
 
 // noteStart records the result of the start. It locks e.mu, since other
@@ -415,12 +430,18 @@ func closeFD(fd *int) {
 // errStopping is the failure of a request to a box that is stopping.
 var errStopping = errors.New("the box is stopping")
 
-// add remembers an exec. If there are too many, it forgets the oldest ones that
-// have ended and have no reader.
-func (g *guest) add(e *exec) error {
+// enlist is add for who does not hold g.mu.
+func (g *guest) enlist(e *exec) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.busy(); err != nil || e.kind == ofCheck {
+	return g.add(e)
+}
+
+// add remembers an exec, if it is of a kind that is listed. If there are too many, it
+// forgets the oldest ones that have ended and have no reader. It fails if nothing can be
+// started in the box now. g.mu is held.
+func (g *guest) add(e *exec) error {
+	if err := g.busy(); err != nil || !e.kind.listed() {
 		return err
 	}
 	g.execs[e.id] = e

@@ -23,6 +23,13 @@ func (g *guest) busy() error {
 	return nil
 }
 
+// ready is busy for who does not hold g.mu.
+func (g *guest) ready() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.busy()
+}
+
 // awake returns errPaused while the box is paused.
 func (g *guest) awake() error {
 	g.mu.Lock()

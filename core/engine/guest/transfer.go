@@ -59,23 +59,16 @@ func (g *guest) startTransfer(in bool, who user) (*exec, []int, error) {
 	// a file of the box.
 	plan := plan{path: "/proc/self/exe", dir: root, env: []string{"GOMAXPROCS=1"}, user: who}
 	defer plan.close()
-	e := &exec{id: ids.Exec.New(), created: time.Now(), clocks: &g.clocks, done: make(chan struct{}), files: files{out: -1, err: -1, in: -1}}
-	if err := g.ready(); err != nil {
+	e := &exec{id: ids.Exec.New(), kind: ofFiles, created: time.Now(), clocks: &g.clocks, done: make(chan struct{}), files: files{out: -1, err: -1, in: -1}}
+	why, err := g.fork(e, plan, []string{"sandbox-init", transfer.Argument}, child)
+	if err == nil && why != nil {
+		err = errors.New(why.message)
+	}
+	if err != nil {
 		closeAll(ours)
 		return nil, nil, err
 	}
-	if why := g.fork(e, plan, []string{"sandbox-init", transfer.Argument}, child); why != nil {
-		closeAll(ours)
-		return nil, nil, errors.New(why.message)
-	}
 	return e, ours, nil
-}
-
-// ready returns why nothing can be started in the box now, or nil.
-func (g *guest) ready() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.busy()
 }
 
 // transferFiles makes the pipe for the bytes and the socket for the messages.
