@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -92,11 +93,17 @@ func TestPauseWhileCommandsStart(t *testing.T) {
 			return err
 		},
 	}
+	begun := map[string]*atomic.Int32{}
 	for name, do := range begin {
+		n := new(atomic.Int32)
+		begun[name] = n
 		for range 3 {
 			busy.Go(func() {
 				for ctx.Err() == nil {
-					if err := do(); err != nil && ctx.Err() == nil && !fault.Is(err, fault.InvalidState) {
+					err := do()
+					if err == nil {
+						n.Add(1)
+					} else if ctx.Err() == nil && !fault.Is(err, fault.InvalidState) {
 						t.Errorf("%s: %v", name, err)
 						return
 					}
@@ -110,6 +117,10 @@ func TestPauseWhileCommandsStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		resumed(t, b)
+	}
+	for name, n := range begun {
+		before := n.Load()
+		boxes.Await(t, name+" behind the last pause", func() bool { return n.Load() > before })
 	}
 }
 
