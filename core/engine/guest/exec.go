@@ -116,7 +116,8 @@ func (g *guest) start(r wire.Start, reader *wire.Conn, k kind) (*exec, error) {
 }
 
 // spawn finds out how to start the command and starts it. Like fork it returns why the
-// command can't be started, or an error if nothing can be started in the box now.
+// command can't be started, or an error, which counts first, if nothing can be started in
+// the box now.
 func (g *guest) spawn(e *exec, r wire.Start, child childFiles) (*startFailure, error) {
 	if err := g.ready(); err != nil {
 		return nil, err

@@ -19,7 +19,8 @@ const expiryGrace = time.Second
 // seconds before it fails, and the processes of the box stand still meanwhile.
 const expiryRetry = time.Second
 
-// schedule has a box expire at the time that its record says. b.mu is held.
+// schedule has a box expire at the time that its record says, or when that may be tried
+// again. b.mu is held.
 func (k *keeper) schedule(b *box) {
 	if b.timer != nil {
 		b.timer.Stop()
