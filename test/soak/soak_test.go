@@ -125,6 +125,7 @@ func TestSoak(t *testing.T) {
 	// to leak.
 	s.under(half, s.fillDisk, s.shortDaemon, s.killHost, s.shortShim)
 	after := s.measure()
+	s.awaitMemory(before, &after)
 	s.daemon.signal(os.Interrupt)
 	s.report(before, after)
 }
