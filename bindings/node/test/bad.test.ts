@@ -93,6 +93,16 @@ test("a process that ends leaves no box", async () => {
   }
 });
 
+test("what a call made of a runtime that is closed meanwhile is refused", async () => {
+  const { Library } = await import(new URL("library.js", import.meta.resolve("libsandbox")).href) as typeof import("../dist/node/library.js");
+  const library = await Library.load();
+  const opened = await library.handle("call", "sandbox_runtime_new", null, null);
+  const made = await library.handle("call", "sandbox_get", opened, box.id);
+  assert.equal(library.id("sandbox_box_id", made), box.id);
+  await library.freeSlowly("sandbox_runtime_free", opened);
+  assert.throws(() => library.id("sandbox_box_id", made), { name: "ClosedError" });
+});
+
 test("an interrupt during run removes the box", async () => {
   const { child, ended, gone } = await run("runs");
   child.kill("SIGINT");

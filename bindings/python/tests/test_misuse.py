@@ -30,7 +30,7 @@ from libsandbox import (
     Volume,
 )
 from libsandbox._documents import FAILURES
-from libsandbox._library import FALLIBLE, INFALLIBLE
+from libsandbox._library import FALLIBLE, INFALLIBLE, library
 
 from .scripts import TOP, run
 
@@ -233,6 +233,18 @@ def test_closed(runtime: Runtime, home: Path) -> None:
         kept.info()
     with pytest.raises(NotFoundError):
         runtime.get(kept.id)
+
+
+def test_the_runtime_is_closed_when_a_call_has_just_made_something(home: Path) -> None:
+    runtime = Runtime.local(home)
+    made = runtime.make("default", {})
+    execution = runtime.create("default").exec("true")
+    begun = execution._handle.pointer
+    runtime.close()
+    with pytest.raises(ClosedError):  # not the end of the process
+        Box(runtime, made)
+    with pytest.raises(ClosedError):
+        library().text("exec_id", begun)
 
 
 def test_removed_by_another(runtime: Runtime) -> None:

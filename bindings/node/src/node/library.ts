@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type koffi from "koffi";
 import { InternalError, UnsupportedError, classes } from "../contract.js";
-import { LibraryError } from "../own.js";
+import { ClosedError, LibraryError } from "../own.js";
 import { Gate } from "./gate.js";
 
 type Koffi = typeof koffi;
@@ -220,9 +220,11 @@ export class Library {
     return JSON.parse(this.#take(await this.handle(lane, name, ...args))) as T;
   }
 
-  /** id returns the id of what a handle refers to. */
+  /** id returns the id of what a handle refers to. Errors: Closed, if the runtime was closed behind the call that made it. */
   id(name: string, handle: bigint): string {
-    return this.#take(this.#functions.get(name)!(handle) as bigint);
+    const text = this.#functions.get(name)!(handle) as bigint | null;
+    if (!text) throw new ClosedError("runtime");
+    return this.#take(text);
   }
 
   /** opened calls a function that hands a descriptor out. */

@@ -207,9 +207,15 @@ class Library:
             raise ResourceExhaustedError(f"what sandbox_{name} gave is nested deeper than Python reads JSON") from None
 
     def text(self, name: str, handle: int) -> str:
-        """Calls a function that returns a text."""
+        """Calls a function that returns a text of a handle, and NULL if that was released.
+
+        Raises ClosedError then: another thread may close the runtime, and with it what a call has just made.
+        """
         self.check()
-        return self._take(self.functions[name](handle))
+        pointer = self.functions[name](handle)
+        if not pointer:
+            raise ClosedError("the runtime was closed during the call")
+        return self._take(pointer)
 
     def _take(self, pointer: int) -> str:
         try:
