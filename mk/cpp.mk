@@ -12,7 +12,7 @@ conformance-cpp: $(BUILD)/conformance/cpp
 # Under the sanitizers, so that every case of the suite looks for leaks too.
 $(BUILD)/conformance/cpp: bindings/cpp/conformance/driver.cpp $(wildcard include/*.h* include/sandbox/*.hpp) | $(BUILD)/libsandbox.so
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -g -O1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
+	$(CXX) -std=c++17 -g -O0 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
 	  -Iinclude -o $@ $< -L$(BUILD) -lsandbox -pthread -Wl,-rpath,'$$ORIGIN/..'
 
 install-cpp: install-lib
