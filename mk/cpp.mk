@@ -9,7 +9,8 @@ test-cpp: ## run the C++ tests of the library (needs root)
 
 conformance-cpp: $(BUILD)/conformance/cpp
 
-# Under the sanitizers, so that every case of the suite looks for leaks too.
+# Under the sanitizers, so that every case of the suite looks for leaks too, and without
+# optimization, which doubles the time that the compiler takes.
 $(BUILD)/conformance/cpp: bindings/cpp/conformance/driver.cpp $(wildcard include/*.h* include/sandbox/*.hpp) | $(BUILD)/libsandbox.so
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -g -O0 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
