@@ -84,9 +84,7 @@ func run(t *testing.T, b *boxes.Box, o options.Exec) (string, api.ExitStatus) {
 // exit waits for the end of a process.
 func exit(t *testing.T, p *core.Process) api.ExitStatus {
 	t.Helper()
-	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.ExitFD()), Events: unix.POLLIN}}, 30_000); n != 1 {
-		t.Fatal("the command does not end: ", err)
-	}
+	boxes.AwaitReadable(t, "the end of the command", p.ExitFD())
 	s, err := p.Exit()
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,12 @@
 package boxes
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -24,6 +27,23 @@ func Await(t testing.TB, what string, so func() bool) {
 	for deadline := time.Now().Add(patience()); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("waited too long for ", what)
+		}
+	}
+}
+
+// AwaitReadable waits until a descriptor is readable; one of a process (pidfd) is from
+// its end on. Go's own signals interrupt poll(2), which then does not begin anew by itself.
+func AwaitReadable(t testing.TB, what string, fd int) {
+	t.Helper()
+	deadline := time.Now().Add(patience())
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(max(0, time.Until(deadline)).Milliseconds()))
+		switch {
+		case n == 1:
+			return
+		case errors.Is(err, unix.EINTR):
+		default:
+			t.Fatalf("waited too long for %s: %v", what, err)
 		}
 	}
 }

@@ -610,9 +610,7 @@ func awaitEnd(t *testing.T, pid int) {
 	}
 	must(t, err)
 	defer unix.Close(fd)
-	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 20_000); n != 1 { //nolint:gosec // a descriptor
-		t.Fatal("the shim does not end: ", err)
-	}
+	boxes.AwaitReadable(t, "the end of the shim", fd)
 }
 
 // The shim is killed: ports lead to their box all the same, the next shim
