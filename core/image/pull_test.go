@@ -59,10 +59,7 @@ func newHub(t testing.TB) *hub {
 
 // sources returns the Sources of a test: only this registry is asked.
 func (h *hub) sources() image.Sources {
-	return image.Sources{
-		Registries: []options.Registry{{Host: h.host, Transport: options.TransportHTTP}},
-		Timeout:    5 * time.Second,
-	}
+	return image.Sources{Registries: []options.Registry{{Host: h.host, Transport: options.TransportHTTP}}}
 }
 
 // count returns how many requests had part in their path.

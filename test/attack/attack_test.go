@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -124,12 +125,19 @@ func TestOwnDevices(t *testing.T) {
 	}
 }
 
+var hostGone = regexp.MustCompile(`(?m)^ls: .*/sys/.*: No such file or directory\n`)
+
 // What can't be read of init is out of sight, so that a look at the whole tree
 // succeeds; the rest of init is there.
 func TestListAll(t *testing.T) {
 	t.Parallel()
 	b := boxes.New(t)
-	if out := b.Sh(t, "ls -R / 2>&1 >/dev/null; echo $?"); out != "0\n" {
+	out, want := b.Sh(t, "ls -R / 2>&1 >/dev/null; echo $?"), "0\n"
+	// What the kernel says of the host's disks goes while ls looks, where other tests unmount theirs.
+	if kept := hostGone.ReplaceAllString(out, ""); kept != out {
+		out, want = kept, "1\n"
+	}
+	if out != want {
 		t.Errorf("ls -R / ended with\n%s", out)
 	}
 	if out := b.Sh(t, "ps -o pid,comm | grep -c '^ *1 '; kill -0 1 && cat /proc/1/cgroup | wc -l"); !strings.HasPrefix(out, "1\n") || strings.HasSuffix(out, "\n0\n") {

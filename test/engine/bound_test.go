@@ -34,7 +34,7 @@ func TestConnectionsBounded(t *testing.T) {
 	var before net.Conn
 	greedy.do(t, func() {
 		var err error
-		before, err = net.DialTimeout("tcp", at, time.Second)
+		before, err = net.DialTimeout("tcp", at, 10*time.Second)
 		must(t, err)
 	})
 	defer before.Close()
@@ -91,7 +91,7 @@ func (n *network) connections(t *testing.T) (count int) {
 
 // say wants an answer over a connection.
 func say(c net.Conn) error {
-	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(c, "hello\n"); err != nil {

@@ -44,11 +44,14 @@ static void call_back_in(const char *text, int is_stderr, void *to) {
     WORKS(sandbox_execute(s->box, "echo", "[\"deeper\"]", call_back_in, s, &exit_code, &err));
 }
 
+/* Has the command go on, which waits so that its output comes in two calls. */
 static void release_own_handle(const char *text, int is_stderr, void *to) {
   struct state *s = (struct state *)to;
+  int exit_code = 77;
   (void)text, (void)is_stderr;
+  if (s->calls++ == 0)
+    WORKS(sandbox_execute(s->box, "touch", "[\"/go\"]", NULL, NULL, &exit_code, &err));
   sandbox_box_free(s->box);
-  s->calls++;
 }
 
 static void release_own_runtime(const char *text, int is_stderr, void *to) {
@@ -108,7 +111,8 @@ int main(void) {
 
   /* The handle dies in the callback; the call goes on to its end. */
   s.calls = 0;
-  WORKS(sandbox_execute(s.box, "sh", "[\"-c\",\"echo a; sleep 0.1; echo b; exit 5\"]", release_own_handle, &s, &exit_code, &err));
+  WORKS(sandbox_execute(s.box, "sh", "[\"-c\",\"echo a; until [ -e /go ]; do sleep 0.01; done; echo b; exit 5\"]",
+                        release_own_handle, &s, &exit_code, &err));
   CHECK(exit_code == 5 && s.calls == 2);
   FAILS(SANDBOX_INVALID_ARGUMENT, sandbox_execute(s.box, "true", NULL, NULL, NULL, &exit_code, &err));
 
