@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +16,7 @@ import (
 
 	"sandbox/auth"
 	"sandbox/core/fault"
+	"sandbox/httpd/linger"
 )
 
 // handle is one step of the way that a request goes, or its end. It writes the
@@ -24,7 +26,7 @@ type handle func(w *reply, r *request) error
 
 // way returns the steps that every request goes through, outermost first.
 func (s *Server) way() handle {
-	return s.recovered(s.identified(s.logged(s.answered(s.limited(s.authorized(s.handled))))))
+	return s.limited(s.recovered(s.identified(s.logged(s.answered(s.authorized(s.handled))))))
 }
 
 // handler returns the handler of an entrance.
@@ -189,54 +191,81 @@ func (s *Server) answered(next handle) handle {
 	}
 }
 
-// limited bounds how long the client may take to send the body. Without a bound
-// net/http would wait for its rest for ever, even if no handler reads it.
+// limited bounds how long the client may take to send the body, and drops what no
+// handler has read of it once the reply is sent. Without a bound net/http would wait
+// for the rest for ever. A program in a box sets the pace of its own clients.
 func (s *Server) limited(next handle) handle {
 	return func(w *reply, r *request) error {
-		if r.ContentLength != 0 && (r.route == nil || !r.route.Program) {
-			b := &timedBody{ReadCloser: r.Body, control: w.control(), timeout: s.Timeout, renew: w.timeout == 0}
-			b.extend(s.Timeout)
-			r.Body, w.body = b, b
+		if r.ContentLength == 0 {
+			return next(w, r)
 		}
-		return next(w, r)
+		b := &timedBody{Reader: r.Body, control: w.control(), http: r.ProtoMajor, timeout: s.Timeout, renew: w.timeout == 0}
+		if r.route == nil || !r.route.Program {
+			b.bound = true
+			b.extend(s.Timeout)
+		}
+		r.Body, w.body = b, b
+		err := next(w, r)
+		if w.body != nil {
+			w.body.drop()
+		}
+		return err
 	}
 }
 
 // timedBody is a body with a deadline, either for the whole of it or, in a stream,
 // for each piece.
 type timedBody struct {
-	io.ReadCloser
+	io.Reader
 	control *http.ResponseController
+	http    int // the version of HTTP
 	timeout time.Duration
-	renew   bool // the deadline is for each piece
-	whole   bool // the body was read to its end
+	bound   bool        // there is a deadline
+	renew   bool        // the deadline is for each piece
+	early   bool        // the reply does not wait for the rest
+	whole   atomic.Bool // the body was read to its end; a proxy reads beside its handler
 }
+
+// Close does nothing: net/http closes what is below, and the rest may have to be
+// dropped before. The transport of a proxy closes a body that it can't send.
+func (b *timedBody) Close() error { return nil }
 
 func (b *timedBody) extend(d time.Duration) {
 	_ = b.control.SetReadDeadline(time.Now().Add(d)) // not every connection has any
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
-	if b.renew {
+	if b.bound && b.renew {
 		b.extend(b.timeout)
 	}
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.Reader.Read(p)
 	if err == io.EOF { // readers return it unwrapped
 		// Otherwise the deadline would end the request while it is answered.
-		b.whole = true
+		b.whole.Store(true)
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
 // lingering bounds how long net/http waits for the rest of a body that no handler
-// has read. It waits before it sends the reply.
+// has read, where it waits before it sends the reply.
 const lingering = time.Second
 
-// giveUp shortens the deadline of a body that is answered before it was read.
-func (b *timedBody) giveUp() {
-	if !b.whole {
+// giveUp is called before the reply w begins. If the body was not read, the reply does
+// not wait for the rest, or only for a short time.
+func (b *timedBody) giveUp(w http.ResponseWriter) {
+	if b.whole.Load() {
+		return
+	}
+	if b.early = linger.Answer(w, b.http); !b.early && b.bound {
 		b.extend(min(lingering, b.timeout/2))
+	}
+}
+
+// drop reads the rest of a body whose reply did not wait for it.
+func (b *timedBody) drop() {
+	if b.early {
+		linger.Drop(b.control, b.Reader, min(linger.Quiet, b.timeout/2), b.timeout)
 	}
 }
 
@@ -306,6 +335,7 @@ func (s *Server) handled(w *reply, r *request) error { return r.route.handle(s, 
 // cut breaks the connection of a reply that can't be finished, so that the client
 // does not take it for complete.
 func (s *Server) cut(w *reply, r *request) {
+	w.body = nil // nothing of it can be read any more
 	if conn, _, err := w.control().Hijack(); err == nil {
 		_ = conn.Close()
 		return

@@ -21,7 +21,7 @@ type reply struct {
 	// timeout bounds how long the client may take to read the reply; 0 for no
 	// bound.
 	timeout time.Duration
-	body    *timedBody // of the request, or nil
+	body    *timedBody // of the request; nil for none, and when the connection is handed over
 }
 
 // WriteHeader writes the head. From here on the client has w.timeout to read the
@@ -35,7 +35,7 @@ func (w *reply) WriteHeader(status int) {
 		}
 		_ = w.control().SetWriteDeadline(deadline) // not every connection has any
 		if w.body != nil {
-			w.body.giveUp()
+			w.body.giveUp(w.ResponseWriter)
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)
@@ -77,7 +77,7 @@ func (w *reply) Flush() {
 
 // Hijack hands the connection over, to a WebSocket.
 func (w *reply) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w.status = http.StatusSwitchingProtocols
+	w.status, w.body = http.StatusSwitchingProtocols, nil
 	return w.control().Hijack()
 }
 

@@ -5,10 +5,12 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"sandbox/httpd/linger"
 )
 
 // lingering bounds how long net/http waits for the rest of a body that nobody has
-// read. It waits before it sends the reply.
+// read, where it waits before it sends the reply.
 const lingering = time.Second
 
 // paced bounds how long a client may take to send a piece of its body, and to read a
@@ -18,8 +20,12 @@ func paced(next http.Handler) http.Handler {
 		control := http.NewResponseController(w)
 		body := &pacedBody{ReadCloser: r.Body, control: control, quiet: r.URL.Path == streamInput, whole: r.Body == http.NoBody}
 		r.Body = body
-		next.ServeHTTP(&pacedReply{ResponseWriter: w, control: control, body: body}, r)
+		next.ServeHTTP(&pacedReply{ResponseWriter: w, control: control, body: body, http: r.ProtoMajor}, r)
 		_ = control.SetWriteDeadline(time.Now().Add(patience)) // net/http still has the end of the reply to send
+		if body.early {
+			linger.Drop(control, body.ReadCloser, linger.Quiet, patience)
+			return
+		}
 		body.giveUp()
 	})
 }
@@ -30,6 +36,7 @@ type pacedBody struct {
 	control *http.ResponseController
 	quiet   bool
 	whole   bool // it was read to its end
+	early   bool // the reply does not wait for the rest
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
@@ -45,7 +52,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 
 // giveUp bounds the wait for what nobody has read.
 func (b *pacedBody) giveUp() {
-	if !b.whole && !b.quiet {
+	if !b.whole && !b.quiet && !b.early {
 		_ = b.control.SetReadDeadline(time.Now().Add(lingering))
 	}
 }
@@ -55,6 +62,15 @@ type pacedReply struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	body    *pacedBody
+	http    int // the version of HTTP
+}
+
+// WriteHeader writes the head. The reply does not wait for a body that nobody has read.
+func (w *pacedReply) WriteHeader(status int) {
+	if !w.body.whole {
+		w.body.early = linger.Answer(w.ResponseWriter, w.http)
+	}
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write writes a piece.

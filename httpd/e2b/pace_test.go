@@ -1,0 +1,65 @@
+package e2b
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEagerClient sends large bodies that nothing reads to their end, and reads nothing
+// before all is written. It wants each answer, and the connection to be good for the next
+// request.
+func TestEagerClient(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for name, tt := range map[string]struct {
+		path   string
+		header http.Header
+		status int
+	}{
+		"no key":           {"/sandboxes", nil, 401},
+		"a large document": {"/sandboxes", http.Header{"X-Api-Key": {s.key}}, 413},
+		"no token":         {"/files?path=/x", http.Header{boxHeader: {s.box}}, 401},
+		"no user":          {"/files?path=/x&username=none", http.Header{boxHeader: {s.box}, accessHeader: {s.token("access", s.box)}}, 400},
+		"no such route":    {"/none", http.Header{"X-Api-Key": {s.key}}, 404},
+	} {
+		for _, chunked := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
+				in := bufio.NewReader(conn)
+				for _, size := range []int{16 << 20, 0} {
+					var body io.Reader = bytes.NewReader(make([]byte, size))
+					if chunked {
+						body = struct{ io.Reader }{body}
+					}
+					r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://localhost"+tt.path, body)
+					for name, values := range tt.header {
+						r.Header[name] = values
+					}
+					if err := r.Write(conn); err != nil {
+						t.Fatalf("%d bytes: %v", size, err)
+					}
+					resp, err := http.ReadResponse(in, r)
+					if err != nil {
+						t.Fatalf("%d bytes: %v", size, err)
+					}
+					text, err := io.ReadAll(resp.Body)
+					if err != nil || resp.StatusCode >= 500 || size > 0 && resp.StatusCode != tt.status {
+						t.Errorf("%d bytes: %d %s, %v; want %d", size, resp.StatusCode, text, err, tt.status)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package httpd_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sandbox/httpd"
+)
+
+// eager sends requests as many clients do: it reads nothing of the answer before the
+// whole body is written.
+type eager struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func dialEager(t *testing.T, network, address string) eager {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), network, address)
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	return eager{conn, bufio.NewReader(conn)}
+}
+
+func (e eager) send(r *http.Request) (status int, text string, err error) {
+	if err := r.Write(e); err != nil {
+		return 0, "", err
+	}
+	resp, err := http.ReadResponse(e.in, r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body), err
+}
+
+// tooMuch is more than net/http reads of a body that no handler reads, and than the
+// buffers of a connection hold.
+const tooMuch = 16 << 20
+
+// TestEagerClient sends large bodies that nothing reads to their end. It wants the
+// answer to each, and the connection to be good for the next request.
+func TestEagerClient(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	box := "/v1/boxes/" + s.create(`{}`)
+	stopped := "/v1/boxes/" + s.create(`{}`)
+	s.ask("POST", stopped+":stop?timeout_seconds=0", "").want(t, 200, "")
+	answersFirst := raw(t, func(conn net.Conn) {
+		in := bufio.NewReader(conn)
+		if _, err := http.ReadRequest(in); err == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nno\n")
+		}
+		_, _ = io.Copy(io.Discard, in)
+	})
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	nobody := closed.Addr().(*net.TCPAddr).Port
+	must(t, closed.Close())
+	for name, tt := range map[string]struct {
+		method, path, kind, key string
+		status                  int
+	}{
+		"no key":              {"POST", box + "/files/upload", "multipart/form-data; boundary=b", "wrong", 401},
+		"no key, by the file": {"PUT", box + "/files?path=/x", "", "wrong", 401},
+		"no such box":         {"PUT", "/v1/boxes/none/files?path=/x", "", s.key, 404},
+		"no such route":       {"POST", "/v1/none", "", s.key, 404},
+		"a stopped box":       {"PUT", stopped + "/files?path=/x", "", s.key, 409},
+		"no form":             {"POST", box + "/files/upload", "multipart/form-data", s.key, 400},
+		"a bad form":          {"POST", box + "/files/upload", "multipart/form-data; boundary=b", s.key, 400},
+		"a large document":    {"POST", "/v1/boxes", "application/json", s.key, 413},
+		"a bad query":         {"PUT", box + "/files?path=/x&mode=9", "", s.key, 422},
+		"a body of a GET":     {"GET", "/v1/me", "", s.key, 200},
+		"a port, no key":      {"POST", fmt.Sprintf("%s/ports/%d/", box, answersFirst), "", "wrong", 401},
+		"a port's own answer": {"POST", fmt.Sprintf("%s/ports/%d/", box, answersFirst), "", s.key, 413},
+		"a port, no program":  {"POST", fmt.Sprintf("%s/ports/%d/", box, nobody), "", s.key, 502},
+	} {
+		for _, chunked := range []bool{false, true} {
+			for network, address := range map[string]string{"tcp": strings.TrimPrefix(s.url, "http://"), "unix": s.socket} {
+				if network == "unix" && tt.key == "wrong" { // the mode of the socket is the key there
+					continue
+				}
+				t.Run(fmt.Sprintf("%s, %s, chunked %v", name, network, chunked), func(t *testing.T) {
+					t.Parallel()
+					conn := dialEager(t, network, address)
+					var body io.Reader = bytes.NewReader(make([]byte, tooMuch))
+					if chunked {
+						body = struct{ io.Reader }{body}
+					}
+					r, err := http.NewRequestWithContext(t.Context(), tt.method, "http://x"+tt.path, body)
+					must(t, err)
+					r.Header.Set("Authorization", "Bearer "+tt.key)
+					r.Header.Set("Content-Type", tt.kind)
+					if status, text, err := conn.send(r); err != nil || status != tt.status {
+						t.Fatalf("%d %s, %v; want %d", status, text, err, tt.status)
+					}
+					r, err = http.NewRequestWithContext(t.Context(), "GET", "http://x/v1/me", nil)
+					must(t, err)
+					r.Header.Set("Authorization", "Bearer "+s.key)
+					if status, text, err := conn.send(r); err != nil || status != 200 {
+						t.Errorf("the next request: %d %s, %v", status, text, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestEndlessClient goes on sending after the answer, and wants the server to end it.
+func TestEndlessClient(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *httpd.Config) { c.Timeout = time.Second })
+	conn := dialEager(t, "tcp", strings.TrimPrefix(s.url, "http://"))
+	_, err := io.WriteString(conn, "PUT /v1/boxes/x/files HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+	must(t, err)
+	chunk := []byte(fmt.Sprintf("%x\r\n%s\r\n", 1<<16, strings.Repeat("x", 1<<16)))
+	for err == nil {
+		_, err = conn.Write(chunk)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the server takes what it does not want without end")
+	}
+}
