@@ -240,9 +240,10 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.Reader.Read(p)
 	if err == io.EOF { // readers return it unwrapped
-		// Otherwise the deadline would end the request while it is answered.
 		b.whole.Store(true)
-		_ = b.control.SetReadDeadline(time.Time{})
+		if b.bound { // otherwise the deadline would end the request while it is answered
+			_ = b.control.SetReadDeadline(time.Time{})
+		}
 	}
 	return n, err
 }
