@@ -207,7 +207,7 @@ func (s *Server) limited(next handle) handle {
 		r.Body, w.body = b, b
 		err := next(w, r)
 		if w.body != nil {
-			w.body.drop()
+			w.body.drop(w.ResponseWriter)
 		}
 		return err
 	}
@@ -254,19 +254,19 @@ const lingering = time.Second
 
 // giveUp is called before the reply w begins. If the body was not read, the reply does
 // not wait for the rest, or only for a short time.
-func (b *timedBody) giveUp(w http.ResponseWriter) {
+func (b *timedBody) giveUp(w http.ResponseWriter, status int) {
 	if b.whole.Load() {
 		return
 	}
-	if b.early = linger.Answer(w, b.http); !b.early && b.bound {
+	if b.early = linger.Answer(w, b.http, status >= http.StatusBadRequest); !b.early && b.bound {
 		b.extend(min(lingering, b.timeout/2))
 	}
 }
 
 // drop reads the rest of a body whose reply did not wait for it.
-func (b *timedBody) drop() {
+func (b *timedBody) drop(w http.ResponseWriter) {
 	if b.early {
-		linger.Drop(b.control, b.Reader, min(linger.Quiet, b.timeout/2), b.timeout)
+		linger.Drop(w, b.Reader, min(linger.Quiet, b.timeout/2), b.timeout)
 	}
 }
 

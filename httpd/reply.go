@@ -35,7 +35,7 @@ func (w *reply) WriteHeader(status int) {
 		}
 		_ = w.control().SetWriteDeadline(deadline) // not every connection has any
 		if w.body != nil {
-			w.body.giveUp(w.ResponseWriter)
+			w.body.giveUp(w.ResponseWriter, status)
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)

@@ -18,12 +18,12 @@ const lingering = time.Second
 func paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		body := &pacedBody{ReadCloser: r.Body, control: control, quiet: r.URL.Path == streamInput, whole: r.Body == http.NoBody}
+		body := &pacedBody{Reader: r.Body, control: control, quiet: r.URL.Path == streamInput, whole: r.Body == http.NoBody}
 		r.Body = body
 		next.ServeHTTP(&pacedReply{ResponseWriter: w, control: control, body: body, http: r.ProtoMajor}, r)
 		_ = control.SetWriteDeadline(time.Now().Add(patience)) // net/http still has the end of the reply to send
 		if body.early {
-			linger.Drop(control, body.ReadCloser, linger.Quiet, patience)
+			linger.Drop(w, body.Reader, linger.Quiet, patience)
 			return
 		}
 		body.giveUp()
@@ -32,12 +32,16 @@ func paced(next http.Handler) http.Handler {
 
 // pacedBody is a body with a deadline for each piece, unless it is one that may be quiet.
 type pacedBody struct {
-	io.ReadCloser
+	io.Reader
 	control *http.ResponseController
 	quiet   bool
 	whole   bool // it was read to its end
 	early   bool // the reply does not wait for the rest
 }
+
+// Close does nothing: net/http closes what is below, and the rest may have to be
+// dropped before.
+func (b *pacedBody) Close() error { return nil }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
 	if !b.quiet {
@@ -45,7 +49,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		// The deadline would end the request while it is answered.
 		defer func() { _ = b.control.SetReadDeadline(time.Time{}) }()
 	}
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.Reader.Read(p)
 	b.whole = b.whole || errors.Is(err, io.EOF)
 	return n, err
 }
@@ -63,24 +67,34 @@ type pacedReply struct {
 	control *http.ResponseController
 	body    *pacedBody
 	http    int // the version of HTTP
+	begun   bool
 }
 
-// WriteHeader writes the head. The reply does not wait for a body that nobody has read.
-func (w *pacedReply) WriteHeader(status int) {
-	if !w.body.whole {
-		w.body.early = linger.Answer(w.ResponseWriter, w.http)
+// begin is called before the reply begins. It does not wait for a body that nobody has
+// read, if it is short; the reply to a stream of the client's always is.
+func (w *pacedReply) begin(status int) {
+	if !w.begun && !w.body.whole {
+		w.body.early = linger.Answer(w.ResponseWriter, w.http, w.body.quiet || status >= http.StatusBadRequest)
 	}
+	w.begun = true
+}
+
+// WriteHeader writes the head.
+func (w *pacedReply) WriteHeader(status int) {
+	w.begin(status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write writes a piece.
 func (w *pacedReply) Write(p []byte) (int, error) {
+	w.begin(http.StatusOK)
 	defer w.bound()()
 	return w.ResponseWriter.Write(p)
 }
 
 // Flush sends what was written; streams call it.
 func (w *pacedReply) Flush() {
+	w.begin(http.StatusOK)
 	defer w.bound()()
 	_ = w.control.Flush() // if it fails, the next Write returns the error
 }

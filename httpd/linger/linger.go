@@ -17,22 +17,28 @@ const Quiet = 5 * time.Second
 
 // Answer makes net/http send a reply before the rest of the request's body has come,
 // and reports whether it will. Call it before the head of the reply is written, and
-// [Drop] when all of the reply is. It returns false for a reply without a
-// Content-Length, whose end is sent only when the handler has returned, and for
-// another version of HTTP than 1: the clients of HTTP/2 are told that the rest is not
-// wanted.
-func Answer(w http.ResponseWriter, version int) bool {
-	if version != 1 || w.Header().Get("Content-Length") == "" {
+// [Drop] when all of the reply is. Short is for a reply that ends at once, as a failure
+// does. Answer returns false for others without a Content-Length: they may be streams,
+// and while its body is unread nobody sees a client go. It does so for another version
+// of HTTP than 1, too: the clients of HTTP/2 are told that the rest is not wanted.
+func Answer(w http.ResponseWriter, version int, short bool) bool {
+	switch {
+	case version != 1:
 		return false
+	case w.Header().Get("Content-Length") != "":
+		return http.NewResponseController(w).EnableFullDuplex() == nil
+	case short:
+		w.Header().Set("Connection", "close") // with it net/http reads nothing before it sends
 	}
-	return http.NewResponseController(w).EnableFullDuplex() == nil
+	return short
 }
 
 // Drop sends what was written of the reply, and reads the rest of the body, to drop
 // it. If the client sends nothing for as long as quiet, or goes on for longer than
-// most, Drop closes the connection, because nobody knows where the next request would
+// most, the connection is closed, because nobody knows where the next request would
 // begin. No handler may write or hijack the connection any more.
-func Drop(control *http.ResponseController, body io.Reader, quiet, most time.Duration) {
+func Drop(w http.ResponseWriter, body io.Reader, quiet, most time.Duration) {
+	control := http.NewResponseController(w)
 	err := control.Flush()
 	piece := make([]byte, 32<<10)
 	for end := time.Now().Add(most); err == nil; {
@@ -40,11 +46,14 @@ func Drop(control *http.ResponseController, body io.Reader, quiet, most time.Dur
 		if deadline.After(end) {
 			deadline = end
 		}
-		_ = control.SetReadDeadline(deadline) // each connection of HTTP/1.1 has one
+		_ = control.SetReadDeadline(deadline) // each connection of HTTP/1 has one
 		_, err = body.Read(piece)
 	}
 	if errors.Is(err, io.EOF) {
 		_ = control.SetReadDeadline(time.Time{}) // it would count for the next request
+		return
+	}
+	if w.Header().Get("Connection") == "close" { // then net/http closes it, behind the end of the reply
 		return
 	}
 	if conn, _, err := control.Hijack(); err == nil {
