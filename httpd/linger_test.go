@@ -46,6 +46,19 @@ func (e eager) send(r *http.Request) (status int, closes bool, err error) {
 	return resp.StatusCode, resp.Close, err
 }
 
+// answersFirst is a program that answers before it reads the body.
+func answersFirst(t *testing.T, answer string) (port int) {
+	return raw(t, func(conn net.Conn) {
+		in := bufio.NewReader(conn)
+		if _, err := http.ReadRequest(in); err == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nConnection: close\r\n"+answer)
+		}
+		_, _ = io.Copy(io.Discard, in)
+	})
+}
+
+const inChunks = "Transfer-Encoding: chunked\r\n\r\n3\r\nno\n\r\n0\r\n\r\n"
+
 // tooMuch is more than net/http reads of a body that no handler reads, and than the
 // buffers of a connection hold.
 const tooMuch = 16 << 20
@@ -59,16 +72,7 @@ func TestEagerClient(t *testing.T) {
 	box := "/v1/boxes/" + s.create(`{}`)
 	stopped := "/v1/boxes/" + s.create(`{}`)
 	s.ask("POST", stopped+":stop?timeout_seconds=0", "").want(t, 200, "")
-	answersFirst := func(answer string) (port int) {
-		return raw(t, func(conn net.Conn) {
-			in := bufio.NewReader(conn)
-			if _, err := http.ReadRequest(in); err == nil {
-				_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nConnection: close\r\n"+answer)
-			}
-			_, _ = io.Copy(io.Discard, in)
-		})
-	}
-	sized, chunked := answersFirst("Content-Length: 3\r\n\r\nno\n"), answersFirst("Transfer-Encoding: chunked\r\n\r\n3\r\nno\n\r\n0\r\n\r\n")
+	sized, chunked := answersFirst(t, "Content-Length: 3\r\n\r\nno\n"), answersFirst(t, inChunks)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	nobody := closed.Addr().(*net.TCPAddr).Port
@@ -140,5 +144,27 @@ func TestEndlessClient(t *testing.T) {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the server takes what it does not want without end")
+	}
+}
+
+// TestSilentClient sends a part of its body and then nothing. It wants the whole answer
+// of a program, without a length too, and then the end of the connection.
+func TestSilentClient(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *httpd.Config) { c.Timeout = time.Second })
+	box := s.create(`{}`)
+	for _, answer := range []string{"Content-Length: 3\r\n\r\nno\n", inChunks} {
+		conn := dialEager(t, "unix", s.socket)
+		_, err := fmt.Fprintf(conn, "PUT /v1/boxes/%s/ports/%d/ HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\nx", box, answersFirst(t, answer), tooMuch)
+		must(t, err)
+		resp, err := http.ReadResponse(conn.in, nil)
+		must(t, err)
+		defer resp.Body.Close()
+		if text, err := io.ReadAll(resp.Body); err != nil || string(text) != "no\n" || resp.StatusCode != 413 {
+			t.Errorf("%d %q, %v", resp.StatusCode, text, err)
+		}
+		if rest, err := io.ReadAll(conn.in); err != nil || len(rest) > 0 {
+			t.Errorf("behind the answer: %q, %v", rest, err)
+		}
 	}
 }

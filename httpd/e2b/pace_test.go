@@ -25,15 +25,16 @@ func TestEagerClient(t *testing.T) {
 		path   string
 		header http.Header
 		status int
+		says   string // a part of the answer
 	}{
-		"no key":             {"/sandboxes", nil, 401},
-		"a large document":   {"/sandboxes", http.Header{"X-Api-Key": {s.key}}, 413},
-		"no token":           {"/files?path=/x", http.Header{boxHeader: {s.box}}, 401},
-		"no user":            {"/files?path=/x&username=none", in, 400},
-		"a call, no token":   {"/filesystem.Filesystem/Stat", http.Header{"Content-Type": {"application/json"}, boxHeader: {s.box}}, 401},
-		"a large message":    {"/filesystem.Filesystem/Stat", call, 429},
-		"a stream, no token": {streamInput, http.Header{"Content-Type": {"application/connect+json"}, boxHeader: {s.box}}, 200}, // and the failure in the body
-		"no such route":      {"/none", http.Header{"X-Api-Key": {s.key}}, 404},
+		"no key":             {"/sandboxes", nil, 401, `"message":`},
+		"a large document":   {"/sandboxes", http.Header{"X-Api-Key": {s.key}}, 413, `"message":`},
+		"no token":           {"/files?path=/x", http.Header{boxHeader: {s.box}}, 401, `"message":`},
+		"no user":            {"/files?path=/x&username=none", in, 400, `"message":`},
+		"a call, no token":   {"/filesystem.Filesystem/Stat", http.Header{"Content-Type": {"application/json"}, boxHeader: {s.box}}, 401, `"message":`},
+		"a large message":    {"/filesystem.Filesystem/Stat", call, 429, `"message":`},
+		"a stream, no token": {streamInput, http.Header{"Content-Type": {"application/connect+json"}, boxHeader: {s.box}}, 200, `"code":"unauthenticated"`},
+		"no such route":      {"/none", http.Header{"X-Api-Key": {s.key}}, 404, `"message":`},
 	} {
 		for _, chunked := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -62,8 +63,8 @@ func TestEagerClient(t *testing.T) {
 						t.Fatalf("%d bytes: %v", size, err)
 					}
 					text, err := io.ReadAll(resp.Body)
-					if err != nil || size > 0 && resp.StatusCode != tt.status {
-						t.Errorf("%d bytes: %d %s, %v; want %d", size, resp.StatusCode, text, err, tt.status)
+					if err != nil || size > 0 && (resp.StatusCode != tt.status || !strings.Contains(string(text), tt.says)) {
+						t.Errorf("%d bytes: %d %s, %v; want %d %s", size, resp.StatusCode, text, err, tt.status, tt.says)
 					}
 					if resp.Close {
 						return
