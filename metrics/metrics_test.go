@@ -49,7 +49,7 @@ func TestFold(t *testing.T) {
 }
 
 // The CPU's share is the mean since the sample before, in whatever step that was, and
-// since the start of the box where there is none of its life.
+// since the start of the box, or over a second, where there is none of its life.
 func TestPoints(t *testing.T) {
 	t.Parallel()
 	again := used(40, 5e9, 1) // it was started again
@@ -68,6 +68,13 @@ func TestPoints(t *testing.T) {
 	})
 	if got := points(samples, second(0)); got[0].CPUPercent != 50 {
 		t.Errorf("without one before: %v %%", got[0].CPUPercent)
+	}
+	for age, want := range map[int64]float64{-5: 0, 0: 3, 7: 3, 999: 3, 2000: 1.5} { // ms
+		young := used(0, 30*time.Millisecond, 1)
+		young.At += age
+		if got := points([]Sample{young}, 0); got[0].CPUPercent != want {
+			t.Errorf("%d ms old: %v %%, want %v", age, got[0].CPUPercent, want)
+		}
 	}
 	if got := points(nil, 0); got == nil {
 		t.Error("no points are null")

@@ -106,17 +106,25 @@ func (s Sample) point(before *Sample) api.BoxPoint {
 	}
 }
 
-// cpuPercent returns the mean since the sample before, or since the start of the box if
-// that was another life of it, or is not known.
+// leastMean is the shortest time, in milliseconds, over which the CPU's share of a box
+// is told that was only just started. Its counter began with the work of its start, some
+// 30 ms: over the first 7 ms of a box that does nothing that would be 430 %.
+const leastMean = 1000
+
+// cpuPercent returns the mean since the sample before, or, if that was another life of
+// the box or is not known, since its start or the last second, whichever is longer.
 func (s Sample) cpuPercent(before *Sample) float64 {
-	used, since := s.CPU, s.Started
-	if before != nil && before.Started == s.Started {
-		used, since = s.CPU-before.CPU, before.At
+	used, took := s.CPU, s.At-s.Started
+	switch {
+	case before != nil && before.Started == s.Started:
+		used, took = s.CPU-before.CPU, s.At-before.At
+	case took >= 0:
+		took = max(took, leastMean)
 	}
-	if s.At <= since || used < 0 {
+	if took <= 0 || used < 0 { // the clock went back
 		return 0
 	}
-	return 100 * float64(used) / float64((s.At-since)*int64(time.Millisecond))
+	return 100 * float64(used) / float64(took*int64(time.Millisecond))
 }
 
 // known returns a value, or nil if it is not known.
