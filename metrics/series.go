@@ -106,9 +106,9 @@ func (s Sample) point(before *Sample) api.BoxPoint {
 	}
 }
 
-// leastMean is the shortest time, in milliseconds, over which the CPU's share of a box
-// is told that was only just started. Its counter began with the work of its start, some
-// 30 ms: over the first 7 ms of a box that does nothing that would be 430 %.
+// leastMean is the shortest time, in milliseconds, for the CPU's share of a box that has
+// only just started. The box's counter includes the work of its start, some 30 ms:
+// divided by the first 7 ms of a box that does nothing, that would be 430 %.
 const leastMean = 1000
 
 // cpuPercent returns the mean since the sample before, or, if that was another life of
