@@ -156,20 +156,23 @@ func TestGivenUp(t *testing.T) {
 			}
 		})
 	}
-	for stacks("filelock.Exclusive(", "[select") < 20 {
+	for stacks("filelock.Exclusive(", "[select") < 20 || stacks("filelock.flock(") < 1 {
 		runtime.Gosched()
 	}
 	cancel()
 	waits.Wait()
-	if n := stacks("filelock.flock("); n != 1 {
+	if n := stacks(served); n != 1 {
 		t.Errorf("%d goroutines wait for the lock, want 1", n)
 	}
 	end()
-	for stacks("filelock.flock(") > 0 {
+	for stacks(served) > 0 { // the lock is let go behind the wait for it
 		runtime.Gosched()
 	}
 	free(t, path)
 }
+
+// served is in the stack of a goroutine that waits for a line, from its start to its end.
+const served = "created by sandbox/core/filelock.line.join"
 
 // stacks returns how many goroutines there are whose stack has all words.
 func stacks(words ...string) (n int) {
