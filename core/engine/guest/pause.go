@@ -42,8 +42,9 @@ func (g *guest) awake() error {
 
 // handlePause prepares the box to be paused, or lets it go on: nothing new is
 // started and all clocks of execs stand still until it is resumed. The shim
-// freezes the processes, after the answer; init itself goes on, for those who
-// list execs and measure the box. Both may be asked for twice.
+// freezes the processes after the answer to a pause, and lets them go on before it
+// asks for a resume; init itself goes on, for those who list execs and measure the
+// box. Both may be asked for twice.
 func (g *guest) handlePause(conn *wire.Conn, paused bool) error {
 	g.mu.Lock() // a command that is being started has been started then
 	g.paused = paused

@@ -85,12 +85,12 @@ func (k *keeper) resume(id string) (core.Record, error) {
 	return b.record().Record, nil
 }
 
-// wake lets a box go on and writes to its record that it does. The caller holds
-// b.change.
+// wake lets a box go on and writes to its record that it does. Its processes go on before
+// init hears of it: what init starts in a group that is frozen stands still before its
+// exec, and keeps init, which has one CPU, from its answer. The caller holds b.change.
 func (k *keeper) wake(b *box) error {
-	err := k.tellInit(b.record().ID, wire.TypeResume)
 	groups(b.slot()).thaw()
-	if err != nil {
+	if err := k.tellInit(b.record().ID, wire.TypeResume); err != nil {
 		return err
 	}
 	return k.note(b, (*record.Box).Resumed)
