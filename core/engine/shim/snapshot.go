@@ -319,7 +319,7 @@ func (k *keeper) standing(b *box, do func() error) (time.Duration, error) {
 	if err == nil {
 		err = do()
 	}
-	groups(b.slot()).thaw()
+	groups(b.slot()).thaw() // wake does so too; here it ends the time that is told
 	still := time.Since(start)
 	if woken := k.wake(b); woken != nil && !fault.Is(woken, fault.InvalidState) { // it may have been killed
 		k.log.Error("let a box go on after a snapshot", "box", rec.ID, "error", woken)
