@@ -136,7 +136,7 @@ func TestWatchOverflow(t *testing.T) {
 	b := boxes.New(t)
 	b.Sh(t, "mkdir /w")
 	w := watch(t, b, options.WatchFiles{Path: "/w"})
-	b.Sh(t, "cd /w; i=0; while [ $i -lt 10 ]; do seq 10000 17999 | xargs touch; seq 10000 17999 | xargs rm; i=$((i+1)); done")
+	b.Sh(t, "cd /w; i=0; while [ $i -lt 20 ]; do seq 10000 17999 | xargs touch; i=$((i+1)); done; seq 10000 17999 | xargs rm")
 	lost := until(t, w, func(e api.FileEvent) bool { return e.Type == api.Overflow })
 	t.Logf("overflow behind %d events", len(lost))
 	done := make(chan struct{})
