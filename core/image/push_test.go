@@ -284,7 +284,7 @@ func TestSlowPush(t *testing.T) {
 	t.Parallel()
 	s := newSink(t)
 	f := newPuller(t, image.Sources{
-		Registries: []options.Registry{{Host: s.host, Transport: options.TransportHTTP}}, Timeout: 2 * time.Second,
+		Registries: []options.Registry{{Host: s.host, Transport: options.TransportHTTP}}, Timeout: 5 * time.Second,
 	})
 	noise := make([]byte, 24<<20) // more than the buffers of a connection hold
 	for i, x := 0, uint32(1); i < len(noise); i++ {
@@ -309,7 +309,7 @@ func TestSlowPush(t *testing.T) {
 	}
 }
 
-// slow is a body that is read over at least 4 s.
+// slow is a body that is read over at least 10 s.
 type slow struct {
 	io.ReadCloser
 	begun time.Time
@@ -317,8 +317,8 @@ type slow struct {
 
 func (s *slow) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p[:min(len(p), 256<<10)])
-	if time.Since(s.begun) < 4*time.Second {
-		time.Sleep(50 * time.Millisecond) // the registry's own slowness
+	if time.Since(s.begun) < 10*time.Second {
+		time.Sleep(120 * time.Millisecond) // the registry's own slowness
 	}
 	return n, err
 }
