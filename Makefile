@@ -69,10 +69,11 @@ test: root deps build $(TESTS) ## run all tests (needs root)
 # Tests with boxes wait more than they compute, so more of a package run at once than
 # there are processors, and the packages that take longest begin first. The limit of time is
 # that of go test for the suite of all surfaces, where the machine is busy with something
-# else. go vet is a check of its own.
+# else. go vet is a check of its own. The dependencies are compiled as those of the
+# programs are, so that none is compiled a second time.
 GOTESTPACKAGES ?= ./test/conformance ./test/engine ./test/attack/... ./test/... ./...
 gotest:
-	$(GO) test -parallel 4 -vet=off -timeout 25m $(GOTESTFLAGS) $(GOTESTPACKAGES)
+	$(GO) test -trimpath -tags osusergo,netgo -parallel 4 -vet=off -timeout 25m $(GOTESTFLAGS) $(GOTESTPACKAGES)
 
 race: root deps build ## run the Go tests under the race detector (needs root)
 	$(MAKE) gotest GOTESTFLAGS=-race

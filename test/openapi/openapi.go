@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"sandbox/test/programs"
 )
 
 // Document is docs/openapi.yaml. It is safe for concurrent use.
@@ -47,8 +48,7 @@ const location = "openapi.json"
 // Load reads the document.
 func Load(t testing.TB) *Document {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../docs/openapi.yaml"))
+	text, err := os.ReadFile(filepath.Join(programs.Tree(), "docs/openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

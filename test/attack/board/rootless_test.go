@@ -34,7 +34,7 @@ func TestWithoutRoot(t *testing.T) {
 	if err = errors.Join(err, os.CopyFS(sources, os.DirFS("../families"))); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-o", board, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-trimpath", "-tags", "osusergo,netgo", "-o", board, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	cmd := exec.CommandContext(t.Context(), "nsenter", u.Host.Option(), "--", board, "-build", build, "-families", sources, "-only", *only, "-write", *write, "-owner", u.ID())
