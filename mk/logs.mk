@@ -17,10 +17,11 @@ CHDB_CACHE        ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sandbox/libchdb-$(CH
 gotest: deps-logs
 
 # The child process of the embedded engine. It loads libchdb, which needs the C
-# library of the system, so it can't be linked statically.
+# library of the system, so it can't be linked statically. The tags are those of the
+# other programs, for which its dependencies are compiled already.
 sandbox-logs:
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-s -w' -o $(BUILD)/sandbox-logs ./cmd/sandbox-logs
+	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w' -o $(BUILD)/sandbox-logs ./cmd/sandbox-logs
 
 deps-logs: ## fetch libchdb, the engine of the log service, into build/lib (about 150 MB, once)
 	@mk/libchdb.sh @chdb/lib-linux-$(CHDB_ARCH)-gnu '$(CHDB_VERSION)' '$(CHDB_SHA512)' '$(CHDB_CACHE)'
