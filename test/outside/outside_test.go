@@ -24,9 +24,6 @@ const (
 	image     = "default"
 )
 
-// flags of go are those of make test: what it has compiled is not compiled again.
-const flags = "GOFLAGS=-trimpath -tags=osusergo,netgo"
-
 // TestProcess uses core/local through a replace directive.
 func TestProcess(t *testing.T) {
 	t.Parallel()
@@ -110,7 +107,7 @@ func newHome(t *testing.T) *home {
 	dir, err := os.MkdirTemp("", "o") // short: a socket's name is
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	h := &home{dir, append(os.Environ(), "SANDBOX_HOME="+dir, "SANDBOX_HELPER_DIR="+programs.Dir(), flags, "GOWORK=")}
+	h := &home{dir, append(os.Environ(), "SANDBOX_HOME="+dir, "SANDBOX_HELPER_DIR="+programs.Dir(), "GOFLAGS=", "GOWORK=")}
 	root := rootfs.Busybox(t)
 	rootfs.Python(t, root)
 	h.run(t, dir, filepath.Join(programs.Dir(), "sandbox"), "--local", "images", "import", image, root)
