@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/fault"
+	"sandbox/core/ids"
+	"sandbox/core/options"
 	"sandbox/httpd"
 )
 
@@ -162,6 +165,23 @@ func walk(v any, at string, visit func(at string, v map[string]any)) {
 		for i, item := range v {
 			walk(item, at+pointer(strconv.Itoa(i)), visit)
 		}
+	}
+}
+
+// TestUnchosenPort wants the document to have a box as a list shows it while it is
+// being made, when no port of the host was chosen for it yet.
+func TestUnchosenPort(t *testing.T) {
+	t.Parallel()
+	o, err := options.DecodeCreate([]byte(`{"ports":[{"guest_port":80}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := json.Marshal(core.Record{ID: ids.Box.New(), Status: api.Created, Options: o}.Summary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Load(t).Validate("/components/schemas/BoxSummary", doc); err != nil {
+		t.Errorf("%s: %v", doc, err)
 	}
 }
 
