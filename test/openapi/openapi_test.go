@@ -169,19 +169,22 @@ func walk(v any, at string, visit func(at string, v map[string]any)) {
 }
 
 // TestUnchosenPort wants the document to have a box as a list shows it while it is
-// being made, when no port of the host was chosen for it yet.
+// being made, when no port of the host was chosen for it yet, and only then.
 func TestUnchosenPort(t *testing.T) {
 	t.Parallel()
 	o, err := options.DecodeCreate([]byte(`{"ports":[{"guest_port":80}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := json.Marshal(core.Record{ID: ids.Box.New(), Status: api.Created, Options: o}.Summary())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Load(t).Validate("/components/schemas/BoxSummary", doc); err != nil {
-		t.Errorf("%s: %v", doc, err)
+	d := Load(t)
+	for _, status := range []api.BoxStatus{api.Created, api.Running, api.Paused, api.Stopped, api.Failed} {
+		doc, err := json.Marshal(core.Record{ID: ids.Box.New(), Status: status, Options: o}.Summary())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Validate("/components/schemas/BoxSummary", doc); (err == nil) != (status == api.Created) {
+			t.Errorf("%s: %v", doc, err)
+		}
 	}
 }
 
