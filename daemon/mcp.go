@@ -72,31 +72,23 @@ func (t toolBoxes) CreateBox(ctx context.Context, o options.Box) (api.Box, error
 	return rec.Info(), nil
 }
 
-// Run starts a command. One whose output can't be recorded, such as one that is canceled
-// meanwhile, is ended.
+// Run starts a command. All that may fail comes before its start: a command that runs
+// must not be left behind.
 func (t toolBoxes) Run(ctx context.Context, ref string, o options.Exec) (backend.Command, error) {
-	c, err := t.inProcess.Run(ctx, ref, o)
-	if err != nil || t.lines == nil {
-		return c, err
+	if t.lines == nil {
+		return t.inProcess.Run(ctx, ref, o)
 	}
-	e, err := t.Exec(ctx, ref, c.ID())
+	box, err := t.host.Get(ctx, ref)
 	if err != nil {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), canceling)
-		defer stop()
-		_ = c.Cancel(ctx, cancelGrace) // the first error is the one that matters
-		_ = c.Close()                  // by itself this would leave the command running
 		return nil, err
 	}
-	add, end := t.lines(e)
+	c, err := t.inProcess.Run(ctx, box.ID(), o)
+	if err != nil {
+		return nil, err
+	}
+	add, end := t.lines(api.Exec{ID: c.ID(), BoxID: box.ID(), TTY: o.TTY})
 	return recorded{c, add, end}, nil
 }
-
-// canceling bounds how long it takes to end a command, and cancelGrace is the time
-// between its SIGTERM and SIGKILL.
-const (
-	canceling   = 15 * time.Second
-	cancelGrace = 2 * time.Second
-)
 
 // recorded is a command whose output goes to the log table too.
 type recorded struct {

@@ -112,7 +112,10 @@ func (s *session) exec(ctx context.Context, ref string, o options.Exec, stdin st
 	}()
 	kept := api.Capture{Most: s.MaxOutput}
 	status, err := backend.Pass(context.WithoutCancel(ctx), c, make([]byte, core.OutputBuffer), kept.Add)
-	_ = c.Close() // its end is known, or its loss is
+	if err != nil {
+		cancel(c) // closing it would leave it running
+	}
+	_ = c.Close()
 	<-fed
 	switch {
 	case ctx.Err() != nil:

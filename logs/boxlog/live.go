@@ -25,7 +25,8 @@ type piece struct {
 }
 
 // Live returns two functions for an exec whose output is not in the spool. add
-// takes its output, and end is called once after the last of it. Neither waits.
+// takes its output, and end is called once after the last of it. Neither waits. Of e
+// only the id, the box's id, and whether it has a terminal are used.
 func (r *Recorder) Live(e api.Exec) (add func(stderr bool, p []byte), end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

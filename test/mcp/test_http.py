@@ -1,8 +1,10 @@
 """The tools of a daemon over streamable HTTP, with the official SDK for Python."""
 
 import asyncio
+import concurrent.futures
 import json
 import subprocess
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -50,6 +52,9 @@ class HTTP(Case):
     def call(self, key, session, message):
         return self.post(message, Authorization=f"Bearer {key}", **{"Mcp-Session-Id": session})
 
+    def tool(self, key, session, number, name, **arguments):
+        return self.call(key, session, {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
+
     async def test_box(self):
         async with self.daemon.client(self.key) as client:
             box = await client.call("create_box", name="web")
@@ -92,11 +97,34 @@ class HTTP(Case):
 
     async def test_idle_session_ends(self):
         session = self.open(self.key)
-        params = {"name": "create_box", "arguments": {}}
-        self.assertEqual(self.call(self.key, session, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})[0], 200)
+        self.assertEqual(self.tool(self.key, session, 2, "create_box")[0], 200)
         self.assertEqual(len(self.home.boxes(*self.socket)), 1)
         self.home.emptied(*self.socket)
         self.assertEqual(self.call(self.key, session, {"jsonrpc": "2.0", "id": 3, "method": "ping"})[0], 404)
+
+    def test_canceled_at_its_start(self):
+        """No command is left of calls that are canceled around the moment in which it starts."""
+        session = self.open(self.key)
+
+        def exec_in(box, number, cmd):
+            return json.loads(self.tool(self.key, session, number, "exec", box=box, cmd=cmd)[2])["result"]
+
+        def cancel(number):
+            self.call(self.key, session, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+
+        box = json.loads(self.tool(self.key, session, 2, "create_box")[2])["result"]["structuredContent"]["id"]
+        calls = range(100, 160)
+        with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+            for number in calls:
+                pool.submit(exec_in, box, number, ["sleep", "600"])
+                time.sleep((number - calls[0]) / 5000)
+                cancel(number)
+            end = time.monotonic() + 20
+            while "sleep" in exec_in(box, 3, ["sh", "-c", "cat /proc/[0-9]*/comm"])["structuredContent"]["stdout"]:
+                self.assertLess(time.monotonic(), end)
+                for number in calls:  # a server ignores a cancellation that has overtaken its call
+                    cancel(number)
+        self.assertEqual(self.tool(self.key, session, 4, "remove_box", box=box)[0], 200)
 
     async def test_refusals(self):
         for headers, status, code in (
