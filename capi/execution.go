@@ -44,7 +44,7 @@ func sandbox_exec_start(box *C.CBoxHandle, cmd *C.ccommand, openStdin C.int, ter
 			return nil, err
 		}
 		return b.on.Run(context.Background(), b.id, o)
-	})
+	}, func(c backend.Command) { _ = c.Cancel(context.Background(), 0) }) // what failed before says more
 }
 
 //export sandbox_exec_attach
@@ -55,13 +55,13 @@ func sandbox_exec_attach(box *C.CBoxHandle, id *C.cchar, out **C.CSandboxExecuti
 			return nil, err
 		}
 		return b.on.Join(context.Background(), b.id, exec, true)
-	})
+	}, func(backend.Command) {})
 }
 
 // giveExecution runs a call whose result is a command of the box, and stores a
 // handle on it in out. The handle is owned by the runtime: it outlives the
-// box's.
-func giveExecution(box *C.CBoxHandle, out **C.CSandboxExecution, cerr *C.CSandboxError, which func(*boxRef) (backend.Command, error)) C.SandboxErrorCode {
+// box's. A command that can't have a handle is closed, and undo comes before.
+func giveExecution(box *C.CBoxHandle, out **C.CSandboxExecution, cerr *C.CSandboxError, which func(*boxRef) (backend.Command, error), undo func(backend.Command)) C.SandboxErrorCode {
 	return guard(cerr, func() error {
 		if out == nil {
 			return null("out")
@@ -77,10 +77,12 @@ func giveExecution(box *C.CBoxHandle, out **C.CSandboxExecution, cerr *C.CSandbo
 		}
 		x, err := newExecution(b, c)
 		if err != nil {
-			return err
+			undo(c)
+			return errors.Join(err, c.Close())
 		}
 		h, err := putBeside(x, handle(unsafe.Pointer(box)))
 		if err != nil {
+			undo(c)
 			return errors.Join(err, x.Close())
 		}
 		*out = (*C.CSandboxExecution)(h.address())
@@ -88,13 +90,13 @@ func giveExecution(box *C.CBoxHandle, out **C.CSandboxExecution, cerr *C.CSandbo
 	})
 }
 
-// newExecution owns c, also when it fails.
+// newExecution owns c, unless it fails.
 func newExecution(b *boxRef, c backend.Command) (*execution, error) {
 	ctx, free := context.WithCancel(context.Background())
 	r, err := c.Reader(ctx)
 	if err != nil {
 		free()
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	return &execution{Command: c, box: b, ctx: ctx, free: free, reader: r}, nil
 }

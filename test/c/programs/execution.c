@@ -1,5 +1,5 @@
 /* Executions: output by pieces and by descriptors, input, signals, terminals, taking over, and what is refused. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -326,6 +326,43 @@ static void released_while_read(void) {
   sem_destroy(&turned_away);
 }
 
+/* Starts a command in the box of a handle, and ends it if that works. */
+static void *start_and_kill(void *handle) {
+  CSandboxError e = {SANDBOX_OK, NULL};
+  CSandboxExecution *x = NULL;
+  SandboxCommand cmd = {"sleep", "[\"1000\"]", NULL, NULL, NULL, 0};
+  if (sandbox_exec_start(handle, &cmd, 0, NULL, &x, &e) == SANDBOX_OK && sandbox_exec_kill(x, 0, &e) == SANDBOX_OK)
+    sandbox_exec_free(x);
+  else
+    CHECK(e.code == SANDBOX_INVALID_ARGUMENT && !x);
+  sandbox_error_free(&e);
+  return NULL;
+}
+
+/* A command whose box's handle is released while it starts has no handle, and does not run on. */
+static void released_while_it_starts(CSandboxRuntime *runtime) {
+  CBoxHandle *own = new_box(runtime);
+  char *id = sandbox_box_id(own), *list = NULL;
+  for (int i = 0; i < 40; i++) {
+    CBoxHandle *second = NULL;
+    pthread_t thread;
+    WORKS(sandbox_get(runtime, id, &second, &err));
+    CHECK(pthread_create(&thread, NULL, start_and_kill, second) == 0);
+    usleep(50 * (useconds_t)i);
+    sandbox_box_free(second);
+    CHECK(pthread_join(thread, NULL) == 0);
+  }
+  for (int tries = 0, running = 1; running; tries++) {
+    CHECK(tries < 2000);
+    usleep(10000);
+    WORKS(sandbox_exec_list(own, &list, &err));
+    running = strstr(list, "\"running\"") != NULL;
+    sandbox_free_string(list);
+  }
+  sandbox_free_string(id);
+  sandbox_box_free(own);
+}
+
 static void refused(void) {
   CSandboxExecution *x = (CSandboxExecution *)1;
   SandboxCommand cmd = {"true", NULL, NULL, NULL, NULL, 0};
@@ -374,6 +411,7 @@ int main(void) {
   ends();
   taking_over();
   released_while_read();
+  released_while_it_starts(runtime);
   refused();
 
   CSandboxExecution *x = start("sleep 1000", 0, NULL);
