@@ -31,6 +31,7 @@ export default defineConfig({
     outDir: "../dist",
     emptyOutDir: false, // the placeholder stays; mk/console.mk removes the rest
     assetsInlineLimit: 0,
+    cssCodeSplit: false, // a style sheet of its own for a page that is loaded later would be asked for only once
     modulePreload: { polyfill: false },
     target: "es2022",
     reportCompressedSize: false,

@@ -103,9 +103,12 @@ test("a part of the page that could not be loaded is asked for again", async () 
   const page = await enter(host, user);
   let asked = 0;
   await page.route(/\/assets\/terminal-.*\.js$/, (route) => (++asked <= 3 ? route.abort("failed") : route.continue()));
+  await page.route(/\/assets\/terminal-.*\.css$/, (route) => route.abort("failed"));
   await create(host, page, "cut", "terminal");
-  await page.getByRole("button", { name: "New terminal" }).waitFor();
+  await page.getByRole("button", { name: "New terminal" }).click();
   assert.equal(asked, 4);
+  const input = page.locator(".xterm-helper-textarea");
+  assert.equal(await input.evaluate((e) => getComputedStyle(e).opacity), "0"); // as the style sheet of terminals has it
   await user.close();
 });
 
