@@ -103,6 +103,7 @@ test("a part of the page that could not be loaded is asked for again", async () 
   const page = await enter(host, user);
   let asked = 0;
   await page.route(/\/assets\/terminal-.*\.js$/, (route) => (++asked <= 3 ? route.abort("failed") : route.continue()));
+  // The bundler would have a style sheet of terminals alone asked for once.
   await page.route(/\/assets\/terminal-.*\.css$/, (route) => route.abort("failed"));
   await create(host, page, "cut", "terminal");
   await page.getByRole("button", { name: "New terminal" }).click();

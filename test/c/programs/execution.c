@@ -1,10 +1,11 @@
 /* Executions: output by pieces and by descriptors, input, signals, terminals, taking over, and what is refused. */
-#define _DEFAULT_SOURCE
+#define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -326,7 +327,11 @@ static void released_while_read(void) {
   sem_destroy(&turned_away);
 }
 
-/* Starts a command in the box of a handle, and ends it if that works. */
+static void pause_for(long microseconds) {
+  nanosleep(&(struct timespec){0, 1000 * microseconds}, NULL);
+}
+
+/* Starts a command in the box of a handle, and ends it if that works. Returns NULL unless it began and has no handle. */
 static void *start_and_kill(void *handle) {
   CSandboxError e = {SANDBOX_OK, NULL};
   CSandboxExecution *x = NULL;
@@ -335,26 +340,31 @@ static void *start_and_kill(void *handle) {
     sandbox_exec_free(x);
   else
     CHECK(e.code == SANDBOX_INVALID_ARGUMENT && !x);
+  void *began = e.message && strstr(e.message, "released during the call") ? handle : NULL;
   sandbox_error_free(&e);
-  return NULL;
+  return began;
 }
 
 /* A command whose box's handle is released while it starts has no handle, and does not run on. */
 static void released_while_it_starts(CSandboxRuntime *runtime) {
   CBoxHandle *own = new_box(runtime);
   char *id = sandbox_box_id(own), *list = NULL;
+  int began = 0;
   for (int i = 0; i < 40; i++) {
     CBoxHandle *second = NULL;
     pthread_t thread;
+    void *without_handle = NULL;
     WORKS(sandbox_get(runtime, id, &second, &err));
     CHECK(pthread_create(&thread, NULL, start_and_kill, second) == 0);
-    usleep(50 * (useconds_t)i);
+    pause_for(50 * i);
     sandbox_box_free(second);
-    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(pthread_join(thread, &without_handle) == 0);
+    began += without_handle != NULL;
   }
+  CHECK(began > 0);
   for (int tries = 0, running = 1; running; tries++) {
     CHECK(tries < 2000);
-    usleep(10000);
+    pause_for(10000);
     WORKS(sandbox_exec_list(own, &list, &err));
     running = strstr(list, "\"running\"") != NULL;
     sandbox_free_string(list);
