@@ -15,7 +15,8 @@ import (
 )
 
 // logServers returns the settings of further servers: tight has an engine with
-// a small budget, none has no engine and a low rate, and the engines of wrong
+// a small budget of rows and bytes, brief one with a small budget of time, which on a busy
+// host ends any query, none has no engine and a low rate, and the engines of wrong
 // and page are web servers that are no ClickHouse: one knows no path, the other all.
 func logServers(t *testing.T, h *host) map[string]daemon.Config {
 	t.Helper()
@@ -24,7 +25,8 @@ func logServers(t *testing.T, h *host) map[string]daemon.Config {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>It works!</html>") }))
 	t.Cleanup(page.Close)
 	return map[string]daemon.Config{
-		"tight": {LogsTable: "app.lines", Logs: daemon.Logs{Budget: daemon.Budget{Time: time.Second, ReadRows: 20000, ResultBytes: 1 << 20}}},
+		"tight": {LogsTable: "app.lines", Logs: daemon.Logs{Budget: daemon.Budget{ReadRows: 20000, ResultBytes: 1 << 20}}},
+		"brief": {Logs: daemon.Logs{Budget: daemon.Budget{Time: time.Second}}},
 		"none":  {ChdbLib: h.share + "/nothing.so", Logs: daemon.Logs{Budget: daemon.Budget{PerMinute: 2}}},
 		"wrong": {ClickHouseDSN: other.URL},
 		"page":  {ClickHouseDSN: page.URL},
