@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -736,12 +737,14 @@ func TestRemoved(t *testing.T) {
 func TestKept(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 0)
-	runs := h.sh(t, "sleep 100")
 	first := h.sh(t, "echo x")
 	if err := first.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h.mu.Lock() // as if there had been many more execs since
+	h.pumps.Wait() // its pump holds it for a moment after its end
+	runs := h.sh(t, "sleep 100")
+	h.mu.Lock() // as if it were the oldest, and there had been many more execs since
+	slices.Reverse(h.known[h.box.ID()])
 	for range DefaultKeep - 2 {
 		h.known[h.box.ID()] = append(h.known[h.box.ID()], Place{ID: ids.Exec.New()})
 	}
