@@ -9,16 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandbox/test/programs"
 )
@@ -28,8 +27,9 @@ var program string
 
 // Cluster is some servers. Its methods may be called from one goroutine at a time.
 type Cluster struct {
-	Nodes []*Node
-	dir   string
+	Nodes    []*Node
+	dir      string
+	reserved []int // descriptors of sockets that are bound to the servers' ports
 }
 
 // Node is one server.
@@ -48,11 +48,12 @@ func Start(n int) (*Cluster, error) {
 	}
 	c := &Cluster{dir: dir}
 	for i := range n {
-		ports, err := freePorts(2)
-		if err != nil {
+		web, webErr := c.port()
+		tcp, tcpErr := c.port()
+		if err := errors.Join(webErr, tcpErr); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		c.Nodes = append(c.Nodes, &Node{http: ports[0], tcp: ports[1], dir: filepath.Join(dir, fmt.Sprint(i))})
+		c.Nodes = append(c.Nodes, &Node{http: web, tcp: tcp, dir: filepath.Join(dir, fmt.Sprint(i))})
 	}
 	for _, node := range c.Nodes {
 		if err := errors.Join(os.WriteFile(node.dir+".xml", []byte(c.config(node)), 0o600), node.Start()); err != nil {
@@ -68,28 +69,29 @@ func (c *Cluster) config(of *Node) string {
 	for _, node := range c.Nodes {
 		fmt.Fprintf(&list, "<shard><replica><host>127.0.0.1</host><port>%s</port></replica></shard>", node.tcp)
 	}
-	return fmt.Sprintf("<clickhouse><listen_host>127.0.0.1</listen_host><http_port>%s</http_port><tcp_port>%s</tcp_port>"+
+	return fmt.Sprintf("<clickhouse><listen_host>127.0.0.1</listen_host><listen_reuse_port>1</listen_reuse_port><http_port>%s</http_port><tcp_port>%s</tcp_port>"+
 		"<remote_servers><shards>%s</shards></remote_servers></clickhouse>", of.http, of.tcp, list.String())
 }
 
-// freePorts returns ports of this host that nobody listens on. They are below those
-// that the kernel takes for connections, one of which could take a port before its
-// server does, or while the server is killed.
-func freePorts(n int) (ports []string, err error) {
-	const first, after = 20_000, 32_000
-	for len(ports) < n {
-		port := strconv.Itoa(first + rand.IntN(after-first))
-		l, err := net.Listen("tcp", "127.0.0.1:"+port)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // when all are found, so that none is found twice
-		ports = append(ports, port)
+// port reserves a port of this host until the cluster is closed. A server that shares its
+// port, as they all do, can listen on it and nobody else can, not even before the server
+// has started or while it is killed.
+func (c *Cluster) port() (string, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("reserve a port: %w", err)
 	}
-	return ports, nil
+	c.reserved = append(c.reserved, fd)
+	err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1),
+		unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	if err != nil {
+		return "", fmt.Errorf("reserve a port: %w", err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		return "", fmt.Errorf("reserve a port: %w", err)
+	}
+	return strconv.Itoa(name.(*unix.SockaddrInet4).Port), nil
 }
 
 // Define makes the tables of the log service, with rows that never end. Beside one
@@ -142,6 +144,9 @@ func (c *Cluster) DSN() string {
 func (c *Cluster) Close() error {
 	for _, node := range c.Nodes {
 		node.Kill()
+	}
+	for _, fd := range c.reserved {
+		_ = unix.Close(fd)
 	}
 	return os.RemoveAll(c.dir)
 }
