@@ -741,9 +741,9 @@ func TestKept(t *testing.T) {
 	if err := first.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h.pumps.Wait() // its pump holds it for a moment after its end
+	h.pumps.Wait() // the pump holds the exec for a moment after its end
 	runs := h.sh(t, "sleep 100")
-	h.mu.Lock() // as if it were the oldest, and there had been many more execs since
+	h.mu.Lock() // as if the running one were the oldest, and there had been many more execs since
 	slices.Reverse(h.known[h.box.ID()])
 	for range DefaultKeep - 2 {
 		h.known[h.box.ID()] = append(h.known[h.box.ID()], Place{ID: ids.Exec.New()})

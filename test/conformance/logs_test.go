@@ -15,9 +15,10 @@ import (
 )
 
 // logServers returns the settings of further servers: tight has an engine with
-// a small budget of rows and bytes, brief one with a small budget of time, which on a busy
-// host ends any query, none has no engine and a low rate, and the engines of wrong
-// and page are web servers that are no ClickHouse: one knows no path, the other all.
+// a small budget of rows and bytes, brief one with a small budget of time, none has
+// no engine and a low rate, and the engines of wrong and page are web servers that are
+// no ClickHouse: one knows no path, the other all. Only a case that wants a timeout may
+// ask brief, because any query can take that long on a busy host.
 func logServers(t *testing.T, h *host) map[string]daemon.Config {
 	t.Helper()
 	other := httptest.NewServer(http.NotFoundHandler())

@@ -73,22 +73,20 @@ func (c *Cluster) config(of *Node) string {
 		"<remote_servers><shards>%s</shards></remote_servers></clickhouse>", of.http, of.tcp, list.String())
 }
 
-// port reserves a port of this host until the cluster is closed. A server that shares its
-// port, as they all do, can listen on it and nobody else can, not even before the server
-// has started or while it is killed.
+// port reserves a port of this host until the cluster is closed, with a socket that is
+// bound and does not listen. A server with listen_reuse_port can listen on it beside that
+// socket (SO_REUSEPORT of socket(7)). Nobody else can, not even before the server has
+// started or while it is killed, and the kernel chooses it for no other cluster.
 func (c *Cluster) port() (string, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return "", fmt.Errorf("reserve a port: %w", err)
 	}
 	c.reserved = append(c.reserved, fd)
-	err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1),
-		unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	if err != nil {
-		return "", fmt.Errorf("reserve a port: %w", err)
-	}
-	name, err := unix.Getsockname(fd)
-	if err != nil {
+	shareErr := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	bindErr := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	name, nameErr := unix.Getsockname(fd)
+	if err := errors.Join(shareErr, bindErr, nameErr); err != nil {
 		return "", fmt.Errorf("reserve a port: %w", err)
 	}
 	return strconv.Itoa(name.(*unix.SockaddrInet4).Port), nil
