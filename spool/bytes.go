@@ -96,9 +96,12 @@ func (b *Bytes) pass(most int64, send func(Piece) error) (int64, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.recheck()
+	unsure := e.recheck()
 	if b.missed() { // it was dropped while it was read
 		return 0, Missed{b.pos}
+	}
+	if unsure != nil && p.Size > 0 {
+		return 0, e.storage(unsure)
 	}
 	if err != nil {
 		return 0, err

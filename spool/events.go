@@ -88,10 +88,13 @@ func (v *Events) Next(buf []byte) (*Event, error) {
 		e.mu.Unlock()
 		event, end, err := now.event(seq, buf)
 		e.mu.Lock()
-		e.recheck()
+		unsure := e.recheck()
 		if e.out.index.dropped > seq { // the event was dropped while it was read
 			e.mu.Unlock()
 			continue
+		}
+		if unsure != nil {
+			err = unsure
 		}
 		if err == nil {
 			r.moved(seq+1, end)

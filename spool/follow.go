@@ -214,12 +214,13 @@ func (e *Exec) refresh() {
 	}
 }
 
-// recheck reads what was dropped meanwhile of an exec of another process. The caller holds
-// mu.
-func (e *Exec) recheck() {
+// recheck reads what was dropped meanwhile of an exec of another process. If it fails,
+// what was read may be a hole, and is not to be told. The caller holds mu.
+func (e *Exec) recheck() error {
 	if e.s.reads && !e.ended {
-		_ = e.out.renew() // the next event tries again
+		return e.out.renew()
 	}
+	return nil
 }
 
 // renew reads how far the files have grown, and opens those that have come.
@@ -247,8 +248,9 @@ func (o *output) renew() error {
 	return nil
 }
 
-// renewals bounds how often an index is read again that changes meanwhile.
-const renewals = 10
+// renewals bounds how often an index is read again that changes meanwhile. A change takes
+// the other process longer than a reading takes, so that few in a row meet one.
+const renewals = 1000
 
 // renew reads an index that another process writes. That one notes what it drops before
 // it drops it: so the base is right if nothing was dropped while it was read.

@@ -3,6 +3,7 @@ package spool
 import (
 	"bytes"
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,42 @@ func TestReadBehindDrops(t *testing.T) {
 	}
 	if at != 30000000 || gaps == 0 {
 		t.Errorf("%d bytes, %d gaps", at, gaps)
+	}
+}
+
+// TestReadUnsure wants an error of readers that can't learn whether what they read was
+// dropped meanwhile: it may be a hole.
+func TestReadUnsure(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e := followed(t, h, "echo x; sleep 600")
+	reader, err := e.Events(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	o, err := e.Observe([2]int64{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if err := reader.Wait(bound(t)); err != nil { // for the index
+		t.Fatal(err)
+	}
+	head, err := os.OpenFile(e.out.base+indexSuffix, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer head.Close()
+	if _, err := head.WriteAt(make([]byte, markSize), 0); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, MaxEvent)
+	if event, err := reader.Next(buf); !fault.Is(err, fault.Storage) {
+		t.Errorf("event %+v, error %v", event, err)
+	}
+	if _, n, err := o.Next(buf); !fault.Is(err, fault.Storage) {
+		t.Errorf("%d bytes, error %v", n, err)
 	}
 }
 

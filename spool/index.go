@@ -71,23 +71,24 @@ func openIndex(name string) (index, error) {
 	return x, nil
 }
 
+// load reads the head, then the number of marks and what else x has of them. In this
+// order no more marks are dropped than there are, although another process may add and
+// drop some meanwhile.
 func (x *index) load() error {
-	info, err := x.f.Stat()
-	if err != nil {
-		return err
-	}
-	slots := info.Size() / markSize
-	if slots == 0 { // the process was killed before it wrote a mark
-		return nil
-	}
 	var head [markSize]byte
-	if _, err := x.f.ReadAt(head[:], 0); err != nil {
+	if _, err := x.f.ReadAt(head[:], 0); errors.Is(err, io.EOF) { // the process was killed before it wrote a mark
+		return nil
+	} else if err != nil {
 		return err
 	}
 	if string(head[:8]) != magic {
 		return fmt.Errorf("%w: no magic number", errDamaged)
 	}
-	x.n = slots - 1
+	info, err := x.f.Stat()
+	if err != nil {
+		return err
+	}
+	x.n = info.Size()/markSize - 1
 	x.dropped = int64(binary.LittleEndian.Uint64(head[8:]))
 	if x.dropped < 0 || x.dropped > x.n {
 		return fmt.Errorf("%w: %d of %d marks dropped", errDamaged, x.dropped, x.n)

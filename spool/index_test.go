@@ -2,6 +2,7 @@ package spool
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -16,6 +17,62 @@ func diskUse(t *testing.T, name string) int64 {
 		return 0
 	}
 	return info.Sys().(*syscall.Stat_t).Blocks * 512
+}
+
+// TestRenew reads an index that another process adds to and drops from meanwhile, as
+// often as it can beside writing the output.
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	var written index
+	defer func() { written.close() }()
+	name := filepath.Join(dir, "exec.index")
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		event := make([]byte, MaxEvent)
+		for {
+			select {
+			case <-stop:
+				ended <- nil
+				return
+			default:
+			}
+			_, err := output.WriteAt(event, 0)
+			last := mark{written.last[Stdout] + MaxEvent}
+			err = errors.Join(err, written.add(name, []mark{last}))
+			err = errors.Join(err, written.drop(written.n, last))
+			if err != nil {
+				ended <- err
+				return
+			}
+			punch(written.f, markSize+1, written.n*markSize, page)
+		}
+	}()
+	var x index
+	defer func() { x.close() }()
+	for renewed := 0; renewed < 20000; {
+		if err := x.renew(name); err != nil {
+			t.Error(err)
+			break
+		}
+		if x.f == nil {
+			continue // there is no index yet
+		}
+		if want := (mark{x.dropped * MaxEvent}); x.base != want {
+			t.Errorf("%d events are dropped, and the next begins at %d, want %d", x.dropped, x.base, want)
+			break
+		}
+		renewed++
+	}
+	close(stop)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // FuzzIndex reads arbitrary bytes as the index of some output. The events that
