@@ -100,7 +100,7 @@ func (b *Bytes) pass(most int64, send func(Piece) error) (int64, error) {
 	if b.missed() { // it was dropped while it was read
 		return 0, Missed{b.pos}
 	}
-	if unsure != nil && p.Size > 0 {
+	if unsure != nil && p.Size > 0 { // it may have been dropped while it was read
 		return 0, e.storage(unsure)
 	}
 	if err != nil {
