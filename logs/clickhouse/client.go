@@ -25,7 +25,7 @@ type Client struct {
 	conn     driver.Conn
 	readonly any    // value of the setting "readonly" for queries
 	single   bool   // there is one host
-	damaged  func() // see OnDamage; nil for none
+	onDamage func() // see OnDamage; nil for none
 
 	reading singleflight.Group
 	mu      sync.Mutex
@@ -86,7 +86,7 @@ func Dial(dial func(context.Context) (net.Conn, error)) (*Client, error) {
 
 // OnDamage has f called when a query fails because a file of the engine is damaged.
 // Call it before the first query; f must not wait.
-func (c *Client) OnDamage(f func()) { c.damaged = f }
+func (c *Client) OnDamage(f func()) { c.onDamage = f }
 
 func open(o *clickhouse.Options) (*Client, error) {
 	// The DSN may set readonly itself, for a user who is not allowed to set it

@@ -6,8 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -78,35 +79,48 @@ var kinds = map[int32]fault.Kind{
 	369: fault.Unavailable,    // ALL_REPLICAS_ARE_STALE: also when there is none
 	519: fault.Unavailable,    // ALL_REPLICAS_LOST
 	999: fault.Unavailable,    // KEEPER_EXCEPTION
-	40:  fault.Upstream,       // CHECKSUM_DOESNT_MATCH
 	74:  fault.Upstream,       // CANNOT_READ_FROM_FILE_DESCRIPTOR
 	75:  fault.Upstream,       // CANNOT_WRITE_TO_FILE_DESCRIPTOR
 	76:  fault.Upstream,       // CANNOT_OPEN_FILE
+	204: fault.Upstream,       // CANNOT_FSYNC
 	115: fault.Upstream,       // UNKNOWN_SETTING
 	164: fault.Upstream,       // READONLY
 	192: fault.Upstream,       // UNKNOWN_USER
 	193: fault.Upstream,       // WRONG_PASSWORD
 	194: fault.Upstream,       // REQUIRED_PASSWORD
 	198: fault.Upstream,       // DNS_ERROR
-	246: fault.Upstream,       // CORRUPTED_DATA
-	271: fault.Upstream,       // CANNOT_DECOMPRESS
-	432: fault.Upstream,       // UNKNOWN_CODEC, in a damaged file: no statement can name one
 	425: fault.Upstream,       // SYSTEM_ERROR
 	452: fault.Upstream,       // SETTING_CONSTRAINT_VIOLATION
 	497: fault.Upstream,       // ACCESS_DENIED
 	516: fault.Upstream,       // AUTHENTICATION_FAILED
 }
 
-// damage reports whether a failure of the driver says that a file of the engine is
-// damaged.
-func damage(err error) bool {
-	var ex *clickhouse.Exception
-	return errors.As(err, &ex) && slices.Contains(damages, ex.Code)
+// damaged reports whether the engine says that it can't read a file of its own. What
+// it finds in a damaged file decides which of these codes it has for that.
+func damaged(ex *clickhouse.Exception) bool {
+	switch ex.Code {
+	case 39, // TOO_LARGE_SIZE_COMPRESSED
+		40,  // CHECKSUM_DOESNT_MATCH
+		107, // FILE_DOESNT_EXIST
+		246, // CORRUPTED_DATA
+		271, // CANNOT_DECOMPRESS
+		432: // UNKNOWN_CODEC: no statement can name one
+		return true
+	case 32, 33: // ATTEMPT_TO_READ_AFTER_EOF, CANNOT_READ_ALL_DATA
+		return cutFile().MatchString(words(ex.Message, ex.CodeName))
+	}
+	return false
 }
 
-// damages are the codes of damaged files: CHECKSUM_DOESNT_MATCH, CORRUPTED_DATA,
-// CANNOT_DECOMPRESS and UNKNOWN_CODEC.
-var damages = []int32{40, 246, 271, 432}
+// cutFile matches what the engine says of a file that ends too early. A value of a
+// statement that does so has the same codes, but none of its text comes as early in
+// the message as these words do.
+var cutFile = sync.OnceValue(func() *regexp.Regexp {
+	const words = `^(Attempt to read after eof: While executing MergeTreeSelect\(` +
+		`|Cannot read all data in MergeTreeReader` +
+		`|Cannot read all data\. Bytes read: \d+\. Bytes expected: \d+: While reading or decompressing /)`
+	return regexp.MustCompile(words) //nolint:forbidigo // on first use
+})
 
 // classify returns what a failure of the driver means. whole is ctx with the
 // query's own deadline. Errors: SQLError, BudgetExceeded, ResultTooLarge,
@@ -155,6 +169,9 @@ func cut(err error) bool {
 func fromException(ex *clickhouse.Exception) error {
 	if shardAway(ex) {
 		return failure(fault.Unavailable, ex, "a shard of the log engine can't be reached, or died")
+	}
+	if damaged(ex) {
+		return failure(fault.Upstream, ex, "a file of the log engine is damaged")
 	}
 	kind, ok := kinds[ex.Code]
 	if !ok {

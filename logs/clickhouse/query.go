@@ -95,8 +95,9 @@ func (c *Client) Query(ctx context.Context, r Request) (Result, error) {
 		if UnknownColumn(err) {
 			c.Forget()
 		}
-		if c.damaged != nil && damage(err) {
-			c.damaged()
+		var ex *clickhouse.Exception
+		if c.onDamage != nil && errors.As(err, &ex) && damaged(ex) {
+			c.onDamage()
 		}
 		return Result{}, classify(ctx, whole, err)
 	}

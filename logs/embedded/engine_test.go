@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -265,38 +264,5 @@ func TestTTL(t *testing.T) {
 			t.Errorf("%s (%v) has no %s", r.Rows, err, want)
 		}
 		_ = e.Close()
-	}
-}
-
-// TestMend damages a file of one batch under the running engine. Queries fail, the
-// engine is started again, and the other batch is there.
-func TestMend(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	e, _ := engine(t, dir)
-	c := driver(t, e)
-	c.OnDamage(e.Mend)
-	for batch := range 2 {
-		if err := insert(t.Context(), c, batch, 10); err != nil {
-			t.Fatal(err)
-		}
-	}
-	marks, err := filepath.Glob(filepath.Join(dir, "data/store/*/*/*_1_1_0/data.cmrk*"))
-	if err != nil || len(marks) != 1 {
-		t.Fatalf("the marks of the first batch are %v, %v", marks, err)
-	}
-	if err := os.Truncate(marks[0], 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := batches(t.Context(), c); !fault.Is(err, fault.Upstream) {
-		t.Fatalf("with a damaged file: %v, want upstream_error", err)
-	}
-	left, err := batches(t.Context(), c)
-	for err != nil && t.Context().Err() == nil { // down, or not down yet
-		wait(t, e)
-		left, err = batches(t.Context(), c)
-	}
-	if !maps.Equal(left, map[int]int{1: 10}) {
-		t.Errorf("left are %v, want the second batch", left)
 	}
 }
