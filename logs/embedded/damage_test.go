@@ -80,8 +80,8 @@ func control(t *testing.T, e *embedded.Engine, sql string) string {
 	return string(text)
 }
 
-// TestDamage damages files in all ways. Each is told to who can mend it, and no client
-// is told that its statement is wrong, or where the files are.
+// TestDamage damages a file in each of these ways. OnDamage's function is called for each,
+// and no client is told that its statement is wrong, or where the files are.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -200,7 +200,10 @@ func TestFullDisk(t *testing.T) {
 			}
 			all[batch] = 20_000
 		}
-		failed = mergeOnFullDisk(t, e, filepath.Join(disk, "filler")) != ""
+		answer := mergeOnFullDisk(t, e, filepath.Join(disk, "filler"))
+		if failed = answer != ""; strings.Contains(answer, "NOT_ENOUGH_SPACE") {
+			t.Fatalf("the merge wrote nothing: %s", answer)
+		}
 		if left, err := batches(t.Context(), c); err != nil || !maps.Equal(left, all) {
 			t.Fatalf("left are %v, %v", left, err)
 		}
