@@ -18,6 +18,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
+	"sandbox/test/full"
 )
 
 // damages are what can happen to a file of a part, each with the code that the engine
@@ -191,6 +192,11 @@ func TestFullDisk(t *testing.T) {
 	})
 	e, _ := engine(t, filepath.Join(disk, "logs"))
 	c := driver(t, e)
+	filler, err := os.Create(filepath.Join(disk, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = filler.Close() })
 	all := map[int]int{}
 	for failed := false; !failed; { // a merge can end before the disk is full
 		for range 2 {
@@ -200,7 +206,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			all[batch] = 20_000
 		}
-		answer := mergeOnFullDisk(t, e, filepath.Join(disk, "filler"))
+		answer := mergeOnFullDisk(t, e, filler)
 		if failed = answer != ""; strings.Contains(answer, "NOT_ENOUGH_SPACE") {
 			t.Fatalf("the merge wrote nothing: %s", answer)
 		}
@@ -213,39 +219,19 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// mergeOnFullDisk merges all parts of the log table, fills the disk with a file meanwhile,
+// mergeOnFullDisk merges all parts of the log table, fills the disk with filler meanwhile,
 // and returns what the engine answers: nothing if it has merged them.
-func mergeOnFullDisk(t *testing.T, e *embedded.Engine, filler string) string {
+func mergeOnFullDisk(t *testing.T, e *embedded.Engine, filler *os.File) string {
 	t.Helper()
 	merged := make(chan string, 1)
 	go func() { merged <- control(t, e, "OPTIMIZE TABLE otel.otel_logs FINAL") }()
 	for running := "0\n"; running == "0\n" && len(merged) == 0; {
 		running = control(t, e, "SELECT count() FROM system.merges")
 	}
-	fill(t, filler)
+	err := full.Take(filler)
 	answer := <-merged
-	if err := os.Remove(filler); err != nil {
+	if err := errors.Join(err, filler.Truncate(0)); err != nil {
 		t.Fatal(err)
 	}
 	return answer
-}
-
-// fill makes a file that takes all room of its disk.
-func fill(t *testing.T, name string) {
-	t.Helper()
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for size, piece := int64(0), int64(32<<20); piece >= 4096; {
-		switch err := unix.Fallocate(int(f.Fd()), 0, size, piece); {
-		case err == nil:
-			size += piece
-		case errors.Is(err, unix.ENOSPC):
-			piece /= 2
-		case !errors.Is(err, unix.EINTR):
-			t.Fatal(err)
-		}
-	}
 }

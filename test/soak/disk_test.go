@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sandbox/test/full"
 )
 
 // diskSize is what the home's disk holds: enough for all that runs at once, and
@@ -51,16 +53,11 @@ func (s *soak) fill(stop <-chan struct{}) (err error) {
 	defer func() { // ext4 has the room again once it has written that down
 		err = errors.Join(err, os.Remove(name), f.Truncate(0), unix.Syncfs(int(f.Fd())), f.Close())
 	}()
-	for size, piece := int64(0), int64(64<<20); ; {
-		err := unix.Fallocate(int(f.Fd()), 0, size, piece)
-		switch {
-		case err == nil:
-			size += piece
-		case !errors.Is(err, unix.ENOSPC):
+	for {
+		if err := full.Take(f); err != nil {
 			return err
-		case piece > 4096:
-			piece /= 2
-		case !s.pause(stop):
+		}
+		if !s.pause(stop) {
 			return nil
 		}
 	}
