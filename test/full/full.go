@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Take makes f, a file that is open for writing, as large as its disk has room now, to
-// within 4 KiB. Errors: those of fallocate but for the end of the room.
+// Take grows f, which is open for writing, until its disk has less than 4 KiB left. It
+// may miss room that others free meanwhile. It returns the errors of stat and fallocate,
+// but not the one that says that the disk is full.
 func Take(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
