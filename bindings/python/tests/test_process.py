@@ -92,16 +92,73 @@ def test_ctrl_c_during_a_copy_with_progress(tmp_path: Path) -> None:
 TAKEN_BY_ANOTHER = """
 from libsandbox._calls import call
 import signal, threading, time
-def work():
+def take(seconds=0):
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
-    time.sleep(1000)
-call(work)
+    time.sleep(seconds)
 """
 
 
-def test_ctrl_c_that_does_not_wake_the_main_thread() -> None:
-    code, _, stderr = run(TAKEN_BY_ANOTHER)
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "call(lambda: take(1000))",
+        "with box.watch_files('/tmp') as watch:\n    threading.Timer(0.1, take).start()\n    watch.read()",
+        "with box.watch_files('/tmp') as watch:\n    threading.Timer(0.1, take).start()\n    watch.read(1000)",
+    ],
+)
+def test_ctrl_c_that_does_not_wake_the_main_thread(runtime: Runtime, wait: str) -> None:
+    code, _, stderr = run(WITH_BOX + TAKEN_BY_ANOTHER + wait)
     assert code == -2 and stderr.endswith("KeyboardInterrupt\n")
+
+
+# Python raises KeyboardInterrupt where a function begins and where one of C has returned. Each of
+# these places is tried: what had been made is undone then, and later calls are made.
+AT_EACH_INSTRUCTION = """
+from libsandbox._calls import call
+import sys, threading, time
+
+made, undone = [], []
+call(lambda: None)  # loads the library
+
+def attempt(make, place):
+    passed = 0
+    def interrupt(frame, event, argument):
+        nonlocal passed
+        passed += event in ("call", "c_return")
+        if passed == place: raise KeyboardInterrupt
+    sys.setprofile(interrupt)
+    try: return call(make, undone.append)
+    except KeyboardInterrupt: return None
+    finally: sys.setprofile(None)
+
+def settled():
+    end = time.monotonic() + 10
+    while made != undone and time.monotonic() < end: time.sleep(0.001)
+    assert made == undone, (made, undone)
+    late = threading.Timer(10, lambda: print("a later call is never made", flush=True))
+    late.start()
+    call(late.cancel)
+
+for slow in (False, True):
+    place = 0
+    while True:
+        place += 1
+        over = threading.Event()
+        def make():
+            made.append(place)
+            if slow: over.wait(0.1)
+            return place
+        result = attempt(make, place)
+        over.set()
+        if result is not None: break
+        settled()
+    made.clear(), undone.clear()
+    assert place > 10, place
+"""
+
+
+def test_ctrl_c_at_each_instruction_of_a_call() -> None:
+    assert run(AT_EACH_INSTRUCTION) == (0, "", "")
 
 
 def use(box_id: str) -> str:

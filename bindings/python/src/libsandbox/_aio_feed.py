@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 from ._calls import acall
 from ._closing import Closing
 from ._feed import Feed
-from ._support import SandboxError
 
 T = TypeVar("T")
 
@@ -30,8 +29,8 @@ class AsyncFeed(Closing, Generic[T]):
             waiting = self._sync.waiting()
             if waiting is None:
                 return None
-            with suppress(asyncio.TimeoutError, SandboxError):  # take says which
-                await asyncio.wait_for(asyncio.wrap_future(waiting), timeout)
+            with suppress(asyncio.TimeoutError):  # take says it
+                await asyncio.wait_for(waiting.ready(), timeout)
             return self._sync.take(waiting)
 
     async def close(self) -> None:

@@ -4,104 +4,182 @@ A C function that waits does not return when a signal comes, so Python could not
 KeyboardInterrupt before its end. The main thread therefore lets another thread make the
 call and waits for that; asyncio does the same. Other threads get no signals and call
 directly.
+
+Python raises KeyboardInterrupt between two instructions, also in the middle of the
+standard library, where it leaves a lock of Condition, Semaphore or Future held for ever.
+What the main thread shares with the workers is therefore written in C, as Lock and
+SimpleQueue are, and each step that must not be lost is a single call of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 from ._library import library
 from ._support import SandboxError
 
 T = TypeVar("T")
 
-# How long the main thread waits at once, in seconds. Python looks at signals between two
+# How long a thread waits at once, in seconds. Python looks at signals between two
 # instructions, so one that comes when the wait has just begun would be heeded at its end only.
 HEED = 0.2
 
 
 class _Workers:
-    """Threads that make calls for others. There is one for each call that waits; idle ones are used again."""
+    """Threads that do work for others. There is one for each work that waits; idle ones are used again."""
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[None] = queue.SimpleQueue()  # an entry for each idle worker
 
-    def submit(self, do: Callable[[], T]) -> Future[T]:
-        """Has a worker call do. In a forked child, which has no workers, it raises ForkedError."""
+    def run(self, work: Callable[[], None]) -> None:
+        """Has a worker do the work, which raises nothing. In a forked child, which has no workers, raises ForkedError.
+
+        There is a worker for it before it is handed over, so work never waits for one: an
+        interrupt in between leaves an idle worker that nobody counts.
+        """
         library().check()
-        future: Future[T] = Future()
-        future.set_running_or_notify_cancel()  # a call that has begun can't be taken back
-        self._jobs.put((future, do))
-        if not self._idle.acquire(blocking=False):
-            threading.Thread(target=self._work, name="libsandbox", daemon=True).start()
-        return future
-
-    def _work(self) -> None:
-        while True:
-            self._job()
-            self._idle.release()
-
-    def _job(self) -> None:
-        future, do = self._jobs.get()
         try:
-            future.set_result(do())
-        except BaseException as e:
-            future.set_exception(e)
+            self._idle.get_nowait()
+        except queue.Empty:
+            threading.Thread(target=self._serve, name="libsandbox", daemon=True).start()
+        self._work.put(work)
+
+    def _serve(self) -> None:
+        while True:
+            self._work.get()()
+            self._idle.put(None)
 
 
 _workers = _Workers()
-submit = _workers.submit
+
+
+class Call(Generic[T]):
+    """A call of do by a worker. One thread or task uses it, and may be interrupted at any instruction."""
+
+    def __init__(self, do: Callable[[], T]) -> None:
+        self._do = do
+        self._started = False
+        self._begun = threading.Lock()  # taken by the worker, or by abandon before a worker has begun
+        self._settled = threading.Lock()  # taken by the worker at the end, or by abandon before it
+        self._ended = threading.Lock()  # released at the end
+        self._ended.acquire()
+        self._wake: Callable[[], object] | None = None
+        self._take_back: Callable[[], None] | None = None
+        self._results: list[T] = []  # of one call: one, or none where it failed
+        self._error: BaseException | None = None
+        self.done = False
+
+    @classmethod
+    def of(cls, result: T) -> Call[T]:
+        """A call that has been made already."""
+        call = cls(lambda: result)
+        call._started = call.done = True
+        call._results.append(result)
+        return call
+
+    def start(self) -> None:
+        """Hands it to a worker. A second time does nothing, or takes up a start that was interrupted."""
+        if not self._started:
+            _workers.run(self._make)
+            self._started = True
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Waits until it is done, at most timeout seconds."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while not self.done and not self._ended.acquire(timeout=max(0, min(HEED, end - time.monotonic()))):
+            if time.monotonic() >= end:
+                return
+
+    async def ready(self) -> None:
+        """Waits until it is done, for asyncio."""
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+        self._wake = lambda: loop.call_soon_threadsafe(wake, woken)
+        if not self.done:
+            await woken
+
+    def result(self) -> T:
+        """Returns what do returned, or raises what it raised, when it is done."""
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def abandon(self, undo: Callable[[T], object] | None) -> None:
+        """Gives it up. If a worker has begun it, undo gets the result when it is there."""
+        if undo is None or self._error is not None or self._begun.acquire(blocking=False):
+            return
+        undone = threading.Event()
+
+        def take_back() -> None:
+            try:
+                for result in self._results:
+                    with suppress(SandboxError):  # nobody is there to be told
+                        undo(result)
+            finally:
+                undone.set()
+                atexit.unregister(undone.wait)
+
+        atexit.register(undone.wait, 5)  # runs before the runtimes are closed
+        self._take_back = take_back
+        if not self._settled.acquire(blocking=False):
+            _workers.run(take_back)
+
+    def _make(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
+        try:
+            self._results.append(self._do())
+        except BaseException as e:
+            self._error = e
+        if self._settled.acquire(blocking=False):
+            self._end()
+        elif self._take_back is not None:
+            self._take_back()
+
+    def _end(self) -> None:
+        self.done = True
+        self._ended.release()
+        if self._wake is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._wake()
+
+
+def wake(ready: asyncio.Future[None]) -> None:
+    """Ends the wait for a future, in its loop."""
+    if not ready.done():
+        ready.set_result(None)
 
 
 def call(do: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     """Returns what do returns. If the caller is interrupted meanwhile, undo gets the result when it is there."""
     if threading.current_thread() is not threading.main_thread():
         return do()
-    future = submit(do)
-    ended = threading.Lock()
-    ended.acquire()
+    made = Call(do)
     try:
-        future.add_done_callback(lambda _: ended.release())
-        # Not future.result(), whose Condition raises RuntimeError when it is interrupted in between.
-        while not ended.acquire(timeout=HEED):
-            pass
-        return future.result()
+        made.start()
+        made.wait()
+        return made.result()
     except BaseException:
-        _undo(future, undo)
+        made.abandon(undo)
         raise
 
 
 async def acall(do: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     """The same for asyncio, where a task is interrupted by its cancellation."""
-    future = submit(do)
+    made = Call(do)
     try:
-        return await asyncio.wrap_future(future)
+        made.start()
+        await made.ready()
+        return made.result()
     except BaseException:
-        _undo(future, undo)
+        made.abandon(undo)
         raise
-
-
-def _undo(future: Future[T], undo: Callable[[T], object] | None) -> None:
-    if undo is None:
-        return
-    undone = threading.Event()
-
-    def after(ended: Future[T]) -> None:
-        try:
-            if ended.exception() is None:
-                with suppress(SandboxError):  # nobody is there to be told
-                    undo(ended.result())
-        finally:
-            undone.set()
-            atexit.unregister(undone.wait)
-
-    atexit.register(undone.wait, 5)  # runs before the runtimes are closed
-    future.add_done_callback(after)

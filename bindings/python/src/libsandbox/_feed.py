@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from . import _check
-from ._calls import submit
+from ._calls import Call
 from ._documents import CanceledError, InvalidArgumentError, InvalidStateError, TimeoutError
 from ._library import Handle, library
 
@@ -39,7 +38,7 @@ class Feed(Generic[T]):
     def __init__(self, pointer: int) -> None:
         self._handle = Handle(self._what, pointer, f"{self._name}_free")
         self._reading = threading.Lock()
-        self._pending: Future[T] | None = None
+        self._pending: Call[T] | None = None
         self._ended = False
 
     @staticmethod
@@ -65,7 +64,7 @@ class Feed(Generic[T]):
             waiting = self.waiting()
             if waiting is None:
                 return None
-            wait((waiting,), limit)
+            waiting.wait(limit)
             return self.take(waiting)
 
     @contextmanager
@@ -78,29 +77,28 @@ class Feed(Generic[T]):
         finally:
             self._reading.release()
 
-    def waiting(self) -> Future[T] | None:
+    def waiting(self) -> Call[T] | None:
         """The event that comes next, which may be there already; None behind the last one."""
         if self._ended:
             return None
         if self._pending is None:
             pointer = self._handle.pointer
-            self._pending = self._ready(pointer) or submit(lambda: self._next(pointer, -1))
+            self._pending = self._ready(pointer) or Call(lambda: self._next(pointer, -1))
+        self._pending.start()
         return self._pending
 
-    def _ready(self, pointer: int) -> Future[T] | None:
+    def _ready(self, pointer: int) -> Call[T] | None:
         """An event that has come already, for which no other thread is needed."""
         with suppress(TimeoutError):
-            ready: Future[T] = Future()
-            ready.set_result(self._next(pointer, 0))
-            return ready
+            return Call.of(self._next(pointer, 0))
         return None
 
     def _next(self, pointer: int, timeout: float) -> T:
         return self._parse(library().json(f"{self._name}_read", pointer, timeout))
 
-    def take(self, waiting: Future[T]) -> T:
+    def take(self, waiting: Call[T]) -> T:
         """The event, if it has come. Else it is left to the next read."""
-        if not waiting.done():
+        if not waiting.done:
             raise TimeoutError(self._quiet)
         self._pending = None
         try:

@@ -17,7 +17,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ._calls import acall
+from ._calls import acall, wake
 from ._closing import Closing
 from ._documents import (
     BoxInfo,
@@ -57,11 +57,6 @@ if TYPE_CHECKING:
 def _remove_all(boxes: list[Box]) -> None:
     for box in boxes:
         box.remove()
-
-
-def _wake(ready: asyncio.Future[None]) -> None:
-    if not ready.done():
-        ready.set_result(None)
 
 
 class AsyncExecution(Closing):
@@ -108,7 +103,7 @@ class AsyncExecution(Closing):
         """Waits for the descriptor of the output."""
         loop, fd = asyncio.get_running_loop(), self._output.fileno()
         ready: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(fd, _wake, ready)
+        loop.add_reader(fd, wake, ready)
         try:
             await ready
         finally:

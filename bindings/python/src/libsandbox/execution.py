@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from . import _check
-from ._calls import call, submit
+from ._calls import Call, call
 from ._documents import (
     CanceledError,
     ExecInfo,
@@ -258,7 +258,7 @@ class Execution:
         """Writes the input and ends it, reads all output and waits. A failure has the output until then."""
         if input is not None:
             data = payload(input)
-            submit(lambda: self._feed(data))
+            Call(lambda: self._feed(data)).start()
         captured = Captured(max_output)
         try:
             for piece in self:
