@@ -112,24 +112,27 @@ def test_ctrl_c_that_does_not_wake_the_main_thread(runtime: Runtime, wait: str) 
 
 
 # Python raises KeyboardInterrupt where a function begins and where one of C has returned. Each of
-# these places is tried: what had been made is undone then, and later calls are made.
+# these places is tried.
 AT_EACH_INSTRUCTION = """
-from libsandbox._calls import call
 import sys, threading, time
 
-made, undone = [], []
-call(lambda: None)  # loads the library
-
-def attempt(make, place):
+def attempt(do, place):
     passed = 0
     def interrupt(frame, event, argument):
         nonlocal passed
         passed += event in ("call", "c_return")
         if passed == place: raise KeyboardInterrupt
     sys.setprofile(interrupt)
-    try: return call(make, undone.append)
+    try: return do()
     except KeyboardInterrupt: return None
     finally: sys.setprofile(None)
+"""
+
+# What had been made is undone, and later calls are made.
+CALLS = """
+from libsandbox._calls import call
+made, undone = [], []
+call(lambda: None)  # loads the library
 
 def settled():
     end = time.monotonic() + 10
@@ -148,7 +151,7 @@ for slow in (False, True):
             made.append(place)
             if slow: over.wait(0.1)
             return place
-        result = attempt(make, place)
+        result = attempt(lambda: call(make, undone.append), place)
         over.set()
         if result is not None: break
         settled()
@@ -157,8 +160,58 @@ for slow in (False, True):
 """
 
 
-def test_ctrl_c_at_each_instruction_of_a_call() -> None:
-    assert run(AT_EACH_INSTRUCTION) == (0, "", "")
+# Events come in their order. One that C has returned just then is lost, as any result can be.
+EVENTS = """
+from itertools import count
+from libsandbox._calls import call
+from libsandbox._feed import Feed
+call(lambda: None)  # loads the library
+
+class Numbers(Feed):
+    _what, _name, _quiet = "feed", "watch", "nothing came"
+    def __init__(self):
+        super().__init__(None)
+        self._numbers = count(1)
+    def _ready(self, pointer): return None
+    def _next(self, pointer, timeout):
+        time.sleep(0.001)
+        return next(self._numbers)
+    def _take(self, event): return False
+
+numbers, last, place = Numbers(), 0, 0
+while True:
+    place += 1
+    read = attempt(numbers.read, place)
+    late = threading.Timer(10, lambda: print("a later read never ends", flush=True))
+    late.start()
+    event = numbers.read()
+    late.cancel()
+    assert last < event <= last + 2, (last, event)
+    last = event
+    if read is not None: break
+assert place > 10, place
+"""
+
+# Output is read on, and what was closed is released.
+OUTPUT = """
+place = 0
+while True:
+    place += 1
+    execution = box.exec("yes")
+    read = attempt(execution.read, place)
+    assert execution.read().data
+    execution.kill(0)
+    attempt(execution.close, place)
+    execution.close()
+    assert execution.output._epoll.closed and execution._handle.closed, place
+    if read is not None: break
+assert place > 10, place
+"""
+
+
+@pytest.mark.parametrize("program", [CALLS, EVENTS, WITH_BOX + OUTPUT], ids=["calls", "events", "output"])
+def test_ctrl_c_at_each_instruction(runtime: Runtime, program: str) -> None:
+    assert run(AT_EACH_INSTRUCTION + program) == (0, "", "")
 
 
 def use(box_id: str) -> str:

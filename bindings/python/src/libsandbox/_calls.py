@@ -8,7 +8,8 @@ directly.
 Python raises KeyboardInterrupt between two instructions, also in the middle of the
 standard library, where it leaves a lock of Condition, Semaphore or Future held for ever.
 What the main thread shares with the workers is therefore written in C, as Lock and
-SimpleQueue are, and each step that must not be lost is a single call of it.
+SimpleQueue are, and each step that must not be lost is a single call of it. A lock that
+is held for some time is given to with itself, which takes and releases it in C.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from ._documents import InvalidStateError
 from ._library import library
 from ._support import SandboxError
 
@@ -81,10 +83,10 @@ class Call(Generic[T]):
     @classmethod
     def of(cls, result: T) -> Call[T]:
         """A call that has been made already."""
-        call = cls(lambda: result)
-        call._started = call.done = True
-        call._results.append(result)
-        return call
+        made = cls(lambda: result)
+        made._started = made.done = True
+        made._results.append(result)
+        return made
 
     def start(self) -> None:
         """Hands it to a worker. A second time does nothing, or takes up a start that was interrupted."""
@@ -183,3 +185,13 @@ async def acall(do: Callable[[], T], undo: Callable[[T], object] | None = None) 
     except BaseException:
         made.abandon(undo)
         raise
+
+
+def one_reader(lock: threading.Lock, reads: str) -> threading.Lock:
+    """Returns the lock that one reader at a time holds, for with. Raises InvalidStateError if another one holds it.
+
+    reads is what another thread does then. One that comes in the same instant waits for its turn.
+    """
+    if lock.locked():
+        raise InvalidStateError(f"another thread {reads}: one does at a time")
+    return lock

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from . import _check
-from ._calls import Call
-from ._documents import CanceledError, InvalidArgumentError, InvalidStateError, TimeoutError
+from ._calls import Call, one_reader
+from ._documents import CanceledError, InvalidArgumentError, TimeoutError
 from ._library import Handle, library
 
 if TYPE_CHECKING:
@@ -67,15 +67,9 @@ class Feed(Generic[T]):
             waiting.wait(limit)
             return self.take(waiting)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """The time in which one reader uses waiting and take."""
-        if not self._reading.acquire(blocking=False):
-            raise InvalidStateError(f"another thread reads this {self._what}: one does at a time")
-        try:
-            yield
-        finally:
-            self._reading.release()
+    def reading(self) -> threading.Lock:
+        """What one reader holds while it uses waiting and take."""
+        return one_reader(self._reading, f"reads this {self._what}")
 
     def waiting(self) -> Call[T] | None:
         """The event that comes next, which may be there already; None behind the last one."""

@@ -79,17 +79,20 @@ class AsyncExecution(Closing):
     async def read(self) -> Piece | None:
         """See Execution.read."""
         output = self._output
-        with output.reading():
-            while not output.ended:
-                if not output.ready(0):
-                    await self._ready()
-                elif output.exited and not output.ended:
-                    return await self._last()
-                else:
-                    piece = output.piece()
-                    await asyncio.sleep(0)  # other tasks have their turn, however much it prints
-                    return piece
-        return None
+        try:
+            with output.reading():
+                while not output.ended:
+                    if not output.ready(0):
+                        await self._ready()
+                    elif output.exited and not output.ended:
+                        return await self._last()
+                    else:
+                        piece = output.piece()
+                        await asyncio.sleep(0)  # other tasks have their turn, however much it prints
+                        return piece
+            return None
+        finally:
+            output.leave()
 
     async def _last(self) -> Piece | None:
         """Reads when the command has ended, which may wait. A read that is cancelled leaves its piece to the next."""

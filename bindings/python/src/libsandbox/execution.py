@@ -7,13 +7,13 @@ import os
 import select
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple
 
 from . import _check
-from ._calls import Call, call
+from ._calls import Call, call, one_reader
 from ._documents import (
     CanceledError,
     ExecInfo,
@@ -131,28 +131,21 @@ class Output:
         """The descriptor that is readable when ready says so."""
         return self._epoll.fileno()
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """The time in which one reader uses ready and piece."""
+    def reading(self) -> threading.Lock:
+        """What one reader holds while it uses ready and piece. It calls leave afterwards."""
         if self._closed:
             raise ClosedError("this execution was closed")
-        if not self._reading.acquire(blocking=False):
-            raise InvalidStateError("another thread reads this execution or waits for its end: one does at a time")
-        try:
-            yield
-        finally:
-            self._reading.release()
-            self._leave()
+        return one_reader(self._reading, "reads this execution or waits for its end")
 
     def ready(self, timeout: float | None) -> bool:
         """Waits until there is a piece, or the end. A stream that has ended is not waited for any more.
 
         That both pipes have ended is the end of the output; only the library knows when a terminal's has ended.
         """
+        self._check_open()
         readable = self.exited
         for fd, events in () if readable else self._epoll.poll(timeout, 4):
-            if self._closed:
-                raise CanceledError("the execution was closed while it was read")
+            self._check_open()
             if fd == self._exit:
                 self.exited = readable = True
             elif events & select.EPOLLIN:
@@ -162,6 +155,10 @@ class Output:
                 self._open.remove(fd)
         self.ended |= self.exited and not self._open and not self._terminal
         return readable
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CanceledError("the execution was closed while it was read")
 
     def piece(self) -> Piece | None:
         """Reads what ready has seen. None is the end. Once exited, it may wait 200 ms for children of the command."""
@@ -177,11 +174,14 @@ class Output:
 
     def read(self) -> Piece | None:
         """Waits for a piece and reads it. None is the end."""
-        with self.reading():
-            while not self.ended:
-                if self.ready(None):
-                    return self.piece()
-            return None
+        try:
+            with self.reading():
+                while not self.ended:
+                    if self.ready(None):
+                        return self.piece()
+                return None
+        finally:
+            self.leave()
 
     def close(self) -> None:
         """Ends the use, and a read that another thread waits in. A forked child shares the epoll with its parent."""
@@ -189,15 +189,13 @@ class Output:
         self._closed = True
         with suppress(ValueError, FileExistsError):  # closed already, or by two at once
             self._epoll.register(_always_readable(), select.EPOLLIN)
-        self._leave()
+        self.leave()
 
-    def _leave(self) -> None:
-        if self._closed and self._reading.acquire(blocking=False):
-            try:
-                self._epoll.close()
-                self._handle.close()
-            finally:
-                self._reading.release()
+    def leave(self) -> None:
+        """Releases what the output has, if it was closed and nobody reads. Who comes later sees that it was closed."""
+        if self._closed and not self._reading.locked():
+            self._epoll.close()
+            self._handle.close()
 
 
 _readable: list[int] = []
