@@ -281,6 +281,28 @@ def test_close_while_another_thread_reads(home: Path, end: str) -> None:
     runtime.close()
 
 
+def test_close_while_a_reader_has_its_turn(box: Box) -> None:
+    output = box.exec("sleep", "1000").output
+    with output.reading():
+        output.close()
+        with pytest.raises(CanceledError):
+            output.ready(None)
+        output.fileno()  # raises if it was released while the reader has it
+    output.leave()
+    with pytest.raises(ClosedError):
+        output.read()
+    with pytest.raises(ValueError, match="closed"):
+        output.fileno()
+
+
+def test_close_just_before_a_read(box: Box) -> None:
+    output = box.exec("sleep", "1000").output
+    turn = output.reading()
+    output.close()
+    with turn, pytest.raises(CanceledError):
+        output.ready(None)
+
+
 def test_threads_share_a_box(box: Box) -> None:
     results: list[str] = []
 
