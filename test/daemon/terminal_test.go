@@ -84,18 +84,22 @@ func TestTerminalRefused(t *testing.T) {
 }
 
 // TestHungUp ends the whole tree of a shell whose client has gone, also what
-// ignores the hang-up.
+// ignores the hang-up. The shell waits for cat, not at its prompt, where BusyBox ends
+// by itself when it hears just then that one of its jobs has ended, as setsid does.
 func TestHungUp(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
 	box := p.box()
 	conn := p.socket(box + "/attach")
 	must(t, conn.WriteMessage(websocket.BinaryMessage,
-		[]byte("trap '' HUP; setsid sleep 4321 & sleep 4322 & stty -echo; echo u''p\n")))
+		[]byte("trap '' HUP; setsid sleep 4321 & sleep 4322 & stty -echo; echo u''p; cat\n")))
 	await(t, conn, "up") // the terminal's echo of the line does not have it
 	start := time.Now()
 	check(t, conn.Close())
-	count := p.exec(box, map[string]any{"cmd": `while grep -q 4[3]2 /proc/[0-9]*/cmdline 2>/dev/null; do sleep 0.05; done; echo gone`})
+	count := p.exec(box, map[string]any{
+		"cmd":        `while grep -q 4[3]2 /proc/[0-9]*/cmdline 2>/dev/null; do sleep 0.05; done; echo gone`,
+		"timeout_ms": 60_000, // so that what is not ended fails the test
+	})
 	if out, _ := p.events(count, 0).rest(); out["stdout"] != "gone\n" {
 		t.Errorf("got %v", out)
 	}
