@@ -84,8 +84,9 @@ func TestTerminalRefused(t *testing.T) {
 }
 
 // TestHungUp ends the whole tree of a shell whose client has gone, also what
-// ignores the hang-up. The shell waits for cat, not at its prompt, where BusyBox ends
-// by itself when it hears just then that one of its jobs has ended, as setsid does.
+// ignores the hang-up. The shell waits for cat, not at its prompt, where BusyBox takes
+// the end of a job for the end of its input while it does not echo. setsid is such a
+// job, since it forks and ends.
 func TestHungUp(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
