@@ -1,6 +1,7 @@
 # The C++ interface: include/sandbox.hpp with include/sandbox/.
 INSTALLS += install-cpp
 PACKAGES += clang cmake nlohmann-json3-dev
+NEEDS    += $(BUILD)/conformance/cpp
 
 .PHONY: conformance-cpp test-cpp install-cpp
 

@@ -7,6 +7,8 @@ E2B_DIR  := test/e2b
 E2B_VENV := $(BUILD)/e2b/venv
 E2B_NODE := $(BUILD)/e2b/node
 
+NEEDS    += $(E2B_VENV)/ready $(E2B_NODE)/ready $(BUILD)/e2b/science.tar
+
 .PHONY: test-e2b
 
 $(E2B_VENV)/ready: $(E2B_DIR)/requirements.txt

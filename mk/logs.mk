@@ -2,6 +2,7 @@
 # kept outside build/, so that neither `make clean` nor a fresh clone fetches it
 # again.
 BUILDS   += sandbox-logs
+NEEDS    += deps-logs
 INSTALLS += install-logs
 PACKAGES += $(if $(shell command -v npm),,npm)
 
@@ -18,8 +19,8 @@ gotest: deps-logs
 
 # The child process of the embedded engine. It loads libchdb, which needs the C
 # library of the system, so it can't be linked statically. The tags are those of the
-# other programs, for which its dependencies are compiled already.
-sandbox-logs:
+# other programs, for which its dependencies are compiled already: it waits for them.
+sandbox-logs: | programs
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=1 $(GO) build -trimpath -tags osusergo,netgo -ldflags '-s -w' -o $(BUILD)/sandbox-logs ./cmd/sandbox-logs
 

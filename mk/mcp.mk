@@ -5,8 +5,9 @@ PACKAGES += python3-venv
 
 MCP_DIR  := test/mcp
 MCP_VENV := $(BUILD)/mcp/venv
-
 MCP_NODE := $(BUILD)/mcp/node
+
+NEEDS    += $(MCP_VENV)/ready $(MCP_NODE)/ready
 
 .PHONY: test-mcp
 

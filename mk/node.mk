@@ -6,6 +6,8 @@ TESTS    += test-node
 NODE_DIR := bindings/node
 NPM      := npm --prefix $(NODE_DIR) --no-audit --no-fund --no-update-notifier
 
+NEEDS    += $(NODE_DIR)/node_modules/.package-lock.json
+
 .PHONY: node node-version test-node node-pack conformance-node
 
 node: node-version build $(NODE_DIR)/node_modules/.package-lock.json ## build the package for Node.js in bindings/node

@@ -7,6 +7,8 @@ PACKAGES += python3-venv
 PYTHON      := bindings/python
 PYTHON_VENV := $(BUILD)/python/venv
 
+NEEDS    += $(PYTHON_VENV)/ready
+
 .PHONY: wheel python-venv test-python conformance-python
 
 wheel: $(PYTHON_VENV)/ready programs $(BUILD)/libsandbox.so ## build the Python wheel into build/python/
