@@ -65,8 +65,9 @@ demo: root deps image examples ## from nothing to Python computing in a box, fro
 root:
 	@[ "$$(id -u)" = 0 ] || { echo 'needs root: sudo env PATH="$$PATH" make $(MAKECMDGOALS)' >&2; exit 1; }
 
-# What the tests need is fetched while Go compiles, as fetching leaves the processors
-# idle for half of its time. The parts of the tests run one after the other.
+# What the tests need is fetched while Go compiles: three targets at a time, so that two
+# processors have work while one target waits for the network. The parts of the tests run
+# one after the other, as some measure how long a browser takes.
 test: root deps ## run all tests (needs root)
 	$(MAKE) -j3 build $(NEEDS)
 	$(MAKE) $(TESTS)
