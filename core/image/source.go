@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -53,9 +54,6 @@ func (s *Store) keep(ctx context.Context, r io.Reader) (content, error) {
 	size, err := io.Copy(f, &roomReader{r: io.LimitReader(r, maxStream+1), room: room{check: s.c.Room}})
 	if err == nil && size > maxStream {
 		err = fault.New(fault.TooLarge, "the tar is larger than the %d bytes allowed", int64(maxStream))
-	}
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -130,8 +128,7 @@ func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, e
 		return content{}, err
 	}
 	system := rootfs(func(context.Context, func(int64)) (io.ReadCloser, error) {
-		_, err := f.Seek(0, io.SeekStart)
-		return io.NopCloser(f), fault.Disk(err, "read the image source")
+		return io.NopCloser(fromStart(f)), nil
 	}, size, func() { _ = f.Close() })
 	if !fromArchive(first) {
 		return system, nil
@@ -153,10 +150,15 @@ func (s *Store) openTar(ctx context.Context, f *os.File, size int64) (content, e
 	return c, err
 }
 
+// fromStart returns a reader of all of f that has a position of its own: a
+// stream reads ahead in goroutines of its own, and would move that of f under
+// the next reader.
+func fromStart(f *os.File) io.Reader { return io.NewSectionReader(f, 0, math.MaxInt64) }
+
 // firstName returns the name of a tar's first entry other than the root
 // directory, and whether the tar is compressed.
 func firstName(ctx context.Context, f *os.File) (name string, packed bool, err error) {
-	st, err := newStream(ctx, f, v1.Hash{}, func(int64) {})
+	st, err := newStream(ctx, fromStart(f), v1.Hash{}, func(int64) {})
 	if err != nil {
 		return "", false, err
 	}
@@ -169,8 +171,7 @@ func firstName(ctx context.Context, f *os.File) (name string, packed bool, err e
 		}
 		name = path.Clean(h.Name)
 	}
-	_, err = f.Seek(0, io.SeekStart)
-	return name, st.packed, fault.Disk(err, "read the image source")
+	return name, st.packed, nil
 }
 
 // fromArchive reports whether a tar whose first entry has this name may be the
@@ -192,7 +193,7 @@ func isHex(name string) bool {
 
 // spool unpacks f into a file without a name, so that parts of it can be read.
 func (s *Store) spool(ctx context.Context, f *os.File) (*os.File, error) {
-	st, err := newStream(ctx, f, v1.Hash{}, func(int64) {})
+	st, err := newStream(ctx, fromStart(f), v1.Hash{}, func(int64) {})
 	if err != nil {
 		return nil, err
 	}
