@@ -261,6 +261,10 @@ func (r *repository) persist(ctx context.Context, attempt func() (gotOn bool, er
 	}
 }
 
+// closedIdle is in the error that net/http returns when the registry has closed a connection
+// just as a request was to be sent on it. It has no value of its own there.
+const closedIdle = "server closed idle connection"
+
 // passing reports whether a failure may be gone at the next try.
 func passing(err error) bool {
 	var refused *transport.Error
@@ -271,7 +275,7 @@ func passing(err error) bool {
 		return refused.StatusCode >= 500
 	}
 	var op *net.OpError
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, &op)
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, &op) || strings.Contains(err.Error(), closedIdle)
 }
 
 // explain turns a failure into one that tells the user what it means. Errors:

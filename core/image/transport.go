@@ -13,7 +13,9 @@ import (
 
 const (
 	// timeout is how long a registry may take to answer, and to send the
-	// next stride bytes of a blob or all of a smaller document.
+	// next stride bytes of a blob or all of a smaller document. The time in
+	// which we don't read a blob, because our disk is slow or this process was
+	// stopped, does not count.
 	timeout = 30 * time.Second
 	stride  = 16 << 10
 )
@@ -62,64 +64,89 @@ func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fault.New(fault.Upstream, "the connection to %s would have no TLS: if that is intended, set its transport to http in the registries", req.URL.Host)
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	timer := time.AfterFunc(p.timeout, func() { cancel(errSilent) })
-	b := &body{ctx: ctx, end: func() { timer.Stop(); cancel(nil) }, left: 2 * maxDocument}
-	if size, ok := ctx.Value(blobRequest{}).(int64); ok {
-		b.left, b.again = size, func() { timer.Reset(p.timeout) }
-	}
-	resp, err := p.send(req.WithContext(ctx), func() { timer.Reset(p.timeout) })
+	w := &watchdog{timer: time.AfterFunc(p.timeout, func() { cancel(errSilent) }), most: p.timeout, left: p.timeout}
+	b := &body{ctx: ctx, end: func() { w.timer.Stop(); cancel(nil) }, left: 2 * maxDocument}
+	resp, err := p.send(req.WithContext(ctx), w)
 	if err != nil {
 		err = b.cause(err)
 		b.end()
 		return nil, err
 	}
+	if size, ok := ctx.Value(blobRequest{}).(int64); ok {
+		w.timer.Stop()
+		b.left, b.watchdog = size, w
+	}
 	b.ReadCloser, resp.Body = resp.Body, b
 	return resp, nil
 }
 
-// send sends a request. It calls again when a part of the body was taken.
-func (p *patient) send(req *http.Request, again func()) (*http.Response, error) {
-	if req.GetBody != nil {
-		content, err := req.GetBody()
-		if err != nil {
+// send sends a request. The watchdog rests while a part of the body is read.
+func (p *patient) send(req *http.Request, w *watchdog) (*http.Response, error) {
+	if again := req.GetBody; again != nil {
+		req.GetBody = func() (io.ReadCloser, error) { // also called by the transport, when a connection turns out to be closed
+			content, err := again()
+			return &sending{content, w}, err
+		}
+		var err error
+		if req.Body, err = req.GetBody(); err != nil {
 			return nil, err
 		}
-		req.Body = &sending{content, again}
 	}
 	return p.base.RoundTrip(req)
+}
+
+// watchdog ends a request when its timer goes off.
+type watchdog struct {
+	timer *time.Timer
+	most  time.Duration // how long the registry may be silent
+	left  time.Duration // how much of it is left for the next stride bytes of a blob
 }
 
 // sending is the body of a request on its way.
 type sending struct {
 	io.ReadCloser
-	again func()
+	watchdog *watchdog
 }
 
 func (s *sending) Read(p []byte) (int, error) {
-	s.again()
+	s.watchdog.timer.Stop()
+	defer s.watchdog.timer.Reset(s.watchdog.most)
 	return s.ReadCloser.Read(p)
 }
 
 // body is the body of an answer, with its limits.
 type body struct {
 	io.ReadCloser
-	ctx   context.Context
-	end   func()
-	again func() // restarts the timeout; nil if the whole body must arrive within one
-	moved int    // bytes since the timeout was restarted
-	left  int64
+	ctx      context.Context
+	end      func()
+	watchdog *watchdog // works while a blob is read; nil if the whole body must arrive in one timeout
+	moved    int       // bytes since all of the timeout was left
+	left     int64
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.moved += n; b.again != nil && b.moved >= stride {
-		b.again()
-		b.moved = 0
-	}
+	n, err := b.read(p)
 	if b.left -= int64(n); b.left < 0 {
 		return 0, fault.New(fault.Upstream, "the registry sends more than it announced")
 	}
 	return n, b.cause(err)
+}
+
+// read reads while the watchdog works.
+func (b *body) read(p []byte) (int, error) {
+	w := b.watchdog
+	if w == nil {
+		return b.ReadCloser.Read(p)
+	}
+	begun := time.Now()
+	w.timer.Reset(w.left)
+	n, err := b.ReadCloser.Read(p)
+	w.timer.Stop()
+	w.left -= time.Since(begun)
+	if b.moved += n; b.moved >= stride {
+		b.moved, w.left = 0, w.most
+	}
+	return n, err
 }
 
 // cause returns why the request was ended. Only the expiry of the timer needs
