@@ -2,12 +2,14 @@ package layer
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -53,35 +55,53 @@ func MarkNew(dir string) error { return mark(dir, "") }
 func MarkBox(dir string) error { return mark(dir, boxDisk) }
 
 func mark(dir, kind string) error {
-	boot, err := bootID()
+	id, err := bootID()
 	if err != nil {
 		return err
 	}
-	if err := unix.Setxattr(dir, bootMark, []byte(kind+boot), 0); err != nil {
+	if err := unix.Setxattr(dir, bootMark, []byte(kind+id), 0); err != nil {
 		return refusedAttribute(filepath.Base(dir), err)
 	}
 	return nil
 }
 
 // Whole reports whether the layer in dir is as it was made, that is, whether
-// the power was not cut before it was on disk.
+// the power was not cut before it was on disk. A layer that can't be examined does
+// not count as whole.
 func Whole(dir string) bool {
-	switch mark := readMark(dir); mark {
-	case onDisk:
-		return true
-	case "":
+	mark, err := readMark(dir)
+	if err != nil {
 		return false
-	default:
-		boot, err := bootID()
-		return err == nil && strings.TrimPrefix(mark, boxDisk) == boot
 	}
+	whole, err := isWhole(mark)
+	return whole && err == nil
 }
 
-// keeps reports whether the layer in dir is kept after a power cut, whole or not.
-func keeps(dir string) bool { return strings.HasPrefix(readMark(dir), boxDisk) }
+// isWhole reports whether a layer with this mark is whole. Errors: Storage.
+func isWhole(mark string) (bool, error) {
+	if mark == onDisk || mark == "" {
+		return mark == onDisk, nil
+	}
+	id, err := bootID()
+	return err == nil && strings.TrimPrefix(mark, boxDisk) == id, err
+}
 
 // OnDisk reports whether the layer in dir is known to be on disk.
-func OnDisk(dir string) bool { return readMark(dir) == onDisk }
+func OnDisk(dir string) bool {
+	mark, err := readMark(dir)
+	return mark == onDisk && err == nil
+}
+
+// damaged reports whether a power cut may have damaged the layer in dir, unless it is the
+// disk of a box, which is kept all the same. Errors: Storage.
+func damaged(dir string) (bool, error) {
+	mark, err := readMark(dir)
+	if err != nil {
+		return false, err
+	}
+	whole, err := isWhole(mark)
+	return err == nil && !whole && !strings.HasPrefix(mark, boxDisk), err
+}
 
 // Flush writes the layers in a directory to disk and marks them as written.
 // Layers may be made and removed meanwhile. Errors: Storage.
@@ -121,14 +141,19 @@ func Flush(dir string) error {
 }
 
 // Sweep removes the layers in a directory that a power cut may have damaged.
-// They then count as missing, and are made anew when they are needed. Errors:
-// Storage.
+// They then count as missing, and are made anew when they are needed. A layer that
+// can't be examined, for lack of a descriptor for example, stays. Errors: Storage.
 func Sweep(dir string) error {
-	damaged, err := layers(dir, func(dir string) bool { return !Whole(dir) && !keeps(dir) })
-	if err != nil {
+	var unknown error
+	lost, err := layers(dir, func(dir string) bool {
+		lost, err := damaged(dir)
+		unknown = cmp.Or(unknown, err)
+		return lost
+	})
+	if err := cmp.Or(err, unknown); err != nil {
 		return err
 	}
-	for _, path := range damaged {
+	for _, path := range lost {
 		err := os.Rename(path, filepath.Join(dir, Temporary+"damaged-"+rand.Text()))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fault.Disk(err, "remove a damaged layer")
@@ -154,21 +179,33 @@ func layers(dir string, ok func(dir string) bool) ([]string, error) {
 	return dirs, nil
 }
 
-// readMark returns a layer's mark, or "" if it has none.
-func readMark(dir string) string {
+// readMark returns a layer's mark, or "" if it has none or is not there. Errors: Storage.
+func readMark(dir string) (string, error) {
 	var mark [128]byte
 	n, err := unix.Getxattr(dir, bootMark, mark[:])
-	if err != nil {
-		return ""
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, fs.ErrNotExist) {
+		return "", nil
 	}
-	return string(mark[:n])
+	if err != nil {
+		return "", fault.Disk(err, "examine layer %s", filepath.Base(dir))
+	}
+	return string(mark[:n]), nil
 }
+
+// boot remembers the ID of the present boot, so that layers can be told from damaged ones
+// when no descriptor is free.
+var boot atomic.Pointer[string]
 
 // bootID returns an ID of the present boot of the kernel.
 func bootID() (string, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if id := boot.Load(); id != nil {
+		return *id, nil
+	}
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fault.Disk(err, "read the id of this boot")
 	}
-	return string(bytes.TrimSpace(id)), nil
+	id := string(bytes.TrimSpace(data))
+	boot.Store(&id)
+	return id, nil
 }

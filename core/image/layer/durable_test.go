@@ -4,10 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/core/fault"
 	"sandbox/core/image/layer"
 )
 
@@ -72,5 +74,30 @@ func TestTarCantMark(t *testing.T) {
 	dir := unpacked(t, pack(t, attr(dir("./"), "trusted.sandbox.boot", "on disk")))
 	if layer.Whole(dir) {
 		t.Error("a tar set the mark")
+	}
+}
+
+// TestSweepKeepsWhatIsUnknown has a layer whose mark can't be read, since it is longer than
+// any. Nobody knows then that the layer is damaged.
+func TestSweepKeepsWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	unknown, unmarked := filepath.Join(dir, "unknown"), filepath.Join(dir, "unmarked")
+	for _, path := range []string{unknown, unmarked} {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark(t, unknown, strings.Repeat("x", 1000))
+	if err := layer.Sweep(dir); !fault.Is(err, fault.Storage) {
+		t.Errorf("%v, want storage_error", err)
+	}
+	for _, path := range []string{unknown, unmarked} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	if layer.Whole(unknown) || layer.OnDisk(unknown) {
+		t.Error("a layer whose mark can't be read is whole")
 	}
 }
