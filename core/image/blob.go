@@ -50,7 +50,9 @@ func (r *repository) fetch(ctx context.Context, d v1.Descriptor, fetched func(in
 	}
 	p := &partial{f: f, d: d, fetched: fetched, room: room{check: r.room}}
 	err = r.complete(ctx, p)
-	if err == nil || p.n == 0 || fault.Is(err, fault.Storage) { // otherwise the file stays, for a later download to resume
+	st, statErr := f.Stat()
+	empty := statErr == nil && st.Size() == 0
+	if err == nil || empty || fault.Is(err, fault.Storage) { // otherwise the file stays, for a later download to resume
 		_ = os.Remove(f.Name())
 	}
 	if err == nil {

@@ -24,8 +24,8 @@ func packDir(ctx context.Context, root *os.Root) io.ReadCloser {
 	go func() {
 		p := packer{root: root, tw: tar.NewWriter(w), links: map[inode]string{}}
 		err := fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-			if err == nil {
-				err = ctx.Err()
+			if err == nil && ctx.Err() != nil {
+				err = fault.Of(ctx.Err())
 			}
 			if err == nil {
 				err = p.pack(name)

@@ -383,6 +383,21 @@ func TestImportImages(t *testing.T) {
 	}
 }
 
+// TestPackEnds ends the reading of a directory that becomes an image.
+func TestPackEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r, err := image.Pack(ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := io.ReadAll(r); !fault.Is(err, fault.Canceled) {
+		t.Errorf("%v, want canceled", err)
+	}
+}
+
 func TestBadSources(t *testing.T) {
 	t.Parallel()
 	plain := pack(t, map[string]string{"f": strings.Repeat("text", 10_000)})
@@ -649,6 +664,36 @@ func TestRemove(t *testing.T) {
 	}
 	if records, _ := filepath.Glob(filepath.Join(f.home, "*", "*.json")); len(records) != 0 {
 		t.Errorf("records left: %v", records)
+	}
+}
+
+// TestRemoveThatBreaksOff can't take the second of two layers away, after a box has begun to
+// use the first one.
+func TestRemoveThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.imported(t, "x", source(t, pack(t, twoLayers(t).docker(t))))
+	layers := f.layers(t)
+	if err := os.MkdirAll(filepath.Join(f.home, "layers", "tmp-gone-"+filepath.Base(layers[1]), "f"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	s, err := image.Open(image.Config{Home: f.home, Unpacker: f.u, InUse: func() ([]core.ImageUse, error) {
+		if looks++; looks == 1 {
+			return nil, nil
+		}
+		return standOn(layers[0]), nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(t.Context(), "x", true); !fault.Is(err, fault.Storage) {
+		t.Errorf("%v, want storage_error", err)
+	}
+	for _, dir := range layers {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

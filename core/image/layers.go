@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -245,12 +246,14 @@ func (s *Store) collect() ([]string, error) {
 	var taken []string
 	for _, dir := range orphans {
 		away := filepath.Join(s.layers.Path, gone+filepath.Base(dir))
-		if err := os.Rename(dir, away); err != nil {
-			return taken, fault.Disk(err, "delete a layer")
+		if err = os.Rename(dir, away); err != nil {
+			err = fault.Disk(err, "delete a layer")
+			break
 		}
 		taken = append(taken, away)
 	}
-	return s.restore(taken)
+	kept, backErr := s.restore(taken)
+	return kept, cmp.Or(err, backErr)
 }
 
 // restore renames the layers back that boxes have begun to use, and returns the

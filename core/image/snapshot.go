@@ -70,8 +70,11 @@ func layerKey() (string, error) {
 // free refuses a name that an image has.
 func (s *Store) free(full string) error {
 	_, err := s.images.Get(key(full))
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err != nil:
+		return err
 	}
 	return fault.New(fault.AlreadyExists, "an image named %s exists", full)
 }

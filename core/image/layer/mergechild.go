@@ -39,5 +39,6 @@ func mergeChild() error {
 	for i := range opened {
 		opened[i] = os.NewFile(uintptr(sourceFD+i), "layer")
 	}
+	defer runtime.KeepAlive(opened) // merging uses their numbers
 	return mergeTrees(opened[:layers], opened[layers:], dirFD)
 }
