@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"sandbox/api"
 	"sandbox/core"
@@ -174,6 +175,62 @@ func TestSpareOfAnotherImage(t *testing.T) {
 			}
 		}
 		same(t, seen[0], seen[1])
+	}
+}
+
+// An image is removed while a spare becomes a box of it: after its layers were looked at, and
+// before the box's record keeps them. Such a box is not made.
+func TestSpareOfAnImageThatGoes(t *testing.T) {
+	t.Parallel()
+	home, root := t.TempDir(), rootfs.Busybox(t)
+	e := boxes.OpenConfig(t, engine.Config{Home: home, Pool: each})
+	create(t, e, home, pooled(home, root)) // makes the directory that is watched
+	for range 50 {                         // to rename it in time is left to chance
+		ended := goneOnceMoved(t, filepath.Join(home, "boxes"), root)
+		req := pooled(home, root)
+		_, err := e.Create(t.Context(), req)
+		ended()
+		if err == nil {
+			must(t, e.Remove(t.Context(), req.ID, true))
+			continue
+		}
+		if !fault.Is(err, fault.Image) || !strings.Contains(err.Error(), "was removed while") {
+			t.Errorf("%v, want image_error", err)
+		}
+		if _, err := record.Open(home).Get(req.ID); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a record is left: %v", err)
+		}
+		return
+	}
+	t.Error("50 boxes were made of an image that had gone")
+}
+
+// goneOnceMoved renames root when something is moved into dir. ended undoes that.
+func goneOnceMoved(t *testing.T, dir, root string) (ended func()) {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	must(t, err)
+	events := os.NewFile(uintptr(fd), "events")
+	_, err = unix.InotifyAddWatch(fd, dir, unix.IN_MOVED_TO)
+	must(t, err)
+	moved := make(chan error, 1)
+	go func() {
+		_, err := events.Read(make([]byte, 4096))
+		if err == nil {
+			err = os.Rename(root, root+".gone")
+		}
+		moved <- err
+	}()
+	return func() {
+		t.Helper()
+		must(t, events.SetReadDeadline(time.Now()))
+		switch err := <-moved; {
+		case err == nil:
+			must(t, os.Rename(root+".gone", root))
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			t.Error(err)
+		}
+		must(t, events.Close())
 	}
 }
 

@@ -104,7 +104,11 @@ func (k *keeper) bringUp(b *box) error {
 	}
 	rec.Wrote(life.etc)
 	// A power cut ends the box. Only what outlives that has to be on the disk.
-	if err := k.records.Put(rec.ID, rec, !rec.Options.AutoRemove); err != nil {
+	err = k.records.Put(rec.ID, rec, !rec.Options.AutoRemove)
+	if err == nil && rec.Spare != "" {
+		err = standing(rec)
+	}
+	if err != nil {
 		k.launcher.end(life)
 		return err
 	}

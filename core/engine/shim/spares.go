@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -132,6 +133,16 @@ func (k *keeper) claim(s *spare, rec record.Box) (*life, error) {
 		return nil, err
 	}
 	return s.life, k.launcher.tell(s.life, rec)
+}
+
+// standing refuses a box whose image was removed while the box was made. The record of a
+// box keeps its layers from then on, but that of one which is made of a spare is written
+// after they were mounted.
+func standing(rec record.Box) error {
+	if slices.Contains(inodes(rec.Layers()), inode{}) {
+		return fault.New(fault.Image, "image %q was removed while the box was made", rec.Options.Image)
+	}
+	return nil
 }
 
 // discard ends spares that are not in the pool any more.
