@@ -87,6 +87,9 @@ func (s *Server) start(w http.ResponseWriter, r *request, way handle) {
 		out.timeout = 0
 	}
 	_ = way(out, r) // answered has written the failure
+	if r.socket != nil {
+		s.linger(r.socket)
+	}
 }
 
 // headSize returns how many bytes the request line and the headers of a request

@@ -32,6 +32,7 @@ type request struct {
 	principal *auth.Principal  // nil until authorized has found it
 	session   *console.Session // nil unless authorized has found one
 	left      func()           // ends the part in the session; nil without one
+	socket    *socket          // what the connection was upgraded to; nil while it is not
 	// observability is set for paths of the log queries: their failures have
 	// another body.
 	observability bool

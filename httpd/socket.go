@@ -78,6 +78,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *request) (*socket, error) {
 		c.reply(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""))
 		return nil
 	})
+	r.socket = c
 	return c, nil
 }
 
@@ -148,24 +149,71 @@ func (m control) detached() detached {
 // serve calls show, which sends output until the command ends, and meanwhile reads
 // the client's frames and pings it. The context that show gets ends when the client
 // has gone or has sent a frame that is refused. serve then tells the client the
-// end, closes the connection, and returns the reason. The caller waits for c.ends
-// when it has made sure that no write to the command still blocks.
+// end, reads no more of its frames, and returns the reason. The caller waits for c.ends
+// when it has made sure that no write to the command still blocks. The connection is
+// closed by Server.linger.
 func (c *socket) serve(ctx context.Context, on actions, show func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.ends.Go(func() { cancel(c.receive(on)) })
 	c.ends.Go(func() { c.ping(ctx, cancel) })
 	// A write that blocks on the client ends when the connection is closed.
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(farewell, func() { _ = c.Close() }) })
+	shown := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-shown:
+		case <-time.After(farewell):
+			_ = c.Close()
+		}
+	})
 	err := show(ctx)
 	stop()
+	close(shown)
 	if cause := context.Cause(ctx); ctx.Err() != nil && cause != nil {
 		err = cause
 	}
 	c.leave(err)
 	cancel(nil)
-	_ = c.Close()
+	c.endStream(err)
 	return err
+}
+
+// endStream sends the end of the stream behind the last frame, and ends receive and
+// ping. The connection of a client that has gone it closes. It closes that of a client
+// over the Unix socket, too, who can read what was sent after that.
+func (c *socket) endStream(err error) {
+	if errors.Is(err, errHungUp) || !c.remote {
+		_ = c.Close()
+		return
+	}
+	conn := c.NetConn()
+	_ = conn.SetDeadline(time.Unix(1, 0))
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // it fails if the client has gone
+	}
+}
+
+// linger closes the connection of a WebSocket when its client has closed its own side,
+// and drops what comes until then. TCP throws away what the client has not taken yet if
+// the connection is closed while bytes of the client are unread, or if some come after
+// that, as signs of life do. A client that sends nothing for as long as it may leave
+// pings unanswered is not waited for. When the server ends, each has its farewell.
+func (s *Server) linger(c *socket) {
+	defer c.Close()
+	done := make(chan struct{})
+	defer close(done)
+	defer context.AfterFunc(s.draining, func() {
+		select {
+		case <-done:
+		case <-time.After(farewell):
+			_ = c.Close()
+		}
+	})()
+	conn, piece := c.NetConn(), make([]byte, inputBuffer)
+	for err := error(nil); err == nil; {
+		_ = conn.SetReadDeadline(time.Now().Add(silent * c.beat))
+		_, err = conn.Read(piece)
+	}
 }
 
 // receive reads the client's frames until one is refused or the client has gone.
