@@ -343,6 +343,13 @@ func (i *fakeInit) got(t wire.Type, n int) {
 	}
 }
 
+// deafen closes the input of a command.
+func (i *fakeInit) deafen(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	_ = i.execs[id].cin.Close()
+}
+
 // transfer passes a pipe and a socket. What comes over the socket goes into the pipe,
 // then back over the socket.
 func (i *fakeInit) transfer(c *wire.Conn) {

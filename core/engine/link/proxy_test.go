@@ -18,6 +18,7 @@ type proxy struct {
 
 	cuts    atomic.Int64
 	refuses atomic.Bool
+	loses   atomic.Int64 // how many bytes a new connection carries to the box before it loses all that follow; 0 for any number
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -78,8 +79,13 @@ func (p *proxy) carry(a net.Conn) {
 		delete(p.left, a.RemoteAddr().String())
 		p.mu.Unlock()
 	}()
-	done := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
+	done, gone := make(chan struct{}, 2), make(chan struct{})
+	defer close(gone)
+	var toBox net.Conn = a
+	if n := p.loses.Load(); n > 0 {
+		toBox = &lossy{a, n, gone}
+	}
+	for _, way := range [][2]net.Conn{{a, b}, {b, toBox}} {
 		p.tasks.Go(func() {
 			copyUntil(way[0], way[1], left)
 			done <- struct{}{}
@@ -89,6 +95,23 @@ func (p *proxy) carry(a net.Conn) {
 	if left.Load() <= 0 {
 		p.cuts.Add(1)
 	}
+}
+
+// lossy is a connection from which a few bytes come, and no more until it is gone.
+type lossy struct {
+	net.Conn
+	left int64
+	gone <-chan struct{}
+}
+
+func (c *lossy) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		<-c.gone
+		return 0, net.ErrClosed
+	}
+	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
 }
 
 // arm has a connection cut from now on, if connections are. It is told by its address at

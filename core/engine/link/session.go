@@ -132,10 +132,11 @@ func (s *session) received() []int64 {
 }
 
 // rewind prepares the streams for a new line: each goes on where the other end has
-// received it up to. s.mu is held.
+// received it up to. One that nobody reads there has ended, and nothing of it is held.
+// s.mu is held.
 func (s *session) rewind(received []int64) error {
 	for i, st := range s.streams {
-		if o := st.out; o != nil {
+		if o := st.out; o != nil && !o.stopped {
 			from := o.start
 			if i < len(received) {
 				from = received[i]

@@ -205,6 +205,35 @@ func TestDeafCommand(t *testing.T) {
 	c.leave(wire.TypeRelease)
 }
 
+// TestDeafCommandIsCut checks that an exec whose command has closed its input outlives a
+// cut in which a part of that input is lost.
+func TestDeafCommandIsCut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.proxy.loses.Store(100 << 10)
+	c := start(t, w.host(), wire.Start{Cmd: []string{"sleep"}, Stdin: true})
+	if _, err := c.in.Write(make([]byte, 400<<10)); err != nil { // more than arrives and the pipe holds: the host end has the rest
+		t.Fatal(err)
+	}
+	w.init.deafen(c.exec.ID)
+	for {
+		if _, err := c.in.Write(make([]byte, 1000)); err != nil {
+			if !errors.Is(err, unix.EPIPE) {
+				t.Error(err)
+			}
+			break
+		}
+	}
+	w.proxy.loses.Store(0)
+	w.proxy.cut()
+	_ = c.conn.Send(wire.TypeCancel, wire.Cancel{})
+	if s := c.exit(); s.ExitCode != 7 {
+		t.Errorf("%+v", s)
+	}
+	c.leave(wire.TypeRelease)
+	w.init.got(wire.TypeRelease, 1)
+}
+
 // TestUnreadOutput checks that a pipe that nobody reads holds the command back, and no
 // request.
 func TestUnreadOutput(t *testing.T) {
