@@ -218,12 +218,8 @@ func (b *box) open(l *line, id [idSize]byte, first wire.Frame) (*session, error)
 			}
 		}
 	}
-	conn, err := b.connect()
-	if err != nil {
-		return nil, err
-	}
-	s := newSession(conn, &kept{})
-	s.id = id
+	s := newSession(nil, &kept{})
+	s.id, s.line = id, l
 	if first.Type == wire.TypeStart {
 		var r struct {
 			KeepStdin bool `json:"keep_stdin"`
@@ -231,22 +227,57 @@ func (b *box) open(l *line, id [idSize]byte, first wire.Frame) (*session, error)
 		_ = first.Decode(&r) // init says what is wrong with it
 		s.kept.keepStdin = r.KeepStdin
 	}
-	s.line = l
-	if err := errors.Join(conn.Forward(first), b.enter(s)); err != nil {
-		_ = conn.Close()
+	if !b.claim(s) {
+		return b.resume(l, id, nil)
+	}
+	conn, err := b.connect()
+	if err == nil {
+		s.conn = conn
+		if err = conn.Forward(first); err == nil {
+			err = b.enter(s)
+		}
+		if err != nil {
+			_ = conn.Close()
+		}
+	}
+	if err != nil {
+		b.withdraw(s)
 		return nil, err
 	}
 	return s, nil
 }
 
-// enter adds a new session and starts its goroutines.
+// claim adds a new session before init hears of it, so that another line on which the
+// host end opens it again waits for this one. It returns false if another line was first.
+func (b *box) claim(s *session) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sessions[s.id] != nil {
+		return false
+	}
+	b.sessions[s.id] = s
+	return true
+}
+
+// withdraw takes back a session that could not be opened.
+func (b *box) withdraw(s *session) {
+	b.mu.Lock()
+	delete(b.sessions, s.id)
+	b.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over, s.line = true, nil
+	s.changed.Broadcast()
+}
+
+// enter starts the goroutines of a new session.
 func (b *box) enter(s *session) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ctx.Err() != nil {
 		return b.ctx.Err()
 	}
-	b.sessions[s.id], b.all[s] = s, struct{}{}
+	b.all[s] = struct{}{}
 	s.workers.Go(func() { s.deliver(s.request) })
 	b.tasks.Go(func() {
 		b.follow(s)
@@ -453,7 +484,7 @@ func (b *box) left(s *session, err error) {
 	default:
 		time.AfterFunc(linger, func() {
 			s.mu.Lock()
-			unused := s.line == nil && s.kept.since.Equal(since)
+			unused := s.line == nil && s.kept.since.Equal(since) && s.kept.exec == "" // init may have started it since
 			s.mu.Unlock()
 			if unused {
 				b.drop(s)

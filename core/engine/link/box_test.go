@@ -1,0 +1,104 @@
+package link
+
+import (
+	"bytes"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandbox/core/engine/wire"
+)
+
+// newBox returns a box end without lines, whose init takes requests and answers none.
+func newBox(t testing.TB) *box {
+	return &box{
+		ctx: t.Context(), connect: func() (*wire.Conn, error) { return silent(t), nil }, lines: map[*line]struct{}{},
+		sessions: map[[idSize]byte]*session{}, execs: map[string]*session{}, all: map[*session]struct{}{},
+	}
+}
+
+// silent returns a connection to an init that answers nothing.
+func silent(t testing.TB) *wire.Conn {
+	t.Helper()
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := wire.NewConn(p[0], "host")
+	t.Cleanup(func() { _, _ = c.Close(), unix.Close(p[1]) })
+	return c
+}
+
+// TestStartedWithoutLine checks that a session whose command starts after its line was
+// cut is kept as one whose command had started before: the host end would open it again,
+// and so start the command a second time.
+func TestStartedWithoutLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		started, unused := newSession(silent(t), &kept{}), newSession(silent(t), &kept{})
+		started.id[0] = 1
+		for _, s := range []*session{started, unused} {
+			b.sessions[s.id] = s
+			b.left(s, errCut)
+		}
+		if err := b.forward(started, wire.Frame{Type: wire.TypeStarted, Body: []byte(`{"id":"exec_0"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(linger)
+		synctest.Wait()
+		if b.sessions[started.id] != started || b.execs["exec_0"] != started || started.over {
+			t.Error("the session of a command that runs was dropped")
+		}
+		if len(b.sessions) > 1 {
+			t.Error("a session without an exec is kept")
+		}
+	})
+}
+
+// TestOpenedTwice checks that a session that is opened again, while the box end still
+// connects to init for it, is the same one.
+func TestOpenedTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		connects, proceed := 0, make(chan struct{})
+		b.connect = func() (*wire.Conn, error) {
+			connects++
+			<-proceed
+			return silent(t), nil
+		}
+		body := append(make([]byte, idSize), byte(wire.TypeStart), '{', '}')
+		open := func() <-chan *session {
+			near, far := net.Pipe()
+			l, opened := newLine(near), make(chan *session, 1)
+			t.Cleanup(func() { l.close(); _ = far.Close() })
+			l.in.Reset(bytes.NewReader(body))
+			go func() {
+				s, err := b.begin(l, header{kind: kindOpen, size: len(body)})
+				if err != nil {
+					t.Error(err)
+				}
+				opened <- s
+			}()
+			synctest.Wait()
+			return opened
+		}
+		first, second := open(), open()
+		if connects != 1 {
+			t.Errorf("%d connections to init", connects)
+		}
+		close(proceed)
+		s := <-first
+		s.unbind() // its line is cut
+		if again := <-second; again != s {
+			t.Error("another session was opened")
+			again.end(true)
+		}
+		s.end(true)
+		b.tasks.Wait()
+	})
+}
