@@ -335,13 +335,17 @@ func (k *keeper) stopBox(b *box, grace time.Duration) (core.Record, error) {
 	if err == nil {
 		err = askToStop(conn, grace)
 	}
-	if err != nil {
+	slack := stopSlack
+	switch {
+	case wire.CutOff(err): // init has ended, or does what an earlier shim asked for: a second stop gets no answer
+		slack += grace
+	case err != nil:
 		k.log.Warn("a box did not stop in time and is killed", "box", id, "error", err)
 		_ = life.handle.Kill()
 	}
 	select {
 	case <-ended.noted:
-	case <-time.After(stopSlack):
+	case <-time.After(slack):
 		groups(life.slot).kill()
 		_ = life.handle.Kill()
 		<-ended.noted
