@@ -13,7 +13,8 @@ import (
 	"sandbox/core/fault"
 )
 
-func (o *outside) serve(conn *wire.Conn) {
+// serve answers a client. asked is how often a shim had asked for the namespaces when it came.
+func (o *outside) serve(conn *wire.Conn, asked int) {
 	for {
 		f, err := conn.Recv()
 		if err != nil {
@@ -24,7 +25,7 @@ func (o *outside) serve(conn *wire.Conn) {
 			o.tellAddresses(conn)
 			return
 		}
-		t, body, fds, err := o.answer(f)
+		t, body, fds, err := o.answer(f, asked)
 		if err != nil {
 			e := fault.Of(err)
 			t, body = wire.TypeError, wire.Error{Kind: e.Kind, Message: e.Message}
@@ -63,13 +64,13 @@ func (o *outside) tellAddresses(conn *wire.Conn) {
 	}
 }
 
-func (o *outside) answer(f wire.Frame) (wire.Type, any, []int, error) {
+func (o *outside) answer(f wire.Frame, asked int) (wire.Type, any, []int, error) {
 	switch f.Type {
 	case wire.TypeLeave:
-		o.leave(true)
+		o.leave(asked)
 		return wire.TypeDone, nil, nil, nil
 	case wire.TypeNamespaces:
-		o.leave(false)
+		o.expect()
 		return wire.TypeDone, nil, []int{int(o.spaces.user.Fd()), int(o.spaces.net.Fd())}, nil
 	case wire.TypeUplink:
 		connected, err := o.uplink.connect()

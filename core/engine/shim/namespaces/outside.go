@@ -33,6 +33,7 @@ type outside struct {
 
 	mu      sync.Mutex
 	clients int
+	asked   int           // how often a shim has asked for the namespaces
 	over    bool          // the last shim has said that it is not needed any more
 	changed chan struct{} // gets a value when the number of clients has changed
 }
@@ -96,16 +97,17 @@ func (o *outside) accept(l *wire.Listener) {
 		if err != nil {
 			return
 		}
-		o.count(1)
+		asked := o.count(1)
 		go func() {
 			defer o.count(-1)
 			defer conn.Close()
-			o.serve(conn)
+			o.serve(conn, asked)
 		}()
 	}
 }
 
-func (o *outside) count(n int) {
+// count counts clients, and returns how often a shim has asked for the namespaces by now.
+func (o *outside) count(n int) (asked int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.clients += n
@@ -113,13 +115,24 @@ func (o *outside) count(n int) {
 	case o.changed <- struct{}{}:
 	default:
 	}
+	return o.asked
 }
 
-// leave notes whether the last shim has left in order, after which nobody has to wait.
-func (o *outside) leave(over bool) {
+// expect notes that a shim has asked for the namespaces, and will connect once it is in them.
+func (o *outside) expect() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.over = over
+	o.asked++
+	o.over = false
+}
+
+// leave notes that a shim has left in order, after which nobody has to wait, unless another
+// one has asked for the namespaces since this one came: that connects when this one has
+// ended, and needs them. asked is how often one had asked when this one came.
+func (o *outside) leave(asked int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = asked == o.asked
 }
 
 // left tells whether a shim has left in order and nobody has come since.
