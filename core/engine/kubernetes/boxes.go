@@ -158,6 +158,17 @@ func (e *Engine) delete(ctx context.Context, pod *corev1.Pod) error {
 		only.ResourceVersion = &pod.ResourceVersion // and not if it has become a box
 	}
 	err := e.api.pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &soon, Preconditions: only})
+	if only.ResourceVersion != nil && apierrors.IsConflict(err) { // it has changed
+		var now *corev1.Pod
+		now, err = e.reread(ctx, pod.Name)
+		switch {
+		case err != nil: // that it has gone, or why it can't be read
+		case now.UID == pod.UID && now.Labels[labelSpare] != "":
+			return e.delete(ctx, now)
+		default:
+			return nil // it is a box, which goes on
+		}
+	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return failure(err, "delete the pod of a box")
 	}
