@@ -143,8 +143,14 @@ func (e *Engine) finish(ctx context.Context, pod *corev1.Pod, rec core.Record, r
 	}
 	rec.Reason, rec.ExpiresAt = reason, nil
 	err := e.patch(ctx, pod, rec, nil, nil)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // another program was faster: the next look sees what it did
+	if apierrors.IsConflict(err) { // because of the error the next look comes a while later, and sees what has changed
+		if _, unread := e.reread(ctx, pod.Name); unread != nil {
+			err = unread
+		}
+	}
+	if apierrors.IsNotFound(err) { // another program was faster
+		e.pods.leave(pod)
+		return nil
 	}
 	if err != nil {
 		return failure(err, "end a box: %s", reason)
