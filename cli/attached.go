@@ -72,7 +72,7 @@ func (a *app) stream(ctx context.Context, j joining, term *terminal, sink func(b
 	defer func() { _ = e.Close() }() // its end is known by then
 	defer term.follow(ctx, e, j.leave)()
 	if in := e.Input(); in != nil && j.Stdin { // nil if the command could not be started
-		defer feed(a.In, a.detachable(in, j, term, e), j.TTY)()
+		defer feed(a.In, a.detachable(in, j, term, e), j.TTY, j.leave)()
 	}
 	if j.leave {
 		return a.follow(ctx, j, e, sink)
