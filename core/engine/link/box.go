@@ -398,22 +398,10 @@ func (s *session) before() (notes []note) {
 	s.mu.Unlock()
 	for i, st := range streams {
 		if i > 0 && st.out != nil {
-			notes = append(notes, note{what: before, stream: i, from: s.written(st)})
+			notes = append(notes, note{what: before, stream: i, from: st.total()})
 		}
 	}
 	return notes
-}
-
-// written returns how many bytes have been written to what a stream reads.
-func (s *session) written(st *stream) int64 {
-	st.reading.Lock()
-	defer st.reading.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st.out.fin {
-		return st.out.ring.end
-	}
-	return st.out.ring.end + int64(st.unread())
 }
 
 // request passes a request of the host end to init.

@@ -102,3 +102,38 @@ func TestOpenedTwice(t *testing.T) {
 		b.tasks.Wait()
 	})
 }
+
+// TestTotalWhileClosing checks that output is counted while the session's mutex is held,
+// as it is while files are closed: a read that waits for the count to be done would keep
+// its file from being closed.
+func TestTotalWhileClosing(t *testing.T) {
+	t.Parallel()
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[1])
+	s := newSession(nil, &kept{})
+	begun, err := s.adopt(p[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := begun[0]
+	defer st.close()
+	if _, err := unix.Write(p[1], make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+
+	s.mu.Lock()
+	total := make(chan int64, 1)
+	go func() { total <- st.total() }()
+	select {
+	case n := <-total:
+		if n != 100 {
+			t.Errorf("%d bytes", n)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the count waits for the session's mutex")
+	}
+	s.mu.Unlock()
+}

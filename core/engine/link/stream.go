@@ -37,9 +37,11 @@ type stream struct {
 	out  *outgoing // nil if no bytes go to the other end
 	in   *incoming // nil if none come from there
 
-	// reading is held while bytes go from the file into the ring, so that they can be
-	// counted: each of them is in one of the two.
+	// reading guards got, which counts what came out of the file: it is held while bytes
+	// are read, so that each of them is in the file or counted. No other lock is taken
+	// meanwhile: the file is closed with the session's mutex held, once no read is under way.
 	reading sync.Mutex
+	got     int64
 
 	// writing guards written, which counts what went into the file: it is held while bytes
 	// go there, so that none is in the file and not counted.
@@ -99,6 +101,7 @@ func newStream(fd int, n note, host bool) (*stream, error) {
 	}
 	if n.what == bothWays || (n.what == toBox) == host {
 		st.out = newOutgoing(here)
+		st.got = here
 	}
 	if n.what == bothWays || (n.what == toHost) == host {
 		st.in = newIncoming(there)
@@ -150,6 +153,13 @@ func (st *stream) unread() (n int) {
 	return n
 }
 
+// total returns how many bytes have been written to what a stream reads.
+func (st *stream) total() int64 {
+	st.reading.Lock()
+	defer st.reading.Unlock()
+	return st.got + int64(st.unread())
+}
+
 // withFD calls use with the descriptor of a file, unless that is closed.
 func withFD(f *os.File, use func(fd int)) {
 	if rc, err := f.SyscallConn(); err == nil {
@@ -165,9 +175,9 @@ func (s *session) pump(st *stream) {
 	var failed error
 	try := func(fd uintptr) bool { // takes no lock that is held while the file is closed
 		st.reading.Lock()
-		if n, failed = unix.Read(int(fd), p); n <= 0 {
-			st.reading.Unlock()
-		}
+		defer st.reading.Unlock()
+		n, failed = unix.Read(int(fd), p)
+		st.got += int64(max(n, 0))
 		return !errors.Is(failed, unix.EAGAIN)
 	}
 	want, carried := smallest, 0
@@ -182,7 +192,6 @@ func (s *session) pump(st *stream) {
 		}
 		if n > 0 {
 			s.add(st, n)
-			st.reading.Unlock()
 		}
 		if err != nil || n <= 0 && !errors.Is(failed, unix.EINTR) {
 			break
