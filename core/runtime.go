@@ -167,7 +167,7 @@ func (r *Runtime) createOn(ctx context.Context, id string, img Image, o options.
 		return Record{}, err
 	}
 	if !r.remember(rec, time.Since(start)) {
-		return Record{}, errors.Join(errShutdown(), r.engine.Remove(ctx, rec.ID, true))
+		return Record{}, errors.Join(errShutdown(), r.engine.Remove(context.WithoutCancel(ctx), rec.ID, true))
 	}
 	r.forgetGone(ctx)
 	return rec, nil

@@ -268,6 +268,44 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// late is an engine whose creates succeed only after their caller has gone, and which
+// does nothing for who has gone.
+type late struct {
+	core.Engine
+	leave func()
+}
+
+func (e late) Create(ctx context.Context, req core.CreateRequest) (core.Record, error) {
+	e.leave()
+	return e.Engine.Create(context.WithoutCancel(ctx), req)
+}
+
+func (e late) Remove(ctx context.Context, id string, force bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return e.Engine.Remove(ctx, id, force)
+}
+
+// TestShutdownDuringCreate wants a box that was made while the runtime was shut down to be
+// removed, also when its caller has gone.
+func TestShutdownDuringCreate(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var r *core.Runtime
+	r = core.New(core.Config{Images: fake.Images{"debian": {Layers: []string{"/"}}}, Engine: late{fake.NewEngine(t), func() {
+		cancel()
+		if err := r.Shutdown(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+	}}})
+	_, _, err := r.Create(ctx, valid())
+	want(t, err, fault.Stopped)
+	if left, err := r.List(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("left %d boxes, %v", len(left), err)
+	}
+}
+
 // TestClose tests that Close removes the auto_remove boxes that an owning
 // runtime created.
 func TestClose(t *testing.T) {
