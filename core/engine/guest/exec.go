@@ -139,18 +139,17 @@ func (g *guest) spawn(e *exec, r wire.Start, child childFiles) (*startFailure, e
 // paused or stopped before fork holds g.mu gets no process any more: one that is frozen
 // before its exec would keep the spawner, and g.mu, until the box is resumed.
 func (g *guest) fork(e *exec, plan plan, argv []string, child childFiles) (*startFailure, error) {
-	var err error
-	if e.group, err = g.tree.make(e.id); err != nil {
-		return cannotRun(fmt.Errorf("make the group of a command: %w", err)), g.enlist(e)
-	}
 	attr := &syscall.ProcAttr{Dir: fdPath(plan.dir), Env: plan.env, Files: child.fds(), Sys: &syscall.SysProcAttr{
 		Setsid: true, Setctty: e.files.tty, Credential: plan.user.credential(),
 	}}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.add(e); err != nil {
-		_ = e.group.remove()
+	if err := g.add(e); err != nil { // before there is a group, which has a descriptor until the spawner leaves it
 		return nil, err
+	}
+	var err error
+	if e.group, err = g.tree.make(e.id); err != nil {
+		return cannotRun(fmt.Errorf("make the group of a command: %w", err)), nil
 	}
 	var pid int
 	g.spawner.do(func() {
