@@ -137,9 +137,21 @@ func (c *Client) ask(t wire.Type, body any) (wire.Frame, error) {
 	defer c.mu.Unlock()
 	f, err := request(c.conn, t, body)
 	if err != nil && !fault.Classified(err) {
+		c.renew()
 		err = fault.Wrap(fault.Engine, err, "the process outside does not answer; see %s", logOf(c.home))
 	}
 	return f, err
+}
+
+// renew replaces a connection that has failed: the answer may come later, and the next
+// request would take it for its own. If there is no other one, requests fail; lost can still
+// tell who was at the other end. c.mu is held.
+func (c *Client) renew() {
+	c.conn.Cut()
+	if conn, err := dial(c.home); err == nil {
+		_ = c.conn.Close()
+		c.conn = conn
+	}
 }
 
 // awaitGone calls gone once the process has ended.

@@ -3,6 +3,7 @@ package namespaces
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -68,6 +69,14 @@ func dial(home string) (*wire.Conn, error) {
 	return conn, conn.SetTimeout(answerTimeout)
 }
 
+// answers are the types of the answers to requests.
+var answers = map[wire.Type]wire.Type{
+	wire.TypeNamespaces: wire.TypeDone,
+	wire.TypeUplink:     wire.TypeConnected,
+	wire.TypeListen:     wire.TypeListening,
+	wire.TypeLeave:      wire.TypeDone,
+}
+
 // request sends a request and returns its answer. An answer that is an error is returned
 // as that.
 func request(conn *wire.Conn, t wire.Type, body any) (wire.Frame, error) {
@@ -75,14 +84,18 @@ func request(conn *wire.Conn, t wire.Type, body any) (wire.Frame, error) {
 		return wire.Frame{}, err
 	}
 	f, err := conn.Recv()
-	if err == nil && f.Type == wire.TypeError {
-		f.CloseFDs()
-		var e wire.Error
-		if err = f.Decode(&e); err == nil {
-			err = fault.New(e.Kind, "%s", e.Message)
-		}
+	if err != nil || f.Type == answers[t] {
+		return f, err
 	}
-	return f, err
+	f.CloseFDs()
+	if f.Type != wire.TypeError {
+		return wire.Frame{}, fmt.Errorf("%w: frame %d answers request %d", wire.ErrProtocol, f.Type, t)
+	}
+	var e wire.Error
+	if err = f.Decode(&e); err == nil {
+		err = fault.New(e.Kind, "%s", e.Message)
+	}
+	return wire.Frame{}, err
 }
 
 // goneAway tells whether err means that nobody serves the socket.
