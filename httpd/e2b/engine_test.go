@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -120,6 +121,12 @@ func (s *still) User(_ context.Context, _ string, o options.User) (core.User, er
 		return core.User{}, fault.New(fault.InvalidArgument, "no user %s", o.Name)
 	}
 	return core.User{Name: o.Name, Home: "/home/user", Made: true}, nil
+}
+
+// Connect connects to a port of the host's own loopback.
+func (s *still) Connect(ctx context.Context, _ string, port int) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	return conn, fault.Wrap(fault.PortUnreachable, err, "nothing listens on port %d", port)
 }
 
 // images has every image.

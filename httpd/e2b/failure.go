@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -26,14 +27,51 @@ func (s *Server) answeredInside(next plain) http.Handler { return s.written(next
 
 func (s *Server) written(next plain, status func(fault.Kind) int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := next(w, r)
+		out := &reply{ResponseWriter: w}
+		err := next(out, r)
 		if err == nil {
 			return
 		}
 		f := s.told(r.Context(), err)
+		if out.begun { // only a broken connection can report the failure
+			cut(w)
+			return
+		}
 		code := status(f.Kind)
 		_ = writeJSON(w, code, failure{code, f.Message})
 	})
+}
+
+// reply is a http.ResponseWriter that knows whether the reply has begun.
+type reply struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// WriteHeader writes the head, or what comes before it.
+func (w *reply) WriteHeader(status int) {
+	w.begun = w.begun || status >= http.StatusOK
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a piece.
+func (w *reply) Write(p []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap returns the writer below, for http.ResponseController.
+func (w *reply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// cut breaks the connection of a reply that can't be finished, so that the client does
+// not take it for complete.
+func cut(w http.ResponseWriter) {
+	control := http.NewResponseController(w)
+	if conn, _, err := control.Hijack(); err == nil {
+		_ = conn.Close()
+		return
+	}
+	_ = control.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 can't be hijacked
 }
 
 // told returns a failure as clients may see it. What is the server's own fault goes

@@ -38,7 +38,8 @@ func (s *Server) hosts(next http.Handler) http.Handler {
 }
 
 // toPort passes a request on. Errors: Unauthenticated, BoxNotFound, InvalidArgument,
-// and those of the program's side.
+// Unavailable (the server ends), and those of the program's side; of the last two the
+// answer may have begun.
 func (s *Server) toPort(w http.ResponseWriter, r *http.Request, id, text string) error {
 	port, err := strconv.Atoi(text)
 	if err != nil {
@@ -62,8 +63,14 @@ func (s *Server) toPort(w http.ResponseWriter, r *http.Request, id, text string)
 	ctx, cancel := s.streaming(r.Context())
 	defer cancel()
 	err = s.proxy.Serve(w, r.WithContext(ctx), proxy.Target{Box: id, Port: port, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery})
-	if fault.Is(err, fault.Canceled) { // nobody is left to tell
+	switch {
+	case !fault.Is(err, fault.Canceled):
+		return err
+	case r.Context().Err() != nil: // nobody is left to tell
 		return nil
 	}
-	return err
+	return errEnds()
 }
+
+// errEnds is what a request is answered that the end of the server breaks off.
+func errEnds() error { return fault.New(fault.Unavailable, "the service ends: come again") }
