@@ -348,6 +348,92 @@ func TestVolume(t *testing.T) {
 	}
 }
 
+// TestLivesAtOnce has a life that ends late save while the next one does: neither touches
+// what the other one writes, and what is half written is not restored.
+func TestLivesAtOnce(t *testing.T) {
+	t.Parallel()
+	image, root := tree(t)
+	dir := t.TempDir()
+	since := born(t, root)
+	volume := func(life int) *Volume {
+		v, err := OpenVolume(dir, life)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	create := func(v *Volume) *os.File {
+		f, err := v.create()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	restored := func(life int) string {
+		t.Helper()
+		next := t.TempDir()
+		if err := volume(life).Restore(openRoot(t, next)); err != nil {
+			t.Error(err)
+		}
+		text, _ := os.ReadFile(filepath.Join(next, "of"))
+		return string(text)
+	}
+	sh(t, root, "printf 1 > of")
+	if err := volume(1).Save(open(t, root), open(t, image), since); err != nil {
+		t.Fatal(err)
+	}
+	late, next := volume(2), volume(3)
+	of2, of3 := create(late), create(next)
+	sh(t, root, "printf 2 > of")
+	if err := Save(of2, open(t, root), open(t, image), since); err != nil {
+		t.Fatal(err)
+	}
+	_ = late.publish() // it may have been removed, as older than the next
+	if got := restored(4); got != "1" && got != "2" {
+		t.Errorf("while the next life saves: %q", got)
+	}
+	sh(t, root, "printf 3 > of")
+	err := Save(of3, open(t, root), open(t, image), since)
+	if err == nil {
+		err = next.publish()
+	}
+	if err != nil {
+		t.Errorf("the next life: %v", err)
+	}
+	if got := restored(4); got != "3" {
+		t.Errorf("after the next life: %q", got)
+	}
+}
+
+// TestReplaced restores what a life that ended late has put in the place of what there was
+// when the lives were listed.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	v, err := OpenVolume(dir, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, dir, "printf late > 2.delta; printf other > 4.delta")
+	f, err := v.latest([]int{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got, err := io.ReadAll(f); string(got) != "late" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	sh(t, dir, "ln -s nowhere 3.delta") // which a box can make
+	if err := v.Restore(openRoot(t, t.TempDir())); !fault.Is(err, fault.Storage) {
+		t.Errorf("a name that leads nowhere: %v", err)
+	}
+	sh(t, dir, "rm 2.delta 3.delta")
+	if _, err := v.latest([]int{2}); !fault.Is(err, fault.Storage) {
+		t.Errorf("what was saved is gone: %v", err)
+	}
+}
+
 // TestFull saves more than the volume holds: what was saved before is there then.
 func TestFull(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ type Volume struct {
 
 const (
 	suffix    = ".delta"
-	unwritten = "unwritten" // a delta that is being written
+	unwritten = ".unwritten" // of a delta that is being written
 )
 
 // OpenVolume opens the directory for the life of a box, which is at least 1.
@@ -41,26 +41,28 @@ func OpenVolume(path string, life int) (*Volume, error) {
 func (v *Volume) Save(root, image *os.File, since time.Time) error {
 	err := v.write(root, image, since)
 	if err != nil {
-		_ = v.dir.RemoveAll(unwritten)
+		_ = v.dir.RemoveAll(nameOf(v.life, unwritten))
 		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 			return fault.Wrap(fault.Storage, err, "the box's claim has no room for what the box has changed: remove files of the box")
 		}
 		return failed(err, "save the disk of the box in %.200q", v.dir.Name())
 	}
-	lives, err := v.lives()
+	return failed(v.removeBefore(suffix), "remove what was saved before in %.200q", v.dir.Name())
+}
+
+// removeBefore removes the files with an ending that lives before this one have left.
+func (v *Volume) removeBefore(ending string) error {
+	lives, err := v.lives(ending)
 	for _, life := range lives {
 		if life < v.life {
-			err = errors.Join(err, v.dir.RemoveAll(nameOf(life)))
+			err = errors.Join(err, v.dir.RemoveAll(nameOf(life, ending)))
 		}
 	}
-	return failed(err, "remove what was saved before in %.200q", v.dir.Name())
+	return err
 }
 
 func (v *Volume) write(root, image *os.File, since time.Time) error {
-	if err := v.dir.RemoveAll(unwritten); err != nil { // of a life that was killed while it wrote
-		return err
-	}
-	to, err := v.dir.OpenFile(unwritten, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	to, err := v.create()
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,24 @@ func (v *Volume) write(root, image *os.File, since time.Time) error {
 	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
 		return err
 	}
-	if err := v.dir.Rename(unwritten, nameOf(v.life)); err != nil {
+	return v.publish()
+}
+
+// create creates the file that the delta is written to. It has a name of this life's own,
+// so that a life that ends late neither publishes this one nor has its own replaced. What
+// lives before have left was not finished, or would be older than this: it goes first,
+// because the volume may not have room for both.
+func (v *Volume) create() (*os.File, error) {
+	name := nameOf(v.life, unwritten)
+	if err := errors.Join(v.removeBefore(unwritten), v.dir.RemoveAll(name)); err != nil {
+		return nil, err
+	}
+	return v.dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// publish makes the delta that was written the one of this life.
+func (v *Volume) publish() error {
+	if err := v.dir.Rename(nameOf(v.life, unwritten), nameOf(v.life, suffix)); err != nil {
 		return err
 	}
 	dir, err := v.dir.Open(".")
@@ -81,37 +100,52 @@ func (v *Volume) write(root, image *os.File, since time.Time) error {
 // Restore puts back what the latest life before, or this one, has saved; see [Restore]. It
 // does nothing if none has. Errors: Storage.
 func (v *Volume) Restore(root *os.Root) error {
-	lives, err := v.lives()
+	lives, err := v.lives(suffix)
 	if err != nil {
 		return err
 	}
-	latest := 0
-	for _, life := range lives {
-		if life <= v.life {
-			latest = max(latest, life)
-		}
-	}
-	if latest == 0 {
-		return nil
-	}
-	from, err := v.dir.Open(nameOf(latest))
-	if err != nil {
-		return failed(err, "open the saved disk of the box in %.200q", v.dir.Name())
+	from, err := v.latest(lives)
+	if from == nil || err != nil {
+		return err
 	}
 	defer from.Close()
 	return Restore(from, root)
 }
 
-func nameOf(life int) string { return strconv.Itoa(life) + suffix }
+// latest opens what the latest of lives has saved, up to this one: nil if none has. Since
+// the lives were listed, one that ended late may have put a later delta in its place.
+func (v *Volume) latest(lives []int) (*os.File, error) {
+	for tried := 0; ; {
+		latest := 0
+		for _, life := range lives {
+			if life <= v.life {
+				latest = max(latest, life)
+			}
+		}
+		if latest == 0 && tried == 0 {
+			return nil, nil
+		}
+		from, err := v.dir.Open(nameOf(latest, suffix))
+		if !errors.Is(err, fs.ErrNotExist) || latest <= tried {
+			return from, failed(err, "open the saved disk of the box in %.200q", v.dir.Name())
+		}
+		tried = latest
+		if lives, err = v.lives(suffix); err != nil {
+			return nil, err
+		}
+	}
+}
 
-// lives returns the lives that have saved something.
-func (v *Volume) lives() (lives []int, err error) {
+func nameOf(life int, ending string) string { return strconv.Itoa(life) + ending }
+
+// lives returns the lives of which there are files with an ending.
+func (v *Volume) lives(ending string) (lives []int, err error) {
 	entries, err := fs.ReadDir(v.dir.FS(), ".")
 	if err != nil {
 		return nil, failed(err, "read the volume of the box's disk in %.200q", v.dir.Name())
 	}
 	for _, e := range entries {
-		if number, is := strings.CutSuffix(e.Name(), suffix); is {
+		if number, is := strings.CutSuffix(e.Name(), ending); is {
 			if life, err := strconv.Atoi(number); err == nil {
 				lives = append(lives, life)
 			}
