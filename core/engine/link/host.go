@@ -213,7 +213,10 @@ func (h *Host) serve(s *session, l *line, first wire.Frame) *line {
 	for pause := time.Duration(0); ; {
 		err := errCut
 		if l != nil {
-			if err = s.begin(l, first, &opened); err == nil {
+			unwatch := context.AfterFunc(h.ctx, l.close) // the session has no line yet that its end could close
+			err = s.begin(l, first, &opened)
+			unwatch()
+			if err == nil {
 				pause = 0
 				err = s.serve(l)
 			}

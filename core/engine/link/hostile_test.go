@@ -101,6 +101,33 @@ func hostile(t testing.TB, answer []byte) func(context.Context) (net.Conn, error
 	}
 }
 
+// TestCloseWhileOpening checks that a host end can be closed while a box end does not say
+// that a session is open.
+func TestCloseWhileOpening(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer far.Close()
+	h := link.NewHost(func(context.Context) (net.Conn, error) { return near, nil })
+	conn := connect(t, h)
+	defer conn.Close()
+	_ = conn.Send(wire.TypeStart, nil)
+	if _, err := io.ReadFull(far, make([]byte, 16+16+1)); err != nil { // the frame that opens it: its header, the id, the type
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- h.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second): // the answer is waited for 45 s
+		t.Error("it waits for the answer")
+		_ = far.Close()
+		<-closed
+	}
+}
+
 // TestHostileHost checks that the box end ends a line whose host end breaks the rules,
 // and serves others.
 func TestHostileHost(t *testing.T) {
