@@ -528,11 +528,14 @@ func (b *box) takeOver(l *line, id [idSize]byte, r wire.Attach) *session {
 			return nil
 		}
 		wait, ok := s.free()
-		if ok && wait <= 0 && s.continues(l, id, r.Have) {
-			b.mu.Lock()
-			b.sessions[id] = s
-			b.mu.Unlock()
-			return s
+		if ok && wait <= 0 {
+			if before, ok := s.continues(l, id, r.Have); ok {
+				b.mu.Lock()
+				delete(b.sessions, before)
+				b.sessions[id] = s
+				b.mu.Unlock()
+				return s
+			}
 		}
 		if !ok {
 			return nil
@@ -562,16 +565,17 @@ func (s *session) free() (wait time.Duration, ok bool) {
 	return fresh - time.Since(s.kept.since), true
 }
 
-// continues gives a session another owner, whose id it has from now on. It returns
-// false if somebody else was faster.
-func (s *session) continues(l *line, id [idSize]byte, have *wire.Position) bool {
+// continues gives a session another owner, whose id it has from now on. It returns the
+// id that it had before, and false if somebody else was faster.
+func (s *session) continues(l *line, id [idSize]byte, have *wire.Position) (before [idSize]byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || s.line != nil {
-		return false
+		return before, false
 	}
 	zero := &stream{what: bothWays, out: newOutgoing(0), in: newIncoming(0)}
 	zero.out.fin = s.kept.initEnded
+	before = s.id
 	s.id, s.streams[0], s.kept.delivered = id, zero, false
 	zero.out.ring.add(s.again(have).bytes())
 	if s.kept.end != nil {
@@ -579,7 +583,7 @@ func (s *session) continues(l *line, id [idSize]byte, have *wire.Position) bool 
 	}
 	s.hold(l)
 	s.workers.Go(func() { s.deliver(s.request) })
-	return true
+	return before, true
 }
 
 // again returns the start of the exec for another owner.

@@ -137,3 +137,40 @@ func TestTotalWhileClosing(t *testing.T) {
 	}
 	s.mu.Unlock()
 }
+
+// TestTakenOverID checks that a session which was taken over is known by its new id
+// alone: nobody would forget it under the one before.
+func TestTakenOverID(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	near, far := net.Pipe()
+	l := newLine(near)
+	defer l.close()
+	defer far.Close()
+	first, err := b.open(l, [idSize]byte{1}, wire.Frame{Type: wire.TypeStart, Body: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.forward(first, wire.Frame{Type: wire.TypeStarted, Body: []byte(`{"id":"exec_0"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range byte(3) {
+		first.mu.Lock()
+		first.detach()
+		first.mu.Unlock()
+		first.unbind()
+		s, err := b.open(l, [idSize]byte{2 + n}, wire.Frame{Type: wire.TypeAttach, Body: []byte(`{"id":"exec_0"}`)})
+		if s != first || err != nil {
+			t.Fatalf("%p instead of %p, %v", s, first, err)
+		}
+	}
+	if len(b.sessions) != 1 || b.sessions[first.id] != first {
+		t.Errorf("it has %d ids", len(b.sessions))
+	}
+	first.unbind()
+	b.drop(first)
+	if len(b.sessions) > 0 {
+		t.Errorf("%d ids are left of it", len(b.sessions))
+	}
+	b.tasks.Wait()
+}
