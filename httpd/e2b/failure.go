@@ -50,7 +50,7 @@ type reply struct {
 
 // WriteHeader writes the head, or what comes before it.
 func (w *reply) WriteHeader(status int) {
-	w.begun = w.begun || status >= http.StatusOK
+	w.begun = w.begun || status >= http.StatusOK || status == http.StatusSwitchingProtocols
 	w.ResponseWriter.WriteHeader(status)
 }
 
