@@ -1,12 +1,14 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -59,16 +61,13 @@ func FreePool() (netip.Prefix, error) {
 // WatchOwn calls each with the addresses of this process's network namespace, at once and
 // whenever they change, until ctx ends or each fails.
 func WatchOwn(ctx context.Context, each func([]netip.Prefix) error) error {
-	changes, failed := make(chan netlink.RouteUpdate, 64), make(chan error, 1)
-	err := netlink.RouteSubscribeWithOptions(changes, ctx.Done(), netlink.RouteSubscribeOptions{ErrorCallback: func(err error) {
-		select {
-		case failed <- err:
-		default:
-		}
-	}})
+	changes, err := watchRoutes()
 	if err != nil {
 		return fmt.Errorf("watch the host's addresses: %w", err)
 	}
+	defer changes.Close()
+	stop := context.AfterFunc(ctx, func() { _ = changes.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("reach the kernel's routes: %w", err)
@@ -82,20 +81,54 @@ func WatchOwn(ctx context.Context, each func([]netip.Prefix) error) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-failed:
-			return fmt.Errorf("watch the host's addresses: %w", err)
-		case _, ok := <-changes:
-			if !ok {
-				return errors.New("watch the host's addresses: the kernel says no more")
-			}
-		}
-		for len(changes) > 0 { // one look is enough for many changes
-			<-changes
+		if err := awaitChange(changes); err != nil {
+			return cmp.Or(ctx.Err(), fmt.Errorf("watch the host's addresses: %w", err))
 		}
 	}
+}
+
+// watchRoutes returns a socket that has a message for each change of a route of IPv4. It is
+// not one of the library, which ends a watch when messages were lost.
+func watchRoutes() (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_IPV4_ROUTE}); err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "routes"), nil
+}
+
+// manyChanges bounds how many messages are taken before a look: else more might come for ever.
+const manyChanges = 1 << 12
+
+// awaitChange waits until there is a message, and takes all: one look is enough for many
+// changes. Messages that were lost, since more came than the socket holds, are changes too.
+func awaitChange(changes *os.File) error {
+	rc, err := changes.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	message := make([]byte, 1) // what changed does not matter
+	err = rc.Read(func(fd uintptr) bool {
+		for n := 0; n < manyChanges; {
+			_, _, err := unix.Recvfrom(int(fd), message, 0)
+			switch {
+			case err == nil, errors.Is(err, unix.ENOBUFS):
+				n++
+			case errors.Is(err, unix.EAGAIN):
+				return n > 0
+			case !errors.Is(err, unix.EINTR):
+				failed = err
+				return true
+			}
+		}
+		return true
+	})
+	return errors.Join(err, failed)
 }
 
 // ownPrefixes returns the prefixes that are delivered to this host itself, each of which
