@@ -19,6 +19,7 @@ type copies[O object] struct {
 
 	mu     sync.Mutex
 	byKey  map[string]O            // nobody changes these
+	ended  endings                 // of those that were deleted
 	since  map[types.UID]time.Time // when this process first saw each: clocks differ
 	whole  bool                    // all objects are here
 	failed error                   // of the first try to list or watch that failed since one worked: the next try asks otherwise
@@ -90,7 +91,7 @@ func (c *copies[O]) put(o O) {
 	c.mu.Lock()
 	key := c.key(o)
 	before, known := c.byKey[key]
-	fresh := !known || before.GetUID() != o.GetUID() || version(before) < version(o)
+	fresh := !c.ended.covers(o) && (!known || before.GetUID() != o.GetUID() || version(before) < version(o))
 	if fresh {
 		c.see(before, known, o)
 		c.byKey[key] = o
@@ -150,6 +151,32 @@ func version(o metav1.Object) uint64 {
 	return n
 }
 
+// endings are the last versions of objects that the watch has told the end of: an answer of
+// the API server may come later, and is of a version before. They are kept for endingsTime at
+// least. The zero value is ready.
+type endings struct {
+	last, before map[types.UID]uint64
+	began        time.Time // of last
+}
+
+const endingsTime = 10 * time.Minute
+
+func (e *endings) note(o metav1.Object) {
+	if time.Since(e.began) > endingsTime {
+		e.last, e.before, e.began = map[types.UID]uint64{}, e.last, time.Now()
+	}
+	e.last[o.GetUID()] = version(o)
+}
+
+// covers reports whether this version of an object is none after its end.
+func (e *endings) covers(o metav1.Object) bool {
+	at, known := e.last[o.GetUID()]
+	if !known {
+		at, known = e.before[o.GetUID()]
+	}
+	return known && version(o) <= at
+}
+
 // Add implements [cache.ReflectorStore].
 func (c *copies[O]) Add(o any) error { return c.Update(o) }
 
@@ -164,6 +191,9 @@ func (c *copies[O]) Update(o any) error {
 // Delete implements [cache.ReflectorStore].
 func (c *copies[O]) Delete(o any) error {
 	if is, ok := o.(O); ok {
+		c.mu.Lock()
+		c.ended.note(is)
+		c.mu.Unlock()
 		c.drop(is)
 	}
 	return nil
