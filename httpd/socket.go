@@ -199,7 +199,7 @@ func (c *socket) endStream(err error) {
 // that, as signs of life do. A client that sends nothing for as long as it may leave
 // pings unanswered is not waited for. When the server ends, each has its farewell.
 func (s *Server) linger(c *socket) {
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	done := make(chan struct{})
 	defer close(done)
 	defer context.AfterFunc(s.draining, func() {

@@ -81,7 +81,7 @@ func (p *proxy) carry(a net.Conn) {
 	}()
 	done, gone := make(chan struct{}, 2), make(chan struct{})
 	defer close(gone)
-	var toBox net.Conn = a
+	toBox := a
 	if n := p.loses.Load(); n > 0 {
 		toBox = &lossy{a, n, gone}
 	}
