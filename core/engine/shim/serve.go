@@ -152,12 +152,21 @@ func (k *keeper) serve(home, ready *os.File) error {
 		if err != nil {
 			return nil
 		}
-		k.idle.enter()
-		go func() {
-			defer k.idle.leave()
-			k.handle(conn)
-		}()
+		k.admit(conn)
 	}
+}
+
+// admit serves a client in the background. One that comes when the shim is about to go is
+// disconnected before it is greeted, and starts another shim: its request would break off.
+func (k *keeper) admit(conn *wire.Conn) {
+	if !k.idle.enter() {
+		_ = conn.Close()
+		return
+	}
+	go func() {
+		defer k.idle.leave()
+		k.handle(conn)
+	}()
 }
 
 // handle serves one client.
@@ -386,11 +395,18 @@ func (i *idle) end() {
 	}
 }
 
-func (i *idle) enter() {
+// enter returns false if it comes too late: the shim goes all the same.
+func (i *idle) enter() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.n++
 	i.timer.Stop()
+	select {
+	case <-i.over:
+		return false
+	default:
+		return true
+	}
 }
 
 func (i *idle) leave() {
