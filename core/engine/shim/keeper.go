@@ -379,8 +379,16 @@ func unrecorded(id string, err error) error {
 // counts as a stop even if another shim notes it after this one has died. If the
 // record can't be written, the stop goes on all the same. A paused box goes on, so
 // that its processes can end. It returns the box's life, nil if it has none, and its
-// ending.
+// ending. One that has begun by itself has been noted then: it writes the record too.
 func (k *keeper) stopping(b *box) (*life, *ending) {
+	life, ended := k.noteStopping(b)
+	if life == nil && ended != nil {
+		<-ended.noted
+	}
+	return life, ended
+}
+
+func (k *keeper) noteStopping(b *box) (*life, *ending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.life != nil && !b.rec.Stopping {
