@@ -419,19 +419,23 @@ func killGroup(path string) {
 		}
 		_ = write(path, "cgroup.kill", "1") // on cgroup2 this kills all at once
 		for _, pid := range pids {
-			end(pid)
+			end(path, pid)
 		}
 	}
 }
 
-// end kills a process and waits until it has ended. It may be a killed shim, of
-// which a thread is still ending in the group where it was to start a box.
-func end(pid int) {
+// end kills a process of a group and waits until it has ended. It may be a killed shim,
+// of which a thread is still ending in the group where it was to start a box. A process
+// that is not in the group has the number of one that has ended since it was listed.
+func end(path string, pid int) {
 	h, err := process.Hold(pid)
 	if err != nil {
 		return // gone already
 	}
 	defer h.Close()
+	if pids, _ := cgroups.GetAllPids(path); !slices.Contains(pids, pid) {
+		return
+	}
 	_ = h.Kill()
 	_ = h.Wait()
 }
