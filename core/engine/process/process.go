@@ -129,21 +129,29 @@ func (h *Handle) Wait() error {
 // namespace of the process. Only privileged programs may. The error is os.ErrClosed
 // after Close, and ESRCH if the process has ended.
 func (h *Handle) JoinNetwork() error {
-	rc, err := h.f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = rc.Control(func(fd uintptr) { failed = unix.Setns(int(fd), unix.CLONE_NEWNET) })
-	if err = errors.Join(err, failed); err != nil {
+	if err := h.control(func(fd int) error { return unix.Setns(fd, unix.CLONE_NEWNET) }); err != nil {
 		return fmt.Errorf("join the network of a process: %w", err)
 	}
 	return nil
 }
 
-// Kill ends the process with SIGKILL.
+// Kill ends the process with SIGKILL. The error is os.ErrClosed after Close.
 func (h *Handle) Kill() error {
-	return unix.PidfdSendSignal(int(h.f.Fd()), unix.SIGKILL, nil, 0)
+	return h.control(func(fd int) error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) })
+}
+
+// control calls f with the descriptor, whose number is no other file's before f has
+// returned. The error is os.ErrClosed after Close.
+func (h *Handle) control(f func(fd int) error) error {
+	rc, err := h.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if rc.Control(func(fd uintptr) { failed = f(int(fd)) }) != nil { // it fails for nothing else
+		return os.ErrClosed
+	}
+	return failed
 }
 
 // Close closes the handle; the process goes on.

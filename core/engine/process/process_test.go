@@ -86,3 +86,21 @@ func TestEndedIsNotGuessed(t *testing.T) {
 		t.Errorf("Open without descriptors: %v, want an error that says nothing of the process", err)
 	}
 }
+
+// TestClosedHandle wants a closed handle to reach no process: its descriptor may be another
+// file's.
+func TestClosedHandle(t *testing.T) {
+	t.Parallel()
+	h, err := process.Hold(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, use := range map[string]func() error{"Kill": h.Kill, "JoinNetwork": h.JoinNetwork} {
+		if err := use(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: %v, want %v", name, err, os.ErrClosed)
+		}
+	}
+}
