@@ -61,14 +61,23 @@ func (i Identity) Ended() bool {
 }
 
 // EndsWithin waits at most d for the end of the process. It tells whether the
-// process has certainly ended, as Ended does.
+// process has certainly ended, as Ended does. It waits for d too where it can't watch the
+// process, as when this one is out of descriptors: callers try again until it has ended.
 func (i Identity) EndsWithin(d time.Duration) bool {
+	until := time.Now().Add(d)
 	h, err := Open(i)
-	if err != nil {
-		return errors.Is(err, os.ErrProcessDone)
+	if err == nil {
+		defer h.Close()
+		err = h.f.SetReadDeadline(until)
 	}
-	defer h.Close()
-	return h.f.SetReadDeadline(time.Now().Add(d)) == nil && h.Wait() == nil
+	switch {
+	case err == nil:
+		return h.Wait() == nil
+	case errors.Is(err, os.ErrProcessDone):
+		return true
+	}
+	time.Sleep(time.Until(until))
+	return i.Ended()
 }
 
 func done(pid int) error { return fmt.Errorf("process %d: %w", pid, os.ErrProcessDone) }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -84,6 +85,12 @@ func TestEndedIsNotGuessed(t *testing.T) {
 	}
 	if _, err := process.Open(parent); err == nil || errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("Open without descriptors: %v, want an error that says nothing of the process", err)
+	}
+	// Those who wait for its end try again and again, and must not do so all the time.
+	const wait = 50 * time.Millisecond
+	begun := time.Now()
+	if ended, took := parent.EndsWithin(wait), time.Since(begun); ended || took < wait {
+		t.Errorf("EndsWithin without descriptors: %v after %v, want false after %v", ended, took, wait)
 	}
 }
 
