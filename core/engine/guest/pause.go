@@ -44,9 +44,15 @@ func (g *guest) awake() error {
 // started and all clocks of execs stand still until it is resumed. The shim
 // freezes the processes after the answer to a pause, and lets them go on before it
 // asks for a resume; init itself goes on, for those who list execs and measure the
-// box. Both may be asked for twice.
+// box. Both may be asked for twice. A shim that has given up a pause has hung up before it
+// asks for the resume, which may have been done by now. A late resume is done all the same:
+// a box that nobody paused again would stay paused.
 func (g *guest) handlePause(conn *wire.Conn, paused bool) error {
 	g.mu.Lock() // a command that is being started has been started then
+	if paused && conn.HungUp() {
+		g.mu.Unlock()
+		return nil
+	}
 	g.paused = paused
 	if paused {
 		g.clocks.pause()

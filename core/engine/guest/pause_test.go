@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,5 +40,30 @@ func TestRefusedInPause(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestLatePause has init come to a pause when the shim has given up waiting for it, hung up
+// and had it resumed: the box goes on. A resume that is late is done all the same.
+func TestLatePause(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		late   wire.Type
+		before bool
+	}{"pause": {wire.TypePause, false}, "resume": {wire.TypeResume, true}} {
+		g := newGuest(t)
+		g.paused = c.before
+		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shim := wire.NewConn(p[1], "shim")
+		if err := errors.Join(shim.Send(c.late, nil), shim.Close()); err != nil {
+			t.Fatal(err)
+		}
+		g.handle(wire.NewConn(p[0], "init"))
+		if g.paused {
+			t.Errorf("paused after a late %s", name)
+		}
 	}
 }
