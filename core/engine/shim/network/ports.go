@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/google/nftables"
@@ -82,12 +83,42 @@ func (s *shared) publish(h *netlink.Handle, entries []entry) error {
 	return err
 }
 
+// unpublish removes the entries from the table, those of them that are there: with one that
+// is missing, the kernel removes none of a transaction.
 func unpublish(entries []entry) error {
 	err := edit(entries, (*nftables.Conn).SetDeleteElements)
-	if errors.Is(err, unix.ENOENT) {
-		return nil
+	if !errors.Is(err, unix.ENOENT) {
+		return err
 	}
-	return err
+	there, err := remaining(entries)
+	failed := []error{err}
+	for _, e := range there {
+		if err := edit([]entry{e}, (*nftables.Conn).SetDeleteElements); !errors.Is(err, unix.ENOENT) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// remaining returns those of the entries that are in the table. A port that leads to another
+// box by now is none of them.
+func remaining(entries []entry) (there []entry, err error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		elements, err := c.GetSetElements(e.set)
+		if err != nil {
+			return there, fmt.Errorf("list the published ports: %w", err)
+		}
+		if slices.ContainsFunc(elements, func(is nftables.SetElement) bool {
+			return bytes.Equal(is.Key, e.elem.Key) && bytes.Equal(is.Val, e.elem.Val)
+		}) {
+			there = append(there, e)
+		}
+	}
+	return there, nil
 }
 
 // edit applies how to each entry, in one transaction.
