@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -290,15 +291,9 @@ func (d *Daemon) reload() {
 }
 
 // Close ends the service and closes all that Open opened; ctx bounds the wait for
-// requests in flight. A Daemon that was never served must be closed, too.
+// requests in flight. What is to be stored has times of its own. A Daemon that was never served must be closed, too.
 func (d *Daemon) Close(ctx context.Context) error {
-	var errs []error
-	if d.e2b != nil {
-		errs = append(errs, d.e2b.close(ctx))
-	}
-	if d.server != nil {
-		errs = append(errs, d.server.Close(ctx))
-	}
+	errs := []error{d.closeServers(ctx)}
 	// The server closes only listeners that Serve has passed to it, and Serve may
 	// never have been called.
 	if d.unix != nil {
@@ -312,7 +307,7 @@ func (d *Daemon) Close(ctx context.Context) error {
 	if d.spool != nil {
 		d.spool.Close()
 	}
-	d.history.Close(ctx)
+	d.closeHistory(ctx)
 	errs = append(errs, d.logs.Close(ctx))
 	if d.keys != nil {
 		errs = append(errs, d.keys.Close())
@@ -322,4 +317,27 @@ func (d *Daemon) Close(ctx context.Context) error {
 		errs = append(errs, d.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// closeServers closes both servers at the same time: while one waits for its requests in
+// flight, the other tells its streams to end.
+func (d *Daemon) closeServers(ctx context.Context) error {
+	var both sync.WaitGroup
+	var errs [2]error
+	if d.e2b != nil {
+		both.Go(func() { errs[0] = d.e2b.close(ctx) })
+	}
+	if d.server != nil {
+		both.Go(func() { errs[1] = d.server.Close(ctx) })
+	}
+	both.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// closeHistory ends the measuring. The last samples have a time of their own, since
+// requests in flight may have taken all of ctx.
+func (d *Daemon) closeHistory(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRows)
+	defer cancel()
+	d.history.Close(ctx)
 }

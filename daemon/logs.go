@@ -209,15 +209,17 @@ func (e logEngine) follow() func(*spool.Exec) {
 	return e.boxes.Follow
 }
 
-// lastRows bounds how long Close waits until the last rows of boxes are stored.
+// lastRows bounds how long Close waits until the last rows of boxes are stored, and
+// until the last samples of what they used are.
 const lastRows = 2 * time.Second
 
 // Close stores the rows that are left, closes the connections, and ends the
-// embedded engine.
+// embedded engine. The rows have a time of their own, since requests in flight may have
+// taken all of ctx.
 func (e logEngine) Close(ctx context.Context) error {
 	var errs []error
 	if e.boxes != nil {
-		ctx, cancel := context.WithTimeout(ctx, lastRows)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRows)
 		e.boxes.Close(ctx)
 		cancel()
 	}
