@@ -123,9 +123,16 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 // Close ends all sessions and removes the boxes that they made. ctx bounds the wait.
 func (s *Server) Close(ctx context.Context) error {
 	s.end()
+	s.mu.Lock()
+	open := len(s.sessions) > 0
+	s.mu.Unlock()
 	var closing sync.WaitGroup
 	for session := range s.tools.Sessions() {
+		open = true
 		closing.Go(func() { _ = session.Close() }) // the connection is gone, which is what was asked for
+	}
+	if !open {
+		return nil // ctx may have ended already, and there is nothing to wait for
 	}
 	done := make(chan struct{})
 	go func() {
@@ -137,6 +144,11 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-done: // at the same time
+		return nil
+	default:
 		return fmt.Errorf("end the sessions of MCP: %w", ctx.Err())
 	}
 }
@@ -151,10 +163,10 @@ func (s *Server) session(of *sdk.ServerSession) *session {
 		s.sessions[of] = known
 		s.ending.Go(func() {
 			_ = of.Wait() // returns when no call is in flight any more
+			known.close()
 			s.mu.Lock()
 			delete(s.sessions, of)
 			s.mu.Unlock()
-			known.close()
 		})
 	}
 	return known

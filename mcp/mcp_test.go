@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -36,5 +37,22 @@ func TestLimits(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
 		})
+	}
+}
+
+// TestCloseLate closes a server without a session when there is no time left. There is
+// nothing that it could have failed to end.
+func TestCloseLate(t *testing.T) {
+	t.Parallel()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // the failure is one of chance
+		s, err := mcp.New(mcp.Config{Limits: mcp.DefaultLimits()})
+		if err == nil {
+			err = s.Close(over)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
