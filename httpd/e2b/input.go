@@ -3,6 +3,8 @@ package e2b
 import (
 	"bytes"
 	"context"
+	"net/http"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -40,7 +42,8 @@ func (s *Server) closeStdin(ctx context.Context, q *connect.Request[protocol.Clo
 }
 
 // streamInput writes what a client sends to the input of the command that its first
-// message selects. The input stays open behind the last one.
+// message selects. The input stays open behind the last one. It returns early when the
+// server ends; see interruptible.
 func (s *Server) streamInput(ctx context.Context, in *connect.ClientStream[protocol.StreamInputRequest]) error {
 	ctx, cancel := s.streaming(ctx)
 	defer cancel()
@@ -60,5 +63,18 @@ func (s *Server) streamInput(ctx context.Context, in *connect.ClientStream[proto
 			return err
 		}
 	}
+	if in.Err() != nil && s.draining.Err() != nil {
+		return s.draining.Err()
+	}
 	return in.Err()
+}
+
+// interruptible ends the reading of a client's stream when the server begins to close:
+// a message is waited for whatever the context says.
+func (s *Server) interruptible(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		defer context.AfterFunc(s.draining, func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })()
+		next.ServeHTTP(w, r)
+	})
 }

@@ -105,10 +105,10 @@ func (s *Server) calls() map[string]http.Handler {
 	addStream(calls, "/process.Process/Start", s.startProcess, with)
 	addStream(calls, "/process.Process/Connect", s.connectProcess, with)
 	addStream(calls, "/filesystem.Filesystem/WatchDir", s.watchDirectory, with)
-	calls[streamInput] = connect.NewClientStreamHandler(streamInput,
+	calls[streamInput] = s.interruptible(connect.NewClientStreamHandler(streamInput,
 		func(ctx context.Context, in *connect.ClientStream[protocol.StreamInputRequest]) (*connect.Response[protocol.StreamInputResponse], error) {
 			return &connect.Response[protocol.StreamInputResponse]{}, failed(s.streamInput(ctx, in))
-		}, with)
+		}, with))
 	return calls
 }
 
