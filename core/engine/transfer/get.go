@@ -114,12 +114,18 @@ func (d descriptor) Read(p []byte) (int, error) {
 	return max(n, 0), err
 }
 
+// Write writes all of p. The kernel may take less at once, as of a write to a full pipe
+// that a signal interrupts, and to a disk that becomes full: the next write tells why.
 func (d descriptor) Write(p []byte) (int, error) {
-	n, err := unix.Write(int(d), p)
-	if err == nil && n < len(p) {
-		err = io.ErrShortWrite
+	written := 0
+	for written < len(p) {
+		n, err := unix.Write(int(d), p[written:])
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return written, err
+		}
+		written += max(n, 0)
 	}
-	return max(n, 0), err
+	return written, nil
 }
 
 func moveByHand(to, from int, n int64) (int64, error) {
