@@ -135,15 +135,17 @@ func settle(conn *wire.Conn) error {
 	return conn.Ask(context.Background(), wire.TypeSettle, nil, nil)
 }
 
-// close ends the use of the shim. A shim that has died makes no spare, and one that hangs
-// is not waited for again.
+// close ends the use of the shim. A shim that has died makes no spare, though one that came
+// after it may, and one that hangs is not waited for again.
 func (s *shim) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	settles := s.settles
 	for _, conn := range s.take() {
-		settles = settles && settle(conn) == nil
+		if settles {
+			settles = !errors.Is(settle(conn), os.ErrDeadlineExceeded)
+		}
 		_ = conn.Close()
 	}
 }

@@ -56,6 +56,39 @@ func TestLateRequestSettles(t *testing.T) {
 	}
 }
 
+// A kept connection to a shim that has died keeps nobody from telling the shim that came
+// after it that its own connection goes.
+func TestCloseSettlesBehindDead(t *testing.T) {
+	t.Parallel()
+	s := &shim{settles: true}
+	var servers []*wire.Conn
+	for range 2 {
+		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.idle = append(s.idle, wire.NewConn(p[0], "client"))
+		servers = append(servers, wire.NewConn(p[1], "shim"))
+	}
+	if err := servers[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	server := servers[1]
+	defer server.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.close()
+	}()
+	if f, err := server.Recv(); err != nil || f.Type != wire.TypeSettle {
+		t.Errorf("the shim heard %d, %v; want %d", f.Type, err, wire.TypeSettle)
+	}
+	if err := server.Send(wire.TypeDone, nil); err != nil {
+		t.Error(err)
+	}
+	<-closed
+}
+
 // A page of the program in memory that is in use, here by a pipe, keeps it from being sealed
 // only for as long as it is.
 func TestSealWaits(t *testing.T) {
