@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path"
 	"slices"
 	"strings"
@@ -81,24 +80,19 @@ type part struct {
 	dir   int
 	name  string
 	file  *os.File
-	ended chan os.Signal
+	guard *guard
 	owner owner // of a file that replaces none
 }
 
 func newPart(dir int) (*part, error) {
-	p := &part{dir: dir, name: ".sandbox-" + rand.Text(), ended: make(chan os.Signal, 1)}
-	signal.Notify(p.ended, unix.SIGTERM) // which a box that stops sends to all its processes
+	p := &part{dir: dir, name: ".sandbox-" + rand.Text(), guard: newGuard()}
 	fd, err := unix.Openat(dir, p.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
+		p.guard.end()
 		return nil, err
 	}
 	p.file = os.NewFile(uintptr(fd), p.name)
-	go func() {
-		if _, open := <-p.ended; open {
-			_ = unix.Unlinkat(dir, p.name, 0)
-			os.Exit(1)
-		}
-	}()
+	p.guard.begin(func() { _ = unix.Unlinkat(dir, p.name, 0) })
 	return p, nil
 }
 
@@ -106,6 +100,7 @@ func newPart(dir int) (*part, error) {
 func (p *part) remove() {
 	_ = p.file.Close()
 	_ = unix.Unlinkat(p.dir, p.name, 0)
+	p.guard.end()
 }
 
 // become renames the temporary file to its final place. It takes over the mode of

@@ -171,12 +171,14 @@ func (u *unpacker) symlink(h *tar.Header, name string) error {
 // file makes a file: in its place if nothing is there, because that takes half of the
 // system calls, and else in one step over what is there.
 func (u *unpacker) file(h *tar.Header, name string, content io.Reader) error {
-	err := u.write(h, name, content)
+	err := u.write(h, name, content, func() {})
 	if !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	part := ".sandbox-" + rand.Text()
-	if err := u.write(h, part, content); err != nil {
+	g := newGuard()
+	defer g.end()
+	if err := u.write(h, part, content, func() { g.begin(func() { _ = u.at.Remove(part) }) }); err != nil {
 		return err
 	}
 	err = u.replaceable(name)
@@ -189,12 +191,14 @@ func (u *unpacker) file(h *tar.Header, name string, content io.Reader) error {
 	return err
 }
 
-// write makes a file that was not there. On failure it is not there either.
-func (u *unpacker) write(h *tar.Header, name string, content io.Reader) error {
+// write makes a file that was not there, and calls made when it is there. On failure it
+// is not there either.
+func (u *unpacker) write(h *tar.Header, name string, content io.Reader, made func()) error {
 	f, err := u.at.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
+	made()
 	n, err := io.CopyBuffer(struct{ io.Writer }{f}, onlyReader{content}, u.buf)
 	u.size += n
 	if o := u.ownerOf(h); err == nil && o.other { // before the mode, as a change of owner clears the set-id bits
