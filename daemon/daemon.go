@@ -291,7 +291,8 @@ func (d *Daemon) reload() {
 }
 
 // Close ends the service and closes all that Open opened; ctx bounds the wait for
-// requests in flight. What is to be stored has times of its own. A Daemon that was never served must be closed, too.
+// requests in flight. What is to be stored has times of its own. A Daemon that was never
+// served must be closed, too.
 func (d *Daemon) Close(ctx context.Context) error {
 	errs := []error{d.closeServers(ctx)}
 	// The server closes only listeners that Serve has passed to it, and Serve may
