@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -45,20 +44,20 @@ func (s *Server) startExec(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if asked.Exec.Stdin && !asked.Open {
-		go feed(command, asked.Input)
+		go feed(command, func(p []byte) (int, error) { return e.Feed(context.Background(), p) }, asked.Input)
 	}
 	rec := e.Record()
 	w.Header().Set("Location", s.base(r)+"/boxes/"+rec.BoxID+"/exec/"+rec.ID)
 	return writeJSON(w, http.StatusCreated, rec)
 }
 
-// feed writes the whole input of a command and closes it. It returns when the
-// command's descriptors are closed at the latest, so that its goroutine ends.
-func feed(command *core.Exec, input string) {
+// feed writes the whole input of a command with write and closes it. It returns when
+// the command's descriptors are closed at the latest, so that its goroutine ends.
+func feed(command *core.Exec, write func([]byte) (int, error), input string) {
 	if command.Record().TTY {
 		input += core.EndOfInput
 	}
-	_, _ = io.WriteString(command.Stdin(), input) // a command may read as little as it likes
+	_, _ = write([]byte(input)) // a command may read as little as it likes
 	_ = command.CloseStdin(context.Background())
 }
 

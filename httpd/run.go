@@ -62,7 +62,7 @@ func (s *Server) runOnce(ctx context.Context, box *core.Box, asked options.ExecR
 	}
 	defer command.Close()
 	if asked.Exec.Stdin {
-		go feed(command, asked.Input)
+		go feed(command, command.Stdin().Write, asked.Input)
 	}
 	var kept api.Capture
 	sink, done := s.recorded(command, kept.Add)

@@ -18,6 +18,7 @@ import (
 	"sandbox/core"
 	"sandbox/core/document"
 	"sandbox/core/fault"
+	"sandbox/spool"
 )
 
 // Bounds of a WebSocket. A frame of input is passed on in pieces, so that a large
@@ -289,14 +290,13 @@ func (c *socket) control(frame io.Reader, on actions) error {
 // maxSide bounds the columns and rows of a terminal.
 const maxSide = 1<<16 - 1
 
-// actionsOf returns what the frames of a client do to a command. find returns the
-// command while it
-// runs, and InvalidState afterwards. Frames for a command that has ended are
-// dropped, since the client is about to read its exit. tty says whether it has a
-// terminal, open whether it takes input.
-func actionsOf(ctx context.Context, tty, open bool, find func() (*core.Exec, error)) actions {
+// actionsOf returns what the frames of an attached client do to a command. Frames for
+// one that has ended are dropped, since the client is about to read its exit. The end of
+// writing ends a write that waits; nothing is obeyed behind it.
+func actionsOf(ctx, writing context.Context, e *spool.Exec, a *spool.Attached) actions {
+	tty, open := e.Record().TTY, a.Open()
 	on := func(do func(*core.Exec) error) error {
-		command, err := find()
+		command, err := a.Command()
 		if err == nil {
 			err = do(command)
 		}
@@ -305,14 +305,17 @@ func actionsOf(ctx context.Context, tty, open bool, find func() (*core.Exec, err
 		}
 		return err
 	}
+	write := func(p []byte) error {
+		_, _ = e.Feed(writing, p) // the command may have closed its end
+		return writing.Err()
+	}
 	return actions{
 		input: func(p []byte) error {
-			return on(func(x *core.Exec) error {
+			return on(func(*core.Exec) error {
 				if !open { // of a command that has ended it is not known any more
 					return fault.New(fault.InvalidArgument, "the command takes no input: start it with stdin_open or tty")
 				}
-				_, _ = x.Stdin().Write(p) // it may have closed its end
-				return nil
+				return write(p)
 			})
 		},
 		resize: func(cols, rows int) error {
@@ -330,7 +333,7 @@ func actionsOf(ctx context.Context, tty, open bool, find func() (*core.Exec, err
 		},
 		eof: func() error {
 			if tty {
-				return on(func(x *core.Exec) error { _, _ = x.Stdin().WriteString(core.EndOfInput); return nil })
+				return on(func(*core.Exec) error { return write([]byte(core.EndOfInput)) })
 			}
 			return on(func(x *core.Exec) error { return x.CloseStdin(ctx) })
 		},

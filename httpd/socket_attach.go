@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"sandbox/core/fault"
 	"sandbox/spool"
@@ -41,11 +40,12 @@ func (s *Server) attachExec(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := s.streaming(r)
 	defer cancel()
-	on := actionsOf(ctx, e.Record().TTY, a.Open(), a.Command).guarded(a.Writes)
+	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	on := actionsOf(ctx, writing, e, a).guarded(a.Writes)
 	_ = c.serve(ctx, on, func(ctx context.Context) error { // the client was told
 		return c.showExec(e, a.From, func() error { return c.showAttached(ctx, a, true) })
 	})
-	c.end(a)
+	c.end(stop)
 	return nil
 }
 
@@ -74,13 +74,10 @@ func (s *Server) observeExec(w http.ResponseWriter, r *request, e *spool.Exec, s
 	return nil
 }
 
-// end waits for the socket's goroutines, and ends a write to the command that still
-// blocks. The command and its next client go on.
-func (c *socket) end(a *spool.Attached) {
-	if command, err := a.Command(); err == nil && a.Writes() == nil && command.Stdin() != nil {
-		_ = command.Stdin().SetWriteDeadline(time.Unix(1, 0))
-		defer func() { _ = command.Stdin().SetWriteDeadline(time.Time{}) }()
-	}
+// end waits for the socket's goroutines, and ends with stop a write of theirs to the
+// command that still blocks. The command, its other writers and its next client go on.
+func (c *socket) end(stop context.CancelFunc) {
+	stop()
 	c.ends.Wait()
 }
 

@@ -52,8 +52,9 @@ func (s *Server) terminal(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := s.streaming(r)
 	defer cancel()
-	err = c.serve(ctx, actionsOf(ctx, true, true, a.Command), func(ctx context.Context) error { return c.showTerminal(ctx, e, a) })
-	c.end(a)
+	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	err = c.serve(ctx, actionsOf(ctx, writing, e, a), func(ctx context.Context) error { return c.showTerminal(ctx, e, a) })
+	c.end(stop)
 	if err == nil || sh.keep || errors.Is(err, errDetached) || errors.Is(err, console.ErrEnded) || s.draining.Err() != nil {
 		return nil
 	}

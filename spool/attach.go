@@ -114,7 +114,7 @@ func (a *Attached) Close() {
 // Open reports whether the command takes input from an attached client.
 func (a *Attached) Open() bool { return a.r.e.open || a.r.e.Record().TTY }
 
-// Command returns the command while it runs, to write its input, to signal it
-// or to resize its terminal, if Writes allows it. The store alone reads its output. Errors:
-// InvalidState.
+// Command returns the command while it runs, to end its input, to signal it
+// or to resize its terminal, if Writes allows it. Its input is written with [Exec.Feed],
+// and the store alone reads its output. Errors: InvalidState.
 func (a *Attached) Command() (*core.Exec, error) { return a.r.e.running() }

@@ -22,6 +22,7 @@ type Exec struct {
 
 	open bool          // clients provide the input
 	turn chan struct{} // full while WriteStdin or CloseStdin has its turn
+	pen  chan struct{} // full while Feed, or a piece of WriteStdin, is written
 
 	writing  sync.Mutex // held while the record is written to disk, and before mu
 	mu       sync.Mutex

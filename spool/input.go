@@ -21,7 +21,7 @@ const inputPiece = 32 << 10
 // InvalidState (the exec has ended, has closed its input, or a client is attached that
 // writes it), InvalidArgument (it takes no input), from's, and those of ctx.
 func (e *Exec) WriteStdin(ctx context.Context, from io.Reader, last bool) (n int64, err error) {
-	done, err := e.takeTurn(ctx)
+	done, err := take(ctx, e.turn)
 	if err != nil {
 		return 0, err
 	}
@@ -38,7 +38,7 @@ func (e *Exec) copyInput(ctx context.Context, from io.Reader) (n int64, err erro
 	for buf := make([]byte, inputPiece); ; {
 		got, ended := from.Read(buf)
 		if got > 0 {
-			wrote, err := e.writePiece(ctx, buf[:got])
+			wrote, err := e.writePiece(ctx, e.fed, buf[:got])
 			n += int64(wrote)
 			if err != nil {
 				return n, err
@@ -56,7 +56,7 @@ func (e *Exec) copyInput(ctx context.Context, from io.Reader) (n int64, err erro
 // CloseStdin ends the command's input: a terminal is sent control-D. Errors: those of
 // WriteStdin.
 func (e *Exec) CloseStdin(ctx context.Context) error {
-	done, err := e.takeTurn(ctx)
+	done, err := take(ctx, e.turn)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (e *Exec) endInputBehind(ctx context.Context, n int64) error {
 // endInput is CloseStdin for who has the turn.
 func (e *Exec) endInput(ctx context.Context) error {
 	if e.Record().TTY {
-		_, err := e.writePiece(ctx, []byte(core.EndOfInput))
+		_, err := e.writePiece(ctx, e.fed, []byte(core.EndOfInput))
 		return err
 	}
 	command, err := e.fed()
@@ -102,12 +102,12 @@ func (e *Exec) Resize(ctx context.Context, cols, rows int) error {
 	return command.Resize(ctx, cols, rows)
 }
 
-// takeTurn waits until nobody else writes the input by WriteStdin, and returns a
-// function that ends the turn. Errors: those of ctx.
-func (e *Exec) takeTurn(ctx context.Context) (done func(), err error) {
+// take waits until nobody else has a turn, and returns a function that ends it.
+// Errors: those of ctx.
+func take(ctx context.Context, turn chan struct{}) (done func(), err error) {
 	select {
-	case e.turn <- struct{}{}:
-		return func() { <-e.turn }, nil
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
 	case <-ctx.Done():
 		return nil, fault.Of(ctx.Err())
 	}
@@ -136,13 +136,31 @@ func errInputClosed(id string) error {
 	return fault.New(fault.InvalidState, "the input of exec %s is closed", id)
 }
 
-// writePiece writes p to the command. The end of ctx ends a write that waits.
-func (e *Exec) writePiece(ctx context.Context, p []byte) (int, error) {
-	command, err := e.fed()
+// Feed writes p to the command's input for who has started the command, or is attached
+// and may write, and returns how many bytes were taken. It waits while the command does
+// not read. Errors: InvalidState (the exec has ended, or its input is closed or not there),
+// and those of ctx.
+func (e *Exec) Feed(ctx context.Context, p []byte) (int, error) {
+	return e.writePiece(ctx, e.running, p)
+}
+
+// writePiece writes p to the command that find returns. The end of ctx ends a write that
+// waits, with a deadline. A deadline ends all writes to the descriptor, whoever called
+// them: so one waits for another before it begins.
+func (e *Exec) writePiece(ctx context.Context, find func() (*core.Exec, error), p []byte) (int, error) {
+	command, err := find()
 	if err != nil {
 		return 0, err
 	}
 	in := command.Stdin()
+	if in == nil {
+		return 0, errInputClosed(e.id)
+	}
+	done, err := take(ctx, e.pen)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(cut)

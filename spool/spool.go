@@ -239,7 +239,8 @@ func (s *Store) AwaitRecords(ctx context.Context, box string) error {
 }
 
 func (s *Store) exec(w written) *Exec {
-	e := &Exec{s: s, id: w.ID, box: w.BoxID, rec: w.Exec, lost: w.Lost, room: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
+	e := &Exec{s: s, id: w.ID, box: w.BoxID, rec: w.Exec, lost: w.Lost, room: make(chan struct{}, 1)}
+	e.turn, e.pen = make(chan struct{}, 1), make(chan struct{}, 1)
 	e.out.base = filepath.Join(s.boxDir(w.BoxID), w.ID)
 	return e
 }
