@@ -59,6 +59,7 @@ func (a *Attached) free() {
 	if *a.place == a {
 		*a.place = nil
 	}
+	a.r.e.nudge() // a pump that woke when the reader left has seen the place still taken
 }
 
 // Leave detaches as Close does, and notes how many bytes of each stream the client

@@ -70,6 +70,30 @@ func TestTerminalWaits(t *testing.T) {
 	}
 }
 
+// TestTerminalLeft wants a pump that waits for a terminal's client to be woken when that
+// client has left its place, too: it may have looked between its end as a reader and that.
+func TestTerminalLeft(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e, start := h.terminal(t, "")
+	defer start()
+	owner, err := e.AttachOwner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-e.room // what the attaching woke it for: this pump waits for the terminal itself
+	if !owner.r.leave() {
+		t.Fatal("it has left before")
+	}
+	<-e.room // here the pump sees that the place is taken, and waits again
+	owner.free()
+	select {
+	case <-e.room:
+	default:
+		t.Error("the pump is not woken")
+	}
+}
+
 // readAll reads to the end of the exec.
 func readAll(t *testing.T, a *Attached) string {
 	t.Helper()
