@@ -106,17 +106,18 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) error {
 	return nil
 }
 
-// keep holds an exec in memory until its end can be written.
+// keep holds an exec in memory until its end can be written, or the store closes.
 func (s *Store) keep(e *Exec) {
-	s.mu.Lock()
-	s.live[e.id] = e
-	s.mu.Unlock()
-	s.pumps.Go(func() {
+	if !s.enter(e) {
+		return
+	}
+	go func() {
+		defer s.pumps.Done()
 		e.insist()
 		s.mu.Lock()
 		delete(s.live, e.id)
 		s.mu.Unlock()
-	})
+	}()
 }
 
 // endUnseen returns the end of an exec that ended without being recorded. The
@@ -207,9 +208,11 @@ func (e *Exec) abandon() {
 }
 
 // Close stops the reading of output. Commands continue: what they write waits
-// in their pipes for the next process that opens the store.
+// in their pipes for the next process that opens the store. So does that of a command
+// that is started meanwhile.
 func (s *Store) Close() {
 	s.mu.Lock()
+	s.closing = true
 	for _, e := range s.live {
 		e.halt()
 	}

@@ -76,11 +76,12 @@ type Store struct {
 	// for room on a full disk.
 	timeout time.Duration
 
-	mu     sync.Mutex
-	live   map[string]*Exec   // the running execs, by id
-	known  map[string][]Place // the execs of a box, oldest first; read from disk when first needed
-	pumps  sync.WaitGroup
-	taking singleflight.Group // of TakeOver, by the ids of execs
+	mu      sync.Mutex
+	live    map[string]*Exec   // the running execs, by id
+	known   map[string][]Place // the execs of a box, oldest first; read from disk when first needed
+	closing bool               // nothing enters live any more
+	pumps   sync.WaitGroup
+	taking  singleflight.Group // of TakeOver, by the ids of execs
 }
 
 // Open returns the store in c.Dir. It does not read or create anything yet.
@@ -144,13 +145,18 @@ func (s *Store) begin(e *Exec) error {
 		return e.storage(err)
 	}
 	e.command.Took(e.out.sizes.total()) // what an earlier process has read of it
-	s.mu.Lock()
-	s.live[e.id] = e
-	s.mu.Unlock()
+	if !s.enter(e) {
+		u.stays = true // the next process that opens the store goes on with it
+		u.finish()
+		e.out.release()
+		u.poll.close()
+		return nil
+	}
 	if s.begun != nil {
 		s.begun(e)
 	}
-	s.pumps.Go(func() {
+	go func() {
+		defer s.pumps.Done()
 		u.run()
 		s.mu.Lock()
 		delete(s.live, e.id)
@@ -158,8 +164,21 @@ func (s *Store) begin(e *Exec) error {
 		e.mu.Lock()
 		e.out.release()
 		e.mu.Unlock()
-	})
+	}()
 	return nil
+}
+
+// enter adds a running exec, for a goroutine that calls s.pumps.Done when it leaves. It
+// returns false if the store closes: nobody would tell that goroutine to stop.
+func (s *Store) enter(e *Exec) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.live[e.id] = e
+	s.pumps.Add(1)
+	return true
 }
 
 // Get returns an exec of a box. Errors: ExecNotFound, Storage.

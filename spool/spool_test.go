@@ -19,6 +19,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/ids"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 	"sandbox/test/leak"
 	"sandbox/test/members"
 )
@@ -759,5 +760,40 @@ func TestKept(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(h.boxDir(h.box.ID()), first.Record().ID+"*"))
 	if err != nil || len(files) > 0 {
 		t.Errorf("left: %v", files)
+	}
+}
+
+// TestStartWhileClosing starts a command when Close has told all others to stop, and waits
+// for them. Close must not wait for that one, which goes on for the next process.
+func TestStartWhileClosing(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	first := h.exec(t, reading)
+	h.pumps.Add(1) // holds Close up
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		h.Store.Close()
+	}()
+	boxes.Await(t, "the first command to be left", first.stopping)
+	id := h.exec(t, options.Exec{Cmd: []string{"cat"}, Stdin: true, KeepStdin: true}).Record().ID
+	h.mu.Lock()
+	followed := h.live[id] != nil
+	h.mu.Unlock()
+	h.pumps.Done()
+	if followed {
+		t.Fatal("Close waits for a command that nobody has told to stop")
+	}
+	<-closed
+	h.again(t)
+	e, err := h.Get(h.box.ID(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.WriteStdin(t.Context(), strings.NewReader("all"), true); err != nil {
+		t.Fatal(err)
+	}
+	if got := attachAll(t, e, [2]int64{}); got[Stdout] != "all" {
+		t.Errorf("got %q", got[Stdout])
 	}
 }
