@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"testing"
 
@@ -84,6 +86,30 @@ func TestPortRequest(t *testing.T) {
 	noSlash := s.ask("GET", fmt.Sprintf("/v1/boxes/%s/ports/%d?a=b", id, port), "", func(*http.Request) { s.client.CheckRedirect = stay })
 	if to := noSlash.header.Get("Location"); noSlash.status != 308 || to != fmt.Sprintf("/v1/boxes/%s/ports/%d/?a=b", id, port) {
 		t.Errorf("without a slash: %d %q", noSlash.status, to)
+	}
+}
+
+// TestPortInforms has programs answer 103 first. It is passed on, and the answer that
+// counts is the one behind it, also where the program has died before.
+func TestPortInforms(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.create(`{"name":"web"}`)
+	for answer, want := range map[string]int{"HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n": http.StatusTeapot, "": http.StatusBadGateway} {
+		port := raw(t, func(conn net.Conn) {
+			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\nLink: </style>\r\n\r\n"+answer)
+			}
+		})
+		var link string
+		hints := func(r *http.Request) {
+			trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { link = h.Get("Link"); return nil }}
+			*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
+		}
+		a := s.ask("POST", fmt.Sprintf("/v1/boxes/web/ports/%d/", port), "body", hints)
+		if a.status != want || link != "</style>" {
+			t.Errorf("got %d %s, and the hint %q; want %d", a.status, a.text, link, want)
+		}
 	}
 }
 

@@ -25,9 +25,10 @@ type reply struct {
 }
 
 // WriteHeader writes the head. From here on the client has w.timeout to read the
-// reply.
+// reply. An informational answer of a program in a box is passed on, and is no head.
 func (w *reply) WriteHeader(status int) {
-	if w.status == 0 {
+	inform := status < http.StatusOK && status != http.StatusSwitchingProtocols
+	if w.status == 0 && !inform {
 		w.status = status
 		var deadline time.Time
 		if w.timeout > 0 {
