@@ -55,7 +55,9 @@ func (f following) run(ctx context.Context, v visit, skip [2]int64) error {
 			}
 			continue
 		}
-		if ended, _ := output.Ended(); ended {
+		if ended, lost := output.Ended(); ended && lost {
+			return errLostEnd()
+		} else if ended {
 			return f.end()
 		}
 		if err := f.wait(ctx, output, quiet); err != nil {
@@ -80,6 +82,11 @@ func lost(err error) error {
 		return connect.NewError(connect.CodeDataLoss, missed)
 	}
 	return err
+}
+
+// errLostEnd tells a client that the end of the output could not be kept.
+func errLostEnd() error {
+	return connect.NewError(connect.CodeDataLoss, errors.New("the disk was full: the end of the output is lost"))
 }
 
 // piece writes a piece of output.
