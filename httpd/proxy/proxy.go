@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strconv"
+	"strings"
 	"time"
 
 	"sandbox/core/fault"
@@ -40,10 +41,13 @@ type Proxy struct {
 
 // The bounds of connections to programs.
 const (
-	idle        = 10 * time.Second // of a connection that is kept
-	idlePerPort = 8                // connections that are kept
-	maxHead     = 256 << 10        // bytes of the head of an answer
-	patience    = time.Second      // for a program's "100 Continue"
+	// idle is how long a connection is kept that nothing uses. It is shorter than the
+	// times of the programs, gunicorn's 2 s and the 5 s of uvicorn and Node: a request
+	// that meets the program's close fails, unless it may be sent twice.
+	idle        = time.Second
+	idlePerPort = 8           // connections that are kept
+	maxHead     = 256 << 10   // bytes of the head of an answer
+	patience    = time.Second // for a program's "100 Continue"
 )
 
 // New returns a Proxy that reaches programs by connect, whose failures are classified.
@@ -111,7 +115,7 @@ func (t Target) broken(r *http.Request, err error) error {
 		return err
 	case errors.Is(err, errCutOff):
 		return fault.New(fault.Upstream, "the program on port %d of box %s broke off its answer", t.Port, t.Box)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), isOp(err):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), isOp(err), isIdle(err):
 		return fault.New(fault.Upstream, "the program on port %d of box %s closed the connection without an answer", t.Port, t.Box)
 	}
 	return fault.New(fault.Upstream, "what the program on port %d of box %s answered is not HTTP", t.Port, t.Box)
@@ -121,4 +125,10 @@ func (t Target) broken(r *http.Request, err error) error {
 func isOp(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op)
+}
+
+// isIdle reports whether err is that the program has closed a connection that was kept,
+// while a request was sent on it. net/http has no name for this failure.
+func isIdle(err error) bool {
+	return strings.Contains(err.Error(), "http: server closed idle connection")
 }
