@@ -78,10 +78,15 @@ func (l lines) follow(ctx context.Context, run *code.Run) {
 			return
 		}
 		e, err := run.Next(ctx)
-		if err != nil && !errors.Is(err, io.EOF) {
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return
+		case ctx.Err() != nil: // the context that the code ran in lives on
+			_ = l.to.Encode(codeError{"error", api.CodeError{Name: "ServiceEnds", Value: errEnds().Error()}})
+			return
+		default:
 			_ = l.to.Encode(lostRun(err.Error()))
-		}
-		if err != nil {
 			return
 		}
 		for _, line := range linesOf(e, time.Now()) {
