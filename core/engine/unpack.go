@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -17,7 +18,8 @@ const pieceSize = 256 << 10
 
 // Unpack extracts a plain tar stream into the new directory dir of the home, in
 // a child of the shim; see [image.Unpacker]. On failure, also of tar itself, dir
-// is removed.
+// is removed. When ctx ends, tar must fail: the child ends with it, and nobody
+// works in dir any more when Unpack returns.
 func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -34,6 +36,9 @@ func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 	}()
 	err = c.shim.ask(ctx, wire.TypeUnpack, wire.Unpack{Dir: dir}, nil, int(r.Fd()))
 	_ = r.Close()
+	if err != nil && ctx.Err() != nil { // the child knows only that the tar has no end
+		err = fault.Of(fmt.Errorf("unpack a layer: %w", ctx.Err()))
+	}
 	if failed := <-copied; failed != nil {
 		_ = c.Discard(dir)
 		return errors.Join(failed, err)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -82,8 +83,60 @@ func TestUnpackingHasNoRights(t *testing.T) {
 	must(t, <-ended)
 }
 
+// Who cancels the unpacking of a layer has its directory to itself again when that
+// returns, however much the child has still to read.
+func TestCanceledUnpackingHasEnded(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	e := boxes.Open(t, home)
+	dir := filepath.Join(home, "layers", "one")
+	must(t, os.Mkdir(filepath.Dir(dir), 0o700))
+	var entries []tar.Header
+	for i := range 400 {
+		entries = append(entries, tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprint("file", i)})
+	}
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Unpack(ctx, r, dir) }()
+	child := 0
+	boxes.Await(t, "a child", func() bool { child = findChild(t, dir); return child != 0 })
+	must(t, syscall.Kill(child, syscall.SIGSTOP)) // so that all is still in the pipe
+	_, err := io.CopyN(w, tarOf(t, entries...), 400*512)
+	must(t, err)
+	cancel()
+	must(t, w.CloseWithError(context.Canceled))
+	select {
+	case err = <-ended:
+		t.Error("it has returned, and its child is at work")
+		must(t, syscall.Kill(child, syscall.SIGCONT))
+	case <-time.After(100 * time.Millisecond): // it waits for the child
+		must(t, syscall.Kill(child, syscall.SIGCONT))
+		err = <-ended
+	}
+	if gone := syscall.Kill(child, 0); !errors.Is(gone, syscall.ESRCH) {
+		t.Errorf("process %d still works in the directory: %v", child, gone)
+	}
+	if _, there := os.Lstat(dir); !errors.Is(there, os.ErrNotExist) {
+		t.Errorf("the directory: %v", there)
+	}
+	if !fault.Is(err, fault.Canceled) {
+		t.Errorf("%v, want canceled", err)
+	}
+}
+
 // childOf finds the process whose root is dir.
 func childOf(t *testing.T, dir string) int {
+	t.Helper()
+	pid := findChild(t, dir)
+	if pid == 0 {
+		t.Fatal("no child is locked into ", dir)
+	}
+	return pid
+}
+
+// findChild returns the process whose root is dir, or 0.
+func findChild(t *testing.T, dir string) int {
 	t.Helper()
 	roots, _ := filepath.Glob("/proc/[0-9]*/root")
 	for _, root := range roots {
@@ -93,7 +146,6 @@ func childOf(t *testing.T, dir string) int {
 			return pid
 		}
 	}
-	t.Fatal("no child is locked into ", dir)
 	return 0
 }
 

@@ -45,16 +45,17 @@ func makeIn(ctx context.Context, argv []string, input io.Reader, dir string, fil
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fault.Disk(err, "make a layer's directory")
 	}
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(dir)
-		}
-	}()
 	root, err := os.Open(dir)
 	if err != nil {
+		_ = os.Remove(dir)
 		return fault.Disk(err, "open a layer's directory")
 	}
 	defer root.Close()
+	defer func() {
+		if err != nil {
+			removeMade(root, dir)
+		}
+	}()
 	answer, tell, err := os.Pipe()
 	if err != nil {
 		return fault.Wrap(fault.ResourceExhausted, err, "make a pipe")
@@ -65,6 +66,16 @@ func makeIn(ctx context.Context, argv []string, input io.Reader, dir string, fil
 	cmd := command(ctx, argv, append([]*os.File{root, tell}, files...)...)
 	cmd.Stdin = input
 	return outcome(ctx, cmd.Run(), answer, tell)
+}
+
+// removeMade removes the directory root, which was made at dir. When whoever wanted it is
+// gone, another may have removed it already and made its own there, which stays.
+func removeMade(root *os.File, dir string) {
+	made, err1 := root.Stat()
+	there, err2 := os.Lstat(dir)
+	if err1 == nil && err2 == nil && os.SameFile(made, there) {
+		_ = os.RemoveAll(dir)
+	}
 }
 
 // command returns the command of a child, which has files as its descriptors from 3 on.

@@ -452,6 +452,39 @@ func childOf(t *testing.T, dir string) string {
 	return ""
 }
 
+// What another has made in the place of a layer's directory meanwhile is not the failed
+// child's to remove.
+func TestFailedChildLeavesAnother(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	dir := filepath.Join(t.TempDir(), "layer")
+	ended := make(chan error, 1)
+	go func() {
+		ended <- layer.Unpack(t.Context(), []string{"/proc/self/exe", "unpack"}, r, dir)
+	}()
+	// This is more than a pipe and the child's buffer hold, so the child is working.
+	if _, err := w.Write(pack(t, file("f", strings.Repeat("x", 2<<20)))[:2<<20]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "another's"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	if err := <-ended; !fault.Is(err, fault.Image) {
+		t.Errorf("%v, want image_error", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "another's")); err != nil {
+		t.Errorf("another's directory: %v", err)
+	}
+}
+
 func TestDeadChildIsAnEngineFault(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "layer")
