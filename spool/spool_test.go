@@ -773,7 +773,7 @@ func TestStartWhileClosing(t *testing.T) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		h.Store.Close()
+		h.Close()
 	}()
 	boxes.Await(t, "the first command to be left", first.stopping)
 	id := h.exec(t, options.Exec{Cmd: []string{"cat"}, Stdin: true, KeepStdin: true}).Record().ID
