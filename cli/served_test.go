@@ -98,3 +98,37 @@ func TestObserve(t *testing.T) {
 		t.Errorf("without an exec: exit %d, %q", code, errs)
 	}
 }
+
+// TestLogsOfPartial prints the output of a command that has printed a character in part,
+// and stays.
+func TestLogsOfPartial(t *testing.T) {
+	t.Parallel()
+	h := newServed(t)
+	h.create("-n", "a")
+	if _, errs, code := h.sandbox("exec", "-d", "a", "--", "sh", "-c", `printf 'ab\n\303'; printf '\342\202' >&2; exec sleep 1000`); code != 0 {
+		t.Fatalf("exec: exit %d, %q", code, errs)
+	}
+	id, printed := h.onlyExec("a").ID, make(chan string)
+	go func() {
+		defer close(printed)
+		for out := ""; out == ""; { // until it has printed
+			out, _, _ = h.sandbox("logs", "a", id)
+			if out != "" {
+				printed <- out
+			}
+		}
+	}()
+	select {
+	case out := <-printed:
+		if out != "ab\n" {
+			t.Errorf("got %q", out)
+		}
+	case <-time.After(time.Minute):
+		t.Error("logs waits for the end of the command")
+	}
+	if _, errs, code := h.sandbox("kill", "a", id); code != 0 {
+		t.Errorf("kill: exit %d, %q", code, errs)
+	}
+	for range printed { // what it prints once the command has ended
+	}
+}
