@@ -141,14 +141,11 @@ func execOf(ctx context.Context, c *client.Client, args []string) (api.Exec, err
 func (a *app) printLog(ctx context.Context, c *client.Client, e api.Exec, follow bool) error {
 	there, seen := deref(e.StdoutBytes)+deref(e.StderrBytes), int64(0)
 	toEnd := follow || e.FinishedAt != nil
+	if there > 0 && !toEnd {
+		there = whole(ctx, c, e)
+	}
 	if there == 0 && !toEnd {
 		return nil
-	}
-	if !toEnd {
-		var err error
-		if there, err = whole(ctx, c, e); err != nil {
-			return err
-		}
 	}
 	for event, err := range c.Events(ctx, e.BoxID, e.ID, 0) {
 		if err == nil || event.Exit != nil { // a command that was lost has a log like any other
@@ -166,13 +163,15 @@ func (a *app) printLog(ctx context.Context, c *client.Client, e api.Exec, follow
 
 // whole returns how many bytes of the output that is there have come as events: all but
 // those of a character at the end of a stream that is not whole yet. Events do not tell
-// that they end before it, so that the last bytes of each stream are looked at.
-func whole(ctx context.Context, c *client.Client, e api.Exec) (int64, error) {
+// that they end before it, so that the last bytes of each stream are looked at. Where that
+// fails, as behind a proxy without WebSockets, all bytes count.
+func whole(ctx context.Context, c *client.Client, e api.Exec) int64 {
 	sizes := [2]int64{deref(e.StdoutBytes), deref(e.StderrBytes)}
+	all := sizes[0] + sizes[1]
 	from := [2]int64{max(0, sizes[0]-utf8.UTFMax+1), max(0, sizes[1]-utf8.UTFMax+1)}
 	s, err := c.Attach(ctx, e.BoxID, e.ID, client.AttachOptions{AfterStdout: from[0], AfterStderr: from[1], Observe: true})
 	if err != nil {
-		return 0, err
+		return all
 	}
 	defer s.Close()
 	var tails [2][]byte
@@ -180,10 +179,8 @@ func whole(ctx context.Context, c *client.Client, e api.Exec) (int64, error) {
 	for from[0]+int64(len(tails[0])) < sizes[0] || from[1]+int64(len(tails[1])) < sizes[1] {
 		n, stderr, err := s.Read(ctx, buf)
 		switch {
-		case errors.As(err, &client.Missed{}), errors.Is(err, io.EOF): // the events go on behind it, or end
-			return sizes[0] + sizes[1], nil
-		case err != nil:
-			return 0, err
+		case err != nil: // the output has ended, or was dropped
+			return all
 		case stderr:
 			tails[1] = append(tails[1], buf[:n]...)
 		default:
@@ -191,9 +188,9 @@ func whole(ctx context.Context, c *client.Client, e api.Exec) (int64, error) {
 		}
 	}
 	for i, tail := range tails {
-		sizes[i] -= int64(api.Partial(tail[:sizes[i]-from[i]]))
+		all -= int64(api.Partial(tail[:sizes[i]-from[i]]))
 	}
-	return sizes[0] + sizes[1], nil
+	return all
 }
 
 // printEvent prints an event that comes behind a number of bytes of output. It
