@@ -173,7 +173,7 @@ func whole(ctx context.Context, c *client.Client, e api.Exec) int64 {
 	if err != nil {
 		return all
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	var tails [2][]byte
 	buf := make([]byte, core.OutputBuffer)
 	for from[0]+int64(len(tails[0])) < sizes[0] || from[1]+int64(len(tails[1])) < sizes[1] {
