@@ -53,11 +53,7 @@ func (s *shim) askAgain(ctx context.Context, t wire.Type, body, v any, fds ...in
 		if err != nil {
 			return !again, err
 		}
-		asking := ctx
-		if t == wire.TypeUnpack { // cut off, it would go on in the shim: it ends with its tar
-			asking = context.WithoutCancel(ctx)
-		}
-		err = conn.Ask(asking, t, body, v, fds...)
+		err = conn.Ask(ctx, t, body, v, fds...)
 		if err == nil || fault.Classified(err) {
 			s.keep(conn)
 			return !again, err

@@ -34,7 +34,8 @@ func (c *Client) Unpack(ctx context.Context, tar io.Reader, dir string) error {
 		}
 		copied <- errors.Join(err, w.Close())
 	}()
-	err = c.shim.ask(ctx, wire.TypeUnpack, wire.Unpack{Dir: dir}, nil, int(r.Fd()))
+	// Cut off, the request would go on in the shim: it ends with its tar instead.
+	err = c.shim.ask(context.WithoutCancel(ctx), wire.TypeUnpack, wire.Unpack{Dir: dir}, nil, int(r.Fd()))
 	_ = r.Close()
 	if err != nil && ctx.Err() != nil { // the child knows only that the tar has no end
 		err = fault.Of(fmt.Errorf("unpack a layer: %w", ctx.Err()))
