@@ -14,8 +14,8 @@ import (
 const (
 	// timeout is how long a registry may take to answer, and to send the
 	// next stride bytes of a blob or all of a smaller document. The time in
-	// which we don't read a blob, because our disk is slow or this process was
-	// stopped, does not count.
+	// which we don't read a blob, because our disk is slow for example, does
+	// not count.
 	timeout = 30 * time.Second
 	stride  = 16 << 10
 )
