@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandbox/httpd"
+	"sandbox/test/boxes"
 )
 
 // slowOutput is far more than the client of dialSlow has room for, and less than the
@@ -123,10 +124,10 @@ func (s *service) newTerminal() string {
 func (s *service) readLate(t *testing.T, conn *websocket.Conn, path, last string, begin func(*websocket.Conn, string)) {
 	begin(conn, path)
 	logged, _, _ := strings.Cut(path, "?")
-	for !strings.Contains(s.log.String(), `"path":"`+logged+`"`) {
+	boxes.Await(t, "the request to end", func() bool {
 		alive(conn)
-		time.Sleep(10 * time.Millisecond)
-	}
+		return strings.Contains(s.log.String(), `"path":"`+logged+`"`)
+	})
 	for range 3 {
 		alive(conn)
 	}

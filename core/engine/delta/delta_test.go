@@ -302,18 +302,24 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-func TestVolume(t *testing.T) {
-	t.Parallel()
-	image, root := tree(t)
-	dir := t.TempDir()
-	since := born(t, root)
-	volume := func(life int) *Volume {
+// volumes returns what opens a directory for a life.
+func volumes(t *testing.T, dir string) func(life int) *Volume {
+	return func(life int) *Volume {
+		t.Helper()
 		v, err := OpenVolume(dir, life)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v
 	}
+}
+
+func TestVolume(t *testing.T) {
+	t.Parallel()
+	image, root := tree(t)
+	dir := t.TempDir()
+	since := born(t, root)
+	volume := volumes(t, dir)
 	saved := func(life int, script string) {
 		t.Helper()
 		sh(t, root, script)
@@ -355,13 +361,7 @@ func TestLivesAtOnce(t *testing.T) {
 	image, root := tree(t)
 	dir := t.TempDir()
 	since := born(t, root)
-	volume := func(life int) *Volume {
-		v, err := OpenVolume(dir, life)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
+	volume := volumes(t, dir)
 	create := func(v *Volume) *os.File {
 		f, err := v.create()
 		if err != nil {
