@@ -6,35 +6,57 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"sandbox/core/fault"
 )
 
-// Tunnel passes on what comes from each of two connections to the other, and its end.
-// Each direction ends for itself; where one breaks, or when ctx ends, both connections
-// are closed, and so they are when it returns. Both have CloseWrite, as those of
-// [Boxes.Connect] have.
-func Tunnel(ctx context.Context, a, b net.Conn) {
-	stop := context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })
+// Tunnel passes on what comes from a client and from a program to the other, and its
+// end. Each direction ends for itself: what a program has answered reaches the client
+// also where it takes no more, as one does that refuses a request before all of it came.
+// Where the client breaks off, or when ctx ends, both connections are closed, and so
+// they are when Tunnel returns. Both have CloseWrite, as those of [Boxes.Connect] have.
+func Tunnel(ctx context.Context, client, program net.Conn) {
+	shut := func() { _, _ = client.Close(), program.Close() }
+	defer shut()
+	stop := context.AfterFunc(ctx, shut)
 	defer stop()
-	var back sync.WaitGroup
-	back.Go(func() { pass(a, b) })
-	pass(b, a)
-	back.Wait()
-	_, _ = a.Close(), b.Close()
+	answered, done := context.WithCancel(context.Background())
+	go func() {
+		defer done()
+		if pass(client, program) != nil {
+			shut()
+		}
+	}()
+	if pass(program, client) != nil {
+		refused(client, program, answered, shut)
+	}
+	<-answered.Done()
 }
 
-func pass(to, from net.Conn) {
-	_, err := io.Copy(to, from)
-	if err == nil {
-		err = to.(interface{ CloseWrite() error }).CloseWrite() //nolint:forcetypeassert // see Tunnel
+// refused drops what a client still sends, until the program has answered; shut ends
+// the connections then. It ends them at once where the client has broken off: then there
+// still is a program whose input can be ended.
+func refused(client, program net.Conn, answered context.Context, shut func()) {
+	if endInput(program) == nil {
+		shut()
 	}
-	if err != nil {
-		_, _ = to.Close(), from.Close()
+	context.AfterFunc(answered, shut)
+	if _, err := io.Copy(io.Discard, client); err != nil {
+		shut()
 	}
+}
+
+func pass(to, from net.Conn) error {
+	if _, err := io.Copy(to, from); err != nil {
+		return err
+	}
+	return endInput(to)
+}
+
+func endInput(c net.Conn) error {
+	return c.(interface{ CloseWrite() error }).CloseWrite() //nolint:forcetypeassert // see Tunnel
 }
 
 // Socket is a connection to a port of a box for those who know nothing but

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/document"
@@ -106,7 +108,7 @@ func (s *Server) connectPort(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	t := tunnel{conn, make(chan struct{})}
+	t := tunnel{Conn: conn, ended: make(chan struct{}), gone: make(chan error, 1)}
 	_ = c.serve(ctx, t.actions(), func(ctx context.Context) error { return t.show(ctx, c) }) // the client was told
 	_ = conn.Close()                                                                         // ends a write that blocks
 	c.ends.Wait()
@@ -117,6 +119,7 @@ func (s *Server) connectPort(w http.ResponseWriter, r *request) error {
 type tunnel struct {
 	net.Conn
 	ended chan struct{} // closed when the client sends nothing more
+	gone  chan error    // holds why the program takes nothing more
 }
 
 // actions returns what the client's frames do.
@@ -126,8 +129,10 @@ func (t tunnel) actions() actions {
 	}
 	return actions{
 		input: func(p []byte) error {
-			_, err := t.Write(p)
-			return fault.Wrap(fault.Upstream, err, "the program has closed the connection")
+			if _, err := t.Write(p); err != nil {
+				t.refuses(err)
+			}
+			return nil
 		},
 		eof: func() error {
 			select {
@@ -144,6 +149,15 @@ func (t tunnel) actions() actions {
 	}
 }
 
+// refuses notes why the program takes nothing more. What the client sends from now on is
+// dropped; what the program has answered is still to be shown.
+func (t tunnel) refuses(err error) {
+	select {
+	case t.gone <- err:
+	default:
+	}
+}
+
 // ending is the frame that says that one side sends nothing more.
 type ending struct {
 	Type string `json:"type"`
@@ -153,6 +167,24 @@ type ending struct {
 // end.
 func (t tunnel) show(ctx context.Context, c *socket) error {
 	defer context.AfterFunc(ctx, func() { _ = t.Close() })()
+	if err := t.pass(c); err != nil {
+		return err
+	}
+	if err := c.tell(ending{"eof"}); err != nil {
+		return err
+	}
+	select {
+	case <-t.ended:
+		return nil
+	case err := <-t.gone:
+		return fault.Wrap(fault.Upstream, err, "the program has closed the connection")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pass sends what comes from the program up to its end.
+func (t tunnel) pass(c *socket) error {
 	buf := pieces.Get().(*[]byte)
 	defer pieces.Put(buf)
 	for {
@@ -161,19 +193,27 @@ func (t tunnel) show(ctx context.Context, c *socket) error {
 			return errHungUp
 		}
 		if errors.Is(err, io.EOF) {
-			break
+			err = t.reset()
+			if err == nil {
+				return nil
+			}
 		}
 		if err != nil {
 			return fault.Wrap(fault.Upstream, err, "the program has broken the connection off")
 		}
 	}
-	if err := c.tell(ending{"eof"}); err != nil {
-		return err
-	}
+}
+
+// reset returns why the connection was broken off, if a write was told so: TCP tells it
+// once, and a read that comes later finds what looks like the end.
+func (t tunnel) reset() error {
 	select {
-	case <-t.ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case err := <-t.gone:
+		if errors.Is(err, unix.ECONNRESET) {
+			return err
+		}
+		t.refuses(err)
+	default:
 	}
+	return nil
 }

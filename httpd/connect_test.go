@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +12,16 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"strings"
+	"sync"
 	"testing"
+	"testing/iotest"
 
 	"github.com/gorilla/websocket"
+	"golang.org/x/sys/unix"
 
 	"sandbox/auth"
+	"sandbox/core"
+	"sandbox/core/enginetest/fake"
 	"sandbox/httpd"
 	"sandbox/test/members"
 )
@@ -379,5 +385,93 @@ func TestConnect(t *testing.T) {
 		if kind == websocket.TextMessage && !strings.Contains(string(frame), `"invalid_argument"`) {
 			t.Errorf("a signal: %s", frame)
 		}
+	}
+}
+
+// reached is an engine whose boxes have one program.
+type reached struct {
+	core.Engine
+	program net.Conn
+}
+
+func (r reached) Connect(context.Context, string, int) (net.Conn, error) { return r.program, nil }
+
+// refusing is a program that takes no byte. It answers when it was sent two pieces.
+type refusing struct {
+	net.Conn // nil
+	sent     int
+	answer   io.Reader
+	may      chan struct{} // closed when it answers
+	once     sync.Once
+	closed   chan struct{}
+	why      error // of its writes
+}
+
+func (r *refusing) Write([]byte) (int, error) {
+	if r.sent++; r.sent == 2 {
+		close(r.may)
+	}
+	return 0, r.why
+}
+
+func (r *refusing) Read(p []byte) (int, error) {
+	select {
+	case <-r.may:
+		return r.answer.Read(p)
+	case <-r.closed:
+		return 0, net.ErrClosed
+	}
+}
+
+func (r *refusing) CloseWrite() error { return unix.ENOTCONN }
+
+func (r *refusing) Close() error {
+	r.once.Do(func() { close(r.closed) })
+	return nil
+}
+
+// TestConnectRefused wants a client to have the answer of a program that takes no more,
+// as one does that refuses a request before all of it came.
+func TestConnectRefused(t *testing.T) {
+	t.Parallel()
+	const failed = `1:{"type":"error","code":"upstream_error",`
+	for name, c := range map[string]struct {
+		why, end error // what writes and the last read are told
+		want     string
+	}{
+		"behind its end":      {unix.EPIPE, io.EOF, `2:413 1:{"type":"eof"} ` + failed},
+		"a reset":             {unix.EPIPE, unix.ECONNRESET, "2:413 " + failed},
+		"a reset, told twice": {unix.ECONNRESET, unix.ECONNRESET, "2:413 " + failed},
+		"a reset, told once":  {unix.ECONNRESET, io.EOF, "2:413 " + failed}, // TCP's way
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &refusing{
+				answer: io.MultiReader(strings.NewReader("413"), iotest.ErrReader(c.end)),
+				may:    make(chan struct{}), closed: make(chan struct{}), why: c.why,
+			}
+			s := start(t, func(conf *httpd.Config) {
+				conf.Runtime = core.New(core.Config{Engine: reached{fake.NewEngine(t), r}, Images: fake.Images{"default": {Ref: "default", ID: "sha256:1", Layers: []string{t.TempDir()}}}})
+			})
+			s.create(`{"name":"web"}`)
+			conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/boxes/web/ports/80:connect", http.Header{"Authorization": {"Bearer " + s.key}})
+			must(t, err)
+			defer conn.Close()
+			for range 2 {
+				must(t, conn.WriteMessage(websocket.BinaryMessage, []byte("more of it")))
+			}
+			var got strings.Builder
+			for {
+				kind, frame, err := conn.ReadMessage()
+				if err != nil {
+					break
+				}
+				fmt.Fprintf(&got, "%d:%s ", kind, frame)
+			}
+			if !strings.HasPrefix(got.String(), c.want) {
+				t.Errorf("got %q, want %q …", got.String(), c.want)
+			}
+			<-r.closed
+		})
 	}
 }
