@@ -81,7 +81,7 @@ func nextOf[T any](timeout C.double, next func(context.Context) (T, error), ende
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, fault.New(fault.InvalidState, "%s", ended)
-	case ctx.Err() != nil && err != nil:
+	case errors.Is(err, context.DeadlineExceeded) && !fault.Classified(err): // that of ctx, which hides no failure of the source
 		return nil, fault.New(fault.Timeout, "%s", quiet)
 	}
 	return &e, err
