@@ -5,6 +5,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"time"
@@ -179,9 +180,13 @@ type Reader interface {
 	Close()
 }
 
-// drain reads and drops output until the end of the command.
+// drain reads and drops output until the end of the command. What else has been dropped
+// is as good.
 func drain(r core.Pieces) error {
-	_, err := core.Pass(r, make([]byte, core.OutputBuffer), func(bool, []byte) error { return nil })
+	err := error(client.Missed{})
+	for errors.As(err, &client.Missed{}) {
+		_, err = core.Pass(r, make([]byte, core.OutputBuffer), func(bool, []byte) error { return nil })
+	}
 	return err
 }
 

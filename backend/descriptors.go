@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandbox/client"
 	"sandbox/core"
 	"sandbox/core/fault"
 )
@@ -24,6 +25,7 @@ type descriptors struct {
 	out, err *os.File           // our ends
 	in       *os.File
 	dropping atomic.Bool
+	handing  sync.Mutex    // held while a piece goes into a pipe and is counted
 	end      error         // why the output ended early; set when passed is closed
 	passed   chan struct{} // closed when all output was passed on
 	ends     sync.WaitGroup
@@ -70,11 +72,13 @@ func (d *descriptors) fd(stream Stream) (int, error) {
 func (d *descriptors) passOutput() {
 	buf := make([]byte, core.OutputBuffer)
 	for d.end == nil {
-		n, stderr, err := d.c.read(context.Background(), buf)
+		n, stderr, err := d.c.read(context.Background(), buf, d.c.ReadAhead)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		d.end = err
+		if !errors.As(err, &client.Missed{}) { // a gap is no end; pipes have no way to tell of it
+			d.end = err
+		}
 		d.write(stderr, buf[:n])
 	}
 	_ = d.out.Close()
@@ -84,39 +88,69 @@ func (d *descriptors) passOutput() {
 	if d.in != nil {
 		_ = d.in.Close()
 	}
-	d.wake()
 	d.c.reading.Unlock()
 	close(d.passed)
+	d.wake()
 }
 
 // write writes output to its pipe, and waits while that is full, unless the output is
-// dropped.
+// dropped. Dropped output counts as had, but not that which is for the next client.
 func (d *descriptors) write(stderr bool, p []byte) {
-	to := d.out
+	d.handing.Lock()
+	defer d.handing.Unlock()
+	to, n := d.out, 0
 	if stderr && d.err != nil {
 		to = d.err
 	}
 	if len(p) > 0 && !d.dropping.Load() {
-		_, _ = to.Write(p)
+		n, _ = to.Write(p)
+	}
+	if !d.c.left.Load() {
+		n = len(p)
+	}
+	d.c.Passed(stderr, n)
+}
+
+// drop ends a write that waits, and has all output from now on dropped.
+func (d *descriptors) drop() {
+	d.dropping.Store(true)
+	_ = d.out.SetWriteDeadline(time.Unix(1, 0))
+	if d.err != nil {
+		_ = d.err.SetWriteDeadline(time.Unix(1, 0))
 	}
 }
 
-// passInput passes input on until the user's end is closed.
+// leave leaves what the user has not read to the next client. c.left is set.
+func (d *descriptors) leave() {
+	d.drop()
+	d.handing.Lock()
+	defer d.handing.Unlock()
+	d.c.Passed(false, -unread(d.theirs[Stdout]))
+	if d.err != nil {
+		d.c.Passed(true, -unread(d.theirs[Stderr]))
+	}
+}
+
+// unread returns how many bytes lie in a pipe; 0 if it was closed.
+func unread(pipe *os.File) (n int) {
+	_ = core.WithFD(pipe, func(fd int) (err error) {
+		n, err = unix.IoctlGetInt(fd, unix.TIOCINQ)
+		return err
+	})
+	return n
+}
+
+// passInput passes input on until the user's end is closed. A process that the user's
+// has forked may hold that end open for longer: what closeInput finds in the pipe is the
+// rest.
 func (d *descriptors) passInput() {
-	buf := make([]byte, core.OutputBuffer)
-	for {
-		n, err := d.in.Read(buf)
-		if n > 0 {
-			if _, err := d.c.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			_ = d.c.CloseInput() // if the session is lost, the output says so
-		}
-		if err != nil {
-			return
-		}
+	_, err := io.Copy(d.c.Session, d.in)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = d.in.SetReadDeadline(time.Time{})
+		_, err = io.CopyN(d.c.Session, d.in, int64(unread(d.in)))
+	}
+	if err == nil {
+		_ = d.c.CloseInput() // if the session is lost, the output says so
 	}
 }
 
@@ -135,7 +169,12 @@ func (d *descriptors) read(ctx context.Context, buf []byte) (n int, stderr bool,
 		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
 	for fds[0].Fd >= 0 || fds[1].Fd >= 0 {
-		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+		wait := -1
+		if d.over() { // what there is lies in the pipes, which may not end: see passInput
+			wait = 0
+		}
+		_, err := unix.Poll(fds, wait)
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			return 0, false, fault.Wrap(fault.Internal, err, "wait for output")
 		}
 		if err := ctx.Err(); err != nil {
@@ -146,12 +185,25 @@ func (d *descriptors) read(ctx context.Context, buf []byte) (n int, stderr bool,
 				return n, i == 1, nil
 			}
 		}
+		if wait == 0 && err == nil {
+			break
+		}
 	}
 	<-d.passed
 	if d.end != nil {
 		return 0, false, d.end
 	}
 	return 0, false, io.EOF
+}
+
+// over tells whether all output was passed on.
+func (d *descriptors) over() bool {
+	select {
+	case <-d.passed:
+		return true
+	default:
+		return false
+	}
 }
 
 // take reads what poll found. It returns 0 if there is nothing now; at the end of the
@@ -170,21 +222,19 @@ func take(p *unix.PollFd, buf []byte) int {
 // wake makes the exit readable, which ends every wait for a descriptor.
 func (d *descriptors) wake() { _, _ = d.theirs[Exit].Write([]byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// closeInput closes the user's end of the input.
+// closeInput closes the user's end of the input, behind what was written to it.
 func (d *descriptors) closeInput() error {
 	if d.theirs[Stdin] == nil {
 		return nil
 	}
-	return d.theirs[Stdin].Close()
+	err := d.theirs[Stdin].Close()
+	_ = d.in.SetReadDeadline(time.Unix(1, 0)) // for passInput
+	return err
 }
 
 // drain drops what the user has not read, and waits for the end.
 func (d *descriptors) drain(ctx context.Context) error {
-	d.dropping.Store(true)
-	_ = d.out.SetWriteDeadline(time.Unix(1, 0)) // ends a write that waits
-	if d.err != nil {
-		_ = d.err.SetWriteDeadline(time.Unix(1, 0))
-	}
+	d.drop()
 	select {
 	case <-d.passed:
 		return d.end

@@ -110,6 +110,9 @@ func (c *serverCommand) Signal(ctx context.Context, sig unix.Signal) error {
 // Detach leaves the command.
 func (c *serverCommand) Detach() error {
 	c.left.Store(true)
+	if d := c.descriptors(); d != nil {
+		d.leave()
+	}
 	return c.Session.Detach()
 }
 
@@ -147,7 +150,7 @@ func (r *serverReader) Read(buf []byte) (int, bool, error) {
 		return d.read(r.ctx, buf)
 	}
 	defer r.c.reading.Unlock()
-	return r.c.read(r.ctx, buf)
+	return r.c.read(r.ctx, buf, r.c.Read)
 }
 
 // source returns the descriptors that the output goes to; nil if there are none, and
@@ -161,10 +164,10 @@ func (c *serverCommand) source() *descriptors {
 	return c.fds
 }
 
-// read reads a piece of output; reading is held. At the end it finds out how the
-// command ended.
-func (c *serverCommand) read(ctx context.Context, buf []byte) (n int, stderr bool, err error) {
-	n, stderr, err = c.Read(ctx, buf)
+// read reads a piece of output with one of the session's ways to read; reading is held.
+// At the end it finds out how the command ended.
+func (c *serverCommand) read(ctx context.Context, buf []byte, session func(context.Context, []byte) (int, bool, error)) (n int, stderr bool, err error) {
+	n, stderr, err = session(ctx, buf)
 	if n > 0 && len(c.said) < maxSaid {
 		c.said = append(c.said, buf[:min(n, maxSaid)]...)
 	}

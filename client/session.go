@@ -51,7 +51,7 @@ type Session struct {
 	ended  *Ended    // the command has ended, and its output was read
 
 	mu      sync.Mutex
-	had     [2]int64    // bytes of each stream up to the last one that Read has returned
+	had     [2]int64    // bytes of each stream up to the last one that this client had
 	leaving bool        // Detach was called: what comes now is for the next client
 	beat    *time.Timer // sends the next sign of life
 
@@ -209,6 +209,25 @@ func (s *Session) Stream(ctx context.Context, sink func(stderr bool, p []byte) e
 // of the service, Unavailable (the connection was lost), Engine (the box's init
 // died under the command: there is no exit code).
 func (s *Session) Read(ctx context.Context, buf []byte) (n int, stderr bool, err error) {
+	return s.read(ctx, buf, s.count)
+}
+
+// ReadAhead reads as Read does for one who passes the output on. It is not counted as
+// what this client had before Passed has said so.
+func (s *Session) ReadAhead(ctx context.Context, buf []byte) (n int, stderr bool, err error) {
+	return s.read(ctx, buf, func(int) bool { return !s.hasLeft() })
+}
+
+// Passed counts n bytes of what ReadAhead has read as had by this client. A negative n
+// takes back what was counted and did not reach it.
+func (s *Session) Passed(stderr bool, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(stderr, n)
+}
+
+// read is Read; keep is told of each piece, and says whether to return it.
+func (s *Session) read(ctx context.Context, buf []byte, keep func(n int) bool) (n int, stderr bool, err error) {
 	if s.ended != nil {
 		return 0, false, io.EOF
 	}
@@ -227,7 +246,7 @@ func (s *Session) Read(ctx context.Context, buf []byte) (n int, stderr bool, err
 		case err != nil:
 			return 0, false, s.lost(ctx, err)
 		}
-		if n > 0 && s.count(n) || len(buf) == 0 {
+		if n > 0 && keep(n) || len(buf) == 0 {
 			return n, s.stderr, nil
 		}
 	}
@@ -241,12 +260,24 @@ func (s *Session) count(n int) bool {
 	if s.leaving {
 		return false
 	}
-	if s.stderr {
+	s.add(s.stderr, n)
+	return true
+}
+
+// add counts bytes of a stream. mu is held.
+func (s *Session) add(stderr bool, n int) {
+	if stderr {
 		s.had[1] += int64(n)
 	} else {
 		s.had[0] += int64(n)
 	}
-	return true
+}
+
+// hasLeft tells whether Detach was called.
+func (s *Session) hasLeft() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaving
 }
 
 // Ended says how the command ended, after Read has returned io.EOF.
@@ -325,10 +356,7 @@ func (s *Session) begin(stdout, stderr int64) {
 
 // lost classifies the failure of a session.
 func (s *Session) lost(ctx context.Context, err error) error {
-	s.mu.Lock()
-	leaving := s.leaving
-	s.mu.Unlock()
-	if leaving && websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+	if s.hasLeft() && websocket.IsCloseError(err, websocket.CloseNormalClosure) {
 		return ErrDetached
 	}
 	if ctx.Err() != nil {
@@ -359,7 +387,7 @@ func (s *Session) ExecID() string {
 
 // Detach leaves the command running, also the shell of [Client.Terminal]. Stream and
 // Read then return ErrDetached. The next client that attaches with Resume goes on
-// behind what they have returned.
+// behind what they have returned, or behind what Passed has counted.
 func (s *Session) Detach() error {
 	s.mu.Lock()
 	s.leaving = true
