@@ -2,6 +2,8 @@ package backend
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -70,16 +72,16 @@ func (m *made) forget(id string) {
 	delete(m.boxes, id)
 }
 
-// shut begins the shutdown and returns the boxes that are to be stopped.
-func (m *made) shut() (ids []string) {
+// shut begins the shutdown and returns the boxes that are to be stopped; none when it has
+// begun already.
+func (m *made) shut() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.shutdown = true
-	for id := range m.boxes {
-		ids = append(ids, id)
+	if m.shutdown {
+		return nil
 	}
-	clear(m.boxes)
-	return ids
+	m.shutdown = true
+	return slices.Collect(maps.Keys(m.boxes))
 }
 
 // take ends the making of boxes, and returns those that end with it.

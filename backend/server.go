@@ -129,10 +129,11 @@ const longestGrace = 24 * time.Hour
 func (s *serverBoxes) Shutdown(ctx context.Context, grace time.Duration) error {
 	return forEach(s.shut(), func(id string) error {
 		_, err := s.Client.StopBox(ctx, id, min(grace, longestGrace))
-		if fault.Is(err, fault.BoxNotFound) || fault.Is(err, fault.InvalidState) {
-			return nil // gone or stopped already
+		if err != nil && !fault.Is(err, fault.BoxNotFound) && !fault.Is(err, fault.InvalidState) {
+			return err // the box is left to Close
 		}
-		return err
+		s.forget(id) // stopped, or gone or stopped already
+		return nil
 	})
 }
 

@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -260,17 +262,18 @@ func (r *Runtime) Shutdown(ctx context.Context, grace time.Duration) error {
 	r.mu.Lock()
 	done := r.shutdown
 	r.shutdown = true
-	ids := r.takeMade(func(bool) bool { return true })
+	ids := slices.Collect(maps.Keys(r.made))
 	r.mu.Unlock()
 	if done {
 		return nil
 	}
 	return forEach(ids, func(id string) error {
 		_, err := r.engine.Stop(ctx, id, grace)
-		if fault.Is(err, fault.BoxNotFound) || fault.Is(err, fault.InvalidState) {
-			return nil // gone or stopped already
+		if err != nil && !fault.Is(err, fault.BoxNotFound) && !fault.Is(err, fault.InvalidState) {
+			return err // the box is left to Close
 		}
-		return err
+		r.forget(id) // stopped, or gone or stopped already
+		return nil
 	})
 }
 
@@ -280,7 +283,7 @@ func (r *Runtime) Shutdown(ctx context.Context, grace time.Duration) error {
 func (r *Runtime) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.shutdown = true
-	ids := r.takeMade(func(autoRemove bool) bool { return autoRemove && r.owned })
+	ids := r.takeTemporary()
 	r.mu.Unlock()
 	err := forEach(ids, func(id string) error {
 		err := r.engine.Remove(ctx, id, true)
@@ -344,12 +347,12 @@ func (r *Runtime) ids(ctx context.Context) ([]string, error) {
 	return all, err
 }
 
-// takeMade forgets the noted boxes for which want returns true, and returns
-// their ids. r.mu is held.
-func (r *Runtime) takeMade(want func(autoRemove bool) bool) []string {
+// takeTemporary forgets the noted boxes that end with the runtime, and returns their ids.
+// r.mu is held.
+func (r *Runtime) takeTemporary() []string {
 	var ids []string
 	for id, c := range r.made {
-		if want(c.autoRemove) {
+		if c.autoRemove && r.owned {
 			ids = append(ids, id)
 			delete(r.made, id)
 		}

@@ -268,6 +268,26 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// unstopped is an engine that can't stop boxes.
+type unstopped struct{ core.Engine }
+
+func (unstopped) Stop(context.Context, string, time.Duration) (core.Record, error) {
+	return core.Record{}, fault.New(fault.Unavailable, "the engine is busy")
+}
+
+// TestShutdownThatFails wants Close to remove a box that a shutdown could not stop.
+func TestShutdownThatFails(t *testing.T) {
+	t.Parallel()
+	r := core.New(core.Config{Owned: true, Images: fake.Images{"debian": {Layers: []string{"/"}}}, Engine: unstopped{fake.NewEngine(t)}})
+	box := create(t, r, func(o *options.Box) { o.AutoRemove = true })
+	want(t, r.Shutdown(t.Context(), 0), fault.Unavailable)
+	if err := r.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+	_, err := box.Record(t.Context())
+	want(t, err, fault.BoxNotFound)
+}
+
 // late is an engine whose creates succeed only after their caller has gone, and which
 // does nothing for who has gone.
 type late struct {
