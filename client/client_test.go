@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,10 +203,42 @@ func TestContextEndsTheWait(t *testing.T) {
 	if _, err := c.Me(ctx); !fault.Is(err, fault.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
+	ctx, cancel = context.WithCancel(t.Context())
+	go func() { <-arrived; cancel() }()
+	if _, err := c.Attach(ctx, "a", "exec_a", AttachOptions{}); !fault.Is(err, fault.Canceled) {
+		t.Errorf("canceled while a session was opened: %v", err)
+	}
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := c.Me(ctx); !fault.Is(err, fault.Timeout) {
 		t.Errorf("timed out: %v", err)
+	}
+}
+
+// refusedOnce is a transport whose first request finds no server.
+type refusedOnce struct {
+	http.RoundTripper
+	tried bool
+}
+
+func (r *refusedOnce) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !r.tried {
+		r.tried = true
+		return nil, syscall.ECONNREFUSED
+	}
+	return r.RoundTripper.RoundTrip(req)
+}
+
+// TestRefusedRemoval: a removal that no server has had has removed nothing.
+func TestRefusedRemoval(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(404)
+		_, _ = io.WriteString(w, `{"error":{"code":"box_not_found","message":"no box"}}`)
+	})
+	c.http.Transport = &refusedOnce{RoundTripper: c.http.Transport}
+	if _, err := c.RemoveBox(t.Context(), "nosuch", true); !fault.Is(err, fault.BoxNotFound) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -99,7 +99,7 @@ func (c *Client) repeat(ctx context.Context, r request, try func(doc []byte) err
 		if begun && r.method == http.MethodDelete && isNotFound(err) {
 			return nil // an earlier try has removed it, though its reply was lost or told of what could not be cleaned up
 		}
-		begun = begun || !fault.Is(err, fault.RateLimited)
+		begun = begun || !fault.Is(err, fault.RateLimited) && !errors.Is(err, syscall.ECONNREFUSED)
 		wait, again := pause(err)
 		if !again || !r.again || n == tries || !sleep(ctx, wait) {
 			return err

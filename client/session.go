@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -156,7 +157,7 @@ func (c *Client) session(ctx context.Context, path string, query url.Values, tag
 	address := "ws" + strings.TrimPrefix(c.base, "http") + path + "?" + query.Encode()
 	header := http.Header{}
 	c.credential.authorize(header)
-	ws, resp, err := c.ws.DialContext(ctx, address, header)
+	ws, resp, err := c.open(ctx, address, header)
 	switch {
 	case errors.Is(err, websocket.ErrBadHandshake) && resp != nil:
 		return nil, c.refused(resp)
@@ -166,6 +167,26 @@ func (c *Client) session(ctx context.Context, path string, query url.Values, tag
 	s := &Session{ws: ws, tagged: tagged, server: c.url}
 	s.stayAlive(c.alive)
 	return s, nil
+}
+
+// open opens a WebSocket. The end of ctx ends it, too, while the answer is waited for: the
+// dialer itself heeds only its deadline then.
+func (c *Client) open(ctx context.Context, address string, header http.Header) (*websocket.Conn, *http.Response, error) {
+	stop := func() bool { return true }
+	d := c.ws
+	d.NetDialContext = func(dialing context.Context, network, host string) (net.Conn, error) {
+		conn, err := c.ws.NetDialContext(dialing, network, host)
+		if err == nil {
+			stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+		}
+		return conn, err
+	}
+	ws, resp, err := d.DialContext(ctx, address, header)
+	if !stop() && err == nil {
+		_ = ws.Close()
+		err = ctx.Err()
+	}
+	return ws, resp, err
 }
 
 // stayAlive sends a pong that nobody asked for again and again, until Close.
