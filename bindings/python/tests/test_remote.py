@@ -18,6 +18,7 @@ from libsandbox import (
     Runtime,
     Sandbox,
     SandboxError,
+    Terminal,
     UnauthenticatedError,
     UnavailableError,
 )
@@ -87,6 +88,35 @@ def test_a_daemon_that_goes_away(mortal: Daemon) -> None:
                 attempt()
         execution.close()
         box.close()
+
+
+@pytest.mark.parametrize("terminal", [None, Terminal()])
+def test_a_lost_connection_is_no_end_of_output(mortal: Daemon, terminal: Terminal | None) -> None:
+    with Runtime.remote(mortal.socket) as runtime:
+        box = runtime.create("default")
+        execution = box.exec("sh", "-c", "echo begun; exec sleep 1000", terminal=terminal)
+        assert execution.read() is not None
+        mortal.end(signal.SIGKILL)
+        for _ in range(2):
+            with pytest.raises(UnavailableError):
+                list(execution)
+        execution.close()
+        box.close()
+
+
+def test_a_lost_connection_with_asyncio(mortal: Daemon) -> None:
+    async def main() -> None:
+        async with await AsyncRuntime.remote(mortal.socket) as runtime:
+            box = await runtime.create("default")
+            execution = await box.exec("sh", "-c", "echo begun; exec sleep 1000")
+            assert await execution.read() is not None
+            mortal.end(signal.SIGKILL)
+            with pytest.raises(UnavailableError):
+                [piece async for piece in execution]
+            await execution.close()
+            await box.close()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def test_asyncio(daemon: Daemon) -> None:

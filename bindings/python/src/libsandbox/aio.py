@@ -84,7 +84,7 @@ class AsyncExecution(Closing):
                 while not output.ended:
                     if not output.ready(0):
                         await self._ready()
-                    elif output.exited and not output.ended:
+                    elif output.lingers:
                         return await self._last()
                     else:
                         piece = output.piece()

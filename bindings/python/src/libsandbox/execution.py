@@ -140,7 +140,7 @@ class Output:
     def ready(self, timeout: float | None) -> bool:
         """Waits until there is a piece, or the end. A stream that has ended is not waited for any more.
 
-        That both pipes have ended is the end of the output; only the library knows when a terminal's has ended.
+        Only the library knows whether the output has ended: streams end too where the connection to a server is lost.
         """
         self._check_open()
         readable = self.exited
@@ -153,15 +153,19 @@ class Output:
             else:
                 self._epoll.unregister(fd)
                 self._open.remove(fd)
-        self.ended |= self.exited and not self._open and not self._terminal
         return readable
+
+    @property
+    def lingers(self) -> bool:
+        """Whether piece may wait: the command has ended, and a child that it left may hold its output."""
+        return self.exited and (self._terminal or bool(self._open))
 
     def _check_open(self) -> None:
         if self._closed:
             raise CanceledError("the execution was closed while it was read")
 
     def piece(self) -> Piece | None:
-        """Reads what ready has seen. None is the end. Once exited, it may wait 200 ms for children of the command."""
+        """Reads what ready has seen. None is the end. Where the output lingers, it may wait 200 ms."""
         if self.ended:
             return None
         length, stream, buffer = self._length, self._stream, _scratch.buffer
