@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from libsandbox import (
     ExecutionError,
     InvalidStateError,
     NotFoundError,
+    Piece,
     Progress,
     Runtime,
     Stream,
@@ -138,6 +140,23 @@ def test_a_cancelled_command_is_killed(home: Path) -> None:
             while (await box.execs())[0].status is ExecStatus.RUNNING:
                 await asyncio.sleep(0.01)
             assert (await box.execs())[0].status is ExecStatus.CANCELED
+
+    go(main())
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_a_cancelled_read_loses_nothing(home: Path, steps: int) -> None:
+    async def main() -> None:
+        async with sandbox(home) as box, await box.exec("sh", "-c", "echo one; exec cat", stdin=True) as execution:
+            assert select.select([execution._sync], [], [], 30)[0]
+            reader = asyncio.create_task(execution.read())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            reader.cancel()
+            (first,) = await asyncio.gather(reader, return_exceptions=True)
+            await execution.close_stdin()
+            rest = [piece async for piece in execution]
+            assert [piece for piece in (first, *rest) if isinstance(piece, Piece)] == [(Stream.STDOUT, b"one\n")]
 
     go(main())
 

@@ -81,15 +81,14 @@ class AsyncExecution(Closing):
         output = self._output
         try:
             with output.reading():
+                await asyncio.sleep(0)  # other tasks have their turn, however much it prints; nothing is read yet
                 while not output.ended:
                     if not output.ready(0):
                         await self._ready()
                     elif output.lingers:
                         return await self._last()
                     else:
-                        piece = output.piece()
-                        await asyncio.sleep(0)  # other tasks have their turn, however much it prints
-                        return piece
+                        return output.piece()
             return None
         finally:
             output.leave()
