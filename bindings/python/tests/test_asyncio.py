@@ -22,6 +22,7 @@ from libsandbox import (
     Piece,
     Progress,
     Runtime,
+    Sandbox,
     Stream,
     Terminal,
     TimeoutError,
@@ -179,6 +180,28 @@ def test_close_while_a_task_reads(home: Path) -> None:
         assert await reader is None  # the box was removed
 
     go(main())
+
+
+def test_a_main_command(runtime: Runtime) -> None:
+    waits = ["sh", "-c", "echo begun; until [ -e /tmp/go ]; do sleep 0.1; done; echo after; exec sleep 1000"]
+
+    async def main(box: AsyncBox) -> None:
+        (run,) = await box.execs()
+        execution = await box.attach(run.id)
+        assert await execution.read() == (Stream.STDOUT, b"begun\n")
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(execution.read(), 0.2)
+        await box.write_file("/tmp/go", b"")
+        assert await execution.read() == (Stream.STDOUT, b"after\n")
+        reader = asyncio.create_task(execution.read())
+        await asyncio.sleep(0.1)
+        await execution.close()
+        with pytest.raises(CanceledError):
+            await reader
+        assert (await box.execs())[0].status is ExecStatus.RUNNING
+
+    with Sandbox("default", runtime=runtime, command=waits, network="None") as box:
+        go(main(AsyncBox(box)))
 
 
 def test_life(home: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from libsandbox import (
     Box,
     BoxStatus,
+    CanceledError,
     ExecStatus,
     Execution,
     ExecutionError,
@@ -124,6 +125,24 @@ def test_detach_and_attach(box: Box) -> None:
         assert again.id == execution.id
         assert b"".join(piece.data for piece in again).endswith(b"after\n")
         assert again.wait() == 0
+
+
+def test_attach_to_a_main_command(runtime: Runtime) -> None:
+    command = ["sh", "-c", "echo begun; exec sleep 1000"]
+    with Sandbox("default", runtime=runtime, command=command, network="None") as box:
+        (run,) = box.execs()
+        assert run.main
+        for leave in (Execution.close, Execution.detach):
+            execution = box.attach(run.id)
+            assert execution.read() == (Stream.STDOUT, b"begun\n")
+            leave(execution)
+            assert [(known.id, known.status) for known in box.execs()] == [(run.id, ExecStatus.RUNNING)]
+        execution = box.attach(run.id)
+        execution.kill(0)
+        assert [piece.data for piece in execution] == [b"begun\n"]
+        with pytest.raises(CanceledError):
+            execution.wait()
+        execution.close()
 
 
 def test_life(runtime: Runtime) -> None:

@@ -26,6 +26,7 @@ from libsandbox import (
     Runtime,
     Sandbox,
     SandboxError,
+    Stream,
     Terminal,
     Volume,
 )
@@ -279,6 +280,34 @@ def test_close_while_another_thread_reads(home: Path, end: str) -> None:
     reader.join(10)
     assert not reader.is_alive() and [type(e) for e in raised] == [CanceledError]
     runtime.close()
+
+
+def test_a_failed_attach_leaves_the_command(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    execution = box.exec("sh", "-c", "until [ -e /tmp/go ]; do sleep 0.05; done; echo alive")
+    execution.detach()
+
+    def fail() -> None:
+        raise OSError("no descriptor is left")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="is left"):
+        patch.setattr("select.epoll", fail)
+        box.attach(execution.id)
+    box.write_file("/tmp/go", b"")
+    with box.attach(execution.id) as again:
+        assert again.read() == (Stream.STDOUT, b"alive\n")
+
+
+def test_the_main_command_has_no_descriptor(runtime: Runtime) -> None:
+    with Sandbox("default", runtime=runtime, command=["sleep", "1000"], network="None") as box:
+        execution = box.attach(box.execs()[0].id)
+        with pytest.raises(InvalidStateError, match="no descriptors"):
+            execution.fileno()
+        closer = threading.Timer(0.1, execution.close)
+        closer.start()
+        with pytest.raises(CanceledError):
+            execution.read()
+        closer.join()
+        refused("execution", execution.read, execution.fileno)
 
 
 def test_close_while_a_reader_has_its_turn(box: Box) -> None:

@@ -102,7 +102,9 @@ class AsyncExecution(Closing):
         return piece
 
     async def _ready(self) -> None:
-        """Waits for the descriptor of the output."""
+        """Waits for the descriptor of the output, or for the worker that reads it."""
+        if self._output.pending is not None:
+            return await self._output.pending.ready()
         loop, fd = asyncio.get_running_loop(), self._output.fileno()
         ready: asyncio.Future[None] = loop.create_future()
         loop.add_reader(fd, wake, ready)

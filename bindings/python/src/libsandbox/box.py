@@ -6,7 +6,7 @@ import ctypes
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import TracebackType
@@ -143,14 +143,17 @@ class Box(BoxFiles, BoxPorts, BoxCode, BoxSnapshots):
         """Starts a command. With stdin its input is open for write; with a terminal it always is."""
         command, size = _command(argv, options), _size(terminal)
         opened = int(_check.typed("stdin", stdin, bool))
-        return self._execution("exec_start", ctypes.byref(command), opened, size and ctypes.byref(size))
+        return self._execution(_kill, "exec_start", ctypes.byref(command), opened, size and ctypes.byref(size))
 
     def attach(self, exec_id: str) -> Execution:
         """Takes over a command that its reader has detached from, or whose reader's process has ended."""
-        return self._execution("exec_attach", _check.text("exec_id", exec_id))
+        return self._execution(_detach, "exec_attach", _check.text("exec_id", exec_id))
 
-    def _execution(self, name: str, *arguments: object) -> Execution:
-        """Starts or takes over a command. That takes a millisecond: handing it to another thread would add a third."""
+    def _execution(self, undo: Callable[[int], object], name: str, *arguments: object) -> Execution:
+        """Starts or takes over a command. That takes a millisecond: handing it to another thread would add a third.
+
+        If it is interrupted, or fails when the command is there, undo gets that.
+        """
         out = ctypes.c_void_p()
         try:
             with self._lock:
@@ -158,7 +161,9 @@ class Box(BoxFiles, BoxPorts, BoxCode, BoxSnapshots):
             return self._runtime.adopt(Execution(out.value or 0))
         except BaseException:  # an interrupt, too, that came during the call
             if out.value:
-                _abandon(out.value)
+                with suppress(SandboxError):  # it has ended
+                    undo(out.value)
+                library().free("exec_free", out.value)
             raise
 
     def close(self) -> None:
@@ -194,8 +199,11 @@ def _size(terminal: Terminal | None) -> TerminalSize | None:
     return TerminalSize(_check.integer("cols", size.cols), _check.integer("rows", size.rows))
 
 
-def _abandon(pointer: int) -> None:
+def _kill(pointer: int) -> None:
     """Ends a command whose start was interrupted."""
-    with suppress(SandboxError):  # it has ended
-        library().call("exec_kill", pointer, 0)
-    library().free("exec_free", pointer)
+    library().call("exec_kill", pointer, 0)
+
+
+def _detach(pointer: int) -> None:
+    """Leaves a command that was there before to the next attach."""
+    library().call("exec_detach", pointer)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple
 
@@ -103,33 +104,31 @@ class _Scratch(threading.local):
 _scratch = _Scratch()
 
 
+def _read(pointer: int, length: ctypes.c_size_t, stream: ctypes.c_int) -> Piece | None:
+    """Reads a piece, which may wait. None is the end."""
+    buffer, out = _scratch.buffer, (ctypes.byref(length), ctypes.byref(stream))
+    library().call("exec_read", pointer, buffer, PIECE, *out)
+    return Piece(_STREAMS[stream.value], ctypes.string_at(buffer, length.value)) if length.value else None
+
+
 class Output:
     """The output of an execution: when there is some, and a piece of it.
 
-    What waits is one epoll descriptor over the descriptors of the command, in Python, so that
-    signals come through and asyncio can wait for it. The C library reads: it knows when the
-    output of a command has ended. One thread at a time uses it. The last one to leave
-    after close releases the descriptor and the handle.
+    One thread at a time uses it. The last one to leave after close releases the handle.
     """
+
+    pending: Call[Piece | None] | None = None
+    """A read that a worker makes, where there is no descriptor to wait for."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._reading = threading.Lock()
-        self._closed = self.exited = self.ended = False
+        self._closed = self.ended = False
         self._length, self._stream = ctypes.c_size_t(), ctypes.c_int()
-        self._epoll = select.epoll()
-        open_fds = []
-        for stream in (STDOUT, STDERR, EXIT):
-            with suppress(InvalidStateError):  # a terminal has no stderr
-                open_fds.append(library().integer("exec_fd", handle.pointer, stream))
-                self._epoll.register(open_fds[-1], select.EPOLLIN)
-        self._exit = open_fds.pop()
-        self._open = open_fds  # the streams whose end has not been seen
-        self._terminal = len(open_fds) == 1
 
     def fileno(self) -> int:
-        """The descriptor that is readable when ready says so."""
-        return self._epoll.fileno()
+        """The descriptor that is readable when ready says so. Raises InvalidStateError where there is none."""
+        raise NotImplementedError
 
     def reading(self) -> threading.Lock:
         """What one reader holds while it uses ready and piece. It calls leave afterwards."""
@@ -138,27 +137,13 @@ class Output:
         return one_reader(self._reading, "reads this execution or waits for its end")
 
     def ready(self, timeout: float | None) -> bool:
-        """Waits until there is a piece, or the end. A stream that has ended is not waited for any more.
-
-        Only the library knows whether the output has ended: streams end too where the connection to a server is lost.
-        """
-        self._check_open()
-        readable = self.exited
-        for fd, events in () if readable else self._epoll.poll(timeout, 4):
-            self._check_open()
-            if fd == self._exit:
-                self.exited = readable = True
-            elif events & select.EPOLLIN:
-                readable = True
-            else:
-                self._epoll.unregister(fd)
-                self._open.remove(fd)
-        return readable
+        """Waits until there is a piece, or the end. Only the library knows which."""
+        raise NotImplementedError
 
     @property
     def lingers(self) -> bool:
         """Whether piece may wait: the command has ended, and a child that it left may hold its output."""
-        return self.exited and (self._terminal or bool(self._open))
+        return False
 
     def _check_open(self) -> None:
         if self._closed:
@@ -166,15 +151,12 @@ class Output:
 
     def piece(self) -> Piece | None:
         """Reads what ready has seen. None is the end. Where the output lingers, it may wait 200 ms."""
-        if self.ended:
-            return None
-        length, stream, buffer = self._length, self._stream, _scratch.buffer
-        out = ctypes.byref(length), ctypes.byref(stream)
-        library().call("exec_read", self._handle.pointer, buffer, PIECE, *out)
-        if length.value == 0:
-            self.ended = True
-            return None
-        return Piece(_STREAMS[stream.value], ctypes.string_at(buffer, length.value))
+        piece = None if self.ended else self._take()
+        self.ended = piece is None
+        return piece
+
+    def _take(self) -> Piece | None:
+        return _read(self._handle.pointer, self._length, self._stream)
 
     def read(self) -> Piece | None:
         """Waits for a piece and reads it. None is the end."""
@@ -191,15 +173,112 @@ class Output:
         """Ends the use, and a read that another thread waits in. A forked child shares the epoll with its parent."""
         library().check()
         self._closed = True
-        with suppress(ValueError, FileExistsError):  # closed already, or by two at once
-            self._epoll.register(_always_readable(), select.EPOLLIN)
+        self._wake()
         self.leave()
+
+    def _wake(self) -> None:
+        """Ends the wait of a reader."""
+        raise NotImplementedError
 
     def leave(self) -> None:
         """Releases what the output has, if it was closed and nobody reads. Who comes later sees that it was closed."""
         if self._closed and not self._reading.locked():
-            self._epoll.close()
-            self._handle.close()
+            self._release()
+
+    def _release(self) -> None:
+        self._handle.close()
+
+
+class PolledOutput(Output):
+    """Output that is waited for on the descriptors of the command.
+
+    What waits is one epoll descriptor over these, in Python, so that signals come through and asyncio
+    can wait for it. The C library reads: it knows when the output of a command has ended.
+    """
+
+    def __init__(self, handle: Handle, exit_fd: int) -> None:
+        super().__init__(handle)
+        self._epoll = select.epoll()
+        self._exit, self.exited = exit_fd, False
+        self._open: list[int] = []  # the streams whose end has not been seen
+        for stream in (STDOUT, STDERR):
+            with suppress(InvalidStateError):  # a terminal has no stderr
+                self._open.append(library().integer("exec_fd", handle.pointer, stream))
+        self._terminal = len(self._open) == 1
+        for fd in (*self._open, exit_fd):
+            self._epoll.register(fd, select.EPOLLIN)
+
+    def fileno(self) -> int:
+        """See Output.fileno."""
+        return self._epoll.fileno()
+
+    def ready(self, timeout: float | None) -> bool:
+        """See Output.ready. A stream that has ended is not waited for any more; it also ends where a server is lost."""
+        self._check_open()
+        readable = self.exited
+        for fd, events in () if readable else self._epoll.poll(timeout, 4):
+            self._check_open()
+            if fd == self._exit:
+                self.exited = readable = True
+            elif events & select.EPOLLIN:
+                readable = True
+            else:
+                self._epoll.unregister(fd)
+                self._open.remove(fd)
+        return readable
+
+    @property
+    def lingers(self) -> bool:
+        """See Output.lingers."""
+        return self.exited and (self._terminal or bool(self._open))
+
+    def _wake(self) -> None:
+        with suppress(ValueError, FileExistsError):  # closed already, or by two at once
+            self._epoll.register(_always_readable(), select.EPOLLIN)
+
+    def _release(self) -> None:
+        self._epoll.close()
+        super()._release()
+
+
+class KeptOutput(Output):
+    """Output without descriptors: the home keeps what the main command of a box of this process prints.
+
+    A worker reads it. A piece that a read was interrupted in is given to the next one.
+    """
+
+    def fileno(self) -> int:
+        """Raises InvalidStateError, as the library says it."""
+        return library().integer("exec_fd", self._handle.pointer, EXIT)
+
+    def ready(self, timeout: float | None) -> bool:
+        """See Output.ready."""
+        self._check_open()
+        if self.pending is None:
+            self.pending = Call(partial(_read, self._handle.pointer, self._length, self._stream))
+        self.pending.start()
+        self.pending.wait(timeout)
+        self._check_open()
+        return self.pending.done
+
+    def _take(self) -> Piece | None:
+        assert self.pending is not None  # ready has seen it
+        try:
+            return self.pending.result()
+        finally:
+            self.pending = None
+
+    def _wake(self) -> None:
+        self._handle.close()  # ends the read of the worker
+
+
+def _output(handle: Handle) -> Output:
+    """The output of an execution, as its command has descriptors or not."""
+    try:
+        exit_fd = library().integer("exec_fd", handle.pointer, EXIT)
+    except InvalidStateError:
+        return KeptOutput(handle)
+    return PolledOutput(handle, exit_fd)
 
 
 _readable: list[int] = []
@@ -221,7 +300,7 @@ class Execution:
 
     def __init__(self, pointer: int) -> None:
         self._handle = Handle("execution", pointer, "exec_free")
-        self.output = Output(self._handle)
+        self.output = _output(self._handle)
         self.id = library().text("exec_id", pointer)
 
     def info(self) -> ExecInfo:
@@ -237,7 +316,10 @@ class Execution:
         return self.output.read()
 
     def fileno(self) -> int:
-        """A descriptor for select, poll and epoll, which is readable when read would not wait long."""
+        """A descriptor for select, poll and epoll, which is readable when read would not wait long.
+
+        Raises InvalidStateError (the main command of a box of this process, which has none).
+        """
         return self.output.fileno()
 
     def wait(self) -> int:
