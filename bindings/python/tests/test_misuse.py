@@ -18,6 +18,7 @@ from libsandbox import (
     ClientOptions,
     ClosedError,
     ConfigError,
+    Execution,
     InvalidArgumentError,
     InvalidStateError,
     NotFoundError,
@@ -246,6 +247,20 @@ def test_the_runtime_is_closed_when_a_call_has_just_made_something(home: Path) -
         Box(runtime, made)
     with pytest.raises(ClosedError):
         library().text("exec_id", begun)
+
+
+def test_the_runtime_is_closed_while_a_command_starts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = Runtime.local(home)
+    box = runtime.create("default")
+    adopt = runtime.adopt
+
+    def late(execution: Execution) -> Execution:
+        runtime.close()
+        return adopt(execution)
+
+    monkeypatch.setattr(runtime, "adopt", late)
+    with pytest.raises(ClosedError):  # not a command whose end is never seen
+        box.exec("sleep", "1000")
 
 
 def test_removed_by_another(runtime: Runtime) -> None:

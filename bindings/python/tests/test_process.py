@@ -41,6 +41,14 @@ def test_exit_with_live_boxes(runtime: Runtime, end: str) -> None:
     assert made(runtime) == before
 
 
+def test_an_execution_keeps_what_it_is_of(runtime: Runtime) -> None:
+    before = made(runtime)
+    command = "Sandbox('default').exec('sh', '-c', 'echo begun; sleep 0.2; echo ended')"
+    source = f"from libsandbox import *\nfor piece in {command}: print(piece.data.decode(), end='')"
+    assert run(source) == (0, "begun\nended\n", "")
+    assert made(runtime) == before
+
+
 @pytest.mark.parametrize(
     "work",
     [

@@ -158,7 +158,7 @@ class Box(BoxFiles, BoxPorts, BoxCode, BoxSnapshots):
         try:
             with self._lock:
                 library().call(name, self._handle.pointer, *arguments, ctypes.byref(out))
-            return self._runtime.adopt(Execution(out.value or 0))
+            return self._runtime.adopt(Execution(self._runtime, out.value or 0))
         except BaseException:  # an interrupt, too, that came during the call
             if out.value:
                 with suppress(SandboxError):  # it has ended

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import _check
 from ._calls import Call, call, one_reader
@@ -26,6 +26,9 @@ from ._documents import (
 from ._library import EXIT, STDERR, STDOUT, Handle, library
 from ._support import SandboxError
 from .errors import ClosedError
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
 
 PIECE = 256 << 10  # what a pipe holds after some output
 MAX_OUTPUT = 64 << 20
@@ -298,7 +301,8 @@ class Execution:
     meanwhile. At the end of a with block a command that still runs is killed.
     """
 
-    def __init__(self, pointer: int) -> None:
+    def __init__(self, runtime: Runtime, pointer: int) -> None:
+        self._runtime = runtime  # keeps it open
         self._handle = Handle("execution", pointer, "exec_free")
         self.output = _output(self._handle)
         self.id = library().text("exec_id", pointer)

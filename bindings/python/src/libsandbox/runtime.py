@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import weakref
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,6 +19,7 @@ from ._progress import reporting
 from ._support import SandboxError
 from .box import Box
 from .build import Builds
+from .errors import ClosedError
 from .execution import Execution
 from .options import BoxOptions, ClientOptions, ProgressFunction, Registry, box_document
 
@@ -35,6 +37,8 @@ class Runtime:
     def __init__(self, pointer: int) -> None:
         self._handle = Handle("runtime", pointer, "runtime_free")
         self._executions: weakref.WeakSet[Execution] = weakref.WeakSet()
+        self._closed = False
+        self._lock = threading.RLock()  # of these two; a signal handler may close, too
         self.images = Images(self)
 
     @classmethod
@@ -129,13 +133,25 @@ class Runtime:
         return call(lambda: library().json(name, self.pointer, *arguments))
 
     def adopt(self, execution: Execution) -> Execution:
-        """Has an execution closed with the runtime."""
-        self._executions.add(execution)
+        """Has an execution closed with the runtime.
+
+        Raises ClosedError if that is being closed already: who waits for the descriptors would never be woken.
+        """
+        with self._lock:
+            self._executions.add(execution)
+            closed = self._closed
+        if closed:
+            execution.close()
+            raise ClosedError("the runtime was closed during the call")
         return execution
 
     def close(self) -> None:
         """Closes what was made with this runtime, and removes its boxes. A second call does nothing."""
-        for execution in list(self._executions):
+        library().check()  # a forked child may have a lock that nobody releases
+        with self._lock:
+            self._closed = True
+            executions = list(self._executions)
+        for execution in executions:
             execution.close()
         call(self._handle.close)
 
