@@ -110,6 +110,7 @@ def take(seconds=0):
     "wait",
     [
         "call(lambda: take(1000))",
+        "execution = box.exec('sleep', '1000')\nthreading.Timer(0.1, take).start()\nexecution.read()",
         "with box.watch_files('/tmp') as watch:\n    threading.Timer(0.1, take).start()\n    watch.read()",
         "with box.watch_files('/tmp') as watch:\n    threading.Timer(0.1, take).start()\n    watch.read(1000)",
     ],

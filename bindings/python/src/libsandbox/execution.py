@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _check
-from ._calls import Call, call, one_reader
+from ._calls import HEED, Call, call, one_reader
 from ._documents import (
     CanceledError,
     ExecInfo,
@@ -166,7 +166,7 @@ class Output:
         try:
             with self.reading():
                 while not self.ended:
-                    if self.ready(None):
+                    if self.ready(HEED):
                         return self.piece()
                 return None
         finally:
