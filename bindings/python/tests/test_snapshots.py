@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from libsandbox import (
     AlreadyExistsError,
+    AsyncBox,
     AsyncRuntime,
     Box,
     InvalidArgumentError,
@@ -18,7 +21,7 @@ from libsandbox import (
     UnsupportedError,
 )
 
-from .scripts import Daemon
+from .scripts import Daemon, gone, made
 
 
 @pytest.fixture(scope="module", params=["in process", "on a daemon"])
@@ -56,6 +59,23 @@ def test_snapshot(runtime: Runtime) -> None:
     for node in runtime.snapshots():
         runtime.images.remove(node.name, force=True)
     again.remove()
+
+
+def test_a_clone_that_ends_at_once(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    with runtime.create("default", network="None") as box:
+        before = made(runtime)
+        get = runtime.get
+
+        def late(id_or_name: str) -> Box:
+            if len(made(runtime) - before) == 3:
+                runtime.remove(id_or_name, force=True)
+            return get(id_or_name)
+
+        with monkeypatch.context() as patch, pytest.raises(NotFoundError):
+            patch.setattr(runtime, "get", late)
+            box.clone(3)
+        assert not made(runtime) - before
+        box.remove()
 
 
 def test_refused(runtime: Runtime) -> None:
@@ -108,6 +128,33 @@ def test_asyncio(home: Path) -> None:
             await runtime.images.remove(taken.name)
 
     asyncio.run(main())
+
+
+def test_clones_of_a_cancelled_task(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are removed, also behind one that is gone."""
+    with Runtime.local(home) as runtime, runtime.create("default", network="None") as box:
+        before = made(runtime)
+        begun, go_on = threading.Event(), threading.Event()
+        clone = box.clone
+
+        def late(*arguments: Any, **options: Any) -> list[Box]:
+            clones = clone(*arguments, **options)
+            runtime.remove(clones[0].id, force=True)
+            begun.set()
+            go_on.wait(30)
+            return clones
+
+        async def main() -> None:
+            cloning = asyncio.create_task(AsyncBox(box).clone(3))
+            assert await asyncio.to_thread(begun.wait, 30)
+            cloning.cancel()
+            await asyncio.gather(cloning, return_exceptions=True)
+            go_on.set()
+
+        monkeypatch.setattr(box, "clone", late)
+        asyncio.run(main())
+        assert gone(runtime, before)
+        box.remove()
 
 
 DEEP = """

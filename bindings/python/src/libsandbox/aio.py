@@ -56,7 +56,8 @@ if TYPE_CHECKING:
 
 def _remove_all(boxes: list[Box]) -> None:
     for box in boxes:
-        box.remove()
+        with suppress(SandboxError):  # the others are removed all the same
+            box.remove()
 
 
 class AsyncExecution(Closing):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from ._calls import call
 from ._documents import Change, Snapshot
 from ._library import library
 from ._part import BoxPart
+from ._support import SandboxError
 from .options import CloneOptions, clone_document
 
 if TYPE_CHECKING:
@@ -45,17 +47,23 @@ class BoxSnapshots(BoxPart):
         """Makes boxes that are like this one, with the files of a snapshot of it, or with those that it has now.
 
         The names are name_prefix with -1, -2 and so on behind it; else they have none. CloneOptions is what
-        is otherwise; ports of the host are chosen anew. If one can't be made, none is.
+        is otherwise; ports of the host are chosen anew. If one can't be made, none is. Raises NotFoundError (one
+        has ended already and is gone; the others are removed).
         """
         document = clone_document(n, name_prefix, snapshot, options)
         with self._second() as pointer:
             made = call(lambda: library().json("box_clone", pointer, document), self._discard)
-        return [self._runtime.get(box["id"]) for box in made]
+        try:
+            return [self._runtime.get(box["id"]) for box in made]
+        except BaseException:  # an interrupt, too
+            self._discard(made)
+            raise
 
     def _discard(self, made: list[dict[str, Any]]) -> None:
-        """Removes clones whose maker was interrupted."""
+        """Removes clones whose maker was interrupted, or that are not all there."""
         for box in made:
-            self._runtime.remove(box["id"], force=True)
+            with suppress(SandboxError):  # the others are removed all the same
+                self._runtime.remove(box["id"], force=True)
 
     def rollback(self, snapshot: str) -> None:
         """Gives the box the disk of a snapshot of it. The commands of one that is up end, and it is started again."""
