@@ -14,6 +14,7 @@ from libsandbox import (
     AsyncRuntime,
     AsyncSandbox,
     ClientOptions,
+    ClosedError,
     NotFoundError,
     Runtime,
     Sandbox,
@@ -87,6 +88,19 @@ def test_a_daemon_that_goes_away(mortal: Daemon) -> None:
             with pytest.raises(UnavailableError):
                 attempt()
         execution.close()
+        box.close()
+
+
+def test_a_failed_detach_closes(mortal: Daemon) -> None:
+    with Runtime.remote(mortal.socket) as runtime:
+        box = runtime.create("default")
+        execution = box.exec("sleep", "1000")
+        mortal.end(signal.SIGKILL)
+        with pytest.raises(UnavailableError):
+            execution.detach()
+        for attempt in (execution.kill, execution.read):  # which would wait for ever
+            with pytest.raises(ClosedError):
+                attempt()
         box.close()
 
 

@@ -396,8 +396,13 @@ class Execution:
 
         What a daemon has sent this far is not sent again.
         """
-        call(lambda: library().call("exec_detach", self._handle.pointer))
-        self.close()
+        call(self._detach)
+
+    def _detach(self) -> None:
+        try:
+            library().call("exec_detach", self._handle.pointer)
+        finally:  # the library has released the handle, also where a server could not be told
+            self.close()
 
     def close(self) -> None:
         """Ends the use of the command, which goes on. A read that another thread waits in raises CanceledError."""
