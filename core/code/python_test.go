@@ -94,3 +94,28 @@ Rich()`})
 		t.Errorf("a result that is too large: %+v", large.err)
 	}
 }
+
+// A thread that a run has left may show something in any moment: it comes to a run that has
+// begun, or is dropped. Here it does as each run begins and ends.
+func TestPythonThreads(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	run(t, c, box, options.Code{Code: `
+import os, threading
+write = os.write
+def wrapped(fd, piece):
+    n = write(fd, piece)
+    if piece.endswith(b"0000."):  # the beginning or the end of a run on standard error
+        other = threading.Thread(target=display, args=(1,))
+        other.start()
+        other.join()
+    return n
+os.write = wrapped`})
+	for i := range 3 {
+		got := run(t, c, box, options.Code{Code: "2"})
+		wantEnd(t, got, api.CodeSucceeded, false, "")
+		if strings.Join(got.texts(), ";") != "=2;1" || got.start.ExecutionCount != i+2 {
+			t.Errorf("a run beside a thread: %q, %+v", got.texts(), got.start)
+		}
+	}
+}

@@ -59,7 +59,8 @@ class Host:
         os.close(empty)
         self.buffer = buffer
         self.pid = os.getpid()
-        self.nonce = b""
+        self.asked = b""  # the nonce of the request that was read last
+        self.nonce = b""  # that of the run, between its first frame and its last one
         self.lock = threading.Lock()
         self.sending = False  # the main thread sends a frame, and must not be interrupted
         self.interrupted = False  # it was, meanwhile
@@ -80,14 +81,28 @@ class Host:
 
     def request(self):
         """Return the environment and the code of the next request."""
-        nonce = self.field()
+        self.asked = self.field()
         env = {}
         for _ in range(int(self.field())):
             name, _, value = os.fsdecode(self.field()).partition("=")
             env[name] = value
-        code = self.field().decode("utf-8", "replace")
-        self.nonce = nonce
-        return env, code
+        return env, self.field().decode("utf-8", "replace")
+
+    def begin(self, count):
+        """Begin the run that was asked for. A thread that an earlier run has left sends nothing before."""
+        self.mark(self.asked)
+        flush()
+        with self.lock:
+            self.frame(self.asked, encode({"kind": "begin", "count": count}))
+            self.nonce = self.asked
+
+    def end(self, status):
+        """End the run. A thread that it has left sends nothing behind."""
+        flush()
+        self.mark(self.nonce)
+        with self.lock:
+            nonce, self.nonce = self.nonce, b""
+            self.frame(nonce, encode({"kind": "end", "status": status}))
 
     def send(self, **frame):
         """Send a frame to the host, behind all that was printed before."""
@@ -98,20 +113,25 @@ class Host:
         main = threading.current_thread() is threading.main_thread()
         with self.lock:
             self.sending = self.sending or main
-            for at in range(0, len(text), PIECE - HEAD):
-                piece = text[at : at + PIECE - HEAD]
-                self.write(0, piece, b"." if at + len(piece) == len(text) else b"+")
+            if self.nonce:  # else the run has ended meanwhile
+                self.frame(self.nonce, text)
             self.sending = self.sending and not main
         if main and self.interrupted:
             self.interrupted = False
             raise KeyboardInterrupt
 
-    def mark(self):
-        """Mark on standard error where a run begins or ends."""
-        self.write(1, b"", b".")
+    def frame(self, nonce, text):
+        """Write a frame. The lock is held, so that no other one comes between its pieces."""
+        for at in range(0, len(text), PIECE - HEAD):
+            piece = text[at : at + PIECE - HEAD]
+            self.write(0, nonce, piece, b"." if at + len(piece) == len(text) else b"+")
 
-    def write(self, stream, piece, more):
-        piece = b"\x1e" + self.nonce + b"%04x" % len(piece) + more + piece
+    def mark(self, nonce):
+        """Mark on standard error where a run begins or ends."""
+        self.write(1, nonce, b"", b".")
+
+    def write(self, stream, nonce, piece, more):
+        piece = b"\x1e" + nonce + b"%04x" % len(piece) + more + piece
         while True:
             try:
                 os.write(self.pipes[stream], piece)
@@ -466,8 +486,7 @@ class Kernel:
     def run(self, env, code):
         self.interrupted = False
         self.begun = True
-        self.host.mark()
-        self.host.send(kind="begin", count=self.shell.count + 1)
+        self.host.begin(self.shell.count + 1)
         before = {name: os.environ.get(name) for name in env}
         os.environ.update(env)
         error = self.guarded(code)
@@ -516,10 +535,7 @@ class Kernel:
         if error is not None:
             status = "interrupted" if self.interrupted and isinstance(error, KeyboardInterrupt) else "failed"
             self.tell(error)
-        flush()
-        self.host.mark()
-        self.host.send(kind="end", status=status)
-        self.host.nonce = b""
+        self.host.end(status)
 
     def tell(self, error):
         try:
