@@ -49,7 +49,7 @@ func (w *work) layer(ctx context.Context, s *stage, step recipe.Step) (image.Ste
 		return made, true, nil
 	}
 	w.begin(step)
-	made, err := w.Images.Make(ctx, key, func(layer string) (core.Image, error) { return w.make(ctx, s, step, layer) })
+	made, err := w.Images.Make(ctx, key, func(layer string) (core.Image, error) { return w.make(ctx, s, step, key, layer) })
 	return made, false, err
 }
 
@@ -96,7 +96,7 @@ func (w *work) identify(ctx context.Context, c *recipe.Copy, id *identity) error
 
 // make carries a step out in a box, whose disk becomes the layer. Whatever happens, the
 // box is gone then.
-func (w *work) make(ctx context.Context, s *stage, step recipe.Step, layer string) (img core.Image, err error) {
+func (w *work) make(ctx context.Context, s *stage, step recipe.Step, key, layer string) (img core.Image, err error) {
 	b, err := w.box(ctx, s.image, step.Run != nil && step.Run.Network)
 	if err != nil {
 		return core.Image{}, err
@@ -115,12 +115,26 @@ func (w *work) make(ctx context.Context, s *stage, step recipe.Step, layer strin
 	case step.Run != nil:
 		err = w.command(ctx, b, step)
 	case step.Copy != nil:
-		err = w.copy(ctx, b, step.Copy)
+		err = w.copied(ctx, b, s, step, key)
 	}
 	if err != nil {
 		return core.Image{}, err
 	}
 	return b.Finish(ctx, layer)
+}
+
+// copied copies files into a box, and fails if they are not those of the key any more:
+// the layer would be taken for what it is not by every later build of the files as they
+// were.
+func (w *work) copied(ctx context.Context, b *core.Box, s *stage, step recipe.Step, key string) error {
+	if err := w.copy(ctx, b, step.Copy); err != nil {
+		return err
+	}
+	now, err := w.key(ctx, s, step)
+	if err == nil && now != key {
+		err = fault.New(fault.InvalidArgument, "the context changed while it was read: build again")
+	}
+	return err
 }
 
 // remove removes a box, also after ctx has ended.

@@ -81,7 +81,8 @@ func (p packed) Close() error {
 	return nil
 }
 
-// openPacked opens a file, and decompresses it if it is compressed. Errors:
+// openPacked opens a file, and decompresses it if it is compressed. What was appended to
+// it since the context was looked through is no part of it, nor of its digest. Errors:
 // InvalidArgument (a compression that is not in the subset), those of opening it.
 func (w *work) openPacked(f *tree.File) (io.ReadCloser, error) {
 	file, err := w.Context.Open(f)
@@ -89,7 +90,7 @@ func (w *work) openPacked(f *tree.File) (io.ReadCloser, error) {
 		return nil, err
 	}
 	closeFile := func() { _ = file.Close() }
-	in := bufio.NewReaderSize(file, pieceSize)
+	in := bufio.NewReaderSize(io.LimitReader(file, f.Size), pieceSize)
 	first, _ := in.Peek(len(xzMagic)) // a shorter file is not compressed
 	switch {
 	case bytes.HasPrefix(first, gzipMagic):

@@ -232,6 +232,61 @@ func (r *report) cached() int {
 	return len(r.steps) - len(slices.DeleteFunc(r.stages(), func(s api.BuildStage) bool { return s == api.StepCached }))
 }
 
+// changing is a reporter that is called as each step begins.
+type changing struct {
+	report
+	begun func()
+}
+
+func (r *changing) Step(s api.BuildStep) {
+	if s.Stage == api.StepBegun {
+		r.begun()
+	}
+	r.report.Step(s)
+}
+
+// TestContextChanges has files change after the digests were taken under which a step is
+// noted, and before they are copied. A later build of the files as they were has these.
+func TestContextChanges(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	dir := t.TempDir()
+	write := func(text string) { must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644)) }
+	of := func(begun func()) func(*build.Options) {
+		return func(o *build.Options) {
+			made, err := tree.Open(t.Context(), dir)
+			must(t, err)
+			t.Cleanup(func() { must(t, made.Close()) })
+			o.Context, o.Report = made, &changing{begun: begun}
+		}
+	}
+	entry := func(name string) string { // of a tar, without its end
+		var b bytes.Buffer
+		must(t, tar.NewWriter(&b).WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: 0o755}))
+		return b.String()
+	}
+	for what, tt := range map[string]struct {
+		step, first, then, tell string
+		fails                   bool
+	}{
+		"same size": {"COPY f /f", "one", "two", "one", true},
+		"longer":    {"COPY f /f", "1", "longer", "1", true},
+		"appended":  {"COPY f /f", "first", "first and more", "first", false},
+		"tar":       {"ADD f /d/", entry("x"), entry("x") + entry("y"), "x\n", false},
+	} {
+		recipe := "FROM base\n" + tt.step + "\n"
+		write(tt.first)
+		if _, _, err := h.build(recipe, nil, of(func() { write(tt.then) })); fault.Is(err, fault.InvalidArgument) != tt.fails || !tt.fails && err != nil {
+			t.Errorf("%s: the build ended with %v", what, err)
+		}
+		write(tt.first)
+		h.built(recipe, nil, of(func() {}))
+		if got := h.sh("built", "", "cat /f 2>/dev/null || ls /d"); got != tt.tell {
+			t.Errorf("%s: the image has %q, want %q", what, got, tt.tell)
+		}
+	}
+}
+
 // TestCache has a step carried out again when anything that it depends on has changed, and
 // never otherwise: a build that is cached as a whole starts no box.
 func TestCache(t *testing.T) {
