@@ -311,7 +311,11 @@ func (c *Contexts) restart(ctx context.Context, box *core.Box, id string) (api.C
 			return api.CodeContext{}, gone(err, box, id)
 		} // else it has just ended by itself
 	}
-	if err := mine.wait(late); err != nil {
+	waited := mine.wait(late)
+	if now, err := c.Get(ctx, box, id); err == nil && now.ExecID != about.ExecID {
+		return now, nil // a run that had its turn before has started it anew
+	}
+	if waited != nil {
 		return api.CodeContext{}, fault.New(fault.Timeout, "context %s has ended and was not started again: nobody reads the end of the run that was lost", id)
 	}
 	return c.ready(ctx, box, id, like(rec, about))

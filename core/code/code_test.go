@@ -461,6 +461,37 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
+// A context is there once, too, where a run that had just begun to wait for its process has
+// started it anew when it is restarted.
+func TestRestartBeside(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	asked := filepath.Join(t.TempDir(), "asked")
+	run(t, c, box, options.Code{Code: fmt.Sprintf(`
+import os, select, time
+write, requests = os.write, display.__self__.host.requests
+def wrapped(fd, piece):
+    n = write(fd, piece)
+    if b'"kind": "end"' in piece:  # the process hears of the next request, and does not begin it
+        select.select([requests], [], [])
+        open(%q, "w").close()
+        while True: time.sleep(1)
+    return n
+os.write = wrapped`, asked)})
+	var second sync.WaitGroup
+	second.Go(func() { wantEnd(t, run(t, c, box, options.Code{Code: "1"}), api.CodeSucceeded, false, "") })
+	boxes.Await(t, "the request", func() bool {
+		_, err := os.Stat(asked)
+		return err == nil
+	})
+	again, err := c.Restart(t.Context(), box, string(api.Python))
+	second.Wait()
+	if now, finding := c.Get(t.Context(), box, string(api.Python)); err != nil || finding != nil || now.ExecID != again.ExecID {
+		t.Errorf("restarted as %+v, %v; it is %+v, %v", again, err, now, finding)
+	}
+	removeOnly(t, c, box, string(api.Python))
+}
+
 // A context that a language has of its own is there once, however many programs use it for
 // the first time at once.
 func TestFirstUses(t *testing.T) {
