@@ -95,6 +95,23 @@ Rich()`})
 	}
 }
 
+// A run that was interrupted is told as that, also if a second SIGINT comes while the kernel
+// shows what its code has drawn.
+func TestPythonInterruptedTwice(t *testing.T) {
+	t.Parallel()
+	box, c := newBox(t), code.New()
+	got := run(t, c, box, options.Code{Code: `
+import os, signal, sys, types
+def get_fignums():
+    os.kill(os.getpid(), signal.SIGINT)
+    return []
+sys.modules["matplotlib.pyplot"] = types.SimpleNamespace(get_fignums=get_fignums)
+os.kill(os.getpid(), signal.SIGINT)
+while True: pass`})
+	wantEnd(t, got, api.CodeInterrupted, false, "KeyboardInterrupt")
+	wantEnd(t, run(t, c, box, options.Code{Code: "del sys.modules['matplotlib.pyplot']"}), api.CodeSucceeded, false, "")
+}
+
 // A thread that a run has left may show something in any moment: it comes to a run that has
 // begun, or is dropped. Here it does as each run begins and ends.
 func TestPythonThreads(t *testing.T) {

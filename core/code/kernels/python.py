@@ -469,7 +469,7 @@ class Kernel:
 
     def interrupt(self, *_):
         """Interrupt the code. Between two runs nothing happens."""
-        self.interrupted = self.begun
+        self.interrupted = self.interrupted or self.begun
         if self.running and self.host.sending:
             self.host.interrupted = True
         elif self.running:
