@@ -1,12 +1,15 @@
 package code_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"sandbox/api"
 	"sandbox/core/code"
 	"sandbox/core/options"
+	"sandbox/test/boxes"
 )
 
 func TestJavaScript(t *testing.T) {
@@ -69,6 +72,35 @@ func TestBash(t *testing.T) {
 		}
 	}
 	wantEnd(t, run(t, c, box, options.Code{Code: "exit 3", Language: api.Bash}), api.CodeLost, true, "ended with exit code 3")
+}
+
+// A program of the code may change the mode of the pipes that the kernel shares with it, and
+// fill them: the kernel writes once they are read.
+func TestBashPipes(t *testing.T) {
+	t.Parallel()
+	box, c, dir := newBox(t), code.New(), t.TempDir()
+	waits := filepath.Join(dir, "waits")
+	if err := os.WriteFile(filepath.Join(dir, "sleep"), []byte("#!/bin/sh\n: >"+waits+"\nexec /bin/sleep \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, descriptor := range []string{"1", "2"} {
+		r, err := c.Run(t.Context(), box, options.Code{Language: api.Bash, Code: "PATH=" + dir + `:$PATH; python3 -c "
+import fcntl, os, select
+fcntl.fcntl(` + descriptor + `, fcntl.F_SETFL, os.O_NONBLOCK)
+while select.select([], [` + descriptor + `], [], 0.5)[1]:  # until nobody reads
+    os.write(` + descriptor + `, b'x' * 4096)"`})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.Close() })
+		boxes.Await(t, "the kernel to wait for the pipe "+descriptor, func() bool { return os.Remove(waits) == nil })
+		wantEnd(t, finish(t, r), api.CodeSucceeded, false, "")
+	}
+	got := run(t, c, box, options.Code{Language: api.Bash, Code: "echo on; echo trouble >&2; (exit 3)"})
+	wantEnd(t, got, api.CodeFailed, false, "ExitCode: 3")
+	if got.stdout != "on\n" || got.stderr != "trouble\n" {
+		t.Errorf("the next run printed %q and %q", got.stdout, got.stderr)
+	}
 }
 
 // Variables of one run are seen in it alone, in every language.

@@ -15,14 +15,22 @@ exec {__sandbox_in}<&0 {__sandbox_out}>&1 {__sandbox_err}>&2
 __sandbox_count=0
 __sandbox_running=
 
+# __sandbox_write writes a piece to a descriptor. Where a program of the code has changed
+# the mode of the pipe, none of it is written while the pipe is full.
+__sandbox_write() {
+	until printf '\x1e%s%04x.%s' "$__sandbox_nonce" "${#2}" "$2" 1>&"$1" 2>/dev/null; do
+		command sleep 0.01 2>/dev/null || :
+	done
+}
+
 # __sandbox_frame sends a frame, which is JSON of at most 4,000 characters.
 __sandbox_frame() {
-	printf '\x1e%s%04x.%s' "$__sandbox_nonce" "${#1}" "$1" >&"$__sandbox_out"
+	__sandbox_write "$__sandbox_out" "$1"
 }
 
 # __sandbox_mark marks on standard error where a run begins or ends.
 __sandbox_mark() {
-	printf '\x1e%s0000.' "$__sandbox_nonce" >&"$__sandbox_err"
+	__sandbox_write "$__sandbox_err" ""
 }
 
 # __sandbox_field reads a field of a request. It ends the shell when the host has left.
