@@ -249,8 +249,9 @@ func (c *Contexts) Interrupt(ctx context.Context, box *core.Box, id string) (api
 	if err != nil {
 		return api.CodeContext{}, err
 	}
+	r, ok := c.runners.Load(place(box, id)) // before the signal: the run may end then, and the next one begin
 	_, err = box.Interrupt(ctx, about.ExecID)
-	if r, ok := c.runners.Load(place(box, id)); ok && programs[about.Language].deaf {
+	if ok && programs[about.Language].deaf {
 		r := r.(*runner)
 		r.after(grace/2, r.again)
 	}

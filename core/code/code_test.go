@@ -30,7 +30,12 @@ func TestMain(m *testing.M) { leak.Main(m) }
 // newBox returns a box, whose contexts end with the test.
 func newBox(t *testing.T) *core.Box {
 	t.Helper()
-	r := core.New(core.Config{Engine: fake.NewEngine(t), Images: fake.Images{"debian": {Ref: "debian", ID: "sha256:1", Layers: []string{"/"}}}})
+	return newBoxOn(t, fake.NewEngine(t))
+}
+
+func newBoxOn(t *testing.T, engine core.Engine) *core.Box {
+	t.Helper()
+	r := core.New(core.Config{Engine: engine, Images: fake.Images{"debian": {Ref: "debian", ID: "sha256:1", Layers: []string{"/"}}}})
 	o := options.Defaults()
 	o.Image = "debian"
 	box, _, err := r.Create(t.Context(), o)
@@ -208,6 +213,45 @@ func interrupt(t *testing.T, c *code.Contexts, box *core.Box, endless options.Co
 		got.note(e)
 	}
 	return got
+}
+
+// slow is an engine that has sent an interrupt some time before it says so.
+type slow struct {
+	*fake.Engine
+	until chan struct{}
+}
+
+func (e slow) InterruptExec(ctx context.Context, boxID, execID string) (api.Exec, error) {
+	rec, err := e.Engine.InterruptExec(ctx, boxID, execID)
+	<-e.until
+	return rec, err
+}
+
+// An interrupt is sent once more to the run that it was meant for, and not to the one that
+// has begun behind it.
+func TestInterruptOne(t *testing.T) {
+	t.Parallel()
+	engine := slow{fake.NewEngine(t), make(chan struct{})}
+	box, c := newBoxOn(t, engine), code.New()
+	first, err := c.Run(t.Context(), box, options.Code{Code: "while True: pass"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() { wantEnd(t, finish(t, first), api.CodeInterrupted, false, "KeyboardInterrupt") })
+	all.Go(func() {
+		r, err := c.Run(t.Context(), box, options.Code{Code: "import time; time.sleep(2)"}) // the signal would come after 1 s
+		close(engine.until)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		wantEnd(t, finish(t, r), api.CodeSucceeded, false, "")
+	})
+	if _, err := c.Interrupt(t.Context(), box, string(api.Python)); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
 }
 
 // An interrupt ends a program that the code waits for, maybe before the kernel hears of it.
