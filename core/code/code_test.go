@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/code"
@@ -582,6 +584,42 @@ func TestRestartPaused(t *testing.T) {
 	if got := run(t, c, box, options.Code{Code: "x"}); strings.Join(got.texts(), "") != "=1" {
 		t.Errorf("after a resume: %+v", got)
 	}
+}
+
+// full is an engine whose host has no descriptor left once a command was started.
+type full struct {
+	*fake.Engine
+	t *testing.T
+}
+
+func (e full) Exec(ctx context.Context, id string, o options.Exec) (*core.Process, error) {
+	p, err := e.Engine.Exec(ctx, id, o)
+	next, failed := unix.Dup(0)
+	if err != nil || failed != nil {
+		return p, errors.Join(err, failed)
+	}
+	_ = unix.Close(next)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) })
+	return p, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(next), Max: limit.Max})
+}
+
+// A context whose output can't be read is not there.
+//
+//nolint:paralleltest // the limit is that of the process
+func TestCreateUnread(t *testing.T) {
+	box, c := newBoxOn(t, full{fake.NewEngine(t), t}), code.New()
+	_, err := c.Create(t.Context(), box, options.CodeContext{})
+	if !fault.Is(err, fault.ResourceExhausted) {
+		t.Errorf("without a descriptor: %v", err)
+	}
+	boxes.Await(t, "its process to end", func() bool {
+		all, err := c.List(t.Context(), box)
+		return err == nil && len(all) == 0
+	})
 }
 
 // ownAndMade returns the ids of a context that is made for its language, and of one that

@@ -107,7 +107,11 @@ func (r *runner) close() {
 		_ = in.SetWriteDeadline(time.Unix(1, 0))
 	}
 	<-r.written
-	if r.exit != nil {
+	unread := r.kernel.fresh && r.reader == nil // the process would wait for its source for ever
+	if unread {
+		_ = r.kernel.Cancel(context.Background(), 0) // if it fails, the process has ended, or will with its box
+	}
+	if r.exit != nil || unread {
 		_ = r.kernel.Close()
 		return
 	}
