@@ -31,9 +31,9 @@ type Boxes interface {
 // the store open ended, however it ended. It continues to read their output, or
 // finds out how they ended. It is called once, after [Store.Sweep] and before
 // [Store.Start]. An exec that can't be taken over is logged and does not
-// prevent the others from being taken over. Errors: Storage; ResourceExhausted,
-// because an exec that can't be reached for want of descriptors may well run, and
-// to go on would be to take it for lost.
+// prevent the others from being taken over. Errors: Storage; ResourceExhausted and
+// those of ctx, because an exec that can't be reached for want of descriptors, or of
+// time, may well run, and to go on would be to take it for lost.
 func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -48,7 +48,7 @@ func (s *Store) Adopt(ctx context.Context, boxes Boxes) error {
 }
 
 // AdoptBox does for the execs of one box what Adopt does for those of all. Errors:
-// ResourceExhausted.
+// ResourceExhausted; those of ctx.
 func (s *Store) AdoptBox(ctx context.Context, boxes Boxes, box string) error {
 	if err := s.records(box).Sweep(); err != nil {
 		s.log.Warn("files of removed records can't be removed", "box_id", box, "error", err)
@@ -59,7 +59,7 @@ func (s *Store) AdoptBox(ctx context.Context, boxes Boxes, box string) error {
 			err = s.adopt(ctx, boxes, rec)
 		}
 	}
-	if fault.Is(err, fault.ResourceExhausted) {
+	if fault.Is(err, fault.ResourceExhausted) || ctx.Err() != nil {
 		return fmt.Errorf("take over the execs of box %s: %w", box, err)
 	}
 	return nil
@@ -80,8 +80,8 @@ func (s *Store) Sweep(ctx context.Context, boxes Boxes) error {
 }
 
 // adopt takes over one exec. It mends the exec's files first: output behind the
-// last mark was spooled, but no reader was told of it. Errors: ResourceExhausted,
-// with which nothing was done.
+// last mark was spooled, but no reader was told of it. Errors: ResourceExhausted and
+// those of ctx, with which nothing was done.
 func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) error {
 	e := s.exec(rec)
 	err := e.mend()
@@ -97,8 +97,11 @@ func (s *Store) adopt(ctx context.Context, boxes Boxes, rec written) error {
 	if err == nil || fault.Is(err, fault.ResourceExhausted) {
 		return err
 	}
-	s.log.Info("an exec can't be adopted", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
 	end, seen := endUnseen(ctx, boxes, rec.BoxID, rec.ID)
+	if ctx.Err() != nil { // the box was not asked to the end
+		return fault.Of(ctx.Err())
+	}
+	s.log.Info("an exec can't be adopted", "exec_id", rec.ID, "box_id", rec.BoxID, "error", err)
 	e.lost = e.lost || seen
 	if err := e.end(end); err != nil {
 		s.keep(e)

@@ -687,28 +687,56 @@ func (short) Attach(context.Context, string, string, core.Position) (*core.Exec,
 	return nil, fault.New(fault.ResourceExhausted, "no descriptors")
 }
 
+// cut is what a process knows of boxes that is told to end while it asks them.
+type cut struct {
+	*home
+	end context.CancelFunc
+}
+
+func (c cut) Attach(ctx context.Context, _, _ string, _ core.Position) (*core.Exec, error) {
+	c.end()
+	return nil, fault.Of(ctx.Err())
+}
+
+func (cut) Exec(ctx context.Context, _, _ string) (api.Exec, error) {
+	return api.Exec{}, fault.Of(ctx.Err())
+}
+
 // TestAdoptedShort checks that a process that can't reach an exec for want of
-// descriptors does not take it for lost: the next process takes it over.
+// descriptors, or because it is told to end, does not take it for lost: the next process
+// takes it over.
 func TestAdoptedShort(t *testing.T) {
 	t.Parallel()
-	h := newHome(t, 0)
-	gate := filepath.Join(t.TempDir(), "gate")
-	e := h.sh(t, "echo one; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo two; exit 4")
-	h.Close()
-	h.Store = Open(Config{Dir: h.dir, Limit: h.limit})
-	if err := h.Adopt(t.Context(), short{h}); !fault.Is(err, fault.ResourceExhausted) {
-		t.Errorf("got %v, want resource_exhausted", err)
-	}
-	h.again(t)
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e2, err := h.Get(h.box.ID(), e.Record().ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := listen(t, e2, 0); got.out[Stdout].String() != "one\ntwo\n" || *e2.Record().ExitCode != 4 {
-		t.Errorf("got %q, record %+v", got.out[Stdout].String(), e2.Record())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, c := range []struct {
+		kind  fault.Kind
+		boxes func(*home) Boxes
+	}{
+		{fault.ResourceExhausted, func(h *home) Boxes { return short{h} }},
+		{fault.Canceled, func(h *home) Boxes { return cut{h, cancel} }},
+	} {
+		t.Run(c.kind.String(), func(t *testing.T) {
+			h := newHome(t, 0)
+			gate := filepath.Join(t.TempDir(), "gate")
+			e := h.sh(t, "echo one; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo two; exit 4")
+			h.Close()
+			h.Store = Open(Config{Dir: h.dir, Limit: h.limit})
+			if err := h.Adopt(ctx, c.boxes(h)); !fault.Is(err, c.kind) {
+				t.Errorf("got %v, want %s", err, c.kind)
+			}
+			h.again(t)
+			if err := os.WriteFile(gate, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e2, err := h.Get(h.box.ID(), e.Record().ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := listen(t, e2, 0); got.out[Stdout].String() != "one\ntwo\n" || *e2.Record().ExitCode != 4 {
+				t.Errorf("got %q, record %+v", got.out[Stdout].String(), e2.Record())
+			}
+		})
 	}
 }
 
