@@ -37,6 +37,7 @@ type Exec struct {
 	readers  map[*reader]struct{}
 	changed  chan struct{} // closed at the next change; nil if nobody waits for one
 	followed bool          // the store's watcher tells of changes that another process makes
+	again    bool          // a timer tries once more to read these
 	full     bool          // the pump waits until a reader has read on
 }
 

@@ -193,11 +193,30 @@ func named(events []byte) iter.Seq2[int, string] {
 
 // refresh reads how far the other process has come; without one it does nothing. The
 // record comes first and the sizes last: so each is no older than what it has to cover.
-// A failure leaves what is known, and comes again with the next event. The caller holds
-// mu.
+// A failure leaves what is known, and is tried again: the event may have been the last. The
+// caller holds mu.
 func (e *Exec) refresh() {
+	if err := e.reread(); err != nil && !e.again {
+		e.again = true
+		time.AfterFunc(pause, e.refreshAgain)
+	}
+}
+
+// refreshAgain does what refresh failed to do, unless the following has ended.
+func (e *Exec) refreshAgain() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.again = false
+	if e.followed {
+		e.refresh()
+		e.publish()
+	}
+}
+
+// reread does what refresh does, once. The caller holds mu.
+func (e *Exec) reread() error {
 	if !e.s.reads || e.ended {
-		return
+		return nil
 	}
 	rec, err := e.s.records(e.box).Get(e.id)
 	if errors.Is(err, fs.ErrNotExist) { // removed with its box, and perhaps ended before
@@ -206,12 +225,13 @@ func (e *Exec) refresh() {
 		})}
 		err = nil
 	}
-	if err != nil || e.out.renew() != nil {
-		return
+	if err == nil {
+		err = e.out.renew()
 	}
-	if rec.Status != api.ExecRunning {
+	if err == nil && rec.Status != api.ExecRunning {
 		e.rec, e.lost, e.ended, e.out.final = counted(rec.Exec, e.out.sizes), rec.Lost, true, true
 	}
+	return err
 }
 
 // recheck reads what was dropped meanwhile of an exec of another process. If it fails,

@@ -3,13 +3,17 @@ package spool
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"sandbox/api"
 	"sandbox/core/fault"
 	"sandbox/core/options"
+	"sandbox/core/store"
 )
 
 // followed starts a command in a store, and returns the exec as another process reads it.
@@ -192,6 +196,58 @@ func TestReadOfRemoved(t *testing.T) {
 		t.Errorf("%v, %+v", err, e.Record())
 	}
 	if _, err := Read(h.dir).Get(h.box.ID(), e.id); !fault.Is(err, fault.ExecNotFound) {
+		t.Error(err)
+	}
+}
+
+// awaited returns an exec that another process writes, and a wait for its end, which has begun.
+func (s *Store) awaited(t *testing.T, id string) (rec written, waited chan error) {
+	t.Helper()
+	rec = written{Exec: api.Exec{ID: id, BoxID: childBox, Status: api.ExecRunning, CreatedAt: time.Now()}}
+	if err := s.records(childBox).Put(id, rec, false); err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Get(childBox, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{e: e, weak: true}
+	if err := e.join(r); err != nil { // here, so that it is followed when this returns
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.leave() })
+	waited = make(chan error, 1)
+	go func() { waited <- e.Wait(bound(t)) }()
+	rec.Exec = rec.Ended(api.ExitStatus{Status: api.ExecSucceeded, FinishedAt: time.Now()})
+	return rec, waited
+}
+
+// TestReadFailsAtTheEnd wants a reader to be told of an end that could not be read when the
+// last event of its files came.
+func TestReadFailsAtTheEnd(t *testing.T) {
+	t.Parallel()
+	dir, aside := t.TempDir(), t.TempDir()
+	s := Read(dir)
+	last, waited := s.awaited(t, childID)
+	// The directory in the record's place can't be read. It is replaced where nobody watches.
+	place, link := filepath.Join(aside, "record"), filepath.Join(aside, "link")
+	err := errors.Join(os.Symlink(aside, place), os.Symlink(place, link), os.Rename(link, filepath.Join(dir, childBox, childID+".json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The watcher reads its events one after the other, but those that came together in any
+	// order: behind the second of two others the last one of the exec has been read.
+	for _, id := range []string{"exec_bbbbbbbbbbbbbbbbbbbb", "exec_cccccccccccccccccccc"} {
+		rec, seen := s.awaited(t, id)
+		if err := errors.Join(s.records(childBox).Put(id, rec, false), <-seen); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := store.Dir[written]{Path: aside}
+	if err := errors.Join(kept.Put(childID, last, false), os.Rename(filepath.Join(aside, childID+".json"), place)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
 		t.Error(err)
 	}
 }
