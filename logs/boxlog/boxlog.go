@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"sandbox/core/fault"
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/ingest"
 	"sandbox/spool"
@@ -67,6 +66,7 @@ type Recorder struct {
 	Config
 	chunks    chan []ingest.Row
 	waiting   chan struct{}   // has one place for each exec that may wait to hand over rows
+	removed   chan struct{}   // has one place for each removed box that may wait for the engine
 	ctx       context.Context // of the goroutines that follow execs
 	stop      context.CancelFunc
 	following sync.WaitGroup
@@ -84,7 +84,7 @@ type Recorder struct {
 
 // New makes a recorder. Close ends it.
 func New(c Config) *Recorder {
-	r := &Recorder{Config: c, services: map[string]*service{}, chunks: make(chan []ingest.Row, maxChunks), waiting: make(chan struct{}, maxWaiting), stored: make(chan struct{})}
+	r := &Recorder{Config: c, services: map[string]*service{}, chunks: make(chan []ingest.Row, maxChunks), waiting: make(chan struct{}, maxWaiting), removed: make(chan struct{}, maxRemoved), stored: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.storing, r.giveUp = context.WithCancel(context.Background())
 	go r.keep(r.storing)
@@ -198,7 +198,7 @@ func (r *Recorder) store(ctx context.Context, rows []ingest.Row) bool {
 			return true
 		case ctx.Err() != nil:
 			return false
-		case !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.ResourceExhausted):
+		case !later(err):
 			r.Log.Error("rows of boxes can't be stored", "rows", len(rows), "error", err)
 			return true
 		case !told:

@@ -23,7 +23,9 @@ type service struct {
 	runs   *spool.Store
 	at     position
 	budget budget
-	more   bool // there may be runs that round has not seen
+	more   bool            // there may be runs that round has not seen
+	held   map[string]held // the runs that are open, by id
+	waits  bool            // it has one of the places of removed boxes
 
 	mu    sync.Mutex
 	rec   core.Record
@@ -39,7 +41,7 @@ func (r *Recorder) serve(rec core.Record) {
 	}
 	s := r.services[rec.ID]
 	if s == nil {
-		s = &service{r: r, box: rec.ID, runs: r.Mains}
+		s = &service{r: r, box: rec.ID, runs: r.Mains, held: map[string]held{}}
 		r.services[rec.ID] = s
 		s.update(rec, false)
 		r.following.Go(s.work)
@@ -105,8 +107,10 @@ func (s *service) wait(until func(context.Context)) {
 	s.mu.Unlock()
 }
 
-// work stores rows until the box is removed or the recorder closes.
+// work stores rows until the box is removed or the recorder closes. What a removed box has
+// printed waits for the engine.
 func (s *service) work() {
+	defer s.leave()
 	var err error
 	if s.at, err = s.r.positions().Get(s.box); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.r.Log.Warn("how much of a main command's output is in the log table is not known: it is written again", "box_id", s.box, "error", err)
@@ -122,8 +126,11 @@ func (s *service) work() {
 			s.r.Log.Warn("output of a main command waits for the log engine", "box_id", s.box, "error", err)
 		}
 		told = err != nil
+		if err != nil {
+			s.hold()
+		}
 		switch {
-		case gone:
+		case gone && !(later(err) && s.stays()):
 			_ = s.r.positions().Delete(s.box)
 			return
 		case err != nil:
@@ -148,14 +155,14 @@ func (s *service) round(rec core.Record) error {
 	if err := s.health(rec); err != nil {
 		return err
 	}
-	places := s.runs.Places(s.box)
+	places := s.places()
 	s.at.keep(places)
 	for i := len(places) - 1; i >= 0; i-- {
 		began := commandStarted
 		if i+1 < len(places) && rec.StartedAt != nil && !places[i+1].CreatedAt.Before(*rec.StartedAt) {
 			began = commandRestarted
 		}
-		if done, err := s.follow(places[i].ID, began); err != nil || !done {
+		if done, err := s.follow(places[i], began); err != nil || !done {
 			return err
 		}
 	}
@@ -165,12 +172,18 @@ func (s *service) round(rec core.Record) error {
 // follow stores what a run has printed and prints. It returns false if the recorder closes
 // before the end of the run. Of a box that was removed it stores what is left,
 // as far as the budget goes that a run begins with.
-func (s *service) follow(id, began string) (done bool, err error) {
+func (s *service) follow(place spool.Place, began string) (done bool, err error) {
+	id := place.ID
+	defer func() {
+		if done && err == nil {
+			s.shut(id)
+		}
+	}()
 	at := s.at.Runs[id]
 	if at.Ended {
 		return true, nil
 	}
-	e, err := s.runs.Get(s.box, id)
+	e, err := s.open(place)
 	if fault.Is(err, fault.ExecNotFound) { // the shim has dropped it meanwhile
 		return true, nil
 	}

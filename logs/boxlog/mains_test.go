@@ -13,12 +13,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"sandbox/api"
 	"sandbox/core"
 	"sandbox/core/engine/record"
+	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/logs/boxlog"
 	"sandbox/logs/clickhouse"
@@ -35,9 +37,13 @@ type keeping struct {
 	*boxes.Box
 	engine *clickhouse.Client
 	dial   func(context.Context) (net.Conn, error)
-	deaf   *atomic.Bool // the answers of inserts are lost
-	late   *atomic.Bool // the next insert comes to the engine after its sender has given up
-	at     string       // the directory of positions
+	deaf   *atomic.Bool  // the answers of inserts are lost
+	late   *atomic.Bool  // the next insert comes to the engine after its sender has given up
+	down   *atomic.Bool  // recorders can't reach the engine
+	tries  *atomic.Int64 // how often they have asked it in vain
+	boxes  *atomic.Int64 // how many boxes the recorder has been told of last
+	wait   time.Duration // how long rows may be late
+	at     string        // the directory of positions
 }
 
 func newKeeping(t *testing.T, script string, change ...func(*options.Box)) *keeping {
@@ -46,7 +52,7 @@ func newKeeping(t *testing.T, script string, change ...func(*options.Box)) *keep
 	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	must(t, e.Wait(t.Context()))
-	k := &keeping{dial: e.Dial, deaf: &atomic.Bool{}, late: &atomic.Bool{}, at: filepath.Join(t.TempDir(), "mains")}
+	k := &keeping{dial: e.Dial, deaf: &atomic.Bool{}, late: &atomic.Bool{}, down: &atomic.Bool{}, tries: &atomic.Int64{}, boxes: &atomic.Int64{}, wait: 10 * time.Second, at: filepath.Join(t.TempDir(), "mains")}
 	k.engine, err = clickhouse.Dial(e.Dial)
 	must(t, err)
 	t.Cleanup(func() { _ = k.engine.Close() })
@@ -59,14 +65,22 @@ func newKeeping(t *testing.T, script string, change ...func(*options.Box)) *keep
 func (k *keeping) record(t *testing.T) (stop func()) {
 	t.Helper()
 	behind, err := clickhouse.Dial(func(ctx context.Context) (net.Conn, error) {
-		conn, err := k.dial(ctx)
+		conn, err := k.reach(ctx)
 		return &lateConn{Conn: deafConn{conn, k.deaf}, late: k.late}, err
+	})
+	must(t, err)
+	asked, err := clickhouse.Dial(func(ctx context.Context) (net.Conn, error) {
+		conn, err := k.reach(ctx)
+		if err != nil {
+			k.tries.Add(1)
+		}
+		return conn, err
 	})
 	must(t, err)
 	writer := ingest.NewWriter(behind)
 	r := boxlog.New(boxlog.Config{
 		Writer: writer, Log: slog.New(slog.DiscardHandler), Name: func(context.Context, string) string { return "web" },
-		Mains: spool.Read(record.OutputDir(k.Home)), Engine: k.engine, Positions: k.at, Late: 10 * time.Second,
+		Mains: spool.Read(record.OutputDir(k.Home)), Engine: asked, Positions: k.at, Late: k.wait,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -76,6 +90,7 @@ func (k *keeping) record(t *testing.T) (stop func()) {
 			t.Error(err)
 		}
 		r.Boxes(recs)
+		k.boxes.Store(int64(len(recs)))
 	}
 	go func() {
 		defer close(done)
@@ -95,9 +110,32 @@ func (k *keeping) record(t *testing.T) (stop func()) {
 		r.Close(ctx)
 		writer.Close()
 		_ = behind.Close()
+		_ = asked.Close()
 	}
 	t.Cleanup(stop)
 	return stop
+}
+
+// reach connects a recorder to the engine.
+func (k *keeping) reach(ctx context.Context) (net.Conn, error) {
+	if k.down.Load() {
+		return nil, fault.New(fault.Unavailable, "the log engine is down")
+	}
+	conn, err := k.dial(ctx)
+	return downConn{conn, k.down}, err
+}
+
+// downConn breaks when something is sent to an engine that is down.
+type downConn struct {
+	net.Conn
+	down *atomic.Bool
+}
+
+func (c downConn) Write(p []byte) (int, error) {
+	if c.down.Load() {
+		return 0, syscall.EPIPE
+	}
+	return c.Conn.Write(p)
 }
 
 // deafConn loses what the engine answers to an insert, once it has stored it.
@@ -355,4 +393,45 @@ func TestMainsOfRemoved(t *testing.T) {
 		left, _ := filepath.Glob(filepath.Join(k.at, other.ID+"*"))
 		return len(left) == 0
 	})
+}
+
+// What was printed before a box was removed is stored when the engine, which could not be
+// reached then, can be reached again.
+func TestMainsOfRemovedWithoutEngine(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t, "echo begun; sleep 600")
+	k.wait = 0
+	other := boxes.Request(boxes.NextID(k.Home), k.Root)
+	other.Options.Command = []string{"sh", "-c", "echo first; until rm /tmp/go; do sleep 0.05; done 2>/dev/null; echo last; sleep 600"}
+	_, err := k.Engine.Create(t.Context(), other)
+	must(t, err)
+	k.record(t)
+	gone := *k
+	gone.Box = &boxes.Box{Record: core.Record{ID: other.ID}, Engine: k.Engine, Home: k.Home}
+	gone.await(t, "its first line", func(rows []kept) bool { return printed(rows, "stdout")["first"] > 0 })
+	k.down.Store(true)
+	gone.Sh(t, "touch /tmp/go")
+	k.refused(t)
+	must(t, k.Engine.Remove(t.Context(), other.ID, true))
+	boxes.Await(t, "the recorder to be told", func() bool { return k.boxes.Load() == 1 })
+	k.refused(t)
+	k.down.Store(false)
+	rows := gone.await(t, "its end", func(rows []kept) bool {
+		return slices.ContainsFunc(rows, func(r kept) bool { return r.Event == "box.command.ended" })
+	})
+	if out := printed(rows, "stdout"); out["first"] != 1 || out["last"] != 1 {
+		t.Errorf("printed %v", out)
+	}
+	boxes.Await(t, "its position to be forgotten", func() bool {
+		left, _ := filepath.Glob(filepath.Join(k.at, other.ID+"*"))
+		return len(left) == 0
+	})
+}
+
+// refused waits until a recorder has asked the engine in vain for the rows that it had sent,
+// more than once, as a try may have begun before.
+func (k *keeping) refused(t *testing.T) {
+	t.Helper()
+	n := k.tries.Load()
+	boxes.Await(t, "tries to reach the engine", func() bool { return k.tries.Load() >= n+3 })
 }

@@ -89,7 +89,7 @@ func (s *service) insert(rows []ingest.Row, commit func()) error {
 		return err
 	}
 	err := s.r.Writer.Store(s.r.storing, rows) // a daemon that ends waits for it
-	if err != nil && !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.ResourceExhausted) && s.r.storing.Err() == nil {
+	if err != nil && !later(err) && s.r.storing.Err() == nil {
 		s.r.Log.Error("rows of a main command can't be stored", "box_id", s.box, "rows", len(rows), "error", err)
 		err = nil
 	}
@@ -99,6 +99,11 @@ func (s *service) insert(rows []ingest.Row, commit func()) error {
 	commit()
 	s.at.Storing = nil
 	return s.r.positions().Put(s.box, s.at, false)
+}
+
+// later reports whether rows that were refused may be taken later.
+func later(err error) bool {
+	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.ResourceExhausted)
 }
 
 // stored finds what the table has of the main command of a box since a time.
