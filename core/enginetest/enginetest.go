@@ -246,13 +246,21 @@ func (s *suite) context(t *testing.T) context.Context {
 // box returns a new box, which is removed when the test ends.
 func (s *suite) box(t *testing.T, change ...func(*options.Box)) *core.Box {
 	t.Helper()
+	box, _ := s.create(t, change...)
+	return box
+}
+
+// create does what box does, and returns the record of the new box too: one that is asked
+// for later may be of a box whose time has come.
+func (s *suite) create(t *testing.T, change ...func(*options.Box)) (*core.Box, core.Record) {
+	t.Helper()
 	o := options.Defaults()
 	s.root(&o)
 	o.CPUs, o.MemoryMiB, o.AutoRemove = 1, 128, false
 	for _, c := range change {
 		c(&o)
 	}
-	box, _, err := s.runtime.Create(s.context(t), o)
+	box, rec, err := s.runtime.Create(s.context(t), o)
 	if err != nil {
 		t.Fatal("create: ", err)
 	}
@@ -262,7 +270,7 @@ func (s *suite) box(t *testing.T, change ...func(*options.Box)) *core.Box {
 			t.Error("remove: ", err)
 		}
 	})
-	return box
+	return box, rec
 }
 
 // root gives a box the root file system of the suite.

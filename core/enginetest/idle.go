@@ -27,10 +27,9 @@ func idle(t *testing.T, s *suite) {
 		}
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			box := s.box(t, func(o *options.Box) { o.IdleSeconds, o.OnExpiry = 1, tt.onExpiry })
-			made := time.Now()
+			box, made := s.create(t, func(o *options.Box) { o.IdleSeconds, o.OnExpiry = 1, tt.onExpiry })
 			s.await(t, box, tt.status)
-			if lived := time.Since(made); lived < 900*time.Millisecond {
+			if lived := time.Since(*made.StartedAt); lived < 900*time.Millisecond {
 				t.Errorf("a box that may be unused for a second lived %v", lived)
 			}
 			if tt.status == "" {
