@@ -16,7 +16,7 @@ func TestLowSpace(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
 	box := p.box()
-	p.sh(box, "dd if=/dev/zero of=/big bs=1M count=20 2>/dev/null; sync /big")
+	p.events(p.sh(box, "dd if=/dev/zero of=/big bs=1M count=20 2>/dev/null; sync /big"), 0).rest()
 	p.kill()
 	var st unix.Statfs_t
 	must(t, unix.Statfs(p.home, &st))
