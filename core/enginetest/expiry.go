@@ -46,10 +46,9 @@ func expiry(t *testing.T, s *suite) {
 		}
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			box := s.box(t, func(o *options.Box) { o.TTLSeconds, o.OnExpiry, o.AutoRemove = 1, tt.onExpiry, tt.autoRemove })
-			rec, err := box.Record(s.context(t))
-			if err != nil || rec.ExpiresAt == nil {
-				t.Fatalf("a new box: %+v, %v", rec, err)
+			box, rec := s.create(t, func(o *options.Box) { o.TTLSeconds, o.OnExpiry, o.AutoRemove = 1, tt.onExpiry, tt.autoRemove })
+			if rec.ExpiresAt == nil {
+				t.Fatalf("a new box: %+v", rec)
 			}
 			at := *rec.ExpiresAt
 			s.await(t, box, tt.status)
@@ -61,10 +60,11 @@ func expiry(t *testing.T, s *suite) {
 			}
 			s.expired(t, box)
 			if s.lacks(Stop) {
-				_, err = box.Start(s.context(t))
+				_, err := box.Start(s.context(t))
 				want(t, err, fault.Unsupported)
 				return
 			}
+			var err error
 			if tt.status == api.Paused {
 				rec, err = box.Resume(s.context(t))
 			} else {
