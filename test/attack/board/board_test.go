@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"sandbox/test/leak"
 	"sandbox/test/programs"
@@ -38,6 +39,21 @@ func TestEars(t *testing.T) {
 		if e.close(); e.seen.Load() != 1 {
 			t.Errorf("%s: heard %d times", network, e.seen.Load())
 		}
+	}
+}
+
+// A clock that somebody sets is seen, and one that goes on is not, wherever it is in a minute.
+func TestClockSet(t *testing.T) {
+	t.Parallel()
+	for _, before := range []time.Duration{0, 59500 * time.Millisecond, 59999 * time.Millisecond, time.Hour} {
+		for by, want := range map[time.Duration]bool{0: false, time.Millisecond: false, -time.Second: false, time.Second: false, time.Minute: true, -time.Minute: true} {
+			if got := wasSet(before, before+by); got != want {
+				t.Errorf("from %v by %v: %t, want %t", before, by, got, want)
+			}
+		}
+	}
+	if before, now := clockAhead(), clockAhead(); before == 0 || wasSet(before, now) {
+		t.Errorf("the clock of this host: %v, then %v", before, now)
 	}
 }
 

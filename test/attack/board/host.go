@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,6 +32,7 @@ var watched = []string{
 type host struct {
 	mu       sync.Mutex
 	before   map[string]string
+	ahead    time.Duration // see clockAhead
 	sentinel *exec.Cmd
 	file     string
 	tree     string // a directory outside of all that boxes were given
@@ -56,7 +58,7 @@ func (b *bench) watchHost() (*host, error) {
 	if err := h.sentinel.Start(); err != nil {
 		return nil, err
 	}
-	h.before = h.look()
+	h.before, h.ahead = h.look(), clockAhead()
 	return h, nil
 }
 
@@ -76,12 +78,22 @@ func (h *host) look() map[string]string {
 	if state == "" || strings.Contains("TtZX", state[:1]) {
 		seen["a process"] = "does not run"
 	}
-	var now, since unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_REALTIME, &now) == nil && unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) == nil {
-		seen["the clock"] = strconv.FormatInt((now.Sec-since.Sec)/60, 10)
-	}
 	return seen
 }
+
+// clockAhead returns how far the clock is ahead of the time since the host has started,
+// which stays as it is until the clock is set.
+func clockAhead() time.Duration {
+	var now, since unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_REALTIME, &now) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) != nil {
+		return 0
+	}
+	return time.Duration(now.Nano() - since.Nano())
+}
+
+// wasSet reports whether the clock was set between two looks at how far it is ahead. The
+// host itself corrects it by less, and some time passes between reading the two clocks.
+func wasSet(before, now time.Duration) bool { return (now - before).Abs() > 30*time.Second }
 
 // changes returns what is other than before, and takes it for what is to be from now on.
 func (h *host) changes() (all []string) {
@@ -93,7 +105,11 @@ func (h *host) changes() (all []string) {
 			all = append(all, fmt.Sprintf("%s: %.40q, before %.40q", name, now[name], h.before[name]))
 		}
 	}
-	h.before = now
+	ahead := clockAhead()
+	if wasSet(h.ahead, ahead) {
+		all = append(all, fmt.Sprintf("the clock: %v ahead of the start, before %v", ahead, h.ahead))
+	}
+	h.before, h.ahead = now, ahead
 	return all
 }
 
