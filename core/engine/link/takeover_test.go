@@ -75,12 +75,12 @@ func TestTakeOver(t *testing.T) {
 			old := w.host()
 			c := start(t, old, write(size, 1))
 			read(t, c.out, int(tt.read))
+			begun := time.Now()
 			_ = old.Close()
 			if _, err := c.conn.Recv(); !errors.Is(err, io.EOF) {
 				t.Errorf("the old caller sees %v", err)
 			}
 			c.close()
-			begun := time.Now()
 			r := id(c)
 			r.Have = &wire.Position{Stdout: tt.have}
 			c = attachOnceCut(t, w.host(), r)
