@@ -34,12 +34,18 @@ func start(t *testing.T, b *boxes.Box, o options.Exec) *core.Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Release() })
+	awaitLine(t, p)
+	return p
+}
+
+// awaitLine waits for the next line that a command prints.
+func awaitLine(t *testing.T, p *core.Process) {
+	t.Helper()
 	line := make([]byte, 16)
-	boxes.Await(t, "the first line of a command", func() bool {
+	boxes.Await(t, "a line of a command", func() bool {
 		n, err := p.Stdout.Read(line)
 		return err == nil && n > 0
 	})
-	return p
 }
 
 func spin(script string) options.Exec {
@@ -162,12 +168,15 @@ func cpuTime(t *testing.T, slot string) time.Duration {
 func TestPauseStopsClocks(t *testing.T) {
 	t.Parallel()
 	b := boxes.New(t)
-	const timeout, pause = 1500 * time.Millisecond, 2 * time.Second // a busy host may take a second to come to the trap
-	o := spin("trap '' TERM")
+	const timeout, pause = 4 * time.Second, 5 * time.Second // a busy host may take a second to come to the trap
+	o := spin("trap 'echo term' TERM")
 	o.Timeout = timeout
 	p := start(t, b, o)
 	var still time.Duration
-	for range 2 { // once before the timeout, once in the 2 s that a timeout leaves
+	for _, warned := range []bool{false, true} { // once before the timeout, once in the 2 s that a timeout leaves
+		if warned {
+			awaitLine(t, p) // SIGTERM has come
+		}
 		paused(t, b)
 		at := time.Now()
 		time.Sleep(pause) // longer than what is left
@@ -176,7 +185,6 @@ func TestPauseStopsClocks(t *testing.T) {
 			t.Errorf("in the pause: %+v, %v", rec, err)
 		}
 		resumed(t, b)
-		time.Sleep(timeout)
 	}
 	rec, err := b.Engine.AwaitExec(t.Context(), b.ID, p.Record.ID)
 	if err != nil || rec.Status != api.ExecTimedOut || *rec.Signal != 9 {
