@@ -12,13 +12,13 @@ import (
 	"sandbox/core"
 )
 
-// patience returns how long a test waits for what is to come: a minute, or the duration
+// patience returns how long a test waits for what is to come: 3 minutes, or the duration
 // SANDBOX_TEST_PATIENCE, for machines that are emulated.
 func patience() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("SANDBOX_TEST_PATIENCE")); err == nil {
 		return d
 	}
-	return time.Minute
+	return 3 * time.Minute
 }
 
 // Await waits until so holds, where nothing tells of it.

@@ -85,7 +85,7 @@ func (h host) command(t *testing.T, program string, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), "SANDBOX_HOME="+h.home, "HOME="+h.home, "LATE_HOME="+t.TempDir(),

@@ -116,7 +116,7 @@ func logged(r *running, a object) result {
 // arrived asks until so many rows are there: the daemon stores what boxes print
 // beside everything else, and a table does not signal that it grows.
 func arrived(r *running, a object) result {
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {

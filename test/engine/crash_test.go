@@ -148,7 +148,7 @@ func own(home, root string) {
 // awaitBoxes waits until exactly these boxes are left.
 func awaitBoxes(t *testing.T, e core.Engine, want ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		recs, err := e.List(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ func TestPureV1(t *testing.T) {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		t.Skip("this host has cgroup2 alone, so its controllers can't be v1's; the other tests show that it works")
 	}
-	again := exec.Command(os.Args[0], "-test.run", layoutTests, "-test.timeout", "5m")
+	again := exec.Command(os.Args[0], "-test.run", layoutTests, "-test.timeout", "20m")
 	again.Env = append(os.Environ(), "PURE_V1=1")
 	again.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if out, err := again.CombinedOutput(); err != nil {

@@ -148,7 +148,7 @@ func turnedAway(t *testing.T, e core.Engine, box string, n int) int {
 // awaitOutput waits until a command says what it should.
 func awaitOutput(t *testing.T, e core.Engine, box, want string, cmd ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		out, status := boxes.Output(t, e, box, options.Exec{Cmd: cmd})
 		if out == want {
 			return

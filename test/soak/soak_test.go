@@ -67,7 +67,7 @@ var (
 
 // deadline bounds a whole run, beyond the time that was asked for. It is there for
 // calls that hang, which are named then.
-const deadline = 8 * time.Minute
+const deadline = 15 * time.Minute
 
 // inside marks the process that runs in a network namespace of its own.
 const inside = "SOAK_INSIDE"
