@@ -17,8 +17,8 @@ import (
 )
 
 // grace is the time between SIGTERM and SIGKILL for boxes whose processes end
-// at once.
-const grace = 5 * time.Second
+// at once, on a busy host too.
+const grace = 20 * time.Second
 
 func lifecycle(t *testing.T, s *suite) {
 	ctx := s.context(t)
