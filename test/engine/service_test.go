@@ -81,7 +81,7 @@ func printed(t *testing.T, b *boxes.Box, exec, want string) (out string, rec api
 // listed, found, signaled, and its output is read while it runs and when it has ended.
 func TestMainCommand(t *testing.T) {
 	t.Parallel()
-	b := serving(t, `echo begins; echo fails >&2; trap 'echo usr; exit 3' USR1; while :; do sleep 0.05; done`)
+	b := serving(t, `trap 'echo usr; exit 3' USR1; echo fails >&2; echo begins; while :; do sleep 0.05; done`)
 	first := b.Command
 	if first == nil || first.Status != api.CommandRunning || first.Restarts != 0 || first.ExitCode != nil || b.Health != nil {
 		t.Fatalf("right after the create: %+v, %+v", first, b.Health)
