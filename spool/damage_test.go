@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"testing"
@@ -54,6 +55,33 @@ func TestEndThatCantBeWritten(t *testing.T) {
 	}
 }
 
+// inTurn returns a command that has ended and whose output has an event for each line: the
+// next one is printed when the one before was read.
+func inTurn(t *testing.T, h *home, lines ...string) *Exec {
+	t.Helper()
+	e := h.exec(t, reading)
+	v, err := e.Events(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	command, err := e.running()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := &heard{}
+	for n, line := range lines {
+		if _, err := command.Stdin().WriteString(line); err != nil {
+			t.Fatal(err)
+		}
+		read.follow(t, v, func() bool { return len(read.seqs) > n })
+	}
+	if err := errors.Join(command.CloseStdin(t.Context()), e.Wait(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 // TestIndexCut checks that output which is not in the index of an ended exec
 // any more becomes a gap instead of missing silently. A reader of bytes gets
 // all of it.
@@ -68,10 +96,7 @@ func TestIndexCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHome(t, 0)
-			e := h.sh(t, "echo one; sleep 0.1; echo two; sleep 0.1; echo three")
-			if err := e.Wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			e := inTurn(t, h, "one\n", "two\n", "three\n")
 			h.Close()
 			if err := damage(e.out.base + indexSuffix); err != nil {
 				t.Fatal(err)
