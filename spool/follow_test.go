@@ -14,6 +14,7 @@ import (
 	"sandbox/core/fault"
 	"sandbox/core/options"
 	"sandbox/core/store"
+	"sandbox/test/boxes"
 )
 
 // followed starts a command in a store, and returns the exec as another process reads it.
@@ -111,6 +112,11 @@ func TestReadBehindDrops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
+	own, err := h.Get(h.box.ID(), e.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	boxes.Await(t, "the first output to be dropped", func() bool { return *own.Record().StdoutBytes >= 4<<20 })
 	var at int64
 	gaps, events := 0, 0
 	buf := make([]byte, MaxEvent)

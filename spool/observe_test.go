@@ -66,11 +66,11 @@ func TestObserve(t *testing.T) {
 		defer o.Close()
 		go func() { read <- observed(t, o) }()
 	}
-	whole := make(chan string, 1)
 	a, err := e.Attach([2]int64{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer a.Close()
 	command, err := a.Command()
 	if err != nil {
 		t.Fatal(err)
@@ -78,10 +78,8 @@ func TestObserve(t *testing.T) {
 	if _, err := command.Stdin().WriteString("go\n"); err != nil {
 		t.Fatal(err)
 	}
-	a.Close()
-	go func() { whole <- attachAll(t, e, [2]int64{})[Stdout] }()
 	want := counted8(t)
-	if got := <-whole; got != want {
+	if got := readAll(t, a); got != want {
 		t.Errorf("the attached client got %d bytes", len(got))
 	}
 	for range 2 {

@@ -15,12 +15,13 @@ func TestPassed(t *testing.T) {
 	t.Parallel()
 	const size = 3 << 20 // a socket takes more than that without its reader
 	h := newHome(t, 200<<10)
-	e := h.sh(t, `head -c 3145728 /dev/zero | tr '\0' x`)
+	e, start := h.gated(t, `head -c 3145728 /dev/zero | tr '\0' x`)
 	a, err := e.Attach([2]int64{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
+	start()
 	to, from := connection(t)
 	raw, err := to.SyscallConn()
 	if err != nil {

@@ -458,12 +458,13 @@ func wantOnDisk(t *testing.T, h *home, e *Exec, most int64) {
 func TestBackPressure(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 1<<20)
-	e := h.sh(t, "head -c 20000000 /dev/zero; echo end")
+	e, start := h.gated(t, "head -c 20000000 /dev/zero; echo end")
 	a, err := e.Attach([2]int64{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
+	start()
 	for *e.Record().StdoutBytes < 1<<20 {
 		if err := a.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -500,17 +501,18 @@ func TestLateReader(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, 1<<20)
 	h.timeout = 300 * time.Millisecond
-	e := h.sh(t, "head -c 5000000 /dev/zero; echo end")
+	e, start := h.gated(t, "head -c 5000000 /dev/zero; echo end")
 	v, err := e.Events(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	start := time.Now()
+	began := time.Now()
+	start()
 	if err := e.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took < h.timeout {
+	if took := time.Since(began); took < h.timeout {
 		t.Errorf("the reader had %v", took)
 	}
 	got := &heard{}
