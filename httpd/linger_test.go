@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sandbox/httpd"
 )
 
@@ -57,6 +59,19 @@ func answersFirst(t *testing.T, answer string) (port int) {
 	})
 }
 
+// taken returns a port that nobody listens on, and that nobody else gets: a socket that
+// does not listen is bound to it.
+func taken(t *testing.T) (port int) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	t.Cleanup(func() { must(t, unix.Close(fd)) })
+	must(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	name, err := unix.Getsockname(fd)
+	must(t, err)
+	return name.(*unix.SockaddrInet4).Port
+}
+
 const inChunks = "Transfer-Encoding: chunked\r\n\r\n3\r\nno\n\r\n0\r\n\r\n"
 
 // tooMuch is more than net/http reads of a body that no handler reads, and than the
@@ -73,10 +88,7 @@ func TestEagerClient(t *testing.T) {
 	stopped := "/v1/boxes/" + s.create(`{}`)
 	s.ask("POST", stopped+":stop?timeout_seconds=0", "").want(t, 200, "")
 	sized, chunked := answersFirst(t, "Content-Length: 3\r\n\r\nno\n"), answersFirst(t, inChunks)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	nobody := closed.Addr().(*net.TCPAddr).Port
-	must(t, closed.Close())
+	nobody := taken(t)
 	for name, tt := range map[string]struct {
 		method, path, kind, key string
 		status                  int
