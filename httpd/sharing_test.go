@@ -85,7 +85,7 @@ func TestShareEnds(t *testing.T) {
 		<-r.Context().Done()
 	})
 	s.create(`{"name":"web"}`)
-	link := s.share("web", fmt.Sprintf(`{"port":%d,"expires_in_seconds":2}`, port))
+	link := s.share("web", fmt.Sprintf(`{"port":%d,"expires_in_seconds":10}`, port)) // of which the visit may take nine
 	resp, err := s.client.Get(link)
 	must(t, err)
 	defer resp.Body.Close()
