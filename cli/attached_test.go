@@ -216,7 +216,7 @@ func (k *keyboard) typ(keys string) {
 // expect reads until text was seen since the last expect.
 func (k *keyboard) expect(text string) {
 	k.t.Helper()
-	_ = k.user.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = k.user.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	p := make([]byte, 4096)
 	for !strings.Contains(k.seen.String(), text) {
 		n, err := k.user.Read(p)

@@ -38,7 +38,7 @@ func newServed(t *testing.T) *host {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l, httpd.ByFile) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		must(server.Close(ctx))
 		must(<-served)

@@ -214,7 +214,7 @@ func TestServiceExecs(t *testing.T) {
 			out.Write(must[[]byte](t)(event.Log.Bytes()))
 		}
 		if exit == nil && out.Len() == 4 && errs.Len() == 4 { // everything has come except the end
-			if ended := must[api.Exec](t)(c.CancelExec(ctx, "a", e.ID, time.Second)); ended.Status != "canceled" || *ended.Signal != 15 {
+			if ended := must[api.Exec](t)(c.CancelExec(ctx, "a", e.ID, 30*time.Second)); ended.Status != "canceled" || *ended.Signal != 15 {
 				t.Errorf("canceled %+v", ended)
 			}
 		}
