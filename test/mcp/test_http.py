@@ -15,18 +15,21 @@ CONFIG = """
 [mcp]
 memory_mib = 64
 max_boxes = 2
-idle = "3s"
 """
 
 BOXES, LOGS = "Boxes", "observability.logs.query"
 
 
-class HTTP(Case):
+class Served(Case):
+    """Tests that talk to a daemon of their own."""
+
+    config = CONFIG
+
     @classmethod
     def setUpClass(cls):
         cls.home = Home()
         cls.addClassCleanup(cls.home.close)
-        cls.daemon = Daemon(cls.home, CONFIG)
+        cls.daemon = Daemon(cls.home, cls.config)
         cls.addClassCleanup(cls.daemon.close)
         cls.socket = ("--url", f"unix://{cls.home.path}/sandbox.sock")
         cls.key = cls.daemon.key(BOXES)
@@ -55,6 +58,8 @@ class HTTP(Case):
     def tool(self, key, session, number, name, **arguments):
         return self.call(key, session, {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
 
+
+class HTTP(Served):
     async def test_box(self):
         async with self.daemon.client(self.key) as client:
             box = await client.call("create_box", name="web")
@@ -95,13 +100,6 @@ class HTTP(Case):
         self.assertEqual(self.call(self.key, session, ping)[0], 200)
         self.assertEqual(self.call(self.daemon.key(BOXES), session, ping)[0], 404)
 
-    async def test_idle_session_ends(self):
-        session = self.open(self.key)
-        self.assertEqual(self.tool(self.key, session, 2, "create_box")[0], 200)
-        self.assertEqual(len(self.home.boxes(*self.socket)), 1)
-        self.home.emptied(*self.socket)
-        self.assertEqual(self.call(self.key, session, {"jsonrpc": "2.0", "id": 3, "method": "ping"})[0], 404)
-
     def test_canceled_at_its_start(self):
         """No command is left of calls that are canceled around the moment in which it starts."""
         session = self.open(self.key)
@@ -136,6 +134,19 @@ class HTTP(Case):
             self.assertEqual((got, json.loads(body)["error"]["code"]), (status, code))
         for headers, status in (({"Mcp-Session-Id": "none"}, 404), ({"Content-Type": "text/plain"}, 415), ({"Accept": "text/html"}, 400)):
             self.assertEqual(self.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, Authorization=f"Bearer {self.key}", **headers)[0], status)
+
+
+class Idle(Served):
+    """A daemon whose sessions end when they were idle for a moment: any other test may take that long between two calls."""
+
+    config = CONFIG + 'idle = "3s"\n'
+
+    def test_idle_session_ends(self):
+        session = self.open(self.key)
+        box = json.loads(self.tool(self.key, session, 2, "create_box")[2])["result"]["structuredContent"]
+        self.assertTrue(box["id"], box)
+        self.home.emptied(*self.socket)
+        self.assertEqual(self.call(self.key, session, {"jsonrpc": "2.0", "id": 3, "method": "ping"})[0], 404)
 
 
 class Ends(Case):
