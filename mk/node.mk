@@ -23,8 +23,9 @@ $(NODE_DIR)/node_modules/.package-lock.json: $(NODE_DIR)/package-lock.json
 	$(NPM) ci --ignore-scripts --loglevel=error
 	@touch $@
 
+# The time bounds each file as a whole, and is there for what hangs.
 test-node: root deps node-pack $(BUILD)/debian.tar ## run the tests of the package for Node.js, in Chromium and Deno too (needs root)
-	$(GO) run ./test/leak/around node --test --test-timeout=90000 --test-reporter=spec $(NODE_DIR)/out/test/*.test.js
+	$(GO) run ./test/leak/around node --test --test-timeout=1800000 --test-reporter=spec $(NODE_DIR)/out/test/*.test.js
 
 # The package carries the library and its programs, for linux-x64.
 node-pack: node ## pack the package for Node.js into build/
