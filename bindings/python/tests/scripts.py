@@ -45,7 +45,7 @@ class Daemon:
     def end(self, number: int = signal.SIGTERM) -> None:
         """Ends the daemon."""
         self._program.send_signal(number)
-        self._program.wait(timeout=30)
+        self._program.wait(timeout=300)
         self._log.join()
         assert self._program.stderr is not None
         self._program.stderr.close()
@@ -69,12 +69,12 @@ def start(source: str) -> subprocess.Popen[str]:
     )
 
 
-def run(source: str, limit: float = 30) -> tuple[int, str, str]:
+def run(source: str, limit: float = 300) -> tuple[int, str, str]:
     """Runs a program to its end: its exit code, stdout and stderr."""
     return ended(start(source), limit)
 
 
-def ended(program: subprocess.Popen[str], limit: float = 30) -> tuple[int, str, str]:
+def ended(program: subprocess.Popen[str], limit: float = 300) -> tuple[int, str, str]:
     """The same of one that was started. One that takes longer than the limit has failed."""
     try:
         stdout, stderr = program.communicate(timeout=limit)
@@ -99,7 +99,7 @@ def made(runtime: Runtime) -> set[str]:
     return {box.id for box in runtime.boxes()}
 
 
-def gone(runtime: Runtime, before: set[str], limit: float = 10) -> bool:
+def gone(runtime: Runtime, before: set[str], limit: float = 120) -> bool:
     """Whether nothing is left of a process or a task. What was being made when it ended is removed then."""
     end = time.monotonic() + limit
     while made(runtime) - before and time.monotonic() < end:

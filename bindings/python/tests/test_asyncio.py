@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import select
 import time
+import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -38,7 +39,7 @@ async def sandbox(home: Path) -> AsyncIterator[AsyncBox]:
 
 
 def go(main: Coroutine[None, None, None]) -> None:
-    asyncio.run(asyncio.wait_for(main, 60), debug=True)
+    asyncio.run(asyncio.wait_for(main, 600), debug=True)
 
 
 def test_commands(home: Path, tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_commands(home: Path, tmp_path: Path) -> None:
                 await box.run("no-such-command")
             assert missing.value.exit_code == 127
             with pytest.raises(TimeoutError) as late:
-                await box.run("sh", "-c", "echo begun; exec sleep 1000", timeout=2)
+                await box.run("sh", "-c", "echo begun; exec sleep 1000", timeout=15)
             assert late.value.stdout == "begun\n"
             await box.write_file("/work/a", "b")
             assert await box.read_file("/work/a") == b"b"
@@ -95,8 +96,8 @@ def test_conversation(home: Path) -> None:
 def test_many_at_once(home: Path) -> None:
     async def main() -> None:
         async with sandbox(home) as box:
-            begin = time.monotonic()
-            ticks = 0
+            ended = threading.Event()
+            ticks = elsewhere = 0
 
             async def tick() -> None:
                 nonlocal ticks
@@ -104,14 +105,23 @@ def test_many_at_once(home: Path) -> None:
                     await asyncio.sleep(0.01)
                     ticks += 1
 
+            def tick_elsewhere() -> None:  # as the host lets a thread of this process run
+                nonlocal elsewhere
+                while not ended.wait(0.01):
+                    elsewhere += 1
+
+            other = threading.Thread(target=tick_elsewhere, daemon=True)
+            other.start()
             ticking = asyncio.create_task(tick())
             busy = box.run("sh", "-c", "head -c 100000000 /dev/zero", max_output=1 << 30)
             results = await asyncio.gather(
                 busy, *[box.run("sh", "-c", "sleep 0.5; cat", input=str(n)) for n in range(40)]
             )
             ticking.cancel()
+            ended.set()
+            other.join()
             assert [result.stdout for result in results[1:]] == [str(n) for n in range(40)]
-            assert ticks > (time.monotonic() - begin) * 10  # the loop was not held up
+            assert ticks > elsewhere / 10  # the loop was not held up
 
     go(main())
 

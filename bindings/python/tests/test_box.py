@@ -62,7 +62,7 @@ def test_failures_of_commands(box: Box) -> None:
         box.run("no-such-command")
     assert missing.value.exit_code == 127
     with pytest.raises(TimeoutError) as late:
-        box.run("sh", "-c", "echo begun; echo no >&2; exec sleep 1000", timeout=3)
+        box.run("sh", "-c", "echo begun; echo no >&2; exec sleep 1000", timeout=15)
     assert (late.value.stdout, late.value.stderr) == ("begun\n", "no\n")
     with pytest.raises(ResourceExhaustedError, match="1000 bytes on stdout"):
         box.run("yes", max_output=1000)

@@ -57,7 +57,7 @@ def test_ctrl_c_removes_the_box_of_a_daemon(daemon: Daemon) -> None:
                 f"with Sandbox('default', runtime=runtime) as box:\n    print('ready', flush=True)\n    {work}\n"
             )
             code, _, stderr, seconds = interrupt(source)
-            assert code == -2 and "KeyboardInterrupt" in stderr and seconds < 8
+            assert code == -2 and "KeyboardInterrupt" in stderr and seconds < 60
             assert runtime.boxes() == before
 
 
