@@ -92,7 +92,7 @@ func TestKilled(t *testing.T) {
 		}
 		refusals.Add(1)
 	}
-	child, stored := <-pid, make(chan bool, 1)
+	child, stored, answered := <-pid, make(chan bool, 1), make(chan bool, 1)
 	for round := range rounds {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -107,7 +107,9 @@ func TestKilled(t *testing.T) {
 							return
 						}
 						check(got, before)
-						answers.Add(1)
+						if answers.Add(1) == 1 {
+							answered <- true
+						}
 						continue
 					}
 					b := int(next.Add(1))
@@ -124,6 +126,9 @@ func TestKilled(t *testing.T) {
 			})
 		}
 		<-stored
+		if round == 0 {
+			<-answered // the checks are of something
+		}
 		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond) // kills at random moments are the point of the test
 		if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 			t.Fatal(err)

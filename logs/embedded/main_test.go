@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"testing"
-	"time"
 
 	"sandbox/logs/clickhouse"
 	"sandbox/logs/embedded"
@@ -60,7 +59,7 @@ func engine(t *testing.T, dir string) (*embedded.Engine, chan int) {
 
 func wait(t *testing.T, e *embedded.Engine) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := e.Wait(ctx); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func TestSchemaChanges(t *testing.T) {
 		s.SortingKey != "toStartOfFiveMinutes(Timestamp), ServiceName, Timestamp" {
 		t.Fatalf("got %+v, %v", s, err)
 	}
-	if answer := try(t, web(t, e), "ALTER TABLE otel.otel_logs RENAME COLUMN EventName TO Event"); answer != "" {
+	if answer := ask(t, web(t, e), "ALTER TABLE otel.otel_logs RENAME COLUMN EventName TO Event"); answer != "" {
 		t.Fatal(answer)
 	}
 	if s, err := c.Schema(t.Context()); err != nil || !s.Has("EventName") {
@@ -32,7 +32,7 @@ func TestSchemaChanges(t *testing.T) {
 	if s, err := c.Schema(t.Context()); err != nil || s.Has("EventName") || !s.Has("Event") {
 		t.Errorf("got the columns of before: %v", err)
 	}
-	if answer := try(t, web(t, e), "DROP TABLE otel.otel_logs"); answer != "" {
+	if answer := ask(t, web(t, e), "DROP TABLE otel.otel_logs"); answer != "" {
 		t.Fatal(answer)
 	}
 	c.Forget()
@@ -52,13 +52,13 @@ func TestOlderTable(t *testing.T) {
 		"ALTER TABLE otel.otel_logs DROP INDEX idx_timestamp_time", "ALTER TABLE otel.otel_logs DROP COLUMN TimestampTime",
 		"INSERT INTO otel.otel_logs (Timestamp, Body) SELECT now64(9), 'before'",
 	} {
-		if answer := try(t, web(t, e), sql); answer != "" {
+		if answer := ask(t, web(t, e), sql); answer != "" {
 			t.Fatal(answer)
 		}
 	}
 	_ = e.Close()
 	e, _ = engine(t, dir)
-	if answer := try(t, web(t, e), "INSERT INTO otel.otel_logs (Timestamp, Body) SELECT now64(9), 'since'"); answer != "" {
+	if answer := ask(t, web(t, e), "INSERT INTO otel.otel_logs (Timestamp, Body) SELECT now64(9), 'since'"); answer != "" {
 		t.Fatal(answer)
 	}
 	const sql = "SELECT groupArray(Body) AS b FROM (SELECT Body FROM otel.otel_logs WHERE TimestampTime = toDateTime(Timestamp) AND TimestampTime > now() - 3600 ORDER BY Body)"
@@ -77,7 +77,7 @@ func TestDefinitionLost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	e, _ := engine(t, dir)
-	if answer := try(t, web(t, e), "INSERT INTO otel.otel_logs (Timestamp, Body) SELECT now64(9), 'kept'"); answer != "" {
+	if answer := ask(t, web(t, e), "INSERT INTO otel.otel_logs (Timestamp, Body) SELECT now64(9), 'kept'"); answer != "" {
 		t.Fatal(answer)
 	}
 	const sql = "SELECT groupArray(Body) AS b FROM otel.otel_logs"
