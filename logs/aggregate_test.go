@@ -160,7 +160,7 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	s := on(t, "now")
 	within := func(change func(*logs.Budget)) *logs.Service {
-		budget := logs.DefaultBudget()
+		budget := ample()
 		change(&budget)
 		service, err := logs.New(logs.Config{Engine: s.client, Budget: budget})
 		if err != nil {

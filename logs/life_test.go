@@ -64,7 +64,7 @@ func (s *stage) running(t *testing.T, mark string) string {
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	st := on(t, "now")
-	b := logs.DefaultBudget()
+	b := ample()
 	b.Queries = 2
 	s, err := logs.New(logs.Config{Engine: st.client, Budget: b})
 	if err != nil {

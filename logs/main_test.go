@@ -86,7 +86,7 @@ func (p pids) Handle(_ context.Context, r slog.Record) error {
 func (p pids) Enabled(context.Context, slog.Level) bool { return true }
 
 func open() (*stage, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "logs")
 	if err != nil {

@@ -28,7 +28,7 @@ func engine(t *testing.T, dir string) (*embedded.Engine, *clickhouse.Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = c.Close(), e.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := e.Wait(ctx); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func open() (stop func(), err error) {
 		engine, err = clickhouse.Open(dsn)
 		return func() { _ = engine.Close() }, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "logs")
 	if err != nil {

@@ -308,7 +308,7 @@ func startEngine(t testing.TB) *engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = child.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := child.Wait(ctx); err != nil {
 		t.Fatal(err)

@@ -150,7 +150,7 @@ func (c *Cluster) Close() error {
 }
 
 // startTime bounds how long a server may take until it answers.
-const startTime = time.Minute
+const startTime = 5 * time.Minute
 
 // Start starts a server that was killed, with the rows that it had, and waits until it
 // answers.
