@@ -362,6 +362,7 @@ func TestMainsEmptyLines(t *testing.T) {
 	k := newKeeping(t, fmt.Sprintf(`head -c %d /dev/zero | tr '\0' '\n'`, lines), func(o *options.Box) { o.Name = strings.Repeat("n", 128) })
 	boxes.Await(t, "its end", func() bool { return k.now(t).Command.Status == api.CommandEnded })
 	k.record(t)
+	grown(t, k.engine, "countIf(LogAttributes['stream'] = 'stdout')", lines)
 	boxes.Await(t, "the row of its end", func() bool { return one(t, k.engine, "countIf(EventName = 'box.command.ended')") == "1" })
 	if got, want := one(t, k.engine, "countIf(LogAttributes['stream'] = 'stdout')"), fmt.Sprint(lines); got != want {
 		t.Errorf("%s lines are stored, want %s", got, want)
