@@ -75,6 +75,7 @@ test("terminals: a command and its output, sizes, several, and after a reload", 
   await says("/ #");
   await page.keyboard.type("printf '\\033[38;2;9;99;200mcolor\\033[0m %s\\n' $((6*7)); stty size\n");
   await says("color 42");
+  await screen.filter({ hasText: /\d+ \d+/ }).waitFor();
   const [, rows, cols] = /^(\d+) (\d+)\s*$/m.exec(await screen.innerText()) ?? [];
   assert.ok(Number(rows) > 20 && Number(cols) > 80, `the terminal has ${rows} rows and ${cols} columns`);
   await look(page, "terminal");

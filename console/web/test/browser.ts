@@ -72,7 +72,7 @@ export class User {
     readonly context: BrowserContext,
     readonly expected: RegExp[],
   ) {
-    context.setDefaultTimeout(10_000);
+    context.setDefaultTimeout(120_000); // for what hangs
     context.on("page", (page) => this.#watch(page));
   }
 
