@@ -59,13 +59,14 @@ func TestSeriesOfABusyBox(t *testing.T) {
 			p.sh(busy, "while :; do :; done")
 			boxes.Await(t, "points of a busy box", func() bool {
 				all := p.series(busy, "from=1h&step=3s")
-				return len(all) > 1 && all[len(all)-1].percent > 5
+				return len(all) > 1 && all[len(all)-1].percent > 1 // boxes share what one busy process of the host has
 			})
 			before := p.series(busy, "from=1h&step=3s")
 			checkPoints(t, before)
-			for _, one := range p.series(still, "from=1h&step=3s") {
-				if one.percent > 50 || one.tasks != 0 {
-					t.Errorf("a box that does nothing has used %+v", one)
+			for i, one := range p.series(still, "from=1h&step=3s") {
+				last := before[len(before)-1].percent
+				if one.percent > 50 || one.tasks != 0 || i > 0 && one.percent >= last { // it has just been made in the first
+					t.Errorf("a box that does nothing has used %+v, a busy one %v%%", one, last)
 				}
 			}
 			from := before[len(before)-1].at
