@@ -101,6 +101,7 @@ export class Shell {
   }
 
   #connect(below: string, tagged: boolean): void {
+    this.#socket?.close(); // the server has one client at a time, and refuses the next while this one is there
     const socket = new WebSocket(
       Object.assign(new URL(boxPath(this.box, below), location.href), { protocol: location.protocol.replace("http", "ws") }),
       "sandbox.v1",
@@ -110,10 +111,13 @@ export class Shell {
     let opened = false;
     socket.binaryType = "arraybuffer";
     socket.onopen = () => (opened = true);
-    socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) =>
-      typeof data === "string" ? this.#told(JSON.parse(data)) : this.#print(new Uint8Array(data, tagged ? 1 : 0));
+    socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
+      if (socket !== this.#socket) return; // this output comes again, on the next socket
+      if (typeof data === "string") this.#told(JSON.parse(data));
+      else this.#print(new Uint8Array(data, tagged ? 1 : 0));
+    };
     socket.onclose = () => {
-      if (this.#closed || this.#held || this.state.value === "ended" || this.state.value === "failed") return;
+      if (socket !== this.#socket || this.#closed || this.#held || this.state.value === "ended" || this.state.value === "failed") return;
       if (tagged && !opened) this.state.value = "taken";
       else if (!this.exec) void this.#refused();
       else this.#later();
@@ -150,8 +154,9 @@ export class Shell {
     this.#had += bytes.length;
     this.#waiting += bytes.length;
     this.term.write(bytes, () => {
+      const before = this.#waiting;
       this.#waiting -= bytes.length;
-      if (this.#held && this.#waiting < low) void this.reconnect();
+      if (this.#held && before >= low && this.#waiting < low) void this.reconnect(); // once, however many pieces still wait
     });
     if (this.#waiting < full) return;
     this.leave();

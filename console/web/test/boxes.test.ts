@@ -136,6 +136,49 @@ test("a terminal leaves on the server what it can't draw yet", async () => {
   await user.close();
 });
 
+test("a terminal takes keys after output that came in many pieces, faster than it is drawn", async () => {
+  const user = await chromium().user();
+  const asked: string[] = [];
+  const all: Buffer[] = [];
+  let flood = false;
+  await user.context.routeWebSocket(/attach/, (socket) => {
+    const [server, first] = [socket.connectToServer(), asked.push(socket.url()) === 1];
+    server.onMessage((message) => {
+      if (!first || !flood || typeof message === "string") return socket.send(message);
+      all.push(message);
+      if (Buffer.concat(all).length < 3 << 19) return;
+      socket.send(Buffer.concat(all));
+      flood = false;
+    });
+  });
+  const page = await enter(host, user);
+  await page.evaluate(() => {
+    // All pieces of a large message come before one of them is drawn.
+    window.WebSocket = class extends WebSocket {
+      constructor(url: string | URL, protocols?: string | string[]) {
+        super(url, protocols);
+        this.addEventListener("message", (event: MessageEvent<string | ArrayBuffer>) => {
+          if (typeof event.data === "string" || event.data.byteLength < 1 << 20) return;
+          event.stopImmediatePropagation();
+          for (let at = 0; at < event.data.byteLength; at += 32 << 10)
+            this.dispatchEvent(new MessageEvent("message", { data: event.data.slice(at, at + (32 << 10)) }));
+        });
+      }
+    };
+  });
+  await create(host, page, "pieces", "terminal");
+  const says = (text: string) => page.locator(".xterm-rows").filter({ hasText: text }).waitFor();
+  await page.getByRole("button", { name: "New terminal" }).click();
+  await says("/ #");
+  flood = true;
+  await page.keyboard.type("head -c 1572864 /dev/zero | tr '\\0' x; echo end$((1+1))\n");
+  await says("end2");
+  await page.keyboard.type("echo still$((1+1))\n");
+  await says("still2");
+  assert.equal(asked.length, 2, asked.join("\n"));
+  await user.close();
+});
+
 test("what boxes print is shown and never done", async () => {
   const user = await chromium().user();
   const page = await enter(host, user);
