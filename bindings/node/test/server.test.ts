@@ -95,6 +95,24 @@ test("a server that is killed in the middle of a stream ends it with an error", 
   await again.stop();
 });
 
+test("a server that is killed in the middle of a stream ends it with an error on its socket too", async () => {
+  const server = await serve(host.directory);
+  const runtime = await Runtime.remote({ url: `unix://${host.directory}/sandbox.sock` });
+  const box = await runtime.create("default", { network: "None" });
+  const executions = await Promise.all([{}, { stdin_open: true }, { tty: true }].map((options) => box.exec(["sh", "-c", "echo a; exec sleep 100"], options)));
+  for (const execution of executions) assert.equal((await execution[Symbol.asyncIterator]().next()).value!.data[0], 97);
+  await server.stop("SIGKILL");
+  for (const execution of executions) {
+    for (let n = 0; n < 2; n++) await assert.rejects(execution[Symbol.asyncIterator]().next(), UnavailableError);
+    await assert.rejects(execution.wait(), UnavailableError);
+  }
+  await runtime.close();
+  const again = await serve(host.directory);
+  await using next = await Runtime.remote(again);
+  await next.remove(box.id, { force: true });
+  await again.stop();
+});
+
 test("a stream goes on where it was when its connection is lost", async () => {
   const server = await serve(host.directory);
   const connections = new Set<Socket>();

@@ -93,7 +93,7 @@ export class NativeExecution extends Execution {
     for (;;) {
       const output = pipes?.take();
       if (output) return output;
-      if (this.#exited && !pipes?.open) return this.held.terminal ? this.#last() : null;
+      if (this.#exited && pipes && !pipes.open) return this.#ending();
       if (this.#exited || descriptors.ready.size > 0 && !pipes) return this.#last();
       await descriptors.wait();
       if (this.held.released) throw new CanceledError("the execution was closed");
@@ -111,6 +111,12 @@ export class NativeExecution extends Execution {
     await this.#library.call("sandbox_exec_read", this.#handle, data, data.length, this.#buffer, this.#buffer.subarray(8));
     const length = Number(this.#buffer.readBigUInt64LE());
     return length === 0 ? null : { stream: this.#buffer.readInt32LE(8) === STDERR ? "stderr" : "stdout", data: data.subarray(0, length) };
+  }
+
+  /** ending asks the library what the end of the pipes means: they end too where the connection to a server is lost. */
+  #ending(): null {
+    this.#library.now("sandbox_exec_read", this.#handle, Buffer.alloc(1), 1, this.#buffer, this.#buffer.subarray(8));
+    return null;
   }
 
   protected async ended(): Promise<Exit> {
