@@ -103,6 +103,15 @@ test("what a call made of a runtime that is closed meanwhile is refused", async 
   assert.throws(() => library.id("sandbox_box_id", made), { name: "ClosedError" });
 });
 
+test("what is begun while its runtime is closed is refused, and the process goes on", async () => {
+  const child = program("closes.js", { UV_THREADPOOL_SIZE: "1" });
+  const stuck = setTimeout(() => child.kill("SIGKILL"), 60_000);
+  const said = child.stdout!.toArray();
+  assert.deepEqual(await once(child, "exit"), [0, null]);
+  clearTimeout(stuck);
+  assert.equal(Buffer.concat(await said).toString(), "exec ClosedError\nrun ClosedError\nwatch ClosedError\nbuild ClosedError\n");
+});
+
 test("an interrupt during run removes the box", async () => {
   const { child, ended, gone } = await run("runs");
   child.kill("SIGINT");

@@ -139,13 +139,14 @@ export class NativeBox extends Box {
   }
 
   protected async beginCode(code: string, options: CodeOptions): Promise<CodeRun> {
-    const { library, held } = this.runtime;
     const document = JSON.stringify({ code, ...options });
-    return new CodeRun(new Polled(library, "sandbox_code", await this.use((box) => library.handle("queue", "sandbox_code_start", box, document)), held));
+    const handle = await this.use((box) => this.runtime.library.handle("queue", "sandbox_code_start", box, document));
+    return new CodeRun(Polled.of(this.runtime, "sandbox_code", handle));
   }
 
   #hold(handle: bigint, tty: boolean, takesInput: boolean): NativeExecution {
-    return new NativeExecution(new Held(this.runtime.library, handle, tty, takesInput, this.runtime.held));
+    const { library, held } = this.runtime;
+    return this.runtime.hold("sandbox_exec_free", handle, () => new NativeExecution(new Held(library, handle, tty, takesInput, held)));
   }
 
   async close(): Promise<void> {

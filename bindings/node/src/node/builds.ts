@@ -20,7 +20,8 @@ class NativeBuild extends Polled<BuildEvent> implements BuildSource {
 /** startBuild begins a build of a runtime. */
 export async function startBuild(runtime: NativeRuntime, options: BuildOptions): Promise<Build> {
   const document = JSON.stringify(buildOptions(options));
-  return new Build(new NativeBuild(runtime, await runtime.library.handle("wait", "sandbox_build_start", runtime.handle, document)));
+  const handle = await runtime.library.handle("wait", "sandbox_build_start", runtime.handle, document);
+  return runtime.hold("sandbox_build_free", handle, () => new Build(new NativeBuild(runtime, handle)));
 }
 
 /** build builds an image. */

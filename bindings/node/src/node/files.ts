@@ -63,10 +63,9 @@ function inPlace(box: NativeBox): Omit<Files, "copyIn" | "copyOut" | "readFile" 
     remove: async (path, { recursive = false, ...options } = {}) =>
       document<RemovedFiles>("sandbox_file_remove", text("path", path), Number(recursive), by(options)),
     watch: async (path, { recursive = false, ...options } = {}) => {
-      const { library, held } = box.runtime;
       const given = [text("path", path), Number(recursive), by(options)];
-      const handle = await box.use((pointer) => library.handle("wait", "sandbox_watch_start", pointer, ...given));
-      return new Watch(new Polled(library, "sandbox_watch", handle, held));
+      const handle = await box.use((pointer) => box.runtime.library.handle("wait", "sandbox_watch_start", pointer, ...given));
+      return new Watch(Polled.of(box.runtime, "sandbox_watch", handle));
     },
   };
 }

@@ -2,6 +2,7 @@ import { CanceledError, TimeoutError } from "../contract.js";
 import type { Source } from "../feed.js";
 import { Descriptors } from "./descriptors.js";
 import type { Library } from "./library.js";
+import type { NativeRuntime } from "./runtime.js";
 
 /** What a source holds: it is released by its owner, with its runtime, or when it was forgotten. */
 class Held {
@@ -33,6 +34,11 @@ export class Polled<T extends { type: string }> implements Source<T> {
   constructor(library: Library, name: string, handle: bigint, all: Set<{ release(): void }>) {
     this.#held = new Held(library, name, handle, all);
     forgotten.register(this, this.#held, this);
+  }
+
+  /** of takes over a handle of a runtime. */
+  static of<T extends { type: string }>(runtime: NativeRuntime, name: string, handle: bigint): Polled<T> {
+    return runtime.hold(`${name}_free`, handle, () => new Polled<T>(runtime.library, name, handle, runtime.held));
   }
 
   async next(): Promise<T | null> {

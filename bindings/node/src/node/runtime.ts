@@ -48,6 +48,17 @@ export class NativeRuntime extends Runtime {
     return this.opened;
   }
 
+  /** hold returns what `make` makes of a handle, which is freed if that fails, or the runtime was closed behind the call that made it. */
+  hold<T>(free: string, handle: bigint, make: () => T): T {
+    try {
+      if (this.closed) throw new ClosedError("runtime");
+      return make();
+    } catch (failure) {
+      this.library.freeSoon(free, handle);
+      throw failure;
+    }
+  }
+
   readonly images: Images = {
     list: async () => this.library.json<Image[]>("call", "sandbox_image_list", this.handle),
     pull: async (reference, progress) => this.library.told(told(progress), async (callback) =>
