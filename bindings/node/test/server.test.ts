@@ -1,10 +1,10 @@
 /** What only servers do: refuse keys, go away, and stand where nobody answers. */
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { once } from "node:events";
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { after, test } from "node:test";
-import { ClosedError, ConfigError, NotFoundError, Runtime, Sandbox, UnavailableError, UnauthenticatedError } from "libsandbox";
+import { ClosedError, ConfigError, NotFoundError, Runtime, Sandbox, StoppedError, UnavailableError, UnauthenticatedError } from "libsandbox";
 import { home, serve } from "./lib.js";
 
 const host = home();
@@ -71,6 +71,55 @@ for (const [code, fine] of [["resource_exhausted", true], ["rate_limited", false
     }
   });
 }
+
+for (const [how, failure] of [["close", ClosedError], ["shutdown", StoppedError]] as const) {
+  test(`boxes that are made during ${how} are removed`, async () => {
+    const [removed, late]: [string[], ServerResponse[]] = [[], []];
+    const server = createServer((asked, reply) => {
+      if (asked.method === "DELETE") { removed.push(asked.url!.split("?")[0]!); return reply.end("{}"); }
+      if (asked.method === "GET") return reply.end(JSON.stringify({ id: "a" }));
+      if (late.push(reply) === 2) server.emit("both");
+      return reply;
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const runtime = await Runtime.remote({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    try {
+      const box = await runtime.get("a");
+      const both = once(server, "both");
+      const [create, clone] = [assert.rejects(runtime.create("default"), failure), assert.rejects(box.clone({ n: 2 }), failure)];
+      await both;
+      await runtime[how]();
+      const made = (id: string) => ({ id, auto_remove: false });
+      for (const reply of late) reply.end(JSON.stringify(reply.req.url!.endsWith(":clone") ? { boxes: [made("c"), made("d")] } : made("b")));
+      await Promise.all([create, clone]);
+      assert.deepEqual(removed.sort(), ["/v1/boxes/b", "/v1/boxes/c", "/v1/boxes/d"]);
+    } finally {
+      await runtime.close();
+      server.close();
+      server.closeAllConnections();
+    }
+  });
+}
+
+test("a runtime that is closed removes the boxes that could not be removed before", async () => {
+  let asked = 0;
+  const server = createServer((request, reply) => {
+    if (request.method === "POST") reply.end(JSON.stringify({ id: "a", auto_remove: true }));
+    else if (asked++ === 0) reply.writeHead(409).end(JSON.stringify({ error: { code: "invalid_state", message: "m" } }));
+    else reply.end("{}");
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  try {
+    const runtime = await Runtime.remote({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    const box = await runtime.create("default");
+    await assert.rejects(box.close());
+    await runtime.close();
+    assert.equal(asked, 2);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});
 
 test("a server that is killed in the middle of a stream ends it with an error", async () => {
   const server = await serve(host.directory);

@@ -71,7 +71,8 @@ export class RemoteRuntime extends Runtime {
     const client = this.use();
     if (this.#shutDown) throw new StoppedError("the runtime was shut down");
     try {
-      return this.#remember(await client.call<BoxInfo>(client.boxes, { method: "POST", json, headers, again: true }));
+      const [box] = await this.#remember([await client.call<BoxInfo>(client.boxes, { method: "POST", json, headers, again: true })]);
+      return box!;
     } catch (failure) {
       this.#counts.boxes_failed_total++;
       throw failure;
@@ -84,19 +85,25 @@ export class RemoteRuntime extends Runtime {
     if (this.#shutDown) throw new StoppedError("the runtime was shut down");
     try {
       const { boxes } = await client.call<Clones>(`${box}:clone`, { method: "POST", json });
-      return boxes.map((made) => this.#remember(made));
+      return await this.#remember(boxes);
     } catch (failure) {
       this.#counts.boxes_failed_total++;
       throw failure;
     }
   }
 
-  /** remember notes a box that was made here. */
-  #remember({ id, auto_remove }: BoxInfo): RemoteBox {
-    this.#counts.boxes_created_total++;
-    this.#made.add(id);
-    if (auto_remove) this.owned.add(id);
-    return new RemoteBox(this, id, auto_remove);
+  /** remember notes boxes that were made here. It removes those that were made while the runtime was closed or shut down. */
+  async #remember(boxes: BoxInfo[]): Promise<RemoteBox[]> {
+    if (this.#closed || this.#shutDown) {
+      await Promise.allSettled(boxes.map(({ id }) => this.#delete(id)));
+      throw this.#closed ? new ClosedError("runtime") : new StoppedError("the runtime was shut down");
+    }
+    return boxes.map(({ id, auto_remove }) => {
+      this.#counts.boxes_created_total++;
+      this.#made.add(id);
+      if (auto_remove) this.owned.add(id);
+      return new RemoteBox(this, id, auto_remove);
+    });
   }
 
   async get(idOrName: string): Promise<RemoteBox> {
@@ -122,10 +129,10 @@ export class RemoteRuntime extends Runtime {
     })));
   }
 
-  /** forget says that a box is gone; it returns whether it was to go. */
-  #forget(id: string): boolean {
+  /** forget says that a box is gone. */
+  #forget(id: string): void {
     this.#made.delete(id);
-    return this.owned.delete(id);
+    this.owned.delete(id);
   }
 
   async snapshots(box?: string): Promise<SnapshotNode[]> {
@@ -140,7 +147,12 @@ export class RemoteRuntime extends Runtime {
 
   /** discard removes a box that may be gone already. */
   async discard(id: string): Promise<void> {
-    if (!this.#forget(id)) return;
+    if (!this.owned.has(id)) return;
+    await this.#delete(id);
+    this.#forget(id);
+  }
+
+  async #delete(id: string): Promise<void> {
     await this.client.call(this.client.boxes + path(id), { method: "DELETE", query: { force: true }, again: true }).catch((failure) => {
       if (!(failure instanceof NotFoundError)) throw failure;
     });
