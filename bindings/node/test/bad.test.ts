@@ -1,7 +1,8 @@
 /** Bad input: each is refused with the package's own class, and before the C call where it has a wrong type. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import fs, { writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { once } from "node:events";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -71,6 +72,22 @@ test("input of an execution is checked", async () => {
   await using none = await box.exec("sleep", "100");
   await assert.rejects(none.stdin.write("a"), { code: "invalid_state" });
   await none.kill();
+});
+
+test("a command whose input can't be opened is ended", async () => {
+  const { openSync } = fs;
+  fs.openSync = () => { throw new Error("EMFILE: on purpose"); };
+  syncBuiltinESMExports();
+  try {
+    await assert.rejects(box.exec(["sleep", "1000"], { stdin_open: true }), /EMFILE/);
+  } finally {
+    fs.openSync = openSync;
+    syncBuiltinESMExports();
+  }
+  const last = async () => (await box.execs())[0]!;
+  while ((await last()).status === "running");
+  const { cmd, status } = await last();
+  assert.deepEqual([cmd, status], [["sleep", "1000"], "canceled"]);
 });
 
 test("each class of failures is a class with code and number", () => {

@@ -101,6 +101,26 @@ for (const [how, failure] of [["close", ClosedError], ["shutdown", StoppedError]
   });
 }
 
+test("a command that can't be connected to is ended", async () => {
+  const asked: string[] = [];
+  const server = createServer((request, reply) => {
+    asked.push(`${request.method} ${request.url}`);
+    reply.end(JSON.stringify(request.url!.endsWith("/exec") ? { id: "e", box_id: "a" } : { id: "a" }));
+  }).on("upgrade", (_, socket) => socket.destroy()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  await using runtime = await Runtime.remote({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+  try {
+    const box = await runtime.get("a");
+    await assert.rejects(box.exec(["cat"], { stdin_open: true }), UnavailableError);
+    assert.deepEqual(asked, ["GET /v1/boxes/a", "POST /v1/boxes/a/exec", "POST /v1/boxes/a/exec/e:cancel"]);
+    await assert.rejects(box.attach("e"), UnavailableError);
+    assert.deepEqual(asked.slice(3), ["GET /v1/boxes/a/exec/e"]); // it goes on
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
 test("a runtime that is closed removes the boxes that could not be removed before", async () => {
   let asked = 0;
   const server = createServer((request, reply) => {

@@ -122,7 +122,7 @@ export class NativeBox extends Box {
     const id = text("execId", execId); // its input stays with who began it, but a terminal's
     const { tty } = (await this.execs()).find((exec) => exec.id === id) ?? { tty: false };
     const execution = await this.use((handle) => this.runtime.library.handle("call", "sandbox_exec_attach", handle, id));
-    return this.#hold(execution, tty, false);
+    return this.#hold(execution, tty, false, () => this.runtime.library.call("sandbox_exec_detach", execution));
   }
 
   protected async begin([command, ...args]: string[], options: ExecOptions): Promise<Execution> {
@@ -133,7 +133,7 @@ export class NativeBox extends Box {
     };
     const takesInput = stdin_open || stdin !== undefined;
     const handle = await this.use((box) => this.runtime.library.handle("call", "sandbox_exec_start", box, document, Number(takesInput), tty ? { cols, rows } : null));
-    const execution = this.#hold(handle, tty, takesInput);
+    const execution = await this.#hold(handle, tty, takesInput, () => this.runtime.library.call("sandbox_exec_kill", handle, 0));
     if (stdin !== undefined) void feed(execution, stdin, stdin_open);
     return execution;
   }
@@ -141,12 +141,13 @@ export class NativeBox extends Box {
   protected async beginCode(code: string, options: CodeOptions): Promise<CodeRun> {
     const document = JSON.stringify({ code, ...options });
     const handle = await this.use((box) => this.runtime.library.handle("queue", "sandbox_code_start", box, document));
-    return new CodeRun(Polled.of(this.runtime, "sandbox_code", handle));
+    return new CodeRun(await Polled.of(this.runtime, "sandbox_code", handle));
   }
 
-  #hold(handle: bigint, tty: boolean, takesInput: boolean): NativeExecution {
+  /** hold takes over the handle of a command; `leave` is called before it is freed if that fails. */
+  #hold(handle: bigint, tty: boolean, takesInput: boolean, leave: () => Promise<void>): Promise<NativeExecution> {
     const { library, held } = this.runtime;
-    return this.runtime.hold("sandbox_exec_free", handle, () => new NativeExecution(new Held(library, handle, tty, takesInput, held)));
+    return this.runtime.hold("sandbox_exec_free", handle, () => new NativeExecution(new Held(library, handle, tty, takesInput, held)), leave);
   }
 
   async close(): Promise<void> {

@@ -26,15 +26,20 @@ export class Held {
 
   constructor(readonly library: Library, readonly handle: bigint, tty: boolean, stdin: boolean, readonly all: Set<{ release(): void }>) {
     this.descriptors = new Descriptors(library);
-    this.exit = library.descriptor("sandbox_exec_fd", handle, EXIT!);
-    this.descriptors.add(this.exit);
-    const outputs = (tty ? [STDOUT] : [STDOUT, STDERR]).map((stream) => library.descriptor("sandbox_exec_fd", handle, stream!));
-    this.terminal = isatty(outputs[0]!);
-    if (this.terminal) this.descriptors.add(outputs[0]!);
-    else this.pipes = new Pipes(library, handle, outputs, this.descriptors);
-    if ((stdin || tty) && !this.terminal) {
-      this.input = new Socket({ fd: own(library.descriptor("sandbox_exec_fd", handle, STDIN!)), readable: false, writable: true });
-      this.input.on("error", () => {}); // each write tells of its own
+    try {
+      this.exit = library.descriptor("sandbox_exec_fd", handle, EXIT!);
+      this.descriptors.add(this.exit);
+      const outputs = (tty ? [STDOUT] : [STDOUT, STDERR]).map((stream) => library.descriptor("sandbox_exec_fd", handle, stream!));
+      this.terminal = isatty(outputs[0]!);
+      if (this.terminal) this.descriptors.add(outputs[0]!);
+      else this.pipes = new Pipes(library, handle, outputs, this.descriptors);
+      if ((stdin || tty) && !this.terminal) {
+        this.input = new Socket({ fd: own(library.descriptor("sandbox_exec_fd", handle, STDIN!)), readable: false, writable: true });
+        this.input.on("error", () => {}); // each write tells of its own
+      }
+    } catch (failure) {
+      this.descriptors.close();
+      throw failure;
     }
     all.add(this);
   }

@@ -65,7 +65,7 @@ function inPlace(box: NativeBox): Omit<Files, "copyIn" | "copyOut" | "readFile" 
     watch: async (path, { recursive = false, ...options } = {}) => {
       const given = [text("path", path), Number(recursive), by(options)];
       const handle = await box.use((pointer) => box.runtime.library.handle("wait", "sandbox_watch_start", pointer, ...given));
-      return new Watch(Polled.of(box.runtime, "sandbox_watch", handle));
+      return new Watch(await Polled.of(box.runtime, "sandbox_watch", handle));
     },
   };
 }

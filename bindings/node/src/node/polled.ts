@@ -37,7 +37,7 @@ export class Polled<T extends { type: string }> implements Source<T> {
   }
 
   /** of takes over a handle of a runtime. */
-  static of<T extends { type: string }>(runtime: NativeRuntime, name: string, handle: bigint): Polled<T> {
+  static of<T extends { type: string }>(runtime: NativeRuntime, name: string, handle: bigint): Promise<Polled<T>> {
     return runtime.hold(`${name}_free`, handle, () => new Polled<T>(runtime.library, name, handle, runtime.held));
   }
 

@@ -48,12 +48,16 @@ export class NativeRuntime extends Runtime {
     return this.opened;
   }
 
-  /** hold returns what `make` makes of a handle, which is freed if that fails, or the runtime was closed behind the call that made it. */
-  hold<T>(free: string, handle: bigint, make: () => T): T {
+  /**
+   * hold returns what `make` makes of a handle. If that fails, or the runtime was closed behind the call that made the
+   * handle, it is left and freed.
+   */
+  async hold<T>(free: string, handle: bigint, make: () => T, leave = async () => {}): Promise<T> {
     try {
       if (this.closed) throw new ClosedError("runtime");
       return make();
     } catch (failure) {
+      await leave().catch(() => {}); // the first failure is told
       this.library.freeSoon(free, handle);
       throw failure;
     }

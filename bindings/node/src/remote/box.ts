@@ -128,9 +128,14 @@ export class RemoteBox extends Box {
     const record = await this.runtime.counted(client.call<ExecInfo>(`${this.#path}/exec`, { method: "POST", json }));
     const execution = await RemoteExecution.open(client, record, takesInput);
     execution.unstarted = () => this.runtime.failed();
-    if (stdin !== undefined) {
+    if (stdin === undefined) return execution;
+    try {
       await execution.stdin.write(stdin);
       if (!options.stdin_open) await execution.stdin.close();
+    } catch (failure) {
+      await execution.kill({ grace_ms: 0 }).catch(() => {}); // nobody else has it
+      await execution.close();
+      throw failure;
     }
     return execution;
   }

@@ -21,11 +21,16 @@ export class RemoteExecution extends Execution {
     this.#path = where;
   }
 
-  /** open connects to a command: by WebSocket if it takes input, which needs one. */
+  /** open connects to a command that was just started, or ends it: by WebSocket if it takes input, which needs one. */
   static async open(client: Client, record: ExecInfo, takesInput: boolean): Promise<RemoteExecution> {
     const where = at(client, record.box_id, record.id);
-    const source = takesInput ? await Session.open(client, `${where}/attach`) : new Events(client, `${where}/events`);
-    return new RemoteExecution(client, record, source, where);
+    if (!takesInput) return new RemoteExecution(client, record, new Events(client, `${where}/events`), where);
+    try {
+      return new RemoteExecution(client, record, await Session.open(client, `${where}/attach`), where);
+    } catch (failure) {
+      await client.call(`${where}:cancel`, { method: "POST", json: { grace_ms: 0 } }).catch(() => {}); // nobody else has it
+      throw failure;
+    }
   }
 
   /** join takes over a command. */
