@@ -52,7 +52,8 @@ export const search = (filter: LogFilter, signal?: AbortSignal): Promise<QueryRe
   api("/observability/logs/search", { method: "POST", body: filter, ...(signal ? { signal } : {}) });
 
 /** query runs a statement. */
-export const query = (sql: string): Promise<QueryResult> => api("/observability/query", { method: "POST", body: { sql } });
+export const query = (sql: string, signal: AbortSignal): Promise<QueryResult> =>
+  api("/observability/query", { method: "POST", body: { sql }, signal });
 
 /** Counts are the numbers of logs by time, one list for each severity, as a chart takes them. */
 export interface Counts {

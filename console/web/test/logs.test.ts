@@ -1,6 +1,7 @@
 /** Logs: searches, counts and SQL. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Route } from "playwright-core";
 import { look } from "./browser.js";
 import { create, enter, run, setUp, status } from "./steps.js";
 
@@ -71,6 +72,40 @@ test("logs: search, counts, attributes, live tail, SQL and its errors", async ()
   await write("SELECT toDate('never') FROM otel_logs");
   await page.getByRole("button", { name: "Run" }).click();
   await page.getByRole("alert").getByText("sql_error").waitFor();
+  await user.close();
+});
+
+test("the answer to a statement is dropped once another is run", async () => {
+  const user = await chromium().user();
+  const page = await enter(host, user);
+  await page.goto(`${host.url}/ui/#/logs/sql`);
+  const editor = page.getByRole("textbox", { name: "Statement" });
+  const execute = async (statement: string) => {
+    await editor.press("Control+A");
+    await page.keyboard.type(statement);
+    await editor.press("Control+Enter");
+  };
+  const held = new Promise<Route>(
+    (resolve) =>
+      void page.route("**/observability/query", (route) =>
+        route.request().postData()!.includes("older") ? resolve(route) : route.continue(),
+      ),
+  );
+  await execute("SELECT count() AS older FROM otel_logs");
+  const route = await held;
+  const ended = Promise.race(
+    (["requestfinished", "requestfailed"] as const).map((event) =>
+      page.waitForEvent(event as "requestfinished", (request) => request === route.request()),
+    ),
+  );
+  await execute("SELECT count() AS newer FROM otel_logs");
+  const newer = page.getByRole("columnheader", { name: "newer" });
+  await newer.waitFor();
+  await route.continue();
+  await ended;
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  assert.ok(await newer.isVisible());
+  assert.ok(await page.getByRole("button", { name: "Run" }).isEnabled());
   await user.close();
 });
 

@@ -1,7 +1,7 @@
 /** The SQL editor for logs, with the schema beside it. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api } from "../api/client.js";
+import { api, failureOf, type Failure } from "../api/client.js";
 import type { QueryResult } from "../api/documents.js";
 import { Editor } from "../editor.js";
 import { query } from "../logs.js";
@@ -10,7 +10,7 @@ import { visible } from "../safe.js";
 import { curl, queryLine } from "../snippets.js";
 import { t } from "../texts.js";
 import { isDark } from "../theme.js";
-import { Copy, Empty, Problem, SafeText, useAct } from "../ui/parts.js";
+import { Copy, Empty, Problem, SafeText } from "../ui/parts.js";
 import { Cost } from "./logs.js";
 
 /** The statement, kept while other pages are shown. */
@@ -19,19 +19,41 @@ let statement = t.logs.initial;
 /** How many rows are put into the page. */
 const most = 500;
 
+/** Answer is what is known of the statement that was run last. */
+interface Answer {
+  busy: boolean;
+  result: QueryResult | null;
+  failure: Failure | null;
+}
+
+const none: Answer = { busy: false, result: null, failure: null };
+
+/** useAnswer runs statements. The answer to one may come behind that to the next, so it is dropped once another is run. */
+function useAnswer(): Answer & { execute: () => void } {
+  const [answer, set] = useState(none);
+  const last = useRef(new AbortController());
+  const execute = () => {
+    last.current.abort();
+    const { signal } = (last.current = new AbortController());
+    const end = (how: Partial<Answer>) => {
+      if (!signal.aborted) set({ ...none, ...how });
+    };
+    set({ ...none, busy: true });
+    query(statement, signal).then(
+      (result) => end({ result }),
+      (thrown) => end({ failure: failureOf(thrown) }),
+    );
+  };
+  return { ...answer, execute };
+}
+
 /** Sql runs statements. */
 export function Sql(): JSX.Element {
-  const [result, set] = useState<QueryResult | null>(null);
-  const { busy, failure, run } = useAct();
+  const { busy, result, failure, execute } = useAnswer();
   const place = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
   const schema = usePoll((signal) => api<QueryResult>("/observability/schema", { signal }), 0, "schema");
   const columns = (schema.value?.rows ?? []).map((row) => ({ name: String(row["name"]), type: String(row["type"]) }));
-  const execute = () =>
-    void run(async () => {
-      set(null);
-      set(await query(statement));
-    });
   useEffect(() => {
     editor.current = new Editor(place.current!, statement, { label: t.logs.editor, change: (text) => (statement = text), run: execute });
     return () => editor.current!.close();

@@ -232,7 +232,7 @@ export function Confirm({
   );
 }
 
-/** useAct runs what a button does: once at a time, with its failure. */
+/** useAct runs what a button does, with its failure. A button that is disabled while busy does it once at a time. */
 export function useAct(): { busy: boolean; failure: Failure | null; run: (act: () => Promise<unknown>) => Promise<void> } {
   const [state, set] = useState<{ busy: boolean; failure: Failure | null }>({ busy: false, failure: null });
   const run = async (act: () => Promise<unknown>) => {
