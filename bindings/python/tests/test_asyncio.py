@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import select
-import time
 import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager

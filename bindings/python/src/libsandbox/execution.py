@@ -392,10 +392,7 @@ class Execution:
         call(lambda: library().call("exec_resize", self._handle.pointer, *size))
 
     def detach(self) -> None:
-        """Leaves the command and its output to the next Box.attach, and closes this.
-
-        What a daemon has sent this far is not sent again.
-        """
+        """Leaves the command, and its output that was not read yet, to the next Box.attach, and closes this."""
         call(self._detach)
 
     def _detach(self) -> None:
