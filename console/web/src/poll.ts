@@ -55,7 +55,7 @@ async function once<T>(
 }
 
 /** pause waits for a time, or until the page is left or seen again. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);

@@ -319,6 +319,23 @@ test("a refused upload stays told, and a late answer about a directory that was 
   await user.close();
 });
 
+test("a directory is watched again when its watch has ended", async () => {
+  const user = await chromium().user();
+  const page = await enter(host, user);
+  let watches = 0;
+  await page.route(/files:watch/, (route) =>
+    ++watches === 1 ? route.fulfill({ contentType: "text/event-stream", body: "" }) : route.continue(),
+  );
+  await create(host, page, "again", "files");
+  await page.getByText("This directory is empty.").waitFor();
+  host.run("exec", "again", "--", "touch", "/root/missed");
+  const cell = (name: string) => page.getByRole("cell", { name, exact: true });
+  await cell("missed").waitFor();
+  host.run("exec", "again", "--", "touch", "/root/seen");
+  await cell("seen").waitFor();
+  await user.close();
+});
+
 test("a box is paused and resumed, says when it ends, and has links to its ports", async () => {
   const user = await chromium().user();
   const page = await enter(host, user);
