@@ -62,6 +62,31 @@ test("a session that ends in the middle of a form loses nothing", async () => {
   await other.close();
 });
 
+test("output goes on in the next session, in the page of the one that ended", async () => {
+  const [user, other] = [await chromium().user(status(401)), await chromium().user()];
+  const page = await enter(host, user);
+  await create(host, page, "goes-on", "execs");
+  await page.getByLabel("Command", { exact: true }).fill("echo first; until [ -e /tmp/go ]; do sleep 0.1; done; echo second");
+  await page.getByRole("button", { name: "Run" }).click();
+  const output = page.getByRole("log");
+  await output.getByText("first").waitFor();
+  // What else the page asks for is never answered: the output is told first that the session has ended.
+  await page.route(/\/boxes\/[^/]+(\/execs\?.*)?$/, () => {});
+  const second = await enter(host, other);
+  await second.getByLabel("Account").click();
+  await second.getByRole("button", { name: "Sign out everywhere" }).click();
+  const ended = page.getByRole("dialog", { name: "Your session has ended" });
+  await ended.getByLabel("Or paste the link here").fill(host.link());
+  assert.equal(await output.textContent(), "first");
+  await ended.getByRole("button", { name: "Sign in" }).click();
+  await ended.waitFor({ state: "detached" });
+  host.run("exec", "goes-on", "--", "touch", "/tmp/go");
+  await output.getByText("second").waitFor();
+  assert.equal(await output.textContent(), "firstsecond");
+  await user.close();
+  await other.close();
+});
+
 test("a daemon that goes away and comes back is waited for", async () => {
   const user = await chromium().user(gone, status(401, 503));
   const page = await enter(host, user);

@@ -1,7 +1,7 @@
 /** The output of a command, as it comes. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Failure } from "../api/client.js";
+import { ended, type Failure } from "../api/client.js";
 import type { ExitEvent } from "../api/documents.js";
 import { read } from "../api/events.js";
 import { number } from "../format.js";
@@ -46,6 +46,7 @@ export function Output({ box, exec }: { box: string; exec: string }): JSX.Elemen
   const ref = useRef<HTMLPreElement>(null);
   const follow = useRef(true);
   useEffect(() => {
+    if (ended.value) return; // what was read stays, until the next session reads it anew
     const of = new Gathered();
     let timer = 0;
     const draw = () =>
@@ -79,7 +80,7 @@ export function Output({ box, exec }: { box: string; exec: string }): JSX.Elemen
       stop();
       clearTimeout(timer);
     };
-  }, [box, exec]);
+  }, [box, exec, ended.value]);
   useEffect(() => {
     const place = ref.current;
     if (place && follow.current) place.scrollTop = place.scrollHeight;
