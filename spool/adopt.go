@@ -59,7 +59,7 @@ func (s *Store) AdoptBox(ctx context.Context, boxes Boxes, box string) error {
 			err = s.adopt(ctx, boxes, rec)
 		}
 	}
-	if fault.Is(err, fault.ResourceExhausted) || ctx.Err() != nil {
+	if fault.Is(err, fault.ResourceExhausted) || err != nil && ctx.Err() != nil {
 		return fmt.Errorf("take over the execs of box %s: %w", box, err)
 	}
 	return nil
