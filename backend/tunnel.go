@@ -35,12 +35,13 @@ func Tunnel(ctx context.Context, client, program net.Conn) {
 	<-answered.Done()
 }
 
-// refused drops what a client still sends, until the program has answered; shut ends
-// the connections then. It ends them at once where the client has broken off: then there
-// still is a program whose input can be ended.
+// refused drops what a client still sends to a program that takes no more, until answered
+// ends; then shut ends the connections. If the program could still be told that nothing
+// more comes, it was the client that broke off, and shut ends them at once.
 func refused(client, program net.Conn, answered context.Context, shut func()) {
 	if endInput(program) == nil {
 		shut()
+		return
 	}
 	context.AfterFunc(answered, shut)
 	if _, err := io.Copy(io.Discard, client); err != nil {
