@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from libsandbox import (
     ClientOptions,
     ClosedError,
     ConfigError,
+    ExecStatus,
     Execution,
     InvalidArgumentError,
     InvalidStateError,
@@ -261,6 +263,18 @@ def test_the_runtime_is_closed_while_a_command_starts(home: Path, monkeypatch: p
     monkeypatch.setattr(runtime, "adopt", late)
     with pytest.raises(ClosedError):  # not a command whose end is never seen
         box.exec("sleep", "1000")
+
+
+def test_what_a_closed_runtime_starts_is_killed(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Sandbox("default", runtime=runtime) as box:
+        monkeypatch.setattr(runtime, "_closed", True)  # its handles are there for a moment longer
+        with pytest.raises(ClosedError):
+            box.exec("sleep", "1000")
+        monkeypatch.undo()
+        deadline = time.monotonic() + 60
+        while box.execs()[0].status is ExecStatus.RUNNING:
+            assert time.monotonic() < deadline
+        assert box.execs()[0].status is ExecStatus.CANCELED
 
 
 def test_removed_by_another(runtime: Runtime) -> None:

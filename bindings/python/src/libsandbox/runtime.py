@@ -136,12 +136,12 @@ class Runtime:
         """Has an execution closed with the runtime.
 
         Raises ClosedError if that is being closed already: who waits for the descriptors would never be woken.
+        The caller ends the execution then.
         """
         with self._lock:
             self._executions.add(execution)
             closed = self._closed
         if closed:
-            execution.close()
             raise ClosedError("the runtime was closed during the call")
         return execution
 
