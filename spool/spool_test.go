@@ -593,21 +593,22 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestAdoptedUnseen checks the ends that nobody saw: of a command, and of a
-// box.
-func TestAdoptedUnseen(t *testing.T) {
-	t.Parallel()
-	h := newHome(t, 0)
+// waiting starts a command that prints its second line, and ends, once open was called.
+func (h *home) waiting(t *testing.T) (e *Exec, open func()) {
+	t.Helper()
 	gate := filepath.Join(t.TempDir(), "gate")
-	e := h.sh(t, "echo one; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo two; exit 4")
-	h.Close()
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
+	e = h.sh(t, "echo one; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo two; exit 4")
+	return e, func() {
+		t.Helper()
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := h.box.AwaitExec(t.Context(), e.Record().ID); err != nil {
-		t.Fatal(err)
-	}
-	h.again(t)
+}
+
+// wantTaken checks that nothing of such a command is lost on a process that has taken it over.
+func (h *home) wantTaken(t *testing.T, e *Exec) {
+	t.Helper()
 	e2, err := h.Get(h.box.ID(), e.Record().ID)
 	if err != nil {
 		t.Fatal(err)
@@ -615,6 +616,21 @@ func TestAdoptedUnseen(t *testing.T) {
 	if got := listen(t, e2, 0); got.out[Stdout].String() != "one\ntwo\n" || *e2.Record().ExitCode != 4 {
 		t.Errorf("got %q, record %+v", got.out[Stdout].String(), e2.Record())
 	}
+}
+
+// TestAdoptedUnseen checks the ends that nobody saw: of a command, and of a
+// box.
+func TestAdoptedUnseen(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, 0)
+	e, open := h.waiting(t)
+	h.Close()
+	open()
+	if _, err := h.box.AwaitExec(t.Context(), e.Record().ID); err != nil {
+		t.Fatal(err)
+	}
+	h.again(t)
+	h.wantTaken(t, e)
 	sleeper := h.sh(t, "echo three; sleep 100")
 	listening, err := sleeper.Events(0)
 	if err != nil {
@@ -720,24 +736,15 @@ func TestAdoptedShort(t *testing.T) {
 	} {
 		t.Run(c.kind.String(), func(t *testing.T) {
 			h := newHome(t, 0)
-			gate := filepath.Join(t.TempDir(), "gate")
-			e := h.sh(t, "echo one; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo two; exit 4")
+			e, open := h.waiting(t)
 			h.Close()
 			h.Store = Open(Config{Dir: h.dir, Limit: h.limit})
 			if err := h.Adopt(ctx, c.boxes(h)); !fault.Is(err, c.kind) {
 				t.Errorf("got %v, want %s", err, c.kind)
 			}
 			h.again(t)
-			if err := os.WriteFile(gate, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			e2, err := h.Get(h.box.ID(), e.Record().ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := listen(t, e2, 0); got.out[Stdout].String() != "one\ntwo\n" || *e2.Record().ExitCode != 4 {
-				t.Errorf("got %q, record %+v", got.out[Stdout].String(), e2.Record())
-			}
+			open()
+			h.wantTaken(t, e)
 		})
 	}
 }

@@ -369,21 +369,29 @@ func TestMainsEmptyLines(t *testing.T) {
 	}
 }
 
+// beside makes one more box, whose main command prints "first", and has the recorder begin.
+// It returns what is kept of that box, once this line is.
+func (k *keeping) beside(t *testing.T, script string) *keeping {
+	t.Helper()
+	other := boxes.Request(boxes.NextID(k.Home), k.Root)
+	other.Options.Command = []string{"sh", "-c", script}
+	_, err := k.Engine.Create(t.Context(), other)
+	must(t, err)
+	k.record(t)
+	of := *k
+	of.Box = &boxes.Box{Record: core.Record{ID: other.ID}, Engine: k.Engine, Home: k.Home}
+	of.await(t, "its first line", func(rows []kept) bool { return printed(rows, "stdout")["first"] > 0 })
+	return &of
+}
+
 // What was printed before a box was removed is stored all the same.
 func TestMainsOfRemoved(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t, "echo begun; sleep 600")
-	other := boxes.Request(boxes.NextID(k.Home), k.Root)
-	other.Options.Command = []string{"sh", "-c", "trap 'echo last; exit' TERM; echo first; while :; do sleep 0.05; done"}
-	_, err := k.Engine.Create(t.Context(), other)
+	gone := k.beside(t, "trap 'echo last; exit' TERM; echo first; while :; do sleep 0.05; done")
+	_, err := k.Engine.Stop(t.Context(), gone.ID, 10*time.Second)
 	must(t, err)
-	k.record(t)
-	gone := *k
-	gone.Box = &boxes.Box{Record: core.Record{ID: other.ID}, Engine: k.Engine, Home: k.Home}
-	gone.await(t, "its first line", func(rows []kept) bool { return printed(rows, "stdout")["first"] > 0 })
-	_, err = k.Engine.Stop(t.Context(), other.ID, 10*time.Second)
-	must(t, err)
-	must(t, k.Engine.Remove(t.Context(), other.ID, true))
+	must(t, k.Engine.Remove(t.Context(), gone.ID, true))
 	rows := gone.await(t, "its end", func(rows []kept) bool {
 		return slices.ContainsFunc(rows, func(r kept) bool { return r.Event == "box.command.ended" })
 	})
@@ -391,7 +399,7 @@ func TestMainsOfRemoved(t *testing.T) {
 		t.Errorf("printed %v", out)
 	}
 	boxes.Await(t, "its position to be forgotten", func() bool {
-		left, _ := filepath.Glob(filepath.Join(k.at, other.ID+"*"))
+		left, _ := filepath.Glob(filepath.Join(k.at, gone.ID+"*"))
 		return len(left) == 0
 	})
 }
@@ -402,18 +410,11 @@ func TestMainsOfRemovedWithoutEngine(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t, "echo begun; sleep 600")
 	k.wait = 0
-	other := boxes.Request(boxes.NextID(k.Home), k.Root)
-	other.Options.Command = []string{"sh", "-c", "echo first; until rm /tmp/go; do sleep 0.05; done 2>/dev/null; echo last; sleep 600"}
-	_, err := k.Engine.Create(t.Context(), other)
-	must(t, err)
-	k.record(t)
-	gone := *k
-	gone.Box = &boxes.Box{Record: core.Record{ID: other.ID}, Engine: k.Engine, Home: k.Home}
-	gone.await(t, "its first line", func(rows []kept) bool { return printed(rows, "stdout")["first"] > 0 })
+	gone := k.beside(t, "echo first; until rm /tmp/go; do sleep 0.05; done 2>/dev/null; echo last; sleep 600")
 	k.down.Store(true)
 	gone.Sh(t, "touch /tmp/go")
 	k.refused(t)
-	must(t, k.Engine.Remove(t.Context(), other.ID, true))
+	must(t, k.Engine.Remove(t.Context(), gone.ID, true))
 	boxes.Await(t, "the recorder to be told", func() bool { return k.boxes.Load() == 1 })
 	k.refused(t)
 	k.down.Store(false)
@@ -424,7 +425,7 @@ func TestMainsOfRemovedWithoutEngine(t *testing.T) {
 		t.Errorf("printed %v", out)
 	}
 	boxes.Await(t, "its position to be forgotten", func() bool {
-		left, _ := filepath.Glob(filepath.Join(k.at, other.ID+"*"))
+		left, _ := filepath.Glob(filepath.Join(k.at, gone.ID+"*"))
 		return len(left) == 0
 	})
 }
